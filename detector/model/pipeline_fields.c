@@ -2,7 +2,7 @@
 #include "detector/model/pipeline_int.h"
 
 #include "base/error.h"
-#include "protocol/json_read.h"
+#include "base/json_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "detector/model/pipeline_int.h"
 
 #include "base/error.h"
+#include "base/json_read.h"
 #include "detector/model/name.h"
-#include "protocol/json_read.h"
 
 #include <stdio.h>
 #include <string.h>

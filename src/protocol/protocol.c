@@ -1,7 +1,7 @@
 #include "protocol/protocol.h"
 
 #include "base/error.h"
-#include "protocol/json_read.h"
+#include "base/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The worker's own messages: written, and read again for the other end of the wire. */
 #include "base/error.h"
-#include "protocol/json_read.h"
+#include "base/json_read.h"
 #include "protocol/protocol.h"
 
 #include <math.h>

@@ -6,9 +6,9 @@ from pathlib import Path
 from house import CODE, WINGS, files, run, text_of, without_comments
 
 LAYER = re.compile(r"baton_layer\(\s*(\w+)(.*?)\)", re.S)
-# What a wing may use of src/, by layer; and all that it may reach, by what it uses.
-USES = {"detector": {"base", "options", "protocol", "web"}}
-REACHES = {"detector": USES["detector"] | {"net"}}
+# What a wing may use of src/, by layer; and all folders that it may reach, by what it uses.
+USES = {"detector": {"base", "json", "options", "protocol", "web"}}
+REACHES = {"detector": {"base", "net", "options", "protocol", "web"}}
 WORDS = ("DEPENDS", "LIBRARIES", "SOURCES")
 
 

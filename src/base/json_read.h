@@ -1,11 +1,11 @@
-/* Strict reading of JSON from outside, with the path of what is wrong in every error.
+/* Strict reading of JSON from outside, with the path of what is wrong in every error. Pure.
  *
  * A field reader is given the object, the object's path ("subscriptions[3].") and the key.
  * Absent and null are the same to an optional field. Strings with control characters are refused:
  * nothing that this program reads may contain them.
  */
-#ifndef DETECTOR_JSON_READ_H
-#define DETECTOR_JSON_READ_H
+#ifndef BASE_JSON_READ_H
+#define BASE_JSON_READ_H
 
 #include <baton/error.h>
 
@@ -35,6 +35,10 @@ int json_read_number(const json_t *object, const char *path, const char *key, do
 
 int json_read_boolean(const json_t *object, const char *path, const char *key, bool *value,
                       struct baton_error *reterr);
+
+/* An optional boolean: absent is false. */
+int json_read_flag(const json_t *object, const char *path, const char *key, bool *value,
+                   struct baton_error *reterr);
 
 /* "a string", "an integer" …: for messages. */
 const char *json_type_name(json_type type);

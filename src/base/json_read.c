@@ -1,4 +1,4 @@
-#include "protocol/json_read.h"
+#include "base/json_read.h"
 
 #include "base/error.h"
 
@@ -213,4 +213,16 @@ int json_read_boolean(const json_t *object, const char *path, const char *key, b
     }
     *value = json_boolean_value(found);
     return 0;
+}
+
+int json_read_flag(const json_t *object, const char *path, const char *key, bool *value,
+                   struct baton_error *reterr)
+{
+    const json_t *found = json_object_get(object, key);
+
+    if (found == NULL || json_is_null(found)) {
+        *value = false;
+        return 0;
+    }
+    return json_read_boolean(object, path, key, value, reterr);
 }
