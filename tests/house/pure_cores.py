@@ -7,7 +7,7 @@ import re
 from house import CODE, files, run, text_of, without_comments
 
 CORES = ("src/raft/", "src/lease/", "src/sessions/", "src/work/placement")
-FOLDERS = CORES + ("src/protocol/",)
+FOLDERS = CORES + ("src/protocol/", "src/work/")
 CLAIM = re.compile(r"\A\s*/\*(?:(?!\*/).)*\b[Pp]ure\b", re.S)
 SYSTEM = {"assert.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdalign.h", "stdarg.h",
           "stdbool.h", "stddef.h", "stdint.h", "stdlib.h", "string.h", "utarray.h", "uthash.h",
