@@ -19,7 +19,17 @@
     X(REMOVED_ENTRY_STAYS, "an entry that a bucket's value lacks stays")                           \
     X(TOLD_KEPT, "an entry that was placed anew by another leader counts as one that was told")    \
     X(ITEM_FORGOTTEN, "an entry that is read anew forgets its item")                               \
-    X(FOREIGN_BUCKET_READ, "an entry is read from a bucket that its id does not belong to")
+    X(FOREIGN_BUCKET_READ, "an entry is read from a bucket that its id does not belong to")        \
+    X(TELLS_BEFORE_STORED, "a worker hears of a placing before that is stored")                    \
+    X(WRITES_AT_ANY_REVISION, "a bucket is written whatever another leader has written")           \
+    X(ACKS_BEFORE_STORED, "a worker may forget a result before the ledger has it")                 \
+    X(ABSENT_WITHOUT_SEEN, "a report without an item counts, whichever messages it knows of")      \
+    X(TAKES_OLD_RESULTS, "the result of an earlier placing ends the present one")                  \
+    X(REBUILDS_IN_HASTE, "what a lost ledger may have had is placed at once")                      \
+    X(FORGETS_TO_CANCEL, "a request to cancel does nothing")                                       \
+    X(RUNS_WITHOUT_SESSION, "a worker runs on when its session is lost")                           \
+    X(TAKES_OLD_MESSAGES, "a worker carries out a message that it has seen, or an older one")      \
+    X(TWO_COPIES, "a further placing starts before the copy of the one before has ended")
 
 enum work_mutant {
     WORK_MUTANT_NONE,

@@ -1,0 +1,226 @@
+#include "work/leader_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum { GATHER_MS = 100, PURGE_S = 10 };
+
+struct work_leader *work_leader_new(const struct work_leader_options *options, instant now)
+{
+    struct work_leader *leader = calloc(1, sizeof(*leader));
+
+    if (!leader || !(leader->ledger = ledger_new())) {
+        free(leader);
+        return NULL;
+    }
+    leader->options = *options;
+    leader->began = now;
+    leader->chosen = options->random | 1; /* 0 stands for none */
+    leader->place_at = INSTANT_NEVER;
+    leader->next_tick = leader->next_balance = leader->next_purge = INSTANT_NEVER;
+    buffer_init(&leader->out, LEDGER_BUCKET_MAX);
+    return leader;
+}
+
+void work_leader_free(struct work_leader *leader)
+{
+    struct leader_known *known, *next;
+    struct leader_result *result, *after;
+
+    if (!leader) {
+        return;
+    }
+    HASH_ITER (hh, leader->known, known, next) {
+        leader_forget(leader, known);
+    }
+    HASH_ITER (hh, leader->results, result, after) {
+        leader_result_free(leader, result);
+    }
+    leader_store_free(leader);
+    ledger_free(leader->ledger);
+    buffer_fini(&leader->out);
+    free(leader->given);
+    free(leader);
+}
+
+/* A failed attempt's wait goes on under another leader, by the wall clock. */
+static void restore_waits(struct work_leader *leader, instant now, int64_t now_unix_ms)
+{
+    for (struct ledger_entry *entry = ledger_idle(leader->ledger); entry; entry = entry->next) {
+        span wait = leader_backoff(entry);
+        int64_t passed_ms = now_unix_ms - entry->since_unix_ms;
+
+        if (passed_ms > 0 && wait.ns > 0) {
+            wait =
+                passed_ms < wait.ns / 1000000 ? SPAN_NS(wait.ns - passed_ms * 1000000) : SPAN_NS(0);
+        }
+        entry->not_before = instant_add(now, wait);
+    }
+}
+
+void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_unix_ms)
+{
+    leader->is_loaded = true;
+    leader->is_rebuilt = leader->birth == 0;
+    leader->is_ask_due = true;
+    leader->gather_until =
+        instant_add(now, leader->is_rebuilt ? leader->options.collect : SPAN_MS(GATHER_MS));
+    leader->next_tick = instant_add(now, leader->options.report_interval);
+    leader->next_purge = instant_add(now, SPAN_S(PURGE_S));
+    if (leader->options.rebalance_every.ns > 0) {
+        leader->next_balance = instant_add(now, leader->options.rebalance_every);
+    }
+    leader_submit_all(leader, now_unix_ms);
+    leader_know_places(leader);
+    leader_lose_ended(leader, now_unix_ms);
+    restore_waits(leader, now, now_unix_ms);
+    leader->is_place_due = true;
+}
+
+/* ---- From loaded to ready -------------------------------------------------------------------- */
+
+static bool is_anybody_awaited(const struct work_leader *leader)
+{
+    const struct leader_known *known;
+
+    for (known = leader->known; known; known = known->hh.next) {
+        if (known->is_awaited) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void gather(struct work_leader *leader, instant now)
+{
+    if (!leader->is_loaded || leader->is_ready) {
+        return;
+    }
+    if (!leader->is_gathered &&
+        (!is_anybody_awaited(leader) || !instant_before(now, leader->gather_until))) {
+        leader->is_gathered = true;
+        leader_hold_back(leader);
+    }
+    if (leader->is_gathered && leader->birth != 0) {
+        struct leader_known *known, *next;
+
+        leader->is_ready = leader->is_place_due = true;
+        HASH_ITER (hh, leader->known, known, next) {
+            known->is_due = true;
+        }
+    }
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+static void find_silent(struct work_leader *leader, instant now)
+{
+    struct leader_known *known, *next;
+
+    HASH_ITER (hh, leader->known, known, next) {
+        bool is_silent = leader_is_reachable(known) &&
+                         instant_before(instant_add(known->heard, leader->options.silence), now);
+
+        if (is_silent && !known->is_silent) {
+            known->is_silent = true;
+        }
+    }
+}
+
+static void find_overdue(struct work_leader *leader, instant now)
+{
+    struct ledger_entry *entry;
+
+    for (entry = ledger_next(leader->ledger, NULL); entry;
+         entry = ledger_next(leader->ledger, entry)) {
+        if (entry->state != WORK_PROCESSING || !entry->item || entry->item->timeout.ns == 0 ||
+            entry->told.epoch == 0) {
+            continue;
+        }
+        if (entry->deadline.ns == 0) { /* an earlier leader told its worker */
+            entry->deadline = instant_add(now, entry->item->timeout);
+        } else if (entry->wish == WORK_STAY && instant_before(entry->deadline, now)) {
+            leader_wish(leader, entry, WORK_TIME_OUT);
+        }
+    }
+}
+
+void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_ms)
+{
+    if (!instant_before(now, leader->next_tick)) {
+        leader->next_tick = instant_add(now, leader->options.report_interval);
+        leader->is_ask_due = leader->is_ask_due || !leader->is_ready;
+        find_silent(leader, now);
+        find_overdue(leader, now);
+    }
+    if (!instant_before(now, leader->next_balance)) {
+        leader->next_balance = instant_add(now, leader->options.rebalance_every);
+        leader->is_balance_due = true;
+    }
+    if (!instant_before(now, leader->next_purge)) {
+        leader->next_purge = instant_add(now, SPAN_S(PURGE_S));
+        leader_purge(leader, now_unix_ms);
+    }
+    if (!instant_before(now, leader->place_at)) {
+        leader->place_at = INSTANT_NEVER;
+        leader->is_place_due = true;
+    }
+}
+
+instant work_leader_deadline(const struct work_leader *leader)
+{
+    instant next = instant_min(leader->next_tick, leader->next_purge);
+
+    next = instant_min(next, leader->next_balance);
+    if (leader->is_loaded && !leader->is_gathered) {
+        next = instant_min(next, leader->gather_until);
+    }
+    return leader->is_ready ? instant_min(next, leader->place_at) : next;
+}
+
+/* ---- Outputs --------------------------------------------------------------------------------- */
+
+static bool next_queued(struct work_leader *leader, struct work_output *ret)
+{
+    struct leader_queued *queued = leader->queue;
+
+    free(leader->given);
+    leader->given = queued;
+    if (!queued) {
+        return false;
+    }
+    DL_DELETE(leader->queue, queued);
+    *ret = (struct work_output){.type = queued->type, .revision = queued->revision};
+    if (queued->type == WORK_ENTER || queued->type == WORK_LEAVE) {
+        ret->worker = queued->text;
+    } else {
+        ret->key = queued->text;
+    }
+    return true;
+}
+
+bool work_leader_next_output(struct work_leader *leader, instant now, int64_t now_unix_ms,
+                             struct work_output *ret)
+{
+    gather(leader, now);
+    leader_cancel_due(leader, now_unix_ms);
+    leader_place(leader, now, now_unix_ms);
+    return next_queued(leader, ret) || leader_next_put(leader, ret) ||
+           leader_next_message(leader, now, ret);
+}
+
+const struct work_counters *work_leader_counters(const struct work_leader *leader)
+{
+    return &leader->counters;
+}
+
+const struct ledger *work_leader_ledger(const struct work_leader *leader)
+{
+    return leader->ledger;
+}
+
+bool work_leader_is_ready(const struct work_leader *leader)
+{
+    return leader->is_ready;
+}

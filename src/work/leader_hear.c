@@ -1,0 +1,338 @@
+#include "work/leader_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+static void take_report(struct work_leader *leader, struct leader_known *known,
+                        const struct work_report *report, instant now)
+{
+    bool was_leaving = known->is_leaving;
+    bool is_new = !known->is_heard || known->is_silent || known->slots != report->slots;
+
+    known->seen = report->seen;
+    known->heard = now;
+    known->slots = report->slots;
+    known->gpus = report->gpus;
+    known->cpu_permille = report->cpu_permille;
+    known->memory_mib = report->memory_mib;
+    memcpy(known->labels, report->labels, sizeof(known->labels));
+    known->is_leaving = report->is_leaving;
+    known->is_heard = true;
+    known->is_silent = false;
+    if (!leader->is_rebuilt || report->is_reply || leader->is_gathered) {
+        known->is_awaited = false;
+    }
+    leader->was_lost = leader->was_lost || (leader->birth == 0 && report->ledger != 0);
+    leader->is_place_due = leader->is_place_due || is_new;
+    leader->is_balance_due = leader->is_balance_due || is_new || was_leaving != known->is_leaving;
+}
+
+/* NULL: the report is of a session that is over, or older than one that we have had. */
+static struct leader_known *reporter(struct work_leader *leader, const struct work_report *report,
+                                     int64_t now_unix_ms)
+{
+    struct leader_known *known = leader_know(leader, report->worker);
+
+    if (!known || report->session < known->session ||
+        ledger_has_ended(leader->ledger, report->worker, report->session)) {
+        return NULL;
+    }
+    if (report->session > known->session) {
+        known->session = report->session;
+        known->is_heard = known->is_over = known->is_ours = false;
+        known->seen = known->told = (struct work_number){0};
+        leader_sessions_end(leader, known, report->session - 1, now_unix_ms);
+    }
+    if (work_number_before(report->seen, known->seen)) {
+        return NULL;
+    }
+    leader_enter(leader, known);
+    return known;
+}
+
+static void take_claim(struct work_leader *leader, struct leader_known *known,
+                       const struct work_claim *claim, int64_t now_unix_ms)
+{
+    bool is_rebuilt = leader->is_rebuilt && !leader->is_ready;
+    struct ledger_entry *entry;
+    enum ledger_verdict verdict;
+
+    if (ledger_claim(leader->ledger, known->name, known->session, claim, is_rebuilt, now_unix_ms,
+                     &verdict) != BATON_OK) {
+        return;
+    }
+    entry = ledger_find(leader->ledger, claim->id);
+    leader->counters.adopted_claims += verdict == LEDGER_ADOPTED;
+    if (verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) {
+        entry->report = leader->reports;
+        entry->progress_permille = claim->progress_permille;
+        if (entry->told.epoch == 0 && entry->wish == WORK_STAY) {
+            entry->told.epoch = leader->options.epoch; /* by an earlier leader */
+        }
+        return;
+    }
+    if (is_rebuilt && verdict == LEDGER_UNKNOWN) {
+        return; /* its item may come with the reply to the ask */
+    }
+    leader->counters.stale_claims++;
+    if (!claim->is_ended) {
+        leader_note(&known->stops, claim->id, claim->epoch);
+    } else if (!entry || claim->epoch < entry->epoch || leader_is_stored(leader, entry)) {
+        leader_note(&known->acks, claim->id, claim->epoch);
+    }
+    known->is_due = true;
+}
+
+/* The worker has no such copy, and no message that is still under way can start one. */
+static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
+                         int64_t now_unix_ms)
+{
+    switch (entry->wish) {
+    case WORK_STAY:
+        entry->told = (struct work_number){0}; /* again */
+        break;
+    case WORK_MOVE:
+        leader->counters.migrations++;
+        ledger_release(leader->ledger, entry, now_unix_ms);
+        break;
+    case WORK_CANCEL:
+        leader->counters.cancelled++;
+        ledger_finish(leader->ledger, entry, WORK_CANCELLED, 0, now_unix_ms);
+        break;
+    case WORK_TIME_OUT:
+        leader->counters.timeouts++;
+        ledger_fail(leader->ledger, entry, 124, now_unix_ms);
+        break;
+    }
+    leader->is_place_due = true;
+}
+
+static void take_absences(struct work_leader *leader, struct leader_known *known, instant now,
+                          int64_t now_unix_ms)
+{
+    const struct ledger_place *place =
+        ledger_place_find(leader->ledger, known->name, known->session);
+    /* A message that has not arrived by now is lost. */
+    bool is_late =
+        work_number_before(known->seen, known->told) &&
+        !instant_before(now, instant_add(known->told_at, leader->options.report_interval));
+    struct ledger_entry *entry, *next;
+
+    for (entry = place ? ledger_place_entries(place) : NULL; entry; entry = next) {
+        next = entry->next;
+        if (entry->told.epoch != 0 && work_number_before(known->seen, entry->told)) {
+            if (is_late) {
+                entry->told = (struct work_number){0};
+            }
+        } else if (entry->report != leader->reports &&
+                   (entry->told.epoch != 0 || WORK_MUTANT(ABSENT_WITHOUT_SEEN))) {
+            take_absence(leader, entry, now_unix_ms);
+        }
+        known->is_due = known->is_due || entry->told.epoch == 0;
+    }
+}
+
+static void hear_report(struct work_leader *leader, const struct work_report *report, instant now,
+                        int64_t now_unix_ms)
+{
+    struct leader_known *known = reporter(leader, report, now_unix_ms);
+
+    if (!known) {
+        return;
+    }
+    leader->reports++;
+    take_report(leader, known, report, now);
+    for (size_t i = 0; i < report->claim_count; i++) {
+        take_claim(leader, known, &report->claims[i], now_unix_ms);
+    }
+    take_absences(leader, known, now, now_unix_ms);
+}
+
+/* ---- Results --------------------------------------------------------------------------------- */
+
+void leader_result_free(struct work_leader *leader, struct leader_result *result)
+{
+    HASH_DEL(leader->results, result);
+    work_result_fini(&result->result);
+    free(result);
+}
+
+void leader_acknowledge(struct work_leader *leader)
+{
+    struct leader_result *result, *next;
+
+    HASH_ITER (hh, leader->results, result, next) {
+        const struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
+        struct leader_known *known = leader_known(leader, result->worker);
+
+        if (result->state != RESULT_WRITTEN ||
+            (entry && !leader_is_stored(leader, entry) && !WORK_MUTANT(ACKS_BEFORE_STORED))) {
+            continue;
+        }
+        if (known && known->session == result->session) {
+            leader_note(&known->acks, result->id, result->epoch);
+            known->is_due = true;
+        }
+        leader_result_free(leader, result);
+    }
+}
+
+static void count_time(struct work_leader *leader, const struct work_result *result)
+{
+    double ms = (double)(result->ended_unix_ms - result->began_unix_ms);
+    double above = 1;
+    size_t class = 0;
+
+    while (class < LEADER_TIMES - 1 && ms > above) {
+        above *= LEADER_TIMES_GROW;
+        class ++;
+    }
+    leader->times[class]++;
+    leader->times_count++;
+    leader->times_sum_ms += ms > 0 ? ms : 0;
+}
+
+span leader_backoff(const struct ledger_entry *entry)
+{
+    enum { BACKOFF_MAX_S = 300, SERVICE_BACKOFF_MS = 1000 };
+    span wait = entry->item ? entry->item->backoff : SPAN_NS(0);
+
+    if (entry->failures == 0) {
+        return SPAN_NS(0);
+    }
+    if (wait.ns == 0 && entry->item && entry->item->kind == WORK_SERVICE) {
+        wait = SPAN_MS(SERVICE_BACKOFF_MS);
+    }
+    for (uint32_t i = 1; i < entry->failures && wait.ns < SPAN_S(BACKOFF_MAX_S).ns; i++) {
+        wait.ns *= 2;
+    }
+    return wait.ns < SPAN_S(BACKOFF_MAX_S).ns ? wait : SPAN_S(BACKOFF_MAX_S);
+}
+
+/* The attempt failed, or a service ended: it is tried again. */
+static void try_again(struct work_leader *leader, struct ledger_entry *entry, int32_t code,
+                      instant now, int64_t now_unix_ms)
+{
+    ledger_fail(leader->ledger, entry, code, now_unix_ms);
+    entry->not_before = instant_add(now, leader_backoff(entry));
+    leader->counters.retried += entry->state == WORK_IDLE;
+    leader->counters.failed += entry->state == WORK_FAILED;
+    leader->is_place_due = true;
+}
+
+static bool is_last(const struct ledger_entry *entry, const struct work_result *result)
+{
+    return entry->item && entry->item->kind == WORK_JOB &&
+           (result->is_success || entry->failures >= entry->item->retries);
+}
+
+void leader_result_stored(struct work_leader *leader, struct leader_result *result, instant now,
+                          int64_t now_unix_ms)
+{
+    struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
+    const struct work_result *what = &result->result;
+
+    if (!entry || entry->epoch != result->epoch || work_state_is_final(entry->state)) {
+        leader_result_free(leader, result); /* it comes again, and is judged anew */
+        return;
+    }
+    result->state = RESULT_WRITTEN;
+    if (what->is_success) {
+        leader->counters.completed++;
+        count_time(leader, what);
+        ledger_finish(leader->ledger, entry, WORK_COMPLETED, what->code, now_unix_ms);
+        leader->is_place_due = true;
+    } else {
+        try_again(leader, entry, what->code, now, now_unix_ms);
+    }
+    if (WORK_MUTANT(ACKS_BEFORE_STORED)) {
+        leader_acknowledge(leader);
+    }
+}
+
+/* A result of a placing that the ledger does not know yet: a claim like others. */
+static void adopt_result(struct work_leader *leader, const struct work_message *message,
+                         int64_t now_unix_ms)
+{
+    struct work_claim claim = {.id = message->result.id, .epoch = message->result.epoch};
+    enum ledger_verdict verdict;
+
+    if (ledger_claim(leader->ledger, message->worker, message->session, &claim, false, now_unix_ms,
+                     &verdict) == BATON_OK) {
+        leader->counters.adopted_claims += verdict == LEDGER_ADOPTED;
+    }
+}
+
+/* A result that changes nothing: its worker may forget it once that is certain. */
+static void refuse_result(struct work_leader *leader, struct leader_known *known,
+                          const struct ledger_entry *entry, const struct work_message *message)
+{
+    bool is_repeated = entry && entry->epoch == message->result.epoch;
+
+    leader->counters.refused_results += !is_repeated;
+    if (!entry || leader_is_stored(leader, entry) || !is_repeated) {
+        leader_note(&known->acks, message->result.id, message->result.epoch);
+        known->is_due = true;
+    }
+}
+
+static void keep_result(struct work_leader *leader, struct ledger_entry *entry,
+                        const struct work_message *message, instant now, int64_t now_unix_ms)
+{
+    struct leader_result *result;
+    bool is_kept = is_last(entry, &message->result); /* others leave no key */
+
+    HASH_FIND_STR(leader->results, entry->id, result);
+    if (result || !(result = calloc(1, sizeof(*result)))) {
+        return; /* under way, or it comes again */
+    }
+    if (work_result_copy(&result->result, &message->result) != BATON_OK) {
+        free(result);
+        return;
+    }
+    memcpy(result->id, entry->id, strlen(entry->id) + 1);
+    memcpy(result->worker, message->worker, sizeof(result->worker));
+    result->session = message->session;
+    result->epoch = entry->epoch;
+    result->state = is_kept ? RESULT_WAITS : RESULT_WRITTEN;
+    HASH_ADD_STR(leader->results, id, result);
+    if (!is_kept) {
+        try_again(leader, entry, result->result.code, now, now_unix_ms);
+    }
+}
+
+static void hear_done(struct work_leader *leader, const struct work_message *message, instant now,
+                      int64_t now_unix_ms)
+{
+    struct leader_known *known = leader_known(leader, message->worker);
+    struct ledger_entry *entry = ledger_find(leader->ledger, message->result.id);
+
+    if (!known || !leader->is_ready) {
+        return; /* it comes again */
+    }
+    if (entry && message->result.epoch > entry->epoch) {
+        adopt_result(leader, message, now_unix_ms);
+    }
+    if (entry && entry->state == WORK_PROCESSING &&
+        (message->result.epoch == entry->epoch || WORK_MUTANT(TAKES_OLD_RESULTS))) {
+        keep_result(leader, entry, message, now, now_unix_ms);
+    } else {
+        refuse_result(leader, known, entry, message);
+    }
+}
+
+void work_leader_hear(struct work_leader *leader, const struct work_message *message, instant now,
+                      int64_t now_unix_ms)
+{
+    if (!leader->is_loaded) {
+        return;
+    }
+    leader->is_cancel_due = true;
+    if (message->type == WORK_REPORT) {
+        hear_report(leader, &message->report, now, now_unix_ms);
+    } else if (message->type == WORK_DONE) {
+        hear_done(leader, message, now, now_unix_ms);
+    }
+}

@@ -1,0 +1,200 @@
+/* The leader's state, which the files leader*.c work on; not for others. Pure. From below:
+ *
+ *   leader_known.c   the workers, and the ends of their sessions
+ *   leader_store.c   keys: what is read, what is to be written
+ *   leader_hear.c    reports and results
+ *   leader_place.c   which idle item goes where, which service moves
+ *   leader_send.c    messages for workers
+ *   leader.c         beginning, time, outputs
+ */
+#ifndef WORK_LEADER_INT_H
+#define WORK_LEADER_INT_H
+
+#include "work/leader.h"
+#include "work/mutants.h"
+
+enum { LEADER_KEY_MAX = WORK_ID_MAX + 8 };
+
+/* An item of a worker that is to be stopped, or a result that it may forget. */
+struct leader_note {
+    struct leader_note *next;
+    uint64_t epoch;
+    char id[];
+};
+
+/* A worker, heard or only known by what the ledger says it has. */
+struct leader_known {
+    uint64_t session; /* the latest that is known; 0: only told to drain */
+    struct work_number seen;
+    struct work_number told; /* the latest message for it */
+    instant told_at;
+    instant heard;
+    uint32_t slots, gpus, cpu_permille;
+    uint64_t memory_mib;
+    char labels[WORK_NEEDS_MAX];
+    bool is_heard;   /* it has reported in this session, to this leader */
+    bool is_awaited; /* nothing is placed before it has reported, or for a time */
+    bool is_over;    /* its session is over */
+    bool is_silent;
+    bool is_leaving, is_draining;
+    bool is_entered; /* we contend for its election */
+    bool is_ours;    /* and hold it */
+    bool is_due;     /* perhaps there is something to send */
+    bool is_waiting; /* there is, once it is stored */
+    struct leader_note *stops, *acks;
+    UT_hash_handle hh;
+    char name[BATON_NAME_MAX];
+};
+
+struct leader_bucket {
+    uint64_t revision;
+    uint64_t storing; /* ledger_change() when it was encoded; 0: no put is under way */
+    uint64_t stored;  /* the same of what is stored */
+    bool is_reading;
+};
+
+struct leader_submission {
+    uint64_t revision;
+    struct work_item **items;
+    size_t count;
+    bool is_gone;     /* deleted by somebody else: what has not ended is cancelled */
+    bool is_deleting; /* by us */
+    UT_hash_handle hh;
+    char name[WORK_ID_MAX];
+};
+
+/* A request to cancel. */
+struct leader_request {
+    uint64_t revision;
+    bool is_deleting;
+    UT_hash_handle hh;
+    char id[WORK_ID_MAX];
+};
+
+enum leader_result_state {
+    RESULT_WAITS,   /* to be written */
+    RESULT_WRITING, /* its put is under way */
+    RESULT_READING, /* there is one already, which counts */
+    RESULT_WRITTEN, /* the ledger says so; it is acknowledged when that is stored */
+};
+
+/* A result that came, until it is acknowledged. */
+struct leader_result {
+    enum leader_result_state state;
+    struct work_result result;
+    uint64_t epoch; /* of the attempt that ended */
+    uint64_t session;
+    char worker[BATON_NAME_MAX];
+    UT_hash_handle hh;
+    char id[WORK_ID_MAX];
+};
+
+/* An output that waits. */
+struct leader_queued {
+    struct leader_queued *prev, *next;
+    enum work_output_type type;
+    uint64_t revision;
+    char text[LEADER_KEY_MAX]; /* key or worker */
+};
+
+/* Classes of processing times: to 1 ms, and each of the others to so many times the last. */
+#define LEADER_TIMES_GROW 1.33
+enum { LEADER_TIMES = 64 };
+
+struct work_leader {
+    struct work_leader_options options;
+    struct ledger *ledger;
+    struct work_counters counters;
+    uint64_t messages;
+    uint64_t reports;
+    instant began;
+
+    uint64_t birth;   /* of the ledger; 0: there is none yet */
+    uint64_t chosen;  /* for a new one */
+    bool is_loaded;   /* the list is complete */
+    bool is_gathered; /* workers that were heard of have reported, or the time for that is over */
+    bool is_ready;    /* items are placed */
+    bool is_rebuilt;  /* there was no ledger */
+    bool was_lost;    /* and somebody knows of an earlier one */
+    bool is_born;     /* the put of its birth is under way or done */
+    instant gather_until;
+
+    struct leader_known *known;
+    struct leader_bucket buckets[LEDGER_BUCKETS];
+    struct leader_submission *submissions;
+    struct leader_request *requests;
+    struct leader_result *results;
+    struct leader_queued *queue;
+
+    bool is_place_due, is_balance_due;
+    instant place_at; /* an idle item's time comes */
+    instant next_tick, next_balance, next_purge;
+    bool is_ask_due;
+    bool is_cancel_due; /* perhaps a request can be carried out, or is done */
+
+    struct buffer out; /* what the latest output borrows */
+    struct leader_queued *given;
+    char key[LEADER_KEY_MAX];
+
+    uint64_t times[LEADER_TIMES]; /* of completed attempts, by class of their milliseconds */
+    uint64_t times_count;
+    double times_sum_ms;
+};
+
+/* ---- leader_known.c -------------------------------------------------------------------------- */
+
+/* NULL when out of memory. */
+struct leader_known *leader_know(struct work_leader *leader, const char *worker);
+struct leader_known *leader_known(const struct work_leader *leader, const char *worker);
+void leader_forget(struct work_leader *leader, struct leader_known *known);
+void leader_enter(struct work_leader *leader, struct leader_known *known);
+/* The worker's sessions up to this one are over: what they had is lost. */
+void leader_sessions_end(struct work_leader *leader, struct leader_known *known, uint64_t session,
+                         int64_t now_unix_ms);
+/* Loses what the ledger has at sessions that are over. */
+void leader_lose_ended(struct work_leader *leader, int64_t now_unix_ms);
+/* Contends for the elections of all workers that have items. */
+void leader_know_places(struct work_leader *leader);
+/* It may be sent something. */
+bool leader_is_reachable(const struct leader_known *known);
+void leader_note(struct leader_note **list, const char *id, uint64_t epoch);
+void leader_notes_free(struct leader_note **list);
+
+/* ---- leader_store.c -------------------------------------------------------------------------- */
+
+/* What the entry says is stored. */
+bool leader_is_stored(const struct work_leader *leader, const struct ledger_entry *entry);
+/* The next put or read, into leader->out and leader->key. */
+bool leader_next_put(struct work_leader *leader, struct work_output *ret);
+bool leader_is_all_stored(const struct work_leader *leader);
+/* Without the ledger there was before: what it may have had is not placed yet. */
+void leader_hold_back(struct work_leader *leader);
+/* Submits again what a bucket that was read does not have yet. */
+void leader_submit_all(struct work_leader *leader, int64_t now_unix_ms);
+/* Carries out requests to cancel, and submissions that are gone. */
+void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms);
+/* Removes what has ended long ago. */
+void leader_purge(struct work_leader *leader, int64_t now_unix_ms);
+void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
+                  uint64_t revision);
+void leader_store_free(struct work_leader *leader);
+
+/* ---- leader_hear.c --------------------------------------------------------------------------- */
+
+/* The item has this result now in the state. */
+void leader_result_stored(struct work_leader *leader, struct leader_result *result, instant now,
+                          int64_t now_unix_ms);
+/* Acknowledges the results of which the ledger is stored. */
+void leader_acknowledge(struct work_leader *leader);
+void leader_result_free(struct work_leader *leader, struct leader_result *result);
+/* The wait before an item's next attempt. */
+span leader_backoff(const struct ledger_entry *entry);
+
+/* ---- leader_place.c, leader_send.c ----------------------------------------------------------- */
+
+void leader_place(struct work_leader *leader, instant now, int64_t now_unix_ms);
+/* Wants the item to stop where it is. */
+void leader_wish(struct work_leader *leader, struct ledger_entry *entry, enum work_wish wish);
+bool leader_next_message(struct work_leader *leader, instant now, struct work_output *ret);
+
+#endif

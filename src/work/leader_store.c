@@ -1,0 +1,539 @@
+#include "work/leader_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
+                  uint64_t revision)
+{
+    struct leader_queued *queued = calloc(1, sizeof(*queued));
+
+    if (queued) {
+        queued->type = type;
+        queued->revision = revision;
+        (void)snprintf(queued->text, sizeof(queued->text), "%s", text);
+        DL_APPEND(leader->queue, queued);
+    }
+}
+
+/* A deletion of "c/ID", "s/NAME", …. */
+static void queue_deletion(struct work_leader *leader, char kind, const char *name,
+                           uint64_t revision)
+{
+    char key[LEADER_KEY_MAX];
+
+    (void)snprintf(key, sizeof(key), "%c/%.*s", kind, WORK_ID_MAX, name);
+    leader_queue(leader, WORK_PUT, key, revision);
+}
+
+bool leader_is_stored(const struct work_leader *leader, const struct ledger_entry *entry)
+{
+    return entry->change <= leader->buckets[entry->bucket].stored ||
+           WORK_MUTANT(TELLS_BEFORE_STORED);
+}
+
+/* ---- Submissions and requests ---------------------------------------------------------------- */
+
+static void submission_free(struct work_leader *leader, struct leader_submission *submission)
+{
+    HASH_DEL(leader->submissions, submission);
+    for (size_t i = 0; i < submission->count; i++) {
+        work_item_unref(submission->items[i]);
+    }
+    free((void *)submission->items);
+    free(submission);
+}
+
+/* An item that the lost ledger may have had is perhaps held by a worker that is not heard. */
+static bool may_have_run(const struct work_leader *leader, const struct ledger_entry *entry)
+{
+    return leader->is_rebuilt && leader->was_lost && entry->state == WORK_IDLE &&
+           entry->epoch == 0 && entry->item && !entry->item->is_unique &&
+           !WORK_MUTANT(REBUILDS_IN_HASTE);
+}
+
+/* It waits until no worker can act by a lease of that time. */
+void leader_hold_back(struct work_leader *leader)
+{
+    for (struct ledger_entry *entry = ledger_idle(leader->ledger); entry; entry = entry->next) {
+        if (may_have_run(leader, entry)) {
+            entry->not_before = instant_add(leader->began, leader->options.worker_lease);
+        }
+    }
+}
+
+static void submit(struct work_leader *leader, struct leader_submission *submission,
+                   int64_t now_unix_ms)
+{
+    for (size_t i = 0; i < submission->count; i++) {
+        struct ledger_entry *entry;
+
+        if (ledger_submit(leader->ledger, submission->items[i], now_unix_ms, &entry) != BATON_OK) {
+            leader->counters.odd_values++; /* another submission has this id, or it is full */
+        } else if (leader->is_gathered && may_have_run(leader, entry)) {
+            entry->not_before = instant_add(leader->began, leader->options.worker_lease);
+        }
+    }
+    leader->is_place_due = true;
+}
+
+void leader_submit_all(struct work_leader *leader, int64_t now_unix_ms)
+{
+    struct leader_submission *submission, *next;
+
+    HASH_ITER (hh, leader->submissions, submission, next) {
+        if (!submission->is_gone) {
+            submit(leader, submission, now_unix_ms);
+        }
+    }
+}
+
+static void take_submission(struct work_leader *leader, const char *name, const void *data,
+                            size_t bytes, uint64_t revision, int64_t now_unix_ms)
+{
+    struct leader_submission *submission;
+
+    HASH_FIND_STR(leader->submissions, name, submission);
+    if (submission) {
+        submission->is_gone = !data && !submission->is_deleting;
+        submission->revision = data ? revision : submission->revision;
+        return; /* what was submitted does not change */
+    }
+    if (!data || strlen(name) >= sizeof(submission->name) ||
+        !(submission = calloc(1, sizeof(*submission)))) {
+        return;
+    }
+    if (work_submission_read(&submission->items, &submission->count, name, data, bytes, NULL) !=
+        BATON_OK) {
+        leader->counters.odd_values++;
+        free(submission);
+        return;
+    }
+    memcpy(submission->name, name, strlen(name) + 1);
+    submission->revision = revision;
+    HASH_ADD_STR(leader->submissions, name, submission);
+    submit(leader, submission, now_unix_ms);
+}
+
+static void take_request(struct work_leader *leader, const char *id, bool is_there,
+                         uint64_t revision)
+{
+    struct leader_request *request;
+
+    HASH_FIND_STR(leader->requests, id, request);
+    if (request && !is_there) {
+        HASH_DEL(leader->requests, request);
+        free(request);
+    } else if (!request && is_there && strlen(id) < sizeof(request->id) &&
+               (request = calloc(1, sizeof(*request)))) {
+        memcpy(request->id, id, strlen(id) + 1);
+        HASH_ADD_STR(leader->requests, id, request);
+    }
+    if (request && is_there) {
+        request->revision = revision;
+    }
+}
+
+static void cancel(struct work_leader *leader, struct ledger_entry *entry, int64_t now_unix_ms)
+{
+    if (WORK_MUTANT(FORGETS_TO_CANCEL)) {
+        return;
+    }
+    if (entry->state == WORK_IDLE) {
+        leader->counters.cancelled++;
+        ledger_finish(leader->ledger, entry, WORK_CANCELLED, 0, now_unix_ms);
+    } else if (entry->state == WORK_PROCESSING) {
+        leader_wish(leader, entry, WORK_CANCEL);
+    }
+}
+
+void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
+{
+    struct leader_request *request, *next;
+    struct leader_submission *submission, *after;
+    struct ledger_entry *entry;
+
+    if (!leader->is_cancel_due || !leader->is_loaded) {
+        return;
+    }
+    leader->is_cancel_due = false;
+    HASH_ITER (hh, leader->requests, request, next) {
+        entry = ledger_find(leader->ledger, request->id);
+        if (entry) {
+            cancel(leader, entry, now_unix_ms);
+        }
+        if (!request->is_deleting &&
+            (!entry || (work_state_is_final(entry->state) && leader_is_stored(leader, entry)))) {
+            request->is_deleting = true;
+            queue_deletion(leader, 'c', request->id, request->revision);
+        }
+    }
+    HASH_ITER (hh, leader->submissions, submission, after) {
+        for (size_t i = 0; submission->is_gone && i < submission->count; i++) {
+            entry = ledger_find(leader->ledger, submission->items[i]->id);
+            if (entry && entry->item == submission->items[i]) {
+                cancel(leader, entry, now_unix_ms);
+            }
+        }
+    }
+}
+
+/* ---- What is over ---------------------------------------------------------------------------- */
+
+static bool is_old(const struct work_leader *leader, const struct ledger_entry *entry,
+                   int64_t now_unix_ms)
+{
+    return work_state_is_final(entry->state) && leader_is_stored(leader, entry) &&
+           now_unix_ms - entry->since_unix_ms > leader->options.keep.ns / 1000000;
+}
+
+/* Its items may be removed once the submission is gone: otherwise they would begin anew. */
+static bool is_over(const struct work_leader *leader, const struct leader_submission *submission,
+                    int64_t now_unix_ms)
+{
+    for (size_t i = 0; i < submission->count; i++) {
+        const struct ledger_entry *entry = ledger_find(leader->ledger, submission->items[i]->id);
+
+        if (entry && entry->item == submission->items[i] && !is_old(leader, entry, now_unix_ms)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void remove_entry(struct work_leader *leader, struct ledger_entry *entry)
+{
+    queue_deletion(leader, 'r', entry->id, UINT64_MAX);
+    queue_deletion(leader, 'k', entry->id, UINT64_MAX);
+    ledger_remove(leader->ledger, entry);
+}
+
+static void remove_submission(struct work_leader *leader, struct leader_submission *submission)
+{
+    for (size_t i = 0; i < submission->count; i++) {
+        struct ledger_entry *entry = ledger_find(leader->ledger, submission->items[i]->id);
+
+        if (entry && entry->item == submission->items[i] && work_state_is_final(entry->state)) {
+            remove_entry(leader, entry);
+        }
+    }
+    submission_free(leader, submission);
+}
+
+void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
+{
+    struct leader_submission *submission, *next;
+    struct ledger_entry *entry, *after;
+
+    HASH_ITER (hh, leader->submissions, submission, next) {
+        if (submission->is_deleting || !is_over(leader, submission, now_unix_ms)) {
+            continue;
+        }
+        if (submission->is_gone) {
+            remove_submission(leader, submission);
+        } else {
+            submission->is_deleting = true;
+            queue_deletion(leader, 's', submission->name, submission->revision);
+        }
+    }
+    for (entry = ledger_next(leader->ledger, NULL); entry; entry = after) {
+        after = ledger_next(leader->ledger, entry);
+        if (!entry->item && is_old(leader, entry, now_unix_ms)) {
+            remove_entry(leader, entry);
+        }
+    }
+    leader_submit_all(leader, now_unix_ms); /* some may not have had room */
+}
+
+/* ---- What is read ---------------------------------------------------------------------------- */
+
+static int bucket_of_key(const char *key)
+{
+    char *end;
+    unsigned long number = strtoul(key, &end, 10);
+
+    return strlen(key) == 2 && *end == '\0' && number < LEDGER_BUCKETS ? (int)number : -1;
+}
+
+static void take_bucket(struct work_leader *leader, unsigned number, const void *data, size_t bytes,
+                        uint64_t revision, int64_t now_unix_ms)
+{
+    struct leader_bucket *bucket = &leader->buckets[number];
+
+    if (leader->is_loaded && !bucket->is_reading) {
+        return; /* what we write ourselves */
+    }
+    bucket->is_reading = false;
+    bucket->revision = revision;
+    if (ledger_decode(leader->ledger, number, data, bytes, NULL) != BATON_OK) {
+        leader->counters.odd_values++;
+    }
+    bucket->stored = ledger_change(leader->ledger);
+    if (leader->is_loaded) {
+        leader_submit_all(leader, now_unix_ms);
+        leader_know_places(leader);
+        leader_lose_ended(leader, now_unix_ms);
+        leader->is_place_due = true;
+    }
+}
+
+/* The result of an attempt before: it was stored first, and so it is the item's. */
+static void take_result(struct work_leader *leader, const char *id, const void *data, size_t bytes,
+                        instant now, int64_t now_unix_ms)
+{
+    struct leader_result *result;
+    struct work_result stored = {0};
+
+    HASH_FIND_STR(leader->results, id, result);
+    if (!result || result->state != RESULT_READING) {
+        return;
+    }
+    if (!data) {
+        result->state = RESULT_WAITS; /* its time was over */
+        return;
+    }
+    if (work_result_read(&stored, data, bytes, NULL) == BATON_OK) {
+        work_result_fini(&result->result);
+        result->result = stored;
+    } else {
+        leader->counters.odd_values++;
+    }
+    leader_result_stored(leader, result, now, now_unix_ms);
+}
+
+static void take_birth(struct work_leader *leader, const void *data, size_t bytes)
+{
+    char text[32] = "";
+
+    if (!data) {
+        return;
+    }
+    memcpy(text, data, bytes < sizeof(text) ? bytes : sizeof(text) - 1);
+    leader->birth = strtoull(text, NULL, 16);
+}
+
+void work_leader_value(struct work_leader *leader, const char *key, const void *data, size_t bytes,
+                       uint64_t revision, instant now, int64_t now_unix_ms)
+{
+    struct leader_known *known;
+    const char *name = key + 2;
+    int number;
+
+    leader->is_cancel_due = true;
+    if (strcmp(key, "ledger") == 0) {
+        take_birth(leader, data, bytes);
+        return;
+    }
+    if (key[0] == '\0' || key[1] != '/') {
+        return;
+    }
+    if (key[0] == 'b' && (number = bucket_of_key(name)) >= 0) {
+        take_bucket(leader, (unsigned)number, data, bytes, revision, now_unix_ms);
+    } else if (key[0] == 'r') {
+        take_result(leader, name, data, bytes, now, now_unix_ms);
+    } else if (key[0] == 's') {
+        take_submission(leader, name, data, bytes, revision, now_unix_ms);
+    } else if (key[0] == 'c') {
+        take_request(leader, name, data != NULL, revision);
+    } else if (key[0] == 'd' && (known = leader_know(leader, name))) {
+        known->is_draining = data != NULL;
+        leader->is_place_due = leader->is_balance_due = true;
+    }
+}
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+static bool put(struct work_leader *leader, const char *key, uint64_t revision, span lifetime,
+                struct work_output *ret)
+{
+    (void)snprintf(leader->key, sizeof(leader->key), "%s", key);
+    *ret = (struct work_output){.type = WORK_PUT,
+                                .key = leader->key,
+                                .data = leader->out.data,
+                                .bytes = leader->out.bytes,
+                                .revision = revision,
+                                .lifetime = lifetime};
+    return !leader->out.failed;
+}
+
+static bool next_bucket(struct work_leader *leader, struct work_output *ret)
+{
+    char key[LEADER_KEY_MAX];
+
+    for (int i = ledger_changed_bucket(leader->ledger, 0); i >= 0;
+         i = ledger_changed_bucket(leader->ledger, (unsigned)i + 1)) {
+        struct leader_bucket *bucket = &leader->buckets[i];
+
+        if (bucket->storing != 0 || bucket->is_reading) {
+            continue;
+        }
+        bucket->storing = ledger_change(leader->ledger);
+        buffer_clear(&leader->out);
+        ledger_encode(leader->ledger, (unsigned)i, &leader->out);
+        (void)snprintf(key, sizeof(key), "b/%02d", i);
+        return put(leader, key, WORK_MUTANT(WRITES_AT_ANY_REVISION) ? UINT64_MAX : bucket->revision,
+                   SPAN_NS(0), ret);
+    }
+    return false;
+}
+
+static bool next_result(struct work_leader *leader, struct work_output *ret)
+{
+    struct leader_result *result, *next;
+    char key[LEADER_KEY_MAX];
+
+    HASH_ITER (hh, leader->results, result, next) {
+        const struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
+
+        if (result->state == RESULT_WAITS && entry) {
+            result->state = RESULT_WRITING;
+            buffer_clear(&leader->out);
+            work_result_write(&result->result, result->worker, entry->attempt, &leader->out);
+            (void)snprintf(key, sizeof(key), "r/%s", result->id);
+            return put(leader, key, 0, leader->options.keep, ret);
+        }
+    }
+    return false;
+}
+
+bool leader_is_all_stored(const struct work_leader *leader)
+{
+    for (size_t i = 0; i < LEDGER_BUCKETS; i++) {
+        if (leader->buckets[i].storing != 0 || leader->buckets[i].is_reading) {
+            return false;
+        }
+    }
+    return ledger_changed_bucket(leader->ledger, 0) < 0;
+}
+
+/* A ledger that was rebuilt gets its birth when all of it is stored. */
+static bool next_birth(struct work_leader *leader, struct work_output *ret)
+{
+    if (!leader->is_rebuilt || leader->birth != 0 || leader->is_born ||
+        !leader_is_all_stored(leader)) {
+        return false;
+    }
+    leader->is_born = true;
+    buffer_clear(&leader->out);
+    buffer_printf(&leader->out, "%016llx", (unsigned long long)leader->chosen);
+    return put(leader, "ledger", 0, SPAN_NS(0), ret);
+}
+
+bool leader_next_put(struct work_leader *leader, struct work_output *ret)
+{
+    if (!leader->is_loaded || (leader->is_rebuilt && !leader->is_gathered)) {
+        return false;
+    }
+    return next_bucket(leader, ret) || next_result(leader, ret) || next_birth(leader, ret);
+}
+
+static void bucket_stored(struct work_leader *leader, struct leader_bucket *bucket, const char *key,
+                          int code, uint64_t revision)
+{
+    struct leader_known *known, *next;
+
+    if (code == BATON_OK) {
+        bucket->revision = revision;
+        bucket->stored = bucket->storing;
+        leader_acknowledge(leader);
+        HASH_ITER (hh, leader->known, known, next) {
+            known->is_due = known->is_due || known->is_waiting;
+        }
+    } else {
+        leader->counters.conflicts += code == BATON_ECONFLICT;
+        bucket->is_reading = true;
+        leader_queue(leader, WORK_READ, key, 0);
+    }
+    bucket->storing = 0;
+}
+
+static void birth_stored(struct work_leader *leader, int code)
+{
+    if (code == BATON_OK) {
+        leader->birth = leader->chosen;
+    } else {
+        leader->is_born = false;
+        leader_queue(leader, WORK_READ, "ledger", 0);
+    }
+}
+
+static void result_stored(struct work_leader *leader, const char *key, int code, instant now,
+                          int64_t now_unix_ms)
+{
+    struct leader_result *result;
+
+    HASH_FIND_STR(leader->results, key + 2, result);
+    if (!result || result->state != RESULT_WRITING) {
+        return;
+    }
+    if (code == BATON_OK) {
+        leader_result_stored(leader, result, now, now_unix_ms);
+    } else {
+        result->state = RESULT_READING;
+        leader_queue(leader, WORK_READ, key, 0);
+    }
+}
+
+/* A deletion: what it was for is done, or is tried again. */
+static void deletion_stored(struct work_leader *leader, const char *key, int code)
+{
+    struct leader_submission *submission;
+    struct leader_request *request;
+
+    if (key[0] == 's') {
+        HASH_FIND_STR(leader->submissions, key + 2, submission);
+        if (submission && submission->is_deleting) {
+            submission->is_deleting = false;
+            if (code == BATON_OK) {
+                remove_submission(leader, submission);
+            }
+        }
+    } else if (key[0] == 'c') {
+        HASH_FIND_STR(leader->requests, key + 2, request);
+        if (request && request->is_deleting) {
+            request->is_deleting = false;
+            if (code == BATON_OK) {
+                take_request(leader, key + 2, false, 0);
+            }
+        }
+    }
+}
+
+void work_leader_stored(struct work_leader *leader, const char *key, int code, uint64_t revision,
+                        instant now, int64_t now_unix_ms)
+{
+    int number;
+
+    leader->is_cancel_due = true;
+    if (strcmp(key, "ledger") == 0) {
+        birth_stored(leader, code);
+    } else if (key[0] == 'b' && (number = bucket_of_key(key + 2)) >= 0) {
+        bucket_stored(leader, &leader->buckets[number], key, code, revision);
+    } else if (key[0] == 'r') {
+        result_stored(leader, key, code, now, now_unix_ms);
+    } else {
+        deletion_stored(leader, key, code);
+    }
+}
+
+void leader_store_free(struct work_leader *leader)
+{
+    struct leader_submission *submission, *next;
+    struct leader_request *request, *after;
+
+    HASH_ITER (hh, leader->submissions, submission, next) {
+        submission_free(leader, submission);
+    }
+    HASH_ITER (hh, leader->requests, request, after) {
+        HASH_DEL(leader->requests, request);
+        free(request);
+    }
+    while (leader->queue) {
+        struct leader_queued *queued = leader->queue;
+
+        DL_DELETE(leader->queue, queued);
+        free(queued);
+    }
+}
