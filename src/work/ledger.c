@@ -435,8 +435,8 @@ void ledger_finish(struct ledger *ledger, struct ledger_entry *entry, enum work_
                    int32_t code, int64_t now_unix_ms)
 {
     INVARIANT(work_state_is_final(state));
-    entry->code = code;
     move(ledger, entry, state, NULL, now_unix_ms);
+    entry->code = code;
 }
 
 void ledger_remove(struct ledger *ledger, struct ledger_entry *entry)
