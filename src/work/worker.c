@@ -315,6 +315,17 @@ static void acknowledged(struct work_worker *worker, const struct work_claim *ac
     }
 }
 
+static void send_results(struct work_worker *worker)
+{
+    struct held *held, *next;
+
+    HASH_ITER (hh, worker->held, held, next) {
+        if (held->state == HELD_ENDED) {
+            unsent_set(worker, held, true);
+        }
+    }
+}
+
 static bool is_new(struct work_worker *worker, const struct work_message *message)
 {
     bool is_for_us =
@@ -344,6 +355,7 @@ void work_worker_hear(struct work_worker *worker, const struct work_message *mes
         }
     }
     if (message->type == WORK_ASK) {
+        send_results(worker);                    /* the leader before may have had them */
         worker->is_asked = message->ledger == 0; /* it has the items otherwise */
         report_at_once(worker);
     }
@@ -365,18 +377,12 @@ void work_worker_leave(struct work_worker *worker, instant now)
 
 void work_worker_tick(struct work_worker *worker, instant now)
 {
-    struct held *held, *next;
-
     if (worker->session == 0 || instant_before(now, worker->next_report)) {
         return;
     }
     worker->next_report = instant_add(now, worker->options.report_interval);
     worker->is_report_due = true;
-    HASH_ITER (hh, worker->held, held, next) {
-        if (held->state == HELD_ENDED) {
-            unsent_set(worker, held, true);
-        }
-    }
+    send_results(worker);
 }
 
 instant work_worker_deadline(const struct work_worker *worker)

@@ -265,6 +265,13 @@ static void a_question_is_answered_at_once_and_in_full_where_the_ledger_is_lost(
     assert_string_equal(asked(*state, 0), "report in full 3:, a/5");
 }
 
+static void a_new_leader_gets_the_results_that_wait(void **state)
+{
+    (void)assigned(*state, "a", 5);
+    assert_string_equal(ended(*state, "a", 5), "done a/5");
+    assert_string_equal(asked(*state, 1), "done a/5, report 2:, ended a/5");
+}
+
 static void to_stop_what_is_not_there_is_answered_by_a_report(void **state)
 {
     assert_string_equal(about(*state, WORK_STOP, "a", 5), "report 1:");
@@ -292,6 +299,7 @@ int main(void)
         TEST(a_lost_session_halts_all_and_a_new_one_begins_with_nothing),
         TEST(a_copy_of_an_earlier_session_ends_before_a_new_one_starts),
         TEST(a_question_is_answered_at_once_and_in_full_where_the_ledger_is_lost),
+        TEST(a_new_leader_gets_the_results_that_wait),
         TEST(to_stop_what_is_not_there_is_answered_by_a_report),
         TEST(the_result_of_a_copy_that_was_to_stop_is_dropped),
     };
