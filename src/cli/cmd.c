@@ -1,8 +1,11 @@
 #include "cli/cmd.h"
 
 #include "cli/supervise.h"
+#include "cli/watchdog.h"
+#include "cli/words.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,17 +14,18 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum { AGAIN_MS = 10 };
 
 struct cmd {
     struct cmd_config config;
+    uint32_t number;
     pid_t pid; /* also the number of its process group */
-    uv_poll_t news;
     uv_timer_t limit;
     instant kill_at;
     struct cmd_end end;
-    int open_handles;
+    struct cmd *prev, *next;
 };
 
 /* ---- Before the election --------------------------------------------------------------------- */
@@ -69,68 +73,195 @@ enum exit_code cmd_exit_code(int code)
                                   : EXIT_REFUSED;
 }
 
-/* ---- CMD ------------------------------------------------------------------------------------- */
+/* ---- News ------------------------------------------------------------------------------------ */
 
 static bool is_over(const struct cmd *cmd)
 {
-    return uv_is_closing((const uv_handle_t *)&cmd->news);
+    return uv_is_closing((const uv_handle_t *)&cmd->limit);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_news_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+/* The guardian knows the process group of a command that runs alone. */
+static void count_cmds(struct supervise *supervise)
+{
+    bool is_alone = supervise->cmd_count == 1;
+
+    supervise->victims.group = is_alone ? supervise->cmds->pid : 0;
+    if (supervise->cmd_count == 0 && supervise->news) {
+        uv_close((uv_handle_t *)supervise->news, on_news_closed);
+        supervise->news = NULL;
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
 {
     struct cmd *cmd = handle->data;
-    if (--cmd->open_handles == 0) {
-        cmd->config.on_exit(cmd->config.userdata, &cmd->end);
-        free(cmd);
+
+    cmd->config.on_exit(cmd->config.userdata, &cmd->end);
+    free(cmd);
+}
+
+static void take_end(struct supervise *supervise, const struct news *news)
+{
+    struct cmd *cmd;
+
+    DL_SEARCH_SCALAR(supervise->cmds, cmd, number, news->command);
+    if (news->type == NEWS_ENDED && cmd) {
+        cmd->end.is_overdue = news->is_overdue;
+        cmd->end.exit_code =
+            WIFSIGNALED(news->value) ? 128 + WTERMSIG(news->value) : WEXITSTATUS(news->value);
+        DL_DELETE(supervise->cmds, cmd);
+        supervise->cmd_count--;
+        count_cmds(supervise);
+        uv_close((uv_handle_t *)&cmd->limit, on_closed);
     }
 }
 
 static void on_news(uv_poll_t *handle, int status, int events)
 {
-    struct cmd *cmd = handle->data;
+    struct supervise *supervise = handle->data;
     struct news news;
     (void)status;
     (void)events;
-    supervise_hear_end(cmd->config.supervise, &news);
-    cmd->end.is_overdue = news.is_overdue;
-    cmd->end.exit_code =
-        WIFSIGNALED(news.value) ? 128 + WTERMSIG(news.value) : WEXITSTATUS(news.value);
-    uv_close((uv_handle_t *)&cmd->news, on_handle_closed);
-    uv_close((uv_handle_t *)&cmd->limit, on_handle_closed);
+    while (supervise->news && supervise_hear(supervise, false, &news)) {
+        take_end(supervise, &news);
+    }
 }
 
-static void on_limit(uv_timer_t *timer)
+/* ---- Starting -------------------------------------------------------------------------------- */
+
+/* Fails only if there is no memory or no room for one more descriptor in the loop. */
+static bool watch_news(struct supervise *supervise, uv_loop_t *loop)
 {
-    cmd_kill(timer->data);
+    if (supervise->news) {
+        return true;
+    }
+    uv_poll_t *news = malloc(sizeof(*news));
+    if (!news || uv_poll_init(loop, news, supervise->orders) != 0) {
+        free(news);
+        return false;
+    }
+    news->data = supervise;
+    (void)uv_poll_start(news, UV_READABLE | UV_DISCONNECT, on_news);
+    supervise->news = news;
+    return true;
+}
+
+enum { OWN_VARIABLES = 3 + WATCHDOG_VARIABLES };
+
+/* Our variables, then those of the caller, in an array that the caller frees; `space` holds ours.
+ */
+static char **list_variables(const struct cmd_config *config, char space[][VARIABLE_BYTES])
+{
+    size_t count = 0, used = 3;
+    char **ret;
+
+    while (config->variables && config->variables[count]) {
+        count++;
+    }
+    ret = calloc(OWN_VARIABLES + count + 1, sizeof(*ret));
+    if (!ret) {
+        return NULL;
+    }
+    (void)snprintf(space[0], VARIABLE_BYTES, "BATON_EPOCH=%" PRIu64, config->epoch);
+    (void)snprintf(space[1], VARIABLE_BYTES, "BATON_ELECTION=%s", config->election);
+    (void)snprintf(space[2], VARIABLE_BYTES, "BATON_NODE=%s", config->node);
+    if (config->watchdog) {
+        watchdog_variables(config->watchdog, space + used);
+        used += WATCHDOG_VARIABLES;
+    }
+    for (size_t i = 0; i < used; i++) {
+        ret[i] = space[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret[used + i] = (char *)config->variables[i];
+    }
+    return ret;
+}
+
+/* Returns 0 or an errno. */
+static int give_start(const struct cmd *cmd)
+{
+    const struct cmd_config *config = &cmd->config;
+    char space[OWN_VARIABLES][VARIABLE_BYTES];
+    char **variables = list_variables(config, space);
+    struct words words;
+    int errnum = variables ? words_write(&words, config->argv, variables) : ENOMEM;
+
+    if (errnum == 0) {
+        struct order order = {.type = ORDER_START,
+                              .command = cmd->number,
+                              .arguments = words.arguments,
+                              .variables = words.variables,
+                              .has_output = config->output > 0};
+        supervise_give(
+            config->supervise, &order,
+            (const int[ORDER_RIGHTS]){words.fd, config->output > 0 ? config->output : -1});
+        (void)close(words.fd);
+    }
+    free(variables);
+    return errnum;
+}
+
+/* Returns 0 or an errno. Others may end meanwhile. */
+static int await_start(struct cmd *cmd)
+{
+    struct supervise *supervise = cmd->config.supervise;
+    struct news news;
+
+    while (supervise_hear(supervise, true, &news) && news.command != cmd->number) {
+        take_end(supervise, &news);
+    }
+    cmd->pid = news.value;
+    return news.type == NEWS_REFUSED ? news.value : 0;
+}
+
+static int refuse(const char *program, int errnum, struct baton_error *reterr)
+{
+    bool is_short = errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE ||
+                    errnum == EFBIG;
+    int code = errnum == ENOENT ? BATON_ENOENT : is_short ? BATON_EIO : BATON_EINVAL;
+
+    return error_set(reterr, code, "%s: %s", program, strerror(errnum));
 }
 
 int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_error *reterr)
 {
-    struct order order = {.type = ORDER_START, .epoch = config->epoch};
+    struct supervise *supervise = config->supervise;
     struct cmd *cmd = calloc(1, sizeof(*cmd));
     if (!cmd) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    (void)snprintf(order.node, sizeof(order.node), "%s", config->node);
-    (void)snprintf(order.election, sizeof(order.election), "%s", config->election);
     cmd->config = *config;
     cmd->kill_at = INSTANT_NEVER;
-    int code = supervise_start(config->supervise, &order, config->program, reterr);
-    if (!code && uv_poll_init(config->loop, &cmd->news, config->supervise->orders) != 0) {
-        supervise_kill(config->supervise);
-        code = error_set(reterr, BATON_EIO, "%s: it cannot be watched", config->program);
-    }
-    if (code) {
+    cmd->number = ++supervise->last_command;
+    int errnum = supervise->cmd_count >= CMD_MAX       ? EAGAIN
+                 : watch_news(supervise, config->loop) ? give_start(cmd)
+                                                       : ENOMEM;
+    errnum = errnum ? errnum : await_start(cmd);
+    if (errnum) {
+        count_cmds(supervise);
         free(cmd);
-        return code;
+        return refuse(config->argv[0], errnum, reterr);
     }
     (void)uv_timer_init(config->loop, &cmd->limit);
-    cmd->pid = config->supervise->victims.group;
-    cmd->news.data = cmd->limit.data = cmd;
-    cmd->open_handles = 2;
-    (void)uv_poll_start(&cmd->news, UV_READABLE | UV_DISCONNECT, on_news);
+    cmd->limit.data = cmd;
+    DL_APPEND(supervise->cmds, cmd);
+    supervise->cmd_count++;
+    count_cmds(supervise);
     *ret = cmd;
     return 0;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void on_limit(uv_timer_t *timer)
+{
+    cmd_kill(timer->data);
 }
 
 pid_t cmd_pid(const struct cmd *cmd)
@@ -141,7 +272,8 @@ pid_t cmd_pid(const struct cmd *cmd)
 void cmd_signal(struct cmd *cmd, int number)
 {
     if (!is_over(cmd)) {
-        supervise_signal(cmd->config.supervise, number);
+        struct order order = {.type = ORDER_SIGNAL, .command = cmd->number, .number = number};
+        supervise_give(cmd->config.supervise, &order, NULL);
     }
 }
 
@@ -165,7 +297,7 @@ void cmd_limit(struct cmd *cmd, instant kill_at)
 void cmd_kill(struct cmd *cmd)
 {
     if (!is_over(cmd)) {
-        supervise_kill(cmd->config.supervise);
+        supervise_kill(cmd->config.supervise, cmd->number);
         /* The supervisor may be stopped before it obeys. */
         (void)uv_timer_start(&cmd->limit, on_limit, AGAIN_MS, AGAIN_MS);
     }

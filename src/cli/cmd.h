@@ -1,7 +1,7 @@
-/* CMD of `baton run` and `baton once`, on the loop.
+/* The commands of `baton run` and its like, on the loop: any number, side by side.
  *
- * CMD's parent is the supervisor (cli/supervisor.h). It reports CMD's end when no descendant of CMD
- * is left either.
+ * Their ancestor is the supervisor (cli/supervisor.h). It reports a command's end when no
+ * descendant of that command is left either.
  */
 #ifndef CLI_CMD_H
 #define CLI_CMD_H
@@ -17,6 +17,9 @@
 
 struct cmd; /* opaque */
 struct supervise;
+struct watchdog;
+
+enum { CMD_MAX = 1024 }; /* of one supervisor */
 
 struct cmd_end {
     int exit_code;   /* CMD's own, or 128 + the signal's number */
@@ -25,11 +28,14 @@ struct cmd_end {
 
 struct cmd_config {
     uv_loop_t *loop;
-    struct supervise *supervise; /* initialised with CMD's arguments; outlives struct cmd */
-    const char *program;         /* for error messages */
+    struct supervise *supervise; /* outlives struct cmd */
+    char *const *argv;           /* ended by NULL; the program is found through PATH */
     const char *node;            /* value of BATON_NODE */
     const char *election;
     uint64_t epoch;
+    const struct watchdog *watchdog; /* whose variables CMD gets; NULL: none */
+    const char *const *variables;    /* more of them, "NAME=value", ended by NULL; NULL: none */
+    int output;                      /* gets what CMD writes; 0: that of this process */
     /* struct cmd is freed when this returns. */
     void (*on_exit)(void *userdata, const struct cmd_end *end);
     void *userdata;
@@ -41,8 +47,8 @@ int cmd_check(const char *program, struct baton_error *reterr);
 /* Returns 127 for a missing program, 126 for one that cannot be run, else 1. */
 enum exit_code cmd_exit_code(int code);
 
-/* BATON_ENOENT: no such program; BATON_EINVAL: it cannot be run; BATON_EIO: a system call failed.
- */
+/* Waits for the exec. argv and variables are copied, output remains the caller's. BATON_ENOENT: no
+ * such program; BATON_EINVAL: it cannot be run; BATON_EIO: a system call failed, or CMD_MAX run. */
 int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_error *reterr);
 
 pid_t cmd_pid(const struct cmd *cmd);

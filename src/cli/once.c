@@ -337,7 +337,7 @@ static void start(struct once *once, uint64_t epoch)
     struct baton_error error;
     struct cmd_config config = {.loop = &once->loop,
                                 .supervise = &once->supervise,
-                                .program = once->invocation->argv[1],
+                                .argv = once->invocation->argv + 1,
                                 .node = participant_node(once->participant),
                                 .election = election_name(participant_election(once->participant)),
                                 .epoch = epoch,
@@ -577,8 +577,7 @@ int once_main(const struct invocation *invocation)
         logger_free(once.logger);
         return cmd_exit_code(code);
     }
-    code = supervise_begin(&once.supervise, invocation->options, invocation->argv + 1, NULL,
-                           once.logger, &error);
+    code = supervise_begin(&once.supervise, invocation->options, once.logger, &error);
     (void)uv_loop_init(&once.loop);
     code = code ? code : run_all(&once, &error);
     supervise_fini(&once.supervise);

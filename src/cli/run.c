@@ -164,7 +164,8 @@ static void start(struct run *run, uint64_t epoch)
     struct baton_error error;
     struct cmd_config config = {.loop = &run->loop,
                                 .supervise = &run->supervise,
-                                .program = run->invocation->argv[0],
+                                .argv = run->invocation->argv,
+                                .watchdog = run->has_watchdog ? &run->watchdog : NULL,
                                 .node = participant_node(run->participant),
                                 .election = election_name(participant_election(run->participant)),
                                 .epoch = epoch,
@@ -434,9 +435,7 @@ int run_main(const struct invocation *invocation)
     if (run.has_watchdog) {
         code = watchdog_open(&run.watchdog, options_duration(invocation->options, "hang"), &error);
     }
-    code = code ? code
-                : supervise_begin(&run.supervise, invocation->options, invocation->argv,
-                                  run.has_watchdog ? &run.watchdog : NULL, run.logger, &error);
+    code = code ? code : supervise_begin(&run.supervise, invocation->options, run.logger, &error);
     (void)uv_loop_init(&run.loop);
     code = code ? code : run_all(&run, &error);
     supervise_fini(&run.supervise);

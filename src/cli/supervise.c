@@ -1,6 +1,7 @@
 #include "cli/supervise.h"
 
 #include "base/clock.h"
+#include "cli/children.h"
 #include "cli/exit_code.h"
 #include "cli/record.h"
 #include "cli/settings.h"
@@ -73,29 +74,24 @@ static bool can_kill(const char *folder)
     return access(path, W_OK) == 0;
 }
 
-/* The folder's name is the marker's value, which no other run has. -1: this process may not make
+/* The folder's name is the marker's value, which no other run has. "": this process may not make
  * one. */
-static int make_cgroup(char ret_folder[VICTIMS_PATH_MAX], const char *marker)
+static void make_cgroup(char ret_folder[VICTIMS_PATH_MAX], const char *marker)
 {
-    char mount[256], place[256], procs[VICTIMS_PATH_MAX + 16];
-    int length, fd = -1;
+    char mount[256], place[256];
+    int length;
 
     if (!find_mount(mount, sizeof(mount)) || !find_place(place, sizeof(place))) {
-        return -1;
+        return;
     }
     length = snprintf(ret_folder, VICTIMS_PATH_MAX, "%s%s/baton-run-%s", mount,
                       strcmp(place, "/") == 0 ? "" : place, strchr(marker, '=') + 1);
-    if (length > 0 && length < VICTIMS_PATH_MAX && mkdir(ret_folder, 0755) == 0) {
-        (void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", ret_folder);
-        fd = can_kill(ret_folder) ? open(procs, O_WRONLY | O_CLOEXEC) : -1;
-        if (fd < 0) {
-            (void)rmdir(ret_folder);
-        }
-    }
-    if (fd < 0) {
+    if (length >= VICTIMS_PATH_MAX || mkdir(ret_folder, 0755) != 0) {
+        ret_folder[0] = '\0';
+    } else if (!can_kill(ret_folder)) {
+        (void)rmdir(ret_folder);
         ret_folder[0] = '\0';
     }
-    return fd;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -190,9 +186,7 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
                             int record, struct baton_error *reterr)
 {
     int orders[2] = {-1, -1}, guardian[2] = {-1, -1};
-    struct supervisor theirs = {.argv = config->argv,
-                                .marker = supervise->victims.marker,
-                                .watchdog = config->watchdog,
+    struct supervisor theirs = {.marker = supervise->victims.marker,
                                 .cgroup = supervise->victims.cgroup,
                                 .agent = config->agent,
                                 .token = supervise->victims.token,
@@ -204,12 +198,11 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
     note_ignored(&theirs.ignored);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* adopts CMD if the supervisor is killed */
     if (theirs.wrapper >= 0 && make_pair(orders) && make_pair(guardian) && share_lease(supervise)) {
-        theirs.procs_fd = make_cgroup(supervise->victims.cgroup, supervise->victims.marker);
+        make_cgroup(supervise->victims.cgroup, supervise->victims.marker);
         theirs.lease = supervise->lease;
         theirs.orders = orders[1];
         theirs.guardian = guardian[1];
         fork_supervisor(supervise, &theirs, orders, guardian);
-        (void)close(theirs.procs_fd);
     }
     int errnum = errno;
     (void)close(theirs.wrapper);
@@ -218,7 +211,7 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
     if (supervise->supervisor < 0) {
         (void)close(orders[0]);
         (void)close(guardian[0]);
-        return error_set(reterr, BATON_EIO, "no supervisor for CMD: %s", strerror(errnum));
+        return error_set(reterr, BATON_EIO, "no supervisor of commands: %s", strerror(errnum));
     }
     supervise->orders = orders[0];
     supervise->victims.supervisor = guardian[0];
@@ -249,14 +242,11 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
     return code;
 }
 
-int supervise_begin(struct supervise *supervise, const struct options *options, char *const *argv,
-                    const struct watchdog *watchdog, struct logger *logger,
-                    struct baton_error *reterr)
+int supervise_begin(struct supervise *supervise, const struct options *options,
+                    struct logger *logger, struct baton_error *reterr)
 {
     char *data = NULL;
-    struct supervise_config config = {.argv = argv,
-                                      .watchdog = watchdog,
-                                      .outlives = options_find(options, "outlive-lease") &&
+    struct supervise_config config = {.outlives = options_find(options, "outlive-lease") &&
                                                   options_flag(options, "outlive-lease"),
                                       .logger = logger};
     char agent[LOCAL_PATH_MAX];
@@ -290,23 +280,7 @@ bool supervise_ignores(int number)
     return is_known && sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* ---- CMD ------------------------------------------------------------------------------------- */
-
-static bool give(const struct supervise *supervise, const struct order *order)
-{
-    return send(supervise->orders, order, sizeof(*order), MSG_NOSIGNAL) == sizeof(*order);
-}
-
-static bool hear(const struct supervise *supervise, struct news *ret)
-{
-    ssize_t bytes;
-
-    while ((bytes = recv(supervise->orders, ret, sizeof(*ret), 0)) < 0 &&
-           (errno == EINTR || errno == EAGAIN)) { /* libuv has made the socket non-blocking */
-        (void)poll(&(struct pollfd){.fd = supervise->orders, .events = POLLIN}, 1, -1);
-    }
-    return bytes == (ssize_t)sizeof(*ret);
-}
+/* ---- Orders and news ------------------------------------------------------------------------- */
 
 /* The children of a dead supervisor are now children of this process: all of them are killed where
  * that is permitted. The guardian is one of them, and has nothing to certify any more. */
@@ -314,12 +288,12 @@ static void end_orphans(void)
 {
     instant limit = instant_add(clock_now(), SPAN_MS(LAST_KILL_MS));
 
-    while (supervisor_kill_children(0) > 0 && instant_before(clock_now(), limit)) {
+    while (children_kill(NULL, NULL) > 0 && instant_before(clock_now(), limit)) {
         (void)poll(NULL, 0, 1);
     }
 }
 
-/* This process must not hand leadership over, since CMD may still act: it ends at once. */
+/* This process must not hand leadership over, since a command may still act: it ends at once. */
 static _Noreturn void end_without_supervisor(const struct supervise *supervise)
 {
     log_error(supervise->logger, "supervisor-is-dead",
@@ -337,38 +311,54 @@ void supervise_tell_dead(const struct supervise *supervise)
               LOG_STR("text", "no CMD runs, and none could be started: this process ends"));
 }
 
-int supervise_start(struct supervise *supervise, const struct order *order, const char *program,
-                    struct baton_error *reterr)
+void supervise_give(const struct supervise *supervise, const struct order *order,
+                    const int rights[ORDER_RIGHTS])
 {
-    struct news news;
+    struct order copy = *order;
+    struct iovec data = {.iov_base = &copy, .iov_len = sizeof(copy)};
+    union {
+        char bytes[CMSG_SPACE(ORDER_RIGHTS * sizeof(int))];
+        struct cmsghdr aligned;
+    } ancillary = {0};
+    struct msghdr header = {.msg_iov = &data, .msg_iovlen = 1};
+    size_t count = rights ? (size_t)ORDER_RIGHTS - (rights[ORDER_RIGHTS - 1] < 0) : 0;
 
-    if (!give(supervise, order) || !hear(supervise, &news)) {
-        end_without_supervisor(supervise); /* the supervisor may have started CMD before it died */
+    if (count > 0) {
+        ancillary.aligned = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                                             .cmsg_type = SCM_RIGHTS,
+                                             .cmsg_len = CMSG_LEN(count * sizeof(int))};
+        memcpy(CMSG_DATA(&ancillary.aligned), rights, count * sizeof(int));
+        header.msg_control = &ancillary;
+        header.msg_controllen = CMSG_SPACE(count * sizeof(int));
     }
-    if (news.type == NEWS_REFUSED) {
-        bool is_short = news.value == EAGAIN || news.value == ENOMEM || news.value == EBUSY;
-        int code = news.value == ENOENT ? BATON_ENOENT : is_short ? BATON_EIO : BATON_EINVAL;
-        return error_set(reterr, code, "%s: %s", program, strerror(news.value));
+    /* If it fails otherwise, the supervisor is dead, and supervise_hear() finds that. */
+    while (sendmsg(supervise->orders, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && rights &&
+           (errno == EAGAIN || errno == EINTR)) {
+        (void)poll(&(struct pollfd){.fd = supervise->orders, .events = POLLOUT}, 1, -1);
     }
-    supervise->victims.group = news.value;
-    return 0;
 }
 
-void supervise_signal(const struct supervise *supervise, int number)
+void supervise_kill(const struct supervise *supervise, uint32_t command)
 {
-    (void)give(supervise, &(struct order){.type = ORDER_SIGNAL, .number = number});
-}
-
-void supervise_kill(const struct supervise *supervise)
-{
-    (void)give(supervise, &(struct order){.type = ORDER_KILL});
+    supervise_give(supervise, &(struct order){.type = ORDER_KILL, .command = command}, NULL);
     victims_wake_supervisor(&supervise->victims);
 }
 
-void supervise_hear_end(struct supervise *supervise, struct news *ret)
+bool supervise_hear(const struct supervise *supervise, bool waits, struct news *ret)
 {
-    if (!hear(supervise, ret)) {
+    struct news news;
+    ssize_t bytes;
+
+    while ((bytes = recv(supervise->orders, &news, sizeof(news), MSG_DONTWAIT)) < 0 &&
+           (errno == EINTR || (errno == EAGAIN && waits))) {
+        (void)poll(&(struct pollfd){.fd = supervise->orders, .events = POLLIN}, 1, -1);
+    }
+    if (bytes < 0 && errno == EAGAIN) {
+        return false;
+    }
+    if (bytes != (ssize_t)sizeof(news)) {
         end_without_supervisor(supervise);
     }
-    supervise->victims.group = 0; /* from now on the kernel may use the number again */
+    *ret = news;
+    return true;
 }

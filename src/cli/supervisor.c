@@ -1,10 +1,11 @@
 #include "cli/supervisor.h"
 
 #include "base/clock.h"
+#include "cli/children.h"
+#include "cli/foreman.h"
 #include "cli/record.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,337 +20,273 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum {
-    OWN_VARIABLES = 4,
-    VARIABLES_MAX = OWN_VARIABLES + WATCHDOG_VARIABLES,
-    AGAIN_MS = 1, /* interval between two checks for descendants, if no child ends before */
+    AGAIN_MS = 1,     /* interval between two checks for descendants, if no child ends before */
+    PATIENCE_MS = 10, /* with foremen that are ending their commands */
+    STRAYS_MS = 100,  /* limit of the search for what a service started */
+    NEWS_MAX = 2,     /* of one command: it was started, it has ended */
 };
 
 /* From SIGKILL to the end of the lease: the kernel needs a moment to end a process. A tenth of the
  * lease, and 50 ms at most. */
 #define MARGIN_MAX SPAN_MS(50)
 
-struct keeper {
-    const struct supervisor *config;
-    pid_t command;   /* 0: none, or its exit status was taken */
-    int status;      /* of the command that ended last */
-    int starting;    /* pipe that the exec of the command closes; -1: none */
-    bool is_running; /* a command was started and its end is not reported yet */
-    bool is_ending;  /* all descendants are being killed */
-    bool is_overdue; /* because the lease was about to end */
-    bool is_last;    /* no other command will be started */
-    int children;    /* signalfd of SIGCHLD */
-    int alarm;       /* timerfd for the lease */
-    span margin;     /* between the kill and the lease's end */
+struct command {
+    uint32_t number;
+    pid_t foreman; /* 0: none, or its exit status was taken */
+    bool has_ended;
+    struct news news[NEWS_MAX]; /* for baton run */
+    int news_count, news_sent;
+    struct command *prev, *next;
 };
 
-/* ---- Starting -------------------------------------------------------------------------------- */
-
-static bool is_own(const char *entry)
-{
-    return strncmp(entry, "BATON_EPOCH=", 12) == 0 || strncmp(entry, "BATON_ELECTION=", 15) == 0 ||
-           strncmp(entry, "BATON_NODE=", 11) == 0 || strncmp(entry, "BATON_RUN=", 10) == 0;
-}
-
-/* Those of another watchdog would mislead CMD. */
-static bool is_replaced(const struct supervisor *config, const char *entry)
-{
-    return is_own(entry) || (config->watchdog && watchdog_is_variable(entry));
-}
-
-/* Returns environ with our variables in front; the array is malloc'ed, and `space` holds the
- * variables. */
-static char **make_environment(const struct supervisor *config, const struct order *order,
-                               char space[static VARIABLES_MAX][VARIABLE_BYTES])
-{
-    size_t count = 0, used = OWN_VARIABLES;
-    char **ret;
-
-    while (environ[count]) {
-        count++;
-    }
-    ret = calloc(count + VARIABLES_MAX + 1, sizeof(*ret));
-    if (ret == NULL) {
-        return NULL;
-    }
-    (void)snprintf(space[0], VARIABLE_BYTES, "BATON_EPOCH=%" PRIu64, order->epoch);
-    (void)snprintf(space[1], VARIABLE_BYTES, "BATON_ELECTION=%s", order->election);
-    (void)snprintf(space[2], VARIABLE_BYTES, "BATON_NODE=%s", order->node);
-    (void)snprintf(space[3], VARIABLE_BYTES, "%s", config->marker);
-    if (config->watchdog) {
-        watchdog_variables(config->watchdog, space + OWN_VARIABLES);
-        used = VARIABLES_MAX;
-    }
-    for (size_t i = 0; i < used; i++) {
-        ret[i] = space[i];
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!is_replaced(config, environ[i])) {
-            ret[used++] = environ[i];
-        }
-    }
-    return ret;
-}
-
-static span lease_left(const struct supervisor *config)
-{
-    int64_t end_ns = atomic_load(&config->lease->end_ns);
-
-    return end_ns == INSTANT_NEVER.ns ? SPAN_NS(INT64_MAX)
-                                      : instant_since((instant){end_ns}, clock_now());
-}
-
-/* The lease may have ended while this process was delayed, before the command starts. */
-static bool is_too_late(const struct supervisor *config)
-{
-    return config->guards_lease && lease_left(config).ns <= 0;
-}
-
-/* To its own process group and cgroup, its life bound to the supervisor's. */
-/* In a group of its own CMD would be stopped, for ever, as soon as it reads its terminal: it finds
- * the end of the input there instead. */
-static void read_no_terminal(void)
-{
-    int nothing = tcgetpgrp(STDIN_FILENO) != -1 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
-    if (nothing >= 0) {
-        (void)dup2(nothing, STDIN_FILENO);
-    }
-}
-
-static bool enter(const struct supervisor *config, pid_t parent)
-{
-    if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
-        return false;
-    }
-    if (getppid() != parent) { /* it died before the kernel knew that we depend on it */
-        errno = ESRCH;
-        return false;
-    }
-    read_no_terminal();
-    /* The cgroup is an additional means: without it (its folder was removed) the process tree
-     * suffices. */
-    (void)!(config->procs_fd >= 0 && write(config->procs_fd, "0", 1) == 1);
-    return true;
-}
-
-/* A failure is reported through `report`; a successful exec closes it. */
-_Noreturn static void become_command(const struct supervisor *config, char *const *environment,
-                                     pid_t parent, int report)
-{
-    struct sigaction usual = {.sa_handler = SIG_DFL};
-    sigset_t none;
-
-    for (int number = 1; number < NSIG; number++) {
-        if (sigismember(&config->ignored, number) != 1) {
-            (void)sigaction(number, &usual, NULL);
-        }
-    }
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (enter(config, parent)) {
-        if (!is_too_late(config)) {
-            (void)execvpe(config->argv[0], config->argv, environment);
-        } else {
-            errno = ETIME;
-        }
-    }
-    int errnum = errno;
-    (void)!write(report, &errnum, sizeof(errnum));
-    _exit(127);
-}
-
-/* Returns 0 or an errno. */
-static int fork_command(struct keeper *keeper, const struct order *order)
-{
-    char space[VARIABLES_MAX][VARIABLE_BYTES];
-    char **environment = make_environment(keeper->config, order, space);
-    pid_t parent = getpid();
-    int report[2];
-
-    if (environment == NULL || pipe2(report, O_CLOEXEC) != 0) {
-        int errnum = errno;
-        free(environment);
-        return errnum;
-    }
-    keeper->command = fork();
-    if (keeper->command == 0) {
-        become_command(keeper->config, environment, parent, report[1]);
-    }
-    int errnum = keeper->command < 0 ? errno : 0;
-    free(environment);
-    (void)close(report[1]);
-    if (errnum != 0) {
-        keeper->command = 0;
-        (void)close(report[0]);
-        return errnum;
-    }
-    (void)setpgid(keeper->command, keeper->command); /* as the child does: either may be first */
-    keeper->starting = report[0];
-    return 0;
-}
+struct supervision {
+    const struct supervisor *config;
+    struct command *commands; /* until baton run knows of their end */
+    bool is_ending;           /* all descendants are being killed */
+    bool is_overdue;          /* because the lease was about to end */
+    bool is_asked;            /* the foremen know, and have until kill_at */
+    instant kill_at;
+    bool is_last;      /* no other command will be started */
+    int news;          /* of the foremen */
+    int foremens_news; /* the other end of that socket pair */
+    int children;      /* signalfd of SIGCHLD */
+    int alarm;         /* timerfd for the lease */
+    span margin;       /* between the kill and the lease's end */
+};
 
 /* ---- News ------------------------------------------------------------------------------------ */
 
-static void report(const struct keeper *keeper, enum news_type type, int value)
+static struct command *find(const struct supervision *all, uint32_t number)
 {
-    struct news news = {.type = type, .value = value, .is_overdue = keeper->is_overdue};
+    struct command *command;
 
-    (void)!send(keeper->config->orders, &news, sizeof(news), MSG_NOSIGNAL); /* it may be dead */
+    DL_SEARCH_SCALAR(all->commands, command, number, number);
+    return command;
 }
 
-/* ETIME: the lease ended first; reported as a command that was started and ended because of the
- * lease. */
-static void report_not_started(struct keeper *keeper, int errnum)
+static void note(struct command *command, enum news_type type, int value, bool is_overdue)
 {
-    keeper->is_running = false;
-    if (errnum != ETIME) {
-        report(keeper, NEWS_REFUSED, errnum);
-        return;
+    if (command->news_count < NEWS_MAX) {
+        command->news[command->news_count++] = (struct news){
+            .type = type, .command = command->number, .value = value, .is_overdue = is_overdue};
     }
-    keeper->is_overdue = true;
-    report(keeper, NEWS_STARTED, 0);
-    report(keeper, NEWS_ENDED, SIGKILL);
-    keeper->is_overdue = false;
+    command->has_ended |= type != NEWS_STARTED;
 }
 
-/* The exec has succeeded, or failed with an errno. */
-static void note_exec(struct keeper *keeper)
+/* It has ended, and its foreman has not reported that. */
+static void note_killed(struct command *command, bool is_overdue)
 {
-    int errnum = 0;
-    ssize_t bytes = read(keeper->starting, &errnum, sizeof(errnum));
-
-    (void)close(keeper->starting);
-    keeper->starting = -1;
-    if (bytes == (ssize_t)sizeof(errnum)) {
-        (void)waitpid(keeper->command, NULL, 0);
-        keeper->command = 0;
-        report_not_started(keeper, errnum);
-    } else {
-        report(keeper, NEWS_STARTED, keeper->command);
+    if (command->news_count == 0) {
+        note(command, NEWS_STARTED, 0, is_overdue); /* baton run waits for it */
     }
+    note(command, NEWS_ENDED, SIGKILL, is_overdue);
+}
+
+static void hear_foremen(struct supervision *all)
+{
+    struct news news;
+
+    while (recv(all->news, &news, sizeof(news), MSG_DONTWAIT) == (ssize_t)sizeof(news)) {
+        struct command *command = find(all, news.command);
+        if (command) {
+            note(command, news.type, news.value,
+                 news.is_overdue || (news.type == NEWS_ENDED && all->is_overdue));
+        }
+    }
+}
+
+/* False: baton run does not read, and the socket is full. This process never waits for it, since
+ * the lease goes on. */
+static bool send_news(const struct supervision *all, struct command *command)
+{
+    while (command->news_sent < command->news_count) {
+        const struct news *news = &command->news[command->news_sent];
+        if (!all->is_last &&
+            send(all->config->orders, news, sizeof(*news), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+            errno == EAGAIN) {
+            return false;
+        }
+        command->news_sent++;
+    }
+    return true;
+}
+
+/* Forgets the commands that baton run knows to have ended. True: it knows all there is. */
+static bool send_all_news(struct supervision *all)
+{
+    bool is_known = true;
+
+    for (struct command *command = all->commands, *next; command; command = next) {
+        next = command->next;
+        is_known = is_known && send_news(all, command);
+        if (command->has_ended && command->foreman == 0 &&
+            command->news_sent == command->news_count) {
+            DL_DELETE(all->commands, command);
+            free(command);
+        }
+    }
+    return is_known;
 }
 
 /* ---- The lease ------------------------------------------------------------------------------- */
 
-/* Sets the timer, or ends the command if the lease is about to end. The timer fires once per lease,
- * however often the lease is renewed. */
-static void look_at_lease(struct keeper *keeper)
+static bool is_idle(const struct supervision *all)
 {
-    span left = lease_left(keeper->config);
+    for (const struct command *command = all->commands; command; command = command->next) {
+        if (!command->has_ended) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sets the timer, or ends the commands if the lease is about to end. The timer fires once per
+ * lease, however often the lease is renewed. */
+static void look_at_lease(struct supervision *all)
+{
+    span left = lease_watch_left(all->config->lease);
     int64_t tenth = left.ns / 10;
     struct itimerspec alarm = {0};
 
-    if (!keeper->config->guards_lease || !keeper->is_running || keeper->is_ending) {
+    if (!all->config->guards_lease || is_idle(all) || all->is_ending) {
         return;
     }
     if (tenth > MARGIN_MAX.ns) {
         tenth = MARGIN_MAX.ns;
     }
-    if (tenth > keeper->margin.ns) {
-        keeper->margin = SPAN_NS(tenth);
+    if (tenth > all->margin.ns) {
+        all->margin = SPAN_NS(tenth);
     }
-    if (left.ns <= keeper->margin.ns) {
-        keeper->is_overdue = keeper->is_ending = true;
+    if (left.ns <= all->margin.ns) {
+        all->is_overdue = all->is_ending = true;
         return;
     }
     if (left.ns != INT64_MAX) {
-        int64_t at_ns = atomic_load(&keeper->config->lease->end_ns) - keeper->margin.ns;
+        int64_t at_ns = atomic_load(&all->config->lease->end_ns) - all->margin.ns;
         alarm.it_value.tv_sec = at_ns / 1000000000;
         alarm.it_value.tv_nsec = at_ns % 1000000000;
     }
-    (void)timerfd_settime(keeper->alarm, TFD_TIMER_ABSTIME, &alarm, NULL);
+    (void)timerfd_settime(all->alarm, TFD_TIMER_ABSTIME, &alarm, NULL);
 }
 
 /* ---- Ending ---------------------------------------------------------------------------------- */
 
-int supervisor_kill_children(pid_t spared)
+static bool is_foreman(const void *userdata, pid_t pid)
 {
-    FILE *children = fopen("/proc/thread-self/children", "re");
-    int count = 0, pid;
+    const struct supervision *all = userdata;
+    const struct command *command;
 
-    if (children == NULL) {
-        return -1;
-    }
-    while (fscanf(children, "%d", &pid) == 1) {
-        if (pid != spared) {
-            (void)kill((pid_t)pid, SIGKILL);
-            count += waitpid((pid_t)pid, NULL, WNOHANG | __WALL) == pid ? 0 : 1;
-        }
-    }
-    (void)fclose(children);
-    return count;
+    DL_SEARCH_SCALAR(all->commands, command, foreman, pid);
+    return command != NULL;
 }
 
-static int kill_children(const struct keeper *keeper)
+/* Kills what killed foremen left behind. `number` 0: of all commands. Returns how many are left. */
+static int kill_strays(const struct supervision *all, uint32_t number)
 {
-    int count = supervisor_kill_children(keeper->command);
+    int count = children_kill(is_foreman, all);
 
-    if (count < 0) { /* the kernel has no such list: by group and marker */
-        struct victims strays = {.group = keeper->command};
-        (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
+    if (count < 0) { /* the kernel has no list of children: by marker */
+        struct victims strays = {0};
+        (void)snprintf(strays.marker, sizeof(strays.marker), number ? "%s-%" PRIu32 : "%s",
+                       all->config->marker, number);
         (void)victims_hunt(&strays, 0);
     }
     return count < 0 ? 0 : count;
 }
 
-static bool has_children(void)
+static void instruct(const struct command *command, int number)
 {
-    siginfo_t info;
-
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD;
+    if (command->foreman != 0) {
+        (void)sigqueue(command->foreman, FOREMAN_SIGNAL, (union sigval){.sival_int = number});
+    }
 }
 
-/* Returns true when no descendant is left. The command's status is taken last: until then its
- * number, which is also the group's, is not used again. */
-static bool end_all(struct keeper *keeper)
+/* Foremen are asked first, since each knows its command's process group; then they are killed, and
+ * what they leave becomes a child of this process. */
+static void end_foremen(struct supervision *all)
 {
-    const char *cgroup = keeper->config->cgroup;
+    instant now = clock_now();
+
+    for (struct command *command = all->commands; command; command = command->next) {
+        if (!all->is_asked) {
+            instruct(command, FOREMAN_LEAVE);
+        } else if (!instant_before(now, all->kill_at) && command->foreman != 0) {
+            (void)kill(command->foreman, SIGKILL);
+        }
+    }
+    if (!all->is_asked) {
+        all->is_asked = true;
+        all->kill_at = instant_add(now, SPAN_MS(PATIENCE_MS));
+    }
+}
+
+/* Returns true when no descendant is left. */
+static bool end_all(struct supervision *all)
+{
+    const char *cgroup = all->config->cgroup;
 
     victims_kill_cgroup(cgroup);
-    if (keeper->command != 0) {
-        (void)kill(-keeper->command, SIGKILL);
-        (void)kill(keeper->command, SIGKILL); /* it may have no group yet, or have left it */
-    }
-    if (kill_children(keeper) > 0) {
-        return false;
-    }
-    if (keeper->command != 0 &&
-        waitpid(keeper->command, &keeper->status, WNOHANG | __WALL) == keeper->command) {
-        keeper->command = 0;
-    }
-    return keeper->command == 0 && !has_children() && victims_cgroup_is_empty(cgroup);
+    end_foremen(all);
+    return kill_strays(all, 0) == 0 && !children_are_left() && victims_cgroup_is_empty(cgroup);
 }
 
-static void note_ended(struct keeper *keeper)
+/* Ends processes that a service started with a command's environment: they are no children of this
+ * process. If the guardian asked, the guardian itself looks for them; an agent does not. */
+static void end_marked(const struct supervision *all)
 {
-    if (keeper->starting >= 0) {
-        (void)close(keeper->starting);
-        keeper->starting = -1;
-        report(keeper, NEWS_STARTED, 0); /* the wrapper waits for this report */
+    struct victims strays = {0};
+
+    if (!all->is_last || all->config->agent) {
+        (void)snprintf(strays.marker, sizeof(strays.marker), "%s", all->config->marker);
+        (void)victims_hunt(&strays, STRAYS_MS);
     }
-    if (keeper->is_running) {
-        report(keeper, NEWS_ENDED, keeper->status);
-    }
-    keeper->is_running = keeper->is_ending = keeper->is_overdue = false;
 }
 
-/* Takes the exit statuses of adopted children. The end of the command itself ends all. */
-static void reap(struct keeper *keeper)
+static void note_all_ended(struct supervision *all)
 {
-    struct signalfd_siginfo ignored;
-    siginfo_t ended = {0};
+    for (struct command *command = all->commands; command; command = command->next) {
+        if (!command->has_ended) {
+            note_killed(command, all->is_overdue);
+        }
+    }
+    all->is_ending = all->is_overdue = all->is_asked = false;
+}
 
-    (void)!read(keeper->children, &ignored, sizeof(ignored));
-    while (!keeper->is_ending &&
-           waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
-           ended.si_pid != 0) {
-        if (ended.si_pid == keeper->command && keeper->starting < 0) {
-            keeper->is_ending = true;
-        } else if (ended.si_pid == keeper->command) {
-            break; /* the exec failed: note_exec handles it */
+/* A command whose foreman was killed has ended when nothing is left of it. */
+static bool end_abandoned(struct supervision *all)
+{
+    char cgroup[VICTIMS_PATH_MAX];
+    bool is_settled = true;
+
+    for (struct command *command = all->commands; command; command = command->next) {
+        if (command->foreman != 0 || command->has_ended) {
+            continue;
+        }
+        foreman_name_cgroup(cgroup, all->config->cgroup, command->number);
+        victims_kill_cgroup(cgroup);
+        if (kill_strays(all, command->number) == 0 && victims_cgroup_is_empty(cgroup)) {
+            note_killed(command, false);
         } else {
-            (void)waitpid(ended.si_pid, NULL, WNOHANG | __WALL);
+            is_settled = false;
+        }
+    }
+    return is_settled;
+}
+
+/* Takes the exit statuses of foremen and adopted children. */
+static void reap(struct supervision *all)
+{
+    siginfo_t ended = {0};
+    struct command *command;
+
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | __WALL) == 0 && ended.si_pid != 0) {
+        hear_foremen(all); /* what it reported before its end */
+        DL_SEARCH_SCALAR(all->commands, command, foreman, ended.si_pid);
+        if (command) {
+            command->foreman = 0;
         }
         ended.si_pid = 0;
     }
@@ -357,102 +294,203 @@ static void reap(struct keeper *keeper)
 
 /* ---- Orders ---------------------------------------------------------------------------------- */
 
-static void start(struct keeper *keeper, const struct order *order)
+/* Commands end before the lease does; NULL: they may outlive it. */
+static const struct lease_watch *commands_lease(const struct supervisor *config)
 {
+    return config->guards_lease ? config->lease : NULL;
+}
+
+/* These must not outlive the supervisor: its lock is one of them. */
+static void close_own(const struct supervisor *config)
+{
+    (void)close(config->orders);
+    (void)close(config->guardian);
+    (void)close(config->wrapper);
+    (void)close(config->record);
+}
+
+/* Returns 0 or an errno. */
+static int fork_foreman(const struct supervision *all, struct command *command,
+                        const struct order *order, const int rights[ORDER_RIGHTS])
+{
+    struct foreman_config config = {.marker = all->config->marker,
+                                    .cgroup = all->config->cgroup,
+                                    .ignored = &all->config->ignored,
+                                    .lease = commands_lease(all->config),
+                                    .order = order,
+                                    .words = rights[0],
+                                    .output = rights[1],
+                                    .news = all->foremens_news};
+    pid_t parent = getpid(), child;
+
+    if (rights[0] < 0 || (order->has_output && rights[1] < 0)) {
+        return EMFILE; /* they were lost */
+    }
+    child = fork();
+    if (child == 0) {
+        close_own(all->config);
+        foreman_run(&config, parent);
+    }
+    command->foreman = child > 0 ? child : 0;
+    return child > 0 ? 0 : errno;
+}
+
+static void start(struct supervision *all, const struct order *order,
+                  const int rights[ORDER_RIGHTS])
+{
+    struct command *command = calloc(1, sizeof(*command));
+    struct news none = {.type = NEWS_REFUSED, .command = order->command, .value = ENOMEM};
+    bool is_first = is_idle(all);
     int errnum;
 
-    if (keeper->is_running || keeper->is_ending) {
-        report(keeper, NEWS_REFUSED, EBUSY);
+    if (!command) {
+        (void)!send(all->config->orders, &none, sizeof(none), MSG_NOSIGNAL | MSG_DONTWAIT);
         return;
     }
-    /* Before is_too_late(), since the disk may stall. */
-    record_note_lease(keeper->config->record, lease_left(keeper->config));
-    errnum = is_too_late(keeper->config) ? ETIME : fork_command(keeper, order);
-    if (errnum != 0) {
-        report_not_started(keeper, errnum);
-        return;
+    command->number = order->command;
+    if (is_first) { /* before the lease is read, since the disk may stall */
+        record_note_lease(all->config->record, lease_watch_left(all->config->lease));
+        all->margin = SPAN_NS(0);
     }
-    keeper->is_running = true;
-    keeper->margin = SPAN_NS(0);
-    look_at_lease(keeper);
+    errnum = all->is_ending || foreman_is_too_late(commands_lease(all->config))
+                 ? ETIME
+                 : fork_foreman(all, command, order, rights);
+    if (errnum == ETIME) {
+        note_killed(command, true);
+    } else if (errnum != 0) {
+        note(command, NEWS_REFUSED, errnum, false);
+    }
+    DL_APPEND(all->commands, command);
+    look_at_lease(all);
 }
 
-static void take_orders(struct keeper *keeper)
+/* A descriptor that was lost, or is not there, is -1. */
+static ssize_t receive(int fd, struct order *ret, int ret_rights[ORDER_RIGHTS])
+{
+    union {
+        char bytes[CMSG_SPACE(ORDER_RIGHTS * sizeof(int))];
+        struct cmsghdr aligned;
+    } ancillary = {0};
+    struct iovec data = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct msghdr header = {.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = &ancillary,
+                            .msg_controllen = sizeof(ancillary)};
+    ssize_t bytes = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *control = bytes > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+
+    ret_rights[0] = ret_rights[1] = -1;
+    if (control != NULL && control->cmsg_type == SCM_RIGHTS) {
+        memcpy(ret_rights, CMSG_DATA(control), control->cmsg_len - CMSG_LEN(0));
+    }
+    return bytes;
+}
+
+static void take_orders(struct supervision *all)
 {
     struct order order;
-    ssize_t bytes = recv(keeper->config->orders, &order, sizeof(order), MSG_DONTWAIT);
+    int rights[ORDER_RIGHTS];
+    ssize_t bytes = receive(all->config->orders, &order, rights);
+    struct command *command;
 
     if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) {
-        keeper->is_last = true; /* baton run has ended, or is about to */
-    } else if (bytes == (ssize_t)sizeof(order) && order.type == ORDER_START) {
-        start(keeper, &order);
-    } else if (bytes == (ssize_t)sizeof(order) && order.type == ORDER_KILL) {
-        keeper->is_ending |= keeper->is_running;
-    } else if (bytes == (ssize_t)sizeof(order) && keeper->command != 0) {
-        (void)kill(-keeper->command, order.number);
+        all->is_last = true; /* baton run has ended, or is about to */
+    }
+    if (bytes != (ssize_t)sizeof(order)) {
+        return;
+    }
+    command = find(all, order.command);
+    if (order.type == ORDER_START) {
+        start(all, &order, rights);
+    } else if (command && order.type == ORDER_SIGNAL) {
+        instruct(command, order.number);
+    } else if (command && !command->has_ended && command->foreman != 0) {
+        instruct(command, FOREMAN_KILL);
+        (void)kill(command->foreman, SIGCONT); /* it may be stopped */
+    }
+    for (int i = 0; i < ORDER_RIGHTS; i++) {
+        if (rights[i] >= 0) {
+            (void)close(rights[i]);
+        }
     }
 }
 
-static void listen_to_guardian(struct keeper *keeper)
+static void listen_to_guardian(struct supervision *all)
 {
     char byte = 0;
 
-    if (recv(keeper->config->guardian, &byte, 1, MSG_DONTWAIT) == 1 && byte == VICTIMS_END) {
-        keeper->is_last = true;
+    if (recv(all->config->guardian, &byte, 1, MSG_DONTWAIT) == 1 && byte == VICTIMS_END) {
+        all->is_last = true;
     }
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-enum { ORDERS, GUARDIAN, WRAPPER, STARTING, CHILDREN, ALARM, WAKE, SOURCES };
+enum { ORDERS, GUARDIAN, WRAPPER, NEWS, CHILDREN, ALARM, WAKE, SOURCES };
 
-static void wait_and_look(struct keeper *keeper)
+static void read_count(int fd)
 {
-    const struct supervisor *config = keeper->config;
     uint64_t count;
+
+    (void)!read(fd, &count, sizeof(count));
+}
+
+static void look(struct supervision *all, const struct pollfd polls[SOURCES])
+{
+    struct signalfd_siginfo ignored;
+
+    if (polls[CHILDREN].revents != 0) {
+        (void)!read(all->children, &ignored, sizeof(ignored));
+    }
+    hear_foremen(all);
+    reap(all);
+    if ((polls[ORDERS].revents & ~POLLOUT) != 0) {
+        take_orders(all);
+    }
+    if (polls[GUARDIAN].revents != 0) {
+        listen_to_guardian(all);
+    }
+    all->is_last |= polls[WRAPPER].revents != 0;
+    if (polls[ALARM].revents != 0) {
+        read_count(all->alarm);
+    }
+    if (polls[WAKE].revents != 0) {
+        read_count(all->config->lease->wake_fd);
+    }
+    if (polls[ALARM].revents != 0 || polls[WAKE].revents != 0) {
+        look_at_lease(all);
+    }
+    all->is_ending |= all->is_last;
+}
+
+static void wait_and_look(struct supervision *all)
+{
+    const struct supervisor *config = all->config;
+    bool is_settled = end_abandoned(all);
+    bool is_known = all->is_ending || send_all_news(all); /* news of an end: when all have ended */
     struct pollfd polls[SOURCES] = {
-        [ORDERS] = {.fd = keeper->is_last ? -1 : config->orders, .events = POLLIN},
-        [GUARDIAN] = {.fd = keeper->is_last ? -1 : config->guardian, .events = POLLIN},
-        [WRAPPER] = {.fd = keeper->is_last ? -1 : config->wrapper, .events = POLLIN},
-        [STARTING] = {.fd = keeper->starting, .events = POLLIN},
-        [CHILDREN] = {.fd = keeper->children, .events = POLLIN},
-        [ALARM] = {.fd = keeper->alarm, .events = POLLIN},
+        [ORDERS] = {.fd = all->is_last ? -1 : config->orders,
+                    .events = (short)(is_known ? POLLIN : POLLIN | POLLOUT)},
+        [GUARDIAN] = {.fd = all->is_last ? -1 : config->guardian, .events = POLLIN},
+        [WRAPPER] = {.fd = all->is_last ? -1 : config->wrapper, .events = POLLIN},
+        [NEWS] = {.fd = all->news, .events = POLLIN},
+        [CHILDREN] = {.fd = all->children, .events = POLLIN},
+        [ALARM] = {.fd = all->alarm, .events = POLLIN},
         [WAKE] = {.fd = config->lease->wake_fd, .events = POLLIN},
     };
 
-    (void)poll(polls, SOURCES, keeper->is_ending ? AGAIN_MS : -1);
-    if (polls[STARTING].revents != 0) {
-        note_exec(keeper);
-    }
-    if (polls[STARTING].revents != 0 || polls[CHILDREN].revents != 0) {
-        reap(keeper);
-    }
-    if (polls[ORDERS].revents != 0) {
-        take_orders(keeper);
-    }
-    if (polls[GUARDIAN].revents != 0) {
-        listen_to_guardian(keeper);
-    }
-    keeper->is_last |= polls[WRAPPER].revents != 0;
-    if (polls[ALARM].revents != 0) {
-        (void)!read(keeper->alarm, &count, sizeof(count));
-    }
-    if (polls[WAKE].revents != 0) {
-        (void)!read(config->lease->wake_fd, &count, sizeof(count));
-    }
-    if (polls[ALARM].revents != 0 || polls[WAKE].revents != 0) {
-        look_at_lease(keeper);
-    }
-    keeper->is_ending |= keeper->is_last;
+    (void)poll(polls, SOURCES, all->is_ending || !is_settled ? AGAIN_MS : -1);
+    look(all, polls);
 }
 
 /* Ignores signals of the terminal and the service manager: the supervisor ends when no descendant
  * is left. */
-static void prepare(struct keeper *keeper)
+static void prepare(struct supervision *all)
 {
     static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE,
                                   SIGUSR1, SIGUSR2, SIGALRM, SIGTTIN, SIGTTOU};
-    sigset_t child;
+    sigset_t child, blocked;
+    int news[2] = {-1, -1};
 
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, "baton-supervise");
@@ -463,22 +501,14 @@ static void prepare(struct keeper *keeper)
     (void)signal(SIGCHLD, SIG_DFL); /* if ignored, exit statuses would be lost */
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    (void)sigprocmask(SIG_SETMASK, &child, NULL);
-    keeper->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    keeper->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-}
-
-/* Ends processes that a service started with the command's environment: they are no children of
- * this process. If the guardian asked, the guardian itself looks for them; an agent does not. */
-static void end_marked(const struct keeper *keeper)
-{
-    enum { LIMIT_MS = 100 };
-    struct victims strays = {0};
-
-    if (!keeper->is_last || keeper->config->agent) {
-        (void)snprintf(strays.marker, sizeof(strays.marker), "%s", keeper->config->marker);
-        (void)victims_hunt(&strays, LIMIT_MS);
-    }
+    blocked = child;
+    sigaddset(&blocked, FOREMAN_SIGNAL); /* for the foremen */
+    (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, news);
+    all->news = news[0];
+    all->foremens_news = news[1];
+    all->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    all->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
 /* The agent waits for it before the death of `baton run` counts. */
@@ -502,15 +532,15 @@ static void report_to_agent(const struct supervisor *config)
 
 _Noreturn void supervisor_run(const struct supervisor *supervisor)
 {
-    struct keeper keeper = {.config = supervisor, .starting = -1};
+    struct supervision all = {.config = supervisor};
     char byte = VICTIMS_NONE_LEFT;
 
-    prepare(&keeper);
-    while (!keeper.is_last || keeper.is_ending) {
-        wait_and_look(&keeper);
-        if (keeper.is_ending && end_all(&keeper)) {
-            end_marked(&keeper);
-            note_ended(&keeper);
+    prepare(&all);
+    while (!all.is_last || all.is_ending) {
+        wait_and_look(&all);
+        if (all.is_ending && end_all(&all)) {
+            end_marked(&all);
+            note_all_ended(&all);
         }
     }
     (void)!send(supervisor->guardian, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);

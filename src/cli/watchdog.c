@@ -134,16 +134,5 @@ void watchdog_variables(const struct watchdog *watchdog,
 {
     (void)snprintf(ret[0], VARIABLE_BYTES, "NOTIFY_SOCKET=%s", watchdog->name);
     (void)snprintf(ret[1], VARIABLE_BYTES, "WATCHDOG_USEC=%" PRId64, watchdog->hang.ns / 1000);
-}
-
-bool watchdog_is_variable(const char *entry)
-{
-    static const char *const names[] = {"NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID="};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strncmp(entry, names[i], strlen(names[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
+    (void)snprintf(ret[2], VARIABLE_BYTES, "WATCHDOG_PID"); /* of another watchdog */
 }

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WATCHDOG_VARIABLES = 2, VARIABLE_BYTES = 192 };
+enum { WATCHDOG_VARIABLES = 3, VARIABLE_BYTES = 192 };
 
 struct watchdog {
     int fd;                   /* the socket */
@@ -32,10 +32,8 @@ void watchdog_hear(struct watchdog *watchdog, bool counts);
 /* CMD has ended: forgets its messages, and those that wait. */
 void watchdog_forget(struct watchdog *watchdog);
 
-/* What CMD finds in its environment, as "NAME=value". */
+/* What CMD finds in its environment, as "NAME=value"; "NAME": what it does not find. */
 void watchdog_variables(const struct watchdog *watchdog,
                         char ret[static WATCHDOG_VARIABLES][VARIABLE_BYTES]);
-/* Whether "NAME=value" is of such a name, or belongs to another watchdog. */
-bool watchdog_is_variable(const char *entry);
 
 #endif

@@ -119,6 +119,17 @@ static struct process read_process(pid_t pid)
 
 enum finding { FINDING_NO, FINDING_YES, FINDING_UNKNOWN };
 
+/* Whether the marker is there, or one that begins with it and "-". */
+static bool names(const char *text, size_t bytes, const char *marker)
+{
+    char longer[VICTIMS_MARKER_MAX + 1];
+    size_t length = strlen(marker) + 1;
+
+    (void)snprintf(longer, sizeof(longer), "%s-", marker);
+    return memmem(text, bytes, marker, length) != NULL ||
+           memmem(text, bytes, longer, length) != NULL;
+}
+
 /* Whether the marker is one of the NUL-terminated strings; reads overlapping chunks. During an
  * execve(2) the old environment is gone and the new one not yet there, so a read finds nothing or
  * only a part: the process is unknown until it has been searched to the end that stat named. */
@@ -126,7 +137,7 @@ static enum finding search_environ(const struct process *process, pid_t pid, con
 {
     char path[64];
     char text[VICTIMS_MARKER_MAX + CHUNK_BYTES] = {0};
-    size_t length = strlen(marker) + 1; /* with the NUL that ends it */
+    size_t length = strlen(marker) + 1; /* with the byte that ends it */
     size_t kept = 0, total = 0;
     bool is_found = false;
     ssize_t got = 0;
@@ -140,7 +151,7 @@ static enum finding search_environ(const struct process *process, pid_t pid, con
     while (!is_found && total < ENVIRON_MAX && (got = read(fd, text + kept, CHUNK_BYTES)) > 0) {
         size_t bytes = kept + (size_t)got;
         total += (size_t)got;
-        is_found = memmem(text, bytes, marker, length) != NULL;
+        is_found = names(text, bytes, marker);
         kept = bytes < length - 1 ? bytes : length - 1;
         memmove(text, text + bytes - kept, kept);
     }

@@ -8,9 +8,11 @@
  *   supervisor   is asked to end them all, and replies when none is left. Without a reply nothing
  *                is certain
  *   marker       "NAME=value" in the environment: finds programs that a service (at, cron) started
- *                with CMD's environment; each one found is killed
+ *                with CMD's environment; each one found is killed. It also finds "NAME=value-…",
+ *                the marker of one command of several
  *   cgroup       is killed as a whole, where one could be made
- *   group        CMD's process group; used only if the supervisor died without a reply
+ *   group        CMD's process group, if only one runs; used only if the supervisor died without a
+ *                reply
  *
  * Uses libc only, for the guardian and the supervisor.
  */

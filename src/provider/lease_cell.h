@@ -22,6 +22,14 @@ struct lease_watch {
     int wake_fd;            /* eventfd: written when the end moves to an earlier instant */
 };
 
+/* INT64_MAX: it never ends. */
+static inline span lease_watch_left(const struct lease_watch *watch)
+{
+    instant end = {atomic_load(&watch->end_ns)};
+
+    return end.ns == INSTANT_NEVER.ns ? SPAN_NS(INT64_MAX) : instant_since(end, clock_now());
+}
+
 /* NULL: out of memory, or the kernel cannot wipe pages on fork. */
 struct lease_cell *lease_cell_new(void);
 /* Call this after the last reader has finished. NULL allowed. */

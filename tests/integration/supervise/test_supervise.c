@@ -98,11 +98,10 @@ static int wrap(void *userdata)
     char *family[] = {(char *)"sh", (char *)"-c", script, NULL};
     uv_loop_t loop;
     struct cmd *cmd;
-    struct supervise_config supervised = {.argv = scene->argv ? (char *const *)scene->argv : family,
-                                          .outlives = scene->outlives};
+    struct supervise_config supervised = {.outlives = scene->outlives};
     struct cmd_config config = {.loop = &loop,
                                 .supervise = &supervise,
-                                .program = supervised.argv[0],
+                                .argv = scene->argv ? (char *const *)scene->argv : family,
                                 .node = "a",
                                 .election = "e",
                                 .epoch = 7,

@@ -113,32 +113,55 @@ static void a_process_in_the_middle_of_execve_is_searched_again(void **state)
     close(ready[1]);
 }
 
+struct longer {
+    const char *more;
+    int ready[2];
+};
+
 static int sleep_with_a_longer_value(void *userdata)
 {
+    const struct longer *longer = userdata;
     char command[64];
-    char longer[VICTIMS_MARKER_MAX + 1];
-    (void)snprintf(longer, sizeof(longer), "%s5", marked.marker);
-    (void)putenv(longer);
-    (void)snprintf(command, sizeof(command), "echo >&%d; exec sleep 1000", *(int *)userdata);
+    char variable[VICTIMS_MARKER_MAX + 8];
+    (void)snprintf(variable, sizeof(variable), "%s%s", marked.marker, longer->more);
+    (void)putenv(variable);
+    (void)snprintf(command, sizeof(command), "echo >&%d; exec sleep 1000", longer->ready[1]);
     (void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
     return 1;
 }
 
+static pid_t start_longer(struct longer *longer)
+{
+    pid_t child;
+    char line;
+
+    assert_int_equal(pipe(longer->ready), 0);
+    child = process_fork(sleep_with_a_longer_value, longer);
+    process_read(longer->ready[0], &line, 1);
+    close(longer->ready[0]);
+    close(longer->ready[1]);
+    return child;
+}
+
 static void a_marker_matches_whole_variables_only(void **state)
 {
-    int ready[2];
-    char line;
-    pid_t child;
+    struct longer longer = {.more = "5"};
+    pid_t child = start_longer(&longer);
     (void)state;
 
-    assert_int_equal(pipe(ready), 0);
-    child = process_fork(sleep_with_a_longer_value, &ready[1]);
-    process_read(ready[0], &line, 1);
     (void)victims_hunt(&marked, 0);
     assert_true(process_lives(child));
     process_end(child);
-    close(ready[0]);
-    close(ready[1]);
+}
+
+static void a_marker_matches_those_of_single_commands_too(void **state)
+{
+    struct longer longer = {.more = "-12"};
+    pid_t child = start_longer(&longer);
+    (void)state;
+
+    (void)victims_hunt(&marked, PROCESS_PATIENCE_MS);
+    assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
 }
 
 static void nobody_to_end_is_certain(void **state)
@@ -186,6 +209,7 @@ int main(void)
         cmocka_unit_test(who_left_group_and_parent_is_found_by_the_marker),
         cmocka_unit_test(a_process_in_the_middle_of_execve_is_searched_again),
         cmocka_unit_test(a_marker_matches_whole_variables_only),
+        cmocka_unit_test(a_marker_matches_those_of_single_commands_too),
         cmocka_unit_test(nobody_to_end_is_certain),
         cmocka_unit_test(without_a_supervisor_nothing_is_certain),
         cmocka_unit_test(a_supervisor_that_dies_without_a_reply_leaves_it_uncertain),

@@ -1,0 +1,369 @@
+#include "cli/foreman.h"
+
+#include "cli/children.h"
+#include "cli/words.h"
+#include "guardian/victims.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    AGAIN_MS = 1,   /* interval between two checks for descendants, if no child ends before */
+    STRAYS_MS = 100 /* limit of the search for what a service started */
+};
+
+struct foreman {
+    const struct foreman_config *config;
+    pid_t command;   /* 0: none, or its exit status was taken */
+    int status;      /* of the command that has ended */
+    int starting;    /* pipe that the exec of the command closes; -1: none */
+    int signals;     /* signalfd of SIGCHLD and FOREMAN_SIGNAL */
+    int procs;       /* the cgroup's cgroup.procs; -1: none */
+    bool is_ending;  /* all descendants are being killed */
+    bool is_leaving; /* the supervisor ends everything, and looks for the others itself */
+    char cgroup[VICTIMS_PATH_MAX];   /* the command's own, in that of the run; "": none */
+    char marker[VICTIMS_MARKER_MAX]; /* the command's own: that of the run, and a number */
+};
+
+bool foreman_is_too_late(const struct lease_watch *lease)
+{
+    return lease && lease_watch_left(lease).ns <= 0;
+}
+
+void foreman_name_cgroup(char ret[VICTIMS_PATH_MAX], const char *run, uint32_t command)
+{
+    int length = snprintf(ret, VICTIMS_PATH_MAX, "%s/%" PRIu32, run, command);
+
+    if (run[0] == '\0' || length >= VICTIMS_PATH_MAX) {
+        ret[0] = '\0';
+    }
+}
+
+/* ---- News ------------------------------------------------------------------------------------ */
+
+static void report(const struct foreman *foreman, enum news_type type, int value, bool is_overdue)
+{
+    struct news news = {.type = type,
+                        .command = foreman->config->order->command,
+                        .value = value,
+                        .is_overdue = is_overdue};
+
+    (void)!send(foreman->config->news, &news, sizeof(news), MSG_NOSIGNAL);
+}
+
+/* ETIME: the lease ended first; reported as a command that was started and ended because of the
+ * lease. */
+_Noreturn static void leave_without_command(const struct foreman *foreman, int errnum)
+{
+    if (errnum != ETIME) {
+        report(foreman, NEWS_REFUSED, errnum, false);
+    } else {
+        report(foreman, NEWS_STARTED, 0, true);
+        report(foreman, NEWS_ENDED, SIGKILL, true);
+    }
+    victims_remove_cgroup(foreman->cgroup);
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+/* Without one the process tree suffices. */
+static void make_cgroup(struct foreman *foreman)
+{
+    char procs[VICTIMS_PATH_MAX + 16];
+
+    foreman_name_cgroup(foreman->cgroup, foreman->config->cgroup, foreman->config->order->command);
+    if (foreman->cgroup[0] != '\0' && mkdir(foreman->cgroup, 0755) == 0) {
+        (void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", foreman->cgroup);
+        foreman->procs = open(procs, O_WRONLY | O_CLOEXEC);
+    } else {
+        foreman->cgroup[0] = '\0';
+    }
+}
+
+/* In a group of its own CMD would be stopped, for ever, as soon as it reads its terminal: it finds
+ * the end of the input there instead. Commands with an output of their own share no input. */
+static void read_nothing(const struct foreman *foreman)
+{
+    bool is_unfit = foreman->config->output >= 0 || tcgetpgrp(STDIN_FILENO) != -1;
+    int nothing = is_unfit ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+
+    if (nothing >= 0) {
+        (void)dup2(nothing, STDIN_FILENO);
+    }
+}
+
+/* To its own process group and cgroup, its life bound to the foreman's. */
+static bool enter(const struct foreman *foreman, pid_t parent)
+{
+    int output = foreman->config->output;
+
+    if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+        return false;
+    }
+    if (getppid() != parent) { /* it died before the kernel knew that we depend on it */
+        errno = ESRCH;
+        return false;
+    }
+    read_nothing(foreman);
+    (void)!(foreman->procs >= 0 && write(foreman->procs, "0", 1) == 1);
+    return output < 0 || (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0);
+}
+
+static void use_usual_signals(const sigset_t *ignored)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    for (int number = 1; number < NSIG; number++) {
+        if (sigismember(ignored, number) != 1) {
+            (void)sigaction(number, &usual, NULL);
+        }
+    }
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* A failure is reported through `failure`; a successful exec closes it. */
+_Noreturn static void become_command(const struct foreman *foreman, char *const *arguments,
+                                     pid_t parent, int failure)
+{
+    use_usual_signals(foreman->config->ignored);
+    if (enter(foreman, parent)) {
+        if (!foreman_is_too_late(foreman->config->lease)) {
+            (void)execvp(arguments[0], arguments);
+        } else {
+            errno = ETIME;
+        }
+    }
+    int errnum = errno;
+    (void)!write(failure, &errnum, sizeof(errnum));
+    _exit(127);
+}
+
+/* The foreman's own environment is the command's. */
+static int set_variables(struct foreman *foreman, char *const *variables)
+{
+    int errnum = 0;
+
+    for (; *variables && errnum == 0; variables++) {
+        errnum = putenv(*variables) == 0 ? 0 : errno;
+    }
+    return errnum ? errnum : putenv(foreman->marker) == 0 ? 0 : errno;
+}
+
+/* Returns 0 or an errno. */
+static int start(struct foreman *foreman)
+{
+    const struct foreman_config *config = foreman->config;
+    struct words words = {config->words, config->order->arguments, config->order->variables};
+    char **arguments, **variables;
+    pid_t parent = getpid();
+    int failure[2];
+    int errnum = words_read(&arguments, &variables, &words);
+
+    errnum = errnum ? errnum : set_variables(foreman, variables);
+    if (errnum || foreman->signals < 0 || pipe2(failure, O_CLOEXEC) != 0) {
+        return errnum ? errnum : errno;
+    }
+    foreman->command = fork();
+    if (foreman->command == 0) {
+        become_command(foreman, arguments, parent, failure[1]);
+    }
+    errnum = errno;
+    (void)close(failure[1]);
+    if (foreman->command < 0) {
+        return errnum;
+    }
+    (void)setpgid(foreman->command, foreman->command); /* as the child does: either may be first */
+    foreman->starting = failure[0];
+    return 0;
+}
+
+/* The exec has succeeded, or failed with an errno. */
+static void note_exec(struct foreman *foreman)
+{
+    int errnum = 0;
+    ssize_t bytes = read(foreman->starting, &errnum, sizeof(errnum));
+
+    (void)close(foreman->starting);
+    foreman->starting = -1;
+    if (bytes == (ssize_t)sizeof(errnum)) {
+        (void)waitpid(foreman->command, NULL, 0);
+        leave_without_command(foreman, errnum);
+    }
+    report(foreman, NEWS_STARTED, foreman->command, false);
+}
+
+/* ---- Ending ---------------------------------------------------------------------------------- */
+
+static bool is_command(const void *userdata, pid_t pid)
+{
+    const struct foreman *foreman = userdata;
+
+    return pid == foreman->command;
+}
+
+static int kill_children(const struct foreman *foreman)
+{
+    int count = children_kill(is_command, foreman);
+
+    if (count < 0) { /* the kernel has no such list: by group and marker */
+        struct victims strays = {.group = foreman->command};
+        (void)snprintf(strays.marker, sizeof(strays.marker), "%s", foreman->marker);
+        (void)victims_hunt(&strays, 0);
+    }
+    return count < 0 ? 0 : count;
+}
+
+/* Returns true when no descendant is left. The command's status is taken last: until then its
+ * number, which is also the group's, is not used again. */
+static bool end_all(struct foreman *foreman)
+{
+    victims_kill_cgroup(foreman->cgroup);
+    if (foreman->command != 0) {
+        (void)kill(-foreman->command, SIGKILL);
+        (void)kill(foreman->command, SIGKILL); /* it may have no group yet, or have left it */
+    }
+    if (kill_children(foreman) > 0) {
+        return false;
+    }
+    if (foreman->command != 0 &&
+        waitpid(foreman->command, &foreman->status, WNOHANG | __WALL) == foreman->command) {
+        foreman->command = 0;
+    }
+    return foreman->command == 0 && !children_are_left() &&
+           victims_cgroup_is_empty(foreman->cgroup);
+}
+
+/* Ends processes that a service started with the command's environment: they are no children of
+ * this process. */
+static void end_marked(const struct foreman *foreman)
+{
+    struct victims strays = {0};
+
+    (void)snprintf(strays.marker, sizeof(strays.marker), "%s", foreman->marker);
+    (void)victims_hunt(&strays, STRAYS_MS);
+}
+
+_Noreturn static void leave(const struct foreman *foreman)
+{
+    if (!foreman->is_leaving) {
+        end_marked(foreman);
+    }
+    if (foreman->starting >= 0) {
+        report(foreman, NEWS_STARTED, 0, false); /* baton waits for this report */
+    }
+    report(foreman, NEWS_ENDED, foreman->status, false);
+    if (!foreman->is_leaving) {
+        victims_remove_cgroup(foreman->cgroup);
+    }
+    _exit(EXIT_SUCCESS);
+}
+
+/* Takes the exit statuses of adopted children. The end of the command itself ends all. */
+static void reap(struct foreman *foreman)
+{
+    siginfo_t ended = {0};
+
+    while (!foreman->is_ending &&
+           waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+           ended.si_pid != 0) {
+        if (ended.si_pid == foreman->command && foreman->starting < 0) {
+            foreman->is_ending = true;
+        } else if (ended.si_pid == foreman->command) {
+            break; /* the exec failed: note_exec handles it */
+        } else {
+            (void)waitpid(ended.si_pid, NULL, WNOHANG | __WALL);
+        }
+        ended.si_pid = 0;
+    }
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static void take_signals(struct foreman *foreman)
+{
+    struct signalfd_siginfo taken;
+
+    while (read(foreman->signals, &taken, sizeof(taken)) == (ssize_t)sizeof(taken)) {
+        if (taken.ssi_signo != (uint32_t)FOREMAN_SIGNAL) {
+            continue;
+        }
+        if (taken.ssi_int > 0 && foreman->command != 0) {
+            (void)kill(-foreman->command, taken.ssi_int);
+        } else if (taken.ssi_int <= 0) {
+            foreman->is_ending = true;
+            foreman->is_leaving |= taken.ssi_int == FOREMAN_LEAVE;
+        }
+    }
+}
+
+enum { STARTING, SIGNALS, SOURCES };
+
+static void wait_and_look(struct foreman *foreman)
+{
+    struct pollfd polls[SOURCES] = {
+        [STARTING] = {.fd = foreman->starting, .events = POLLIN},
+        [SIGNALS] = {.fd = foreman->signals, .events = POLLIN},
+    };
+
+    (void)poll(polls, SOURCES, foreman->is_ending ? AGAIN_MS : -1);
+    if (polls[STARTING].revents != 0) {
+        note_exec(foreman);
+    }
+    if (polls[SIGNALS].revents != 0) {
+        take_signals(foreman);
+    }
+    reap(foreman);
+}
+
+static void prepare(struct foreman *foreman, pid_t parent)
+{
+    sigset_t set;
+
+    (void)prctl(PR_SET_NAME, "baton-foreman");
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(EXIT_FAILURE);
+    }
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, FOREMAN_SIGNAL);
+    foreman->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    (void)snprintf(foreman->marker, sizeof(foreman->marker), "%s-%" PRIu32, foreman->config->marker,
+                   foreman->config->order->command);
+    make_cgroup(foreman);
+}
+
+_Noreturn void foreman_run(const struct foreman_config *config, pid_t parent)
+{
+    struct foreman foreman = {.config = config, .starting = -1, .procs = -1};
+
+    prepare(&foreman, parent);
+    int errnum = start(&foreman);
+    if (errnum != 0) {
+        leave_without_command(&foreman, errnum);
+    }
+    (void)close(config->words);
+    (void)close(config->output);
+    for (;;) {
+        wait_and_look(&foreman);
+        if (foreman.is_ending && end_all(&foreman)) {
+            leave(&foreman);
+        }
+    }
+}
