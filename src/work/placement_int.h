@@ -3,6 +3,9 @@
  *   placement_setup.c   memory; labels become numbers, nodes bins of classes
  *   placement_units.c   items become units, and keep today's node or wait for one
  *   placement_search.c  the bin for a unit; what it means to be put there
+ *   placement_queue.c   which unit is next
+ *   placement_place.c   placing what waits
+ *   placement_balance.c moving what has a place
  *   placement.c         the steps, and the answer
  */
 #ifndef WORK_PLACEMENT_INT_H
@@ -11,10 +14,21 @@
 #include "work/placement.h"
 #include "work/placement_intern.h"
 
+#define NOWHERE PLACEMENT_NOWHERE
+
+enum dimension { WEIGHT, MEMORY, GPUS, DIMENSIONS };
+
 struct amount {
-    uint64_t weight;
-    uint64_t memory;
-    uint64_t gpus;
+    uint64_t of[DIMENSIONS];
+};
+
+/* No way was found for a unit of this amount and priority. The same is true of larger and less
+ * important ones until a bin has more room. */
+struct failure {
+    bool is_known;
+    uint64_t freed; /* solver->freed then */
+    int32_t priority;
+    struct amount amount;
 };
 
 /* A set of labels that units need. */
@@ -24,27 +38,27 @@ struct needs {
     /* The classes that may have them all: those with the scarcest of the labels. NULL: all. */
     const uint32_t *candidates;
     uint32_t candidate_count;
-    uint32_t bins;        /* that have them all and take new units */
-    bool has_failed;      /* no bin had room … */
-    struct amount failed; /* … for this, … */
-    uint64_t failed_at;   /* … when work->freed was this */
+    uint32_t bins;        /* that have them all and take units */
+    uint64_t lightest;    /* the least load of these bins … */
+    uint64_t lightest_at; /* … when solver->changes was this */
+    struct failure no_room;
+    struct failure no_moving;     /* no units can move to make room */
+    struct failure no_displacing; /* no units can be displaced to make room */
 };
 
 /* An item, or the items of one group. */
 struct unit {
     struct amount amount;
     uint32_t items;
-    int32_t first_item; /* the others follow by work->next_item */
+    int32_t first_item; /* the others follow by solver->next_item */
     uint32_t needs;
     int32_t priority;   /* the highest of its items */
     int32_t bin;        /* where all of it is; NOWHERE: it waits */
-    int32_t home;       /* where all of it was today, or NOWHERE */
-    int32_t anchor;     /* waits: where most of the group is, and may be; else NOWHERE */
-    bool is_pinned;     /* moves to its anchor only */
-    bool is_scattered;  /* waits: some of its items have bins, by work->kept */
+    int32_t anchor;     /* where most of the group is, and may be; else NOWHERE */
+    bool is_pinned;     /* goes to its anchor only, and stays there */
+    bool is_scattered;  /* waits: some of its items have bins, by solver->kept */
     bool is_displaced;  /* waits: a more important unit took its place */
     int32_t prev, next; /* in the list of its bin */
-    enum placement_reason reason;
 };
 
 /* A node. */
@@ -57,7 +71,9 @@ struct bin {
     uint32_t leaf;    /* in the tree of its class, if it takes units */
     int32_t first;    /* of its units; NOWHERE: none */
     int32_t priority; /* the lowest of a unit that can move; INT32_MAX: none */
+    uint32_t lowest;  /* units of that priority */
     bool takes;       /* new units */
+    uint32_t donor;   /* its index in solver->donors */
 };
 
 /* What holds for the bins below a node of a tree. */
@@ -81,13 +97,33 @@ struct class
     uint32_t leaves; /* a power of two */
 };
 
-struct work {
+/* Which unit of a queue comes first. Equals come in the order of their numbers. */
+enum queue_order {
+    /* By priority under PLACEMENT_PRIORITY; then few bins may have it, it needs GPUs, it is heavy.
+     */
+    HARDEST_FIRST,
+    LARGEST_FIRST,         /* in one dimension */
+    LEAST_IMPORTANT_FIRST, /* by priority, and then the heaviest */
+};
+
+/* A heap of units. */
+struct unit_queue {
+    uint32_t *units;
+    uint32_t count;
+    enum queue_order order;
+    enum dimension dimension; /* of LARGEST_FIRST */
+};
+
+struct solver {
     const struct placement_problem *problem;
-    size_t bytes;    /* of this memory */
-    uint64_t freed;  /* how often a unit left a bin */
-    uint32_t mean;   /* items of an average bin */
-    uint32_t takers; /* bins that take units */
+    size_t bytes; /* of this memory */
     bool has_trees;
+    uint32_t mean;      /* items of an average bin */
+    uint32_t takers;    /* bins that take units */
+    uint64_t changes;   /* of bins */
+    uint64_t freed;     /* another number whenever a bin has more room than before … */
+    uint64_t stamp;     /* … and the last one of these that was used */
+    struct amount free; /* of all bins that take units */
 
     struct bin *bins;
     struct unit *units;
@@ -109,52 +145,87 @@ struct work {
     uint32_t *label_classes; /* … in this list */
     int32_t *class_bins;
     struct branch *branches;
-    uint32_t *queue; /* a heap of units, the next one first */
-    uint32_t queued;
-    uint32_t *waiting; /* units that have found no bin */
+
+    uint32_t *waiting; /* units without a bin */
     uint32_t waiting_count;
+    struct unit_queue queue;   /* of units that are to be placed now */
+    struct unit_queue leaving; /* of units that may leave their bins */
+    uint32_t *left;            /* units that have left a bin */
+    uint32_t looks;            /* at bins and units that could make room, in this round */
+    int32_t *donors;           /* a heap of bins, for balance */
+    uint32_t donor_count;
     uint32_t *scratch; /* a number for each bin, 0 between calls */
 };
-
-#define NOWHERE PLACEMENT_NOWHERE
 
 /* ---- placement_setup.c ----------------------------------------------------------------------- */
 
 /* NULL: out of memory. The units are still to be made. */
-struct work *work_new(const struct placement_problem *problem);
-/* The needs of several items: the labels from `first` on in work->need_labels, which become sorted
- * and different. */
-uint32_t needs_add(struct work *work, uint32_t first);
+struct solver *solver_new(const struct placement_problem *problem);
+/* The needs of several items: the labels from `first` on in solver->need_labels, which become
+ * sorted and different. */
+uint32_t needs_add(struct solver *solver, uint32_t first);
 /* After the last needs. */
-void needs_count_bins(struct work *work);
+void needs_count_bins(struct solver *solver);
 bool class_has(const struct class *class, const struct needs *needs);
 /* The next class that has them; *at counts on from 0. NULL: no more. */
-const struct class *needs_next_class(const struct work *work, const struct needs *needs,
+const struct class *needs_next_class(const struct solver *solver, const struct needs *needs,
                                      uint32_t *at);
 
 /* ---- placement_units.c ----------------------------------------------------------------------- */
 
-void units_make(struct work *work);
+void units_make(struct solver *solver);
+struct amount item_amount(const struct solver *solver, int32_t item);
 
 /* ---- placement_search.c ---------------------------------------------------------------------- */
 
+#define LOAD_PERMILLE UINT64_C(1000)
+
 bool amount_fits(const struct amount *amount, const struct amount *room);
 struct amount bin_free(const struct bin *bin);
-/* Builds all trees, for the bins as they are. */
-void trees_build(struct work *work);
-/* Counts items in the bin, or no longer, without a unit. */
-void bin_charge(struct work *work, int32_t bin, const struct amount *amount, uint32_t items);
-void bin_discharge(struct work *work, int32_t bin, const struct amount *amount, uint32_t items);
-/* Puts all of a unit there. It was nowhere. */
-void unit_put(struct work *work, struct unit *unit, int32_t bin);
-/* Takes a whole unit out of its bin. */
-void unit_take(struct work *work, struct unit *unit);
-/* The first bin by the strategy that has what the unit needs and room for this amount. */
-int32_t find_bin(struct work *work, const struct unit *unit, const struct amount *amount);
-/* The least loaded bin that has that, other than the unit's own, and of no higher rank. */
-int32_t find_lighter_bin(const struct work *work, const struct unit *unit,
-                         const struct amount *amount);
 /* The load of a bin if it had this. */
-uint64_t bin_load_with(const struct work *work, int32_t bin, uint64_t weight, uint32_t items);
+uint64_t bin_load_with(const struct solver *solver, int32_t bin, uint64_t weight, uint32_t items);
+/* Builds all trees, for the bins as they are. */
+void trees_build(struct solver *solver);
+/* Counts items in the bin, or no longer, without a unit. */
+void bin_charge(struct solver *solver, int32_t bin, const struct amount *amount, uint32_t items);
+void bin_discharge(struct solver *solver, int32_t bin, const struct amount *amount, uint32_t items);
+/* Puts all of a unit there. It was nowhere. */
+void unit_put(struct solver *solver, struct unit *unit, int32_t bin);
+/* Takes a whole unit out of its bin. */
+void unit_take(struct solver *solver, struct unit *unit);
+bool failure_holds(const struct solver *solver, const struct failure *failure,
+                   const struct unit *unit);
+void failure_note(const struct solver *solver, struct failure *failure, const struct unit *unit);
+/* The first bin by the strategy that has what the unit needs and room for this amount, but for one
+ * bin (NOWHERE: any). */
+int32_t solver_find_bin(struct solver *solver, const struct unit *unit, const struct amount *amount,
+                        int32_t except);
+/* The least loaded bin that has that, other than the unit's own, and of no higher rank. */
+int32_t solver_find_lighter_bin(const struct solver *solver, const struct unit *unit,
+                                const struct amount *amount);
+/* The least load of the bins that have what is needed, and of all that take units. */
+uint64_t needs_lightest_load(const struct solver *solver, uint32_t needs);
+uint64_t solver_least_load(const struct solver *solver);
+
+/* ---- placement_queue.c ----------------------------------------------------------------------- */
+
+void unit_queue_push(const struct solver *solver, struct unit_queue *queue,
+                     const struct unit *unit);
+struct unit *unit_queue_pop(const struct solver *solver,
+                            struct unit_queue *queue); /* NULL: empty */
+
+/* ---- placement_place.c ----------------------------------------------------------------------- */
+
+/* A bin with room, or one to overfill where that is allowed. */
+int32_t solver_choose_bin(struct solver *solver, const struct unit *unit);
+/* All units that wait, as far as there is room. Returns whether more may be possible then. */
+bool solver_place_waiting(struct solver *solver);
+
+/* ---- placement_balance.c: whether any unit has moved ------------------------------------------
+ */
+
+bool solver_drain(struct solver *solver);
+bool solver_relieve(struct solver *solver);
+bool solver_balance(struct solver *solver);
 
 #endif

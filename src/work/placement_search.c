@@ -2,28 +2,25 @@
  * has room is found, and a change of one bin noted, in the logarithm of their number. */
 #include "work/placement_int.h"
 
-#define LOAD_ONE      UINT64_C(1000000)
-#define LOAD_MAX      (UINT64_MAX / 4) /* of a bin without slots */
-#define LOAD_PERMILLE (LOAD_ONE / 1000)
+#define LOAD_ONE (1000 * LOAD_PERMILLE)
+#define LOAD_MAX (UINT64_MAX / 4) /* of a bin without slots */
 
 /* ---- Amounts and loads ----------------------------------------------------------------------- */
 
 bool amount_fits(const struct amount *amount, const struct amount *room)
 {
-    return amount->weight <= room->weight && amount->memory <= room->memory &&
-           amount->gpus <= room->gpus;
-}
-
-static uint64_t left_of(uint64_t size, uint64_t used)
-{
-    return size > used ? size - used : 0;
+    return amount->of[WEIGHT] <= room->of[WEIGHT] && amount->of[MEMORY] <= room->of[MEMORY] &&
+           amount->of[GPUS] <= room->of[GPUS];
 }
 
 struct amount bin_free(const struct bin *bin)
 {
-    return (struct amount){left_of(bin->size.weight, bin->used.weight),
-                           left_of(bin->size.memory, bin->used.memory),
-                           left_of(bin->size.gpus, bin->used.gpus)};
+    struct amount free;
+
+    for (int i = 0; i < DIMENSIONS; i++) {
+        free.of[i] = bin->size.of[i] > bin->used.of[i] ? bin->size.of[i] - bin->used.of[i] : 0;
+    }
+    return free;
 }
 
 static uint64_t ratio(uint64_t part, uint64_t whole)
@@ -31,12 +28,12 @@ static uint64_t ratio(uint64_t part, uint64_t whole)
     return whole == 0 || part > LOAD_MAX / LOAD_ONE ? LOAD_MAX : part * LOAD_ONE / whole;
 }
 
-uint64_t bin_load_with(const struct work *work, int32_t number, uint64_t weight, uint32_t items)
+uint64_t bin_load_with(const struct solver *solver, int32_t number, uint64_t weight, uint32_t items)
 {
-    const struct placement_node *node = &work->problem->nodes[number];
+    const struct placement_node *node = &solver->problem->nodes[number];
 
-    return work->problem->strategy == PLACEMENT_ROUND_ROBIN
-               ? ratio(items, work->mean)
+    return solver->problem->strategy == PLACEMENT_ROUND_ROBIN
+               ? ratio(items, solver->mean)
                : ratio(weight, node->slots) + node->cpu_permille * LOAD_PERMILLE;
 }
 
@@ -51,45 +48,63 @@ static void join(struct branch *ret, const struct branch *a, const struct branch
     ret->load = first->load;
     ret->bin = first->bin;
     ret->priority = a->priority < b->priority ? a->priority : b->priority;
-    ret->free.weight = a->free.weight > b->free.weight ? a->free.weight : b->free.weight;
-    ret->free.memory = a->free.memory > b->free.memory ? a->free.memory : b->free.memory;
-    ret->free.gpus = a->free.gpus > b->free.gpus ? a->free.gpus : b->free.gpus;
+    for (int i = 0; i < DIMENSIONS; i++) {
+        ret->free.of[i] = a->free.of[i] > b->free.of[i] ? a->free.of[i] : b->free.of[i];
+    }
 }
 
-static struct branch leaf_of(const struct work *work, int32_t number)
+static struct branch leaf_of(const struct solver *solver, int32_t number)
 {
-    const struct bin *bin = &work->bins[number];
+    const struct bin *bin = &solver->bins[number];
 
     return (struct branch){
         .load = bin->load, .bin = number, .priority = bin->priority, .free = bin_free(bin)};
 }
 
-void trees_build(struct work *work)
+static void count_free(struct solver *solver, const struct amount *free, int sign)
 {
-    for (uint32_t i = 0; i < work->kinds.count; i++) {
-        struct class *class = &work->classes[i];
+    for (int i = 0; i < DIMENSIONS; i++) {
+        solver->free.of[i] += sign > 0 ? free->of[i] : -free->of[i];
+    }
+}
+
+void trees_build(struct solver *solver)
+{
+    for (int32_t i = 0; i < (int32_t)solver->problem->node_count; i++) {
+        struct bin *bin = &solver->bins[i];
+        bin->load = bin_load_with(solver, i, bin->used.of[WEIGHT], bin->items);
+    }
+    for (uint32_t i = 0; i < solver->kinds.count; i++) {
+        struct class *class = &solver->classes[i];
         for (uint32_t j = 0; class->bin_count > 0 && j < class->leaves; j++) {
-            class->tree[class->leaves + j] =
-                j < class->bin_count ? leaf_of(work, class->bins[j]) : nothing;
+            struct branch *leaf = &class->tree[class->leaves + j];
+            *leaf = j < class->bin_count ? leaf_of(solver, class->bins[j]) : nothing;
+            count_free(solver, &leaf->free, 1);
         }
         for (uint32_t j = class->bin_count > 0 ? class->leaves - 1 : 0; j > 0; j--) {
             join(&class->tree[j], &class->tree[2 * j], &class->tree[2 * j + 1]);
         }
     }
-    work->has_trees = true;
+    solver->has_trees = true;
 }
 
-static void bin_note(struct work *work, int32_t number)
+static void bin_note(struct solver *solver, int32_t number)
 {
-    struct bin *bin = &work->bins[number];
-    struct class *class = &work->classes[bin->class];
+    struct bin *bin = &solver->bins[number];
+    struct class *class = &solver->classes[bin->class];
 
-    bin->load = bin_load_with(work, number, bin->used.weight, bin->items);
-    if (!bin->takes || !work->has_trees) {
+    if (!solver->has_trees) {
+        return;
+    }
+    bin->load = bin_load_with(solver, number, bin->used.of[WEIGHT], bin->items);
+    solver->changes++;
+    if (!bin->takes) {
         return;
     }
     uint32_t at = class->leaves + bin->leaf;
-    class->tree[at] = leaf_of(work, number);
+    count_free(solver, &class->tree[at].free, -1);
+    class->tree[at] = leaf_of(solver, number);
+    count_free(solver, &class->tree[at].free, 1);
     for (at /= 2; at > 0; at /= 2) {
         join(&class->tree[at], &class->tree[2 * at], &class->tree[2 * at + 1]);
     }
@@ -97,75 +112,80 @@ static void bin_note(struct work *work, int32_t number)
 
 /* ---- Putting and taking ---------------------------------------------------------------------- */
 
-void bin_charge(struct work *work, int32_t number, const struct amount *amount, uint32_t items)
+void bin_charge(struct solver *solver, int32_t number, const struct amount *amount, uint32_t items)
 {
-    struct bin *bin = &work->bins[number];
+    struct bin *bin = &solver->bins[number];
 
-    bin->used.weight += amount->weight;
-    bin->used.memory += amount->memory;
-    bin->used.gpus += amount->gpus;
+    for (int i = 0; i < DIMENSIONS; i++) {
+        bin->used.of[i] += amount->of[i];
+    }
     bin->items += items;
-    bin_note(work, number);
+    bin_note(solver, number);
 }
 
-void bin_discharge(struct work *work, int32_t number, const struct amount *amount, uint32_t items)
+void bin_discharge(struct solver *solver, int32_t number, const struct amount *amount,
+                   uint32_t items)
 {
-    struct bin *bin = &work->bins[number];
+    struct bin *bin = &solver->bins[number];
 
-    bin->used.weight -= amount->weight;
-    bin->used.memory -= amount->memory;
-    bin->used.gpus -= amount->gpus;
+    for (int i = 0; i < DIMENSIONS; i++) {
+        bin->used.of[i] -= amount->of[i];
+    }
     bin->items -= items;
-    work->freed++;
-    bin_note(work, number);
+    solver->freed = ++solver->stamp;
+    bin_note(solver, number);
 }
 
-void unit_put(struct work *work, struct unit *unit, int32_t number)
+void unit_put(struct solver *solver, struct unit *unit, int32_t number)
 {
-    struct bin *bin = &work->bins[number];
+    struct bin *bin = &solver->bins[number];
 
     unit->bin = number;
     unit->prev = NOWHERE;
     unit->next = bin->first;
     if (bin->first != NOWHERE) {
-        work->units[bin->first].prev = (int32_t)(unit - work->units);
+        solver->units[bin->first].prev = (int32_t)(unit - solver->units);
     }
-    bin->first = (int32_t)(unit - work->units);
-    if (!unit->is_pinned && unit->priority < bin->priority) {
+    bin->first = (int32_t)(unit - solver->units);
+    if (!unit->is_pinned && unit->priority <= bin->priority) {
+        bin->lowest = unit->priority < bin->priority ? 1 : bin->lowest + 1;
         bin->priority = unit->priority;
     }
-    bin_charge(work, number, &unit->amount, unit->items);
+    bin_charge(solver, number, &unit->amount, unit->items);
 }
 
-static int32_t lowest_priority(const struct work *work, const struct bin *bin)
+/* Some units may have left it since the lowest priority was noted. */
+static void note_lowest_priority(const struct solver *solver, struct bin *bin)
 {
-    int32_t lowest = INT32_MAX;
-
-    for (int32_t i = bin->first; i != NOWHERE; i = work->units[i].next) {
-        const struct unit *unit = &work->units[i];
-        lowest = !unit->is_pinned && unit->priority < lowest ? unit->priority : lowest;
+    bin->priority = INT32_MAX;
+    bin->lowest = 0;
+    for (int32_t i = bin->first; i != NOWHERE; i = solver->units[i].next) {
+        const struct unit *unit = &solver->units[i];
+        if (!unit->is_pinned && unit->priority <= bin->priority) {
+            bin->lowest = unit->priority < bin->priority ? 1 : bin->lowest + 1;
+            bin->priority = unit->priority;
+        }
     }
-    return lowest;
 }
 
-void unit_take(struct work *work, struct unit *unit)
+void unit_take(struct solver *solver, struct unit *unit)
 {
     int32_t number = unit->bin;
-    struct bin *bin = &work->bins[number];
+    struct bin *bin = &solver->bins[number];
 
     if (unit->prev != NOWHERE) {
-        work->units[unit->prev].next = unit->next;
+        solver->units[unit->prev].next = unit->next;
     } else {
         bin->first = unit->next;
     }
     if (unit->next != NOWHERE) {
-        work->units[unit->next].prev = unit->prev;
+        solver->units[unit->next].prev = unit->prev;
     }
     unit->bin = NOWHERE;
-    if (unit->priority == bin->priority && work->problem->strategy == PLACEMENT_PRIORITY) {
-        bin->priority = lowest_priority(work, bin);
+    if (unit->priority == bin->priority && --bin->lowest == 0) {
+        note_lowest_priority(solver, bin);
     }
-    bin_discharge(work, number, &unit->amount, unit->items);
+    bin_discharge(solver, number, &unit->amount, unit->items);
 }
 
 /* ---- Searching ------------------------------------------------------------------------------- */
@@ -201,23 +221,34 @@ static void descend(struct search *search, const struct class *class, uint32_t a
     }
 }
 
-static bool is_as_large(const struct amount *amount, const struct amount *other)
+bool failure_holds(const struct solver *solver, const struct failure *failure,
+                   const struct unit *unit)
 {
-    return amount_fits(other, amount);
+    return failure->is_known && failure->freed == solver->freed &&
+           failure->priority >= unit->priority && amount_fits(&failure->amount, &unit->amount);
 }
 
-int32_t find_bin(struct work *work, const struct unit *unit, const struct amount *amount)
+void failure_note(const struct solver *solver, struct failure *failure, const struct unit *unit)
 {
-    struct needs *needs = &work->needs[unit->needs];
-    struct search best = {.amount = amount, .except = NOWHERE, .bin = NOWHERE};
+    *failure = (struct failure){.is_known = true,
+                                .freed = solver->freed,
+                                .priority = unit->priority,
+                                .amount = unit->amount};
+}
+
+int32_t solver_find_bin(struct solver *solver, const struct unit *unit, const struct amount *amount,
+                        int32_t except)
+{
+    struct needs *needs = &solver->needs[unit->needs];
+    struct unit asked = {.amount = *amount, .priority = INT32_MIN};
+    struct search best = {.amount = amount, .except = except, .bin = NOWHERE};
     const struct class *class;
     uint64_t rank = 0;
 
-    if (needs->has_failed && needs->failed_at == work->freed &&
-        is_as_large(amount, &needs->failed)) {
+    if (failure_holds(solver, &needs->no_room, &asked)) {
         return NOWHERE;
     }
-    for (uint32_t at = 0; (class = needs_next_class(work, needs, &at));) {
+    for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
         struct search search = best;
         if (best.bin != NOWHERE && class->rank > rank) {
             continue;
@@ -231,26 +262,51 @@ int32_t find_bin(struct work *work, const struct unit *unit, const struct amount
             rank = class->rank;
         }
     }
-    if (best.bin == NOWHERE) {
-        needs->failed = *amount;
-        needs->failed_at = work->freed;
-        needs->has_failed = true;
+    if (best.bin == NOWHERE && except == NOWHERE) {
+        failure_note(solver, &needs->no_room, &asked);
     }
     return best.bin;
 }
 
-int32_t find_lighter_bin(const struct work *work, const struct unit *unit,
-                         const struct amount *amount)
+int32_t solver_find_lighter_bin(const struct solver *solver, const struct unit *unit,
+                                const struct amount *amount)
 {
-    const struct needs *needs = &work->needs[unit->needs];
-    uint64_t rank = work->classes[work->bins[unit->bin].class].rank;
+    const struct needs *needs = &solver->needs[unit->needs];
+    uint64_t rank = solver->classes[solver->bins[unit->bin].class].rank;
     struct search search = {.amount = amount, .except = unit->bin, .bin = NOWHERE};
     const struct class *class;
 
-    for (uint32_t at = 0; (class = needs_next_class(work, needs, &at));) {
+    for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
         if (class->rank <= rank) {
             descend(&search, class, 1);
         }
     }
     return search.bin;
+}
+
+uint64_t needs_lightest_load(const struct solver *solver, uint32_t number)
+{
+    struct needs *needs = &solver->needs[number];
+    const struct class *class;
+
+    if (needs->lightest_at != solver->changes) {
+        needs->lightest = UINT64_MAX / 2;
+        needs->lightest_at = solver->changes;
+        for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
+            needs->lightest =
+                class->tree[1].load < needs->lightest ? class->tree[1].load : needs->lightest;
+        }
+    }
+    return needs->lightest;
+}
+
+uint64_t solver_least_load(const struct solver *solver)
+{
+    uint64_t least = UINT64_MAX / 2;
+
+    for (uint32_t i = 0; i < solver->kinds.count; i++) {
+        const struct class *class = &solver->classes[i];
+        least = class->bin_count > 0 && class->tree[1].load < least ? class->tree[1].load : least;
+    }
+    return least;
 }

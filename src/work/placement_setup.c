@@ -91,63 +91,68 @@ static void carve_intern(struct intern *intern, char *base, size_t *used, size_t
 }
 
 /* Returns how many bytes follow `base`. */
-static size_t lay_out(struct work *work, char *base, const struct extent *extent)
+static size_t lay_out(struct solver *solver, char *base, const struct extent *extent)
 {
     size_t items = extent->items, nodes = extent->nodes, words = extent->need_words;
     size_t used = 0;
 
-    work->bins = carve(base, &used, nodes, sizeof(*work->bins));
-    work->units = carve(base, &used, items, sizeof(*work->units));
-    work->kept = carve(base, &used, items, sizeof(*work->kept));
-    work->next_item = carve(base, &used, items, sizeof(*work->next_item));
-    work->item_needs = carve(base, &used, items, sizeof(*work->item_needs));
-    carve_intern(&work->texts, base, &used, items);
-    carve_intern(&work->labels, base, &used, words);
-    carve_intern(&work->groups, base, &used, items);
-    carve_intern(&work->kinds, base, &used, nodes);
-    work->needs = carve(base, &used, 2 * items, sizeof(*work->needs)); /* of items, and of groups */
-    work->need_labels = carve(base, &used, 2 * words, sizeof(*work->need_labels));
-    work->classes = carve(base, &used, nodes, sizeof(*work->classes));
-    work->class_keys = carve(base, &used, 2 * nodes + extent->node_words, sizeof(uint32_t));
-    work->label_first = carve(base, &used, words + 2, sizeof(*work->label_first));
-    work->label_classes = carve(base, &used, extent->node_words, sizeof(*work->label_classes));
-    work->class_bins = carve(base, &used, nodes, sizeof(*work->class_bins));
-    work->branches = carve(base, &used, 4 * nodes, sizeof(*work->branches));
-    work->queue = carve(base, &used, items, sizeof(*work->queue));
-    work->waiting = carve(base, &used, items, sizeof(*work->waiting));
-    work->scratch = carve(base, &used, nodes, sizeof(*work->scratch));
+    solver->bins = carve(base, &used, nodes, sizeof(*solver->bins));
+    solver->units = carve(base, &used, items, sizeof(*solver->units));
+    solver->kept = carve(base, &used, items, sizeof(*solver->kept));
+    solver->next_item = carve(base, &used, items, sizeof(*solver->next_item));
+    solver->item_needs = carve(base, &used, items, sizeof(*solver->item_needs));
+    carve_intern(&solver->texts, base, &used, items);
+    carve_intern(&solver->labels, base, &used, words);
+    carve_intern(&solver->groups, base, &used, items);
+    carve_intern(&solver->kinds, base, &used, nodes);
+    solver->needs =
+        carve(base, &used, 2 * items, sizeof(*solver->needs)); /* of items, and of groups */
+    solver->need_labels = carve(base, &used, 2 * words, sizeof(*solver->need_labels));
+    solver->classes = carve(base, &used, nodes, sizeof(*solver->classes));
+    solver->class_keys = carve(base, &used, 2 * nodes + extent->node_words, sizeof(uint32_t));
+    solver->label_first = carve(base, &used, words + 2, sizeof(*solver->label_first));
+    solver->label_classes = carve(base, &used, extent->node_words, sizeof(*solver->label_classes));
+    solver->class_bins = carve(base, &used, nodes, sizeof(*solver->class_bins));
+    solver->branches = carve(base, &used, 4 * nodes, sizeof(*solver->branches));
+    solver->waiting = carve(base, &used, items, sizeof(*solver->waiting));
+    solver->queue.units = carve(base, &used, items, sizeof(*solver->queue.units));
+    solver->leaving.units = carve(base, &used, items, sizeof(*solver->leaving.units));
+    solver->left = carve(base, &used, items, sizeof(*solver->left));
+    solver->donors = carve(base, &used, nodes, sizeof(*solver->donors));
+    solver->scratch = carve(base, &used, nodes, sizeof(*solver->scratch));
     return used;
 }
 
 /* ---- Needs ----------------------------------------------------------------------------------- */
 
-uint32_t needs_add(struct work *work, uint32_t first)
+uint32_t needs_add(struct solver *solver, uint32_t first)
 {
-    uint32_t *labels = work->need_labels + first;
-    uint32_t count = make_set(labels, work->need_labels_used - first);
+    uint32_t *labels = solver->need_labels + first;
+    uint32_t count = make_set(labels, solver->need_labels_used - first);
 
-    work->need_labels_used = first + count;
-    work->needs[work->needs_count] = (struct needs){.labels = labels, .count = count};
-    return work->needs_count++;
+    solver->need_labels_used = first + count;
+    solver->needs[solver->needs_count] = (struct needs){.labels = labels, .count = count};
+    return solver->needs_count++;
 }
 
-static void read_needs(struct work *work)
+static void read_needs(struct solver *solver)
 {
-    for (size_t i = 0; i < work->problem->item_count; i++) {
-        const char *text = work->problem->items[i].needs;
-        uint32_t first = work->need_labels_used;
+    for (size_t i = 0; i < solver->problem->item_count; i++) {
+        const char *text = solver->problem->items[i].needs;
+        uint32_t first = solver->need_labels_used;
         const char *word;
         size_t count;
 
         text = text ? text : "";
-        work->item_needs[i] = intern_add(&work->texts, text, strlen(text));
-        if (work->item_needs[i] < work->needs_count) {
+        solver->item_needs[i] = intern_add(&solver->texts, text, strlen(text));
+        if (solver->item_needs[i] < solver->needs_count) {
             continue;
         }
         while ((word = next_word(&text, &count))) {
-            work->need_labels[work->need_labels_used++] = intern_add(&work->labels, word, count);
+            solver->need_labels[solver->need_labels_used++] =
+                intern_add(&solver->labels, word, count);
         }
-        (void)needs_add(work, first);
+        (void)needs_add(solver, first);
     }
 }
 
@@ -166,12 +171,12 @@ bool class_has(const struct class *class, const struct needs *needs)
     return true;
 }
 
-const struct class *needs_next_class(const struct work *work, const struct needs *needs,
+const struct class *needs_next_class(const struct solver *solver, const struct needs *needs,
                                      uint32_t *at)
 {
     while (*at < needs->candidate_count) {
         uint32_t number = needs->candidates ? needs->candidates[*at] : *at;
-        const struct class *class = &work->classes[number];
+        const struct class *class = &solver->classes[number];
 
         ++*at;
         if (class->bin_count > 0 && class_has(class, needs)) {
@@ -181,21 +186,21 @@ const struct class *needs_next_class(const struct work *work, const struct needs
     return NULL;
 }
 
-void needs_count_bins(struct work *work)
+void needs_count_bins(struct solver *solver)
 {
-    for (uint32_t i = 0; i < work->needs_count; i++) {
-        struct needs *needs = &work->needs[i];
+    for (uint32_t i = 0; i < solver->needs_count; i++) {
+        struct needs *needs = &solver->needs[i];
         const struct class *class;
 
-        needs->candidate_count = work->kinds.count;
+        needs->candidate_count = solver->kinds.count;
         for (uint32_t j = 0; j < needs->count; j++) {
-            const uint32_t *first = &work->label_first[needs->labels[j]];
+            const uint32_t *first = &solver->label_first[needs->labels[j]];
             if (first[1] - first[0] <= needs->candidate_count) {
-                needs->candidates = &work->label_classes[first[0]];
+                needs->candidates = &solver->label_classes[first[0]];
                 needs->candidate_count = first[1] - first[0];
             }
         }
-        for (uint32_t at = 0; (class = needs_next_class(work, needs, &at));) {
+        for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
             needs->bins += class->bin_count;
         }
     }
@@ -205,7 +210,8 @@ void needs_count_bins(struct work *work)
 
 /* Two words of rank and then the labels that are needed by any unit, at `key`; returns how many
  * numbers that are. */
-static uint32_t key_of(const struct work *work, const struct placement_node *node, uint32_t *key)
+static uint32_t key_of(const struct solver *solver, const struct placement_node *node,
+                       uint32_t *key)
 {
     const char *text = node->labels;
     uint32_t words = 0, count = 0;
@@ -213,67 +219,67 @@ static uint32_t key_of(const struct work *work, const struct placement_node *nod
     size_t bytes;
 
     while ((word = next_word(&text, &bytes))) {
-        uint32_t label = intern_find(&work->labels, word, bytes);
+        uint32_t label = intern_find(&solver->labels, word, bytes);
         if (label != INTERN_NONE) {
             key[2 + count++] = label;
         }
         words++;
     }
-    bool is_ranked = work->problem->strategy == PLACEMENT_CAPABILITY;
+    bool is_ranked = solver->problem->strategy == PLACEMENT_CAPABILITY;
     key[0] = is_ranked ? node->gpus : 0;
     key[1] = is_ranked ? words : 0;
     return 2 + make_set(key + 2, count);
 }
 
-static void read_node(struct work *work, uint32_t number, uint32_t *keys_used)
+static void read_node(struct solver *solver, uint32_t number, uint32_t *keys_used)
 {
-    const struct placement_node *node = &work->problem->nodes[number];
-    uint32_t *key = work->class_keys + *keys_used;
-    uint32_t count = key_of(work, node, key);
-    uint32_t class = intern_add(&work->kinds, key, count * sizeof(*key));
+    const struct placement_node *node = &solver->problem->nodes[number];
+    uint32_t *key = solver->class_keys + *keys_used;
+    uint32_t count = key_of(solver, node, key);
+    uint32_t class = intern_add(&solver->kinds, key, count * sizeof(*key));
     bool takes = node->is_healthy && !node->is_cordoned && !node->is_draining;
 
     *keys_used += count;
-    work->bins[number] = (struct bin){.size = {node->slots, node->memory_mib, node->gpus},
-                                      .class = class,
-                                      .first = NOWHERE,
-                                      .priority = INT32_MAX,
-                                      .takes = takes};
-    work->classes[class].labels = (const uint32_t *)work->kinds.known[class].bytes + 2;
-    work->classes[class].count = (uint32_t)(work->kinds.known[class].count / sizeof(*key)) - 2;
-    work->classes[class].rank = (uint64_t)key[0] << 32 | key[1];
-    work->classes[class].bin_count += takes;
-    work->takers += takes;
+    solver->bins[number] = (struct bin){.size = {{node->slots, node->memory_mib, node->gpus}},
+                                        .class = class,
+                                        .first = NOWHERE,
+                                        .priority = INT32_MAX,
+                                        .takes = takes};
+    solver->classes[class].labels = (const uint32_t *)solver->kinds.known[class].bytes + 2;
+    solver->classes[class].count = (uint32_t)(solver->kinds.known[class].count / sizeof(*key)) - 2;
+    solver->classes[class].rank = (uint64_t)key[0] << 32 | key[1];
+    solver->classes[class].bin_count += takes;
+    solver->takers += takes;
 }
 
 /* For each label the classes that have it. */
-static void list_classes(struct work *work)
+static void list_classes(struct solver *solver)
 {
-    uint32_t *first = work->label_first;
+    uint32_t *first = solver->label_first;
 
-    for (uint32_t i = 0; i < work->kinds.count; i++) {
-        for (uint32_t j = 0; j < work->classes[i].count; j++) {
-            first[work->classes[i].labels[j] + 2]++;
+    for (uint32_t i = 0; i < solver->kinds.count; i++) {
+        for (uint32_t j = 0; j < solver->classes[i].count; j++) {
+            first[solver->classes[i].labels[j] + 2]++;
         }
     }
-    for (uint32_t i = 2; i < work->labels.count + 2; i++) {
+    for (uint32_t i = 2; i < solver->labels.count + 2; i++) {
         first[i] += first[i - 1];
     }
-    for (uint32_t i = 0; i < work->kinds.count; i++) {
-        for (uint32_t j = 0; j < work->classes[i].count; j++) {
-            work->label_classes[first[work->classes[i].labels[j] + 1]++] = i;
+    for (uint32_t i = 0; i < solver->kinds.count; i++) {
+        for (uint32_t j = 0; j < solver->classes[i].count; j++) {
+            solver->label_classes[first[solver->classes[i].labels[j] + 1]++] = i;
         }
     }
 }
 
 /* Gives each class its part of the lists, and each bin its leaf. */
-static void plant_trees(struct work *work)
+static void plant_trees(struct solver *solver)
 {
-    int32_t *bins = work->class_bins;
-    struct branch *branches = work->branches;
+    int32_t *bins = solver->class_bins;
+    struct branch *branches = solver->branches;
 
-    for (uint32_t i = 0; i < work->kinds.count; i++) {
-        struct class *class = &work->classes[i];
+    for (uint32_t i = 0; i < solver->kinds.count; i++) {
+        struct class *class = &solver->classes[i];
         class->bins = bins;
         bins += class->bin_count;
         class->tree = branches;
@@ -284,38 +290,38 @@ static void plant_trees(struct work *work)
         branches += class->bin_count > 0 ? 2 * (size_t) class->leaves : 0;
         class->bin_count = 0;
     }
-    for (size_t i = 0; i < work->problem->node_count; i++) {
-        struct bin *bin = &work->bins[i];
-        struct class *class = &work->classes[bin->class];
+    for (size_t i = 0; i < solver->problem->node_count; i++) {
+        struct bin *bin = &solver->bins[i];
+        struct class *class = &solver->classes[bin->class];
         if (bin->takes) {
             bin->leaf = class->bin_count;
-            work->class_bins[class->bins - work->class_bins + class->bin_count++] = (int32_t)i;
+            solver->class_bins[class->bins - solver->class_bins + class->bin_count++] = (int32_t)i;
         }
     }
 }
 
-struct work *work_new(const struct placement_problem *problem)
+struct solver *solver_new(const struct placement_problem *problem)
 {
     struct extent extent = extent_of(problem);
-    struct work empty = {.problem = problem};
+    struct solver empty = {.problem = problem};
     size_t head = 0;
-    (void)carve(NULL, &head, 1, sizeof(struct work));
+    (void)carve(NULL, &head, 1, sizeof(struct solver));
     size_t bytes = head + lay_out(&empty, NULL, &extent);
-    struct work *work = calloc(1, bytes);
+    struct solver *solver = calloc(1, bytes);
     uint32_t keys_used = 0;
 
-    if (!work) {
+    if (!solver) {
         return NULL;
     }
-    *work = (struct work){.problem = problem, .bytes = bytes};
-    (void)lay_out(work, (char *)work + head, &extent);
-    read_needs(work);
+    *solver = (struct solver){.problem = problem, .bytes = bytes};
+    (void)lay_out(solver, (char *)solver + head, &extent);
+    read_needs(solver);
     for (uint32_t i = 0; i < extent.nodes; i++) {
-        read_node(work, i, &keys_used);
+        read_node(solver, i, &keys_used);
     }
-    uint32_t average = (uint32_t)(extent.items / (work->takers > 0 ? work->takers : 1));
-    work->mean = average > 0 ? average : 1;
-    list_classes(work);
-    plant_trees(work);
-    return work;
+    uint32_t average = (uint32_t)(extent.items / (solver->takers > 0 ? solver->takers : 1));
+    solver->mean = average > 0 ? average : 1;
+    list_classes(solver);
+    plant_trees(solver);
+    return solver;
 }

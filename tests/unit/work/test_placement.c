@@ -20,7 +20,8 @@ static int begin(void **state)
 
     story = (struct story){.problem = {.nodes = story.nodes,
                                        .items = story.items,
-                                       .strategy = PLACEMENT_LEAST_LOADED}};
+                                       .strategy = PLACEMENT_LEAST_LOADED,
+                                       .hysteresis_permille = 1000}};
     *state = &story;
     return 0;
 }
@@ -366,6 +367,183 @@ static void a_pinned_item_holds_its_group(void **state)
     assert_refused(story, 4, PLACEMENT_GROUP_HELD);
 }
 
+/* ---- Balance --------------------------------------------------------------------------------- */
+
+static void a_new_node_gets_its_share_and_no_more(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.hysteresis_permille = 0;
+    for (int i = 0; i < 4; i++) {
+        (void)add_node(story);
+    }
+    for (int i = 0; i < 3; i++) {
+        add_items(story, 8, i);
+    }
+    solve(story);
+    assert_int_equal(story->answer.moved, 6);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(count_on(story, i), 6);
+    }
+}
+
+static void an_imbalance_below_the_hysteresis_moves_nothing(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.hysteresis_permille = 200;
+    (void)add_node(story);
+    (void)add_node(story);
+    add_items(story, 6, 0);
+    add_items(story, 4, 1);
+    solve(story);
+    assert_int_equal(story->answer.moved, 0);
+    add_items(story, 1, 0);
+    story->items[10].is_pinned = true;
+    solve(story);
+    assert_int_equal(story->answer.moved, 1);
+    assert_int_equal(count_on(story, 0), 6);
+}
+
+static void a_move_that_only_swaps_the_loads_is_not_made(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.hysteresis_permille = 0;
+    (void)add_node(story);
+    (void)add_node(story);
+    add_item(story, 0)->weight = 8;
+    add_item(story, 1)->weight = 1;
+    solve(story);
+    assert_int_equal(story->answer.moved, 0);
+}
+
+static void a_node_that_became_too_small_gives_to_one_with_room(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->slots = 6;
+    add_node(story)->slots = 4;
+    for (uint32_t i = 0; i < 4; i++) {
+        add_item(story, 0)->weight = 1 + i;
+    }
+    solve(story);
+    assert_int_equal(story->answer.moved, 1);
+    assert_int_equal(node_of(story, 3), 1);
+}
+
+static void a_node_that_is_too_small_keeps_what_has_no_other_place(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->memory_mib = 10;
+    add_item(story, 0)->memory_mib = 6;
+    add_item(story, 0)->memory_mib = 6;
+    solve(story);
+    assert_int_equal(count_on(story, 0), 2);
+    (void)add_node(story);
+    solve(story);
+    assert_int_equal(count_on(story, 1), 1);
+}
+
+/* ---- Room that others make ------------------------------------------------------------------- */
+
+static void an_item_that_may_go_elsewhere_makes_room(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->labels = "camera";
+    add_node(story)->slots = 3;
+    add_items(story, 10, 0);
+    add_item(story, PLACEMENT_NOWHERE)->needs = "camera";
+    solve(story);
+    assert_int_equal(node_of(story, 10), 0);
+    assert_int_equal(story->answer.moved, 1);
+    assert_int_equal(story->answer.placed, 11);
+}
+
+static void nothing_moves_where_moving_makes_no_room(void **state)
+{
+    struct story *story = *state;
+
+    add_node(story)->labels = "camera";
+    add_node(story)->slots = 3;
+    add_items(story, 10, 0);
+    add_item(story, PLACEMENT_NOWHERE)->needs = "camera";
+    story->items[10].weight = 4;
+    solve(story);
+    assert_refused(story, 10, PLACEMENT_NO_ROOM);
+    assert_int_equal(story->answer.moved, 0);
+}
+
+/* ---- Priority -------------------------------------------------------------------------------- */
+
+static void a_higher_priority_displaces_the_lowest(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.strategy = PLACEMENT_PRIORITY;
+    (void)add_node(story);
+    (void)add_node(story);
+    add_items(story, 10, 0);
+    add_items(story, 10, 1);
+    for (size_t i = 0; i < 20; i++) {
+        story->items[i].priority = i == 13 ? -1 : 2;
+    }
+    add_item(story, PLACEMENT_NOWHERE)->priority = 1;
+    solve(story);
+    assert_int_equal(node_of(story, 20), 1);
+    assert_refused(story, 13, PLACEMENT_DISPLACED);
+    assert_int_equal(story->answer.stopped, 1);
+    assert_int_equal(story->answer.moved, 0);
+}
+
+static void only_the_strategy_priority_displaces(void **state)
+{
+    struct story *story = *state;
+
+    (void)add_node(story);
+    add_items(story, 10, 0);
+    add_item(story, PLACEMENT_NOWHERE)->priority = 1;
+    solve(story);
+    assert_refused(story, 10, PLACEMENT_NO_ROOM);
+}
+
+static void equals_and_pinned_items_are_not_displaced(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.strategy = PLACEMENT_PRIORITY;
+    (void)add_node(story);
+    add_items(story, 10, 0);
+    story->items[0].is_pinned = true;
+    for (size_t i = 1; i < 10; i++) {
+        story->items[i].priority = 1;
+    }
+    add_item(story, PLACEMENT_NOWHERE)->priority = 1;
+    solve(story);
+    assert_refused(story, 10, PLACEMENT_NO_ROOM);
+}
+
+static void no_more_are_displaced_than_needed(void **state)
+{
+    struct story *story = *state;
+
+    story->problem.strategy = PLACEMENT_PRIORITY;
+    (void)add_node(story);
+    for (uint32_t i = 0; i < 4; i++) { /* weights 1, 2, 3, 4 */
+        add_item(story, 0)->weight = 1 + i;
+        story->items[i].priority = (int32_t)i;
+    }
+    add_item(story, PLACEMENT_NOWHERE)->priority = 9;
+    story->items[4].weight = 3;
+    solve(story);
+    assert_int_equal(node_of(story, 4), 0);
+    assert_int_equal(node_of(story, 3), 0);
+    assert_int_equal(node_of(story, 2), 0);
+    assert_int_equal(story->answer.stopped, 2);
+}
+
 int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -388,6 +566,17 @@ int main(void)
         STORY(a_group_goes_where_all_of_it_has_room),
         STORY(a_group_may_be_too_large),
         STORY(a_pinned_item_holds_its_group),
+        STORY(a_new_node_gets_its_share_and_no_more),
+        STORY(an_imbalance_below_the_hysteresis_moves_nothing),
+        STORY(a_move_that_only_swaps_the_loads_is_not_made),
+        STORY(a_node_that_became_too_small_gives_to_one_with_room),
+        STORY(a_node_that_is_too_small_keeps_what_has_no_other_place),
+        STORY(an_item_that_may_go_elsewhere_makes_room),
+        STORY(nothing_moves_where_moving_makes_no_room),
+        STORY(a_higher_priority_displaces_the_lowest),
+        STORY(only_the_strategy_priority_displaces),
+        STORY(equals_and_pinned_items_are_not_displaced),
+        STORY(no_more_are_displaced_than_needed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
