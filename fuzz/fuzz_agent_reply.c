@@ -63,6 +63,13 @@ static void on_values(void *userdata, int code, const struct provider_value *val
     }
 }
 
+static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    (void)userdata;
+    (void)revision;
+    expect(error != NULL && error->code == code);
+}
+
 static void on_members(void *userdata, int code, const struct baton_member *members, size_t count)
 {
     (void)userdata;
@@ -125,6 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     client = accept(listener, NULL, NULL);
     expect(client >= 0 && send(client, greeting, sizeof(greeting) - 1, MSG_NOSIGNAL) > 0);
     turn();
+    expect(provider->ops->put(provider, "k", "v", 1, 0, SPAN_NS(0), on_put, NULL, &error) == 0);
+    expect(provider->ops->list(provider, "k", on_values, NULL, &error) == BATON_OK);
     if (bytes < (64u << 10)) {
         (void)send(client, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     }

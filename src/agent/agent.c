@@ -30,6 +30,7 @@ static void on_sweep(uv_timer_t *timer)
     agent->swept = now;
     if (!is_late) {
         tenant_sweep(agent);
+        lists_sweep(agent, now);
     }
     agent_finish(agent);
 }

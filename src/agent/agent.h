@@ -24,8 +24,9 @@ enum {
     AGENT_CLIENTS_SPARE = 4, /* of these, kept for root */
     AGENT_CLIENTS_OF_A_USER_MAX = 2048,
     AGENT_ELECTIONS_MAX = 16384,
-    AGENT_PENDING_MAX = 1024, /* requests of one client without a reply */
-    AGENT_FEEDS_MAX = 256,    /* watches and subscriptions of one client */
+    AGENT_PENDING_MAX = 1024,             /* requests of one client without a reply */
+    AGENT_FEEDS_MAX = 256,                /* watches and subscriptions of one client */
+    AGENT_LISTS_MAX = 2 * LOCAL_LIST_MAX, /* bytes of all clients' lists that are not read yet */
 };
 
 struct agent; /* opaque */

@@ -7,6 +7,7 @@
 #include <uthash.h>
 
 struct tenant;
+struct list; /* lists.c */
 
 /* An election in which a process takes part. */
 struct part {
@@ -70,6 +71,8 @@ struct client {
     size_t pending;
     struct feed *feeds;
     size_t feed_count;
+    struct list *lists; /* that are not out yet, oldest first */
+    size_t list_bytes;  /* of them */
     UT_hash_handle hh;
 };
 
@@ -81,6 +84,7 @@ struct agent {
     struct client *clients; /* by number */
     struct tenant *tenants;
     size_t tenant_count;
+    size_t list_bytes;         /* of all clients' lists */
     uint64_t messages_dropped; /* of channels: their subscriber did not read */
     uint64_t last_number;
     uv_timer_t sweep;
@@ -166,6 +170,21 @@ void part_cordon(struct client *client, const json_t *message);
 void part_free(struct part *part);
 /* Until when the process may act in it. */
 instant part_end(const struct part *part);
+
+/* ---- lists.c: values ------------------------------------------------------------------------- */
+
+json_t *values_json(const struct provider_value *values, size_t count);
+/* How many of the values one message has room for; at least one. */
+size_t values_that_fit(const struct provider_value *values, size_t count);
+/* Replies with the values, in parts where one message has no room for them. Copies. */
+void list_reply(struct client *client, int64_t id, const struct provider_value *values,
+                size_t count);
+/* The client has taken all that was sent to it. */
+void lists_go_on(struct client *client);
+/* The connection has ended. */
+void lists_end(struct client *client);
+/* Closes clients that do not read their lists. */
+void lists_sweep(struct agent *agent, instant now);
 
 /* ---- data.c: state and channels -------------------------------------------------------------- */
 

@@ -90,7 +90,12 @@ static void on_message(struct local *local, json_t *message, void *userdata)
     request_take(userdata, message);
 }
 
-/* The process goes on: it may connect again. */
+static void on_drain(struct local *local, void *userdata)
+{
+    (void)local;
+    lists_go_on(userdata);
+}
+
 /* Of process 1 of the client's PID namespace. */
 static void on_pidfd(struct local *local, int pidfd, void *userdata)
 {
@@ -104,6 +109,7 @@ static void on_pidfd(struct local *local, int pidfd, void *userdata)
     }
 }
 
+/* The process goes on: it may connect again. */
 static void on_close(struct local *local, int code, const char *reason, void *userdata)
 {
     struct client *client = userdata;
@@ -116,6 +122,7 @@ static void on_close(struct local *local, int code, const char *reason, void *us
                     LOG_STR("reason", reason));
     }
     data_end(client);
+    lists_end(client);
     if (client->tenant) {
         client->tenant->client = NULL;
     }
@@ -146,7 +153,8 @@ static bool has_room(const struct client *client)
 
 void client_accept(struct agent *agent)
 {
-    static const struct local_callbacks callbacks = {NULL, on_message, on_close, on_pidfd};
+    static const struct local_callbacks callbacks = {NULL, on_message, on_close, on_pidfd,
+                                                     on_drain};
     struct client *client = calloc(1, sizeof(*client));
     struct baton_error error;
 

@@ -21,54 +21,18 @@ static bool take_bytes(struct local_bytes *ret, struct client *client, const jso
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static json_t *values_json(const struct provider_value *values, size_t count)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < count && list; i++) {
-        json_t *value = json_pack("{s:s, s:I}", "key", values[i].key, "revision",
-                                  (json_int_t)values[i].revision);
-        if (value && values[i].data) {
-            local_put_bytes(value, values[i].data, values[i].bytes);
-        } else if (value) {
-            (void)json_object_set_new(value, "nothing", json_true());
-        }
-        (void)json_array_append_new(list, value);
-    }
-    return list;
-}
-
-enum {
-    FRAME_BYTES = 128, /* of a message, beside its values */
-    /* A subscriber that is further behind misses messages, and is not closed: one more always fits.
-     */
-    MESSAGE_BACKLOG_MAX = LOCAL_QUEUE_MAX - LOCAL_LINE_MAX - 1,
-};
-
-static void reply_values(struct client *client, int64_t id, int code,
-                         const struct provider_value *values, size_t count)
-{
-    json_t *list = code == BATON_OK ? values_json(values, count) : NULL;
-
-    if (code != BATON_OK) {
-        client_fail(client, id, code, baton_strerror(code));
-    } else if (json_dumpb(list, NULL, 0, JSON_COMPACT) + FRAME_BYTES > LOCAL_LINE_MAX) {
-        client_fail(
-            client, id, BATON_ETOOBIG,
-            "the values are more than one message can have: list a longer prefix, or watch");
-    } else {
-        client_reply(client, id, json_pack("{s:O}", "values", list));
-    }
-    json_decref(list);
-}
+/* A subscriber that is further behind misses messages, and is not closed: one more always fits. */
+enum { MESSAGE_BACKLOG_MAX = LOCAL_QUEUE_MAX - LOCAL_LINE_MAX - 1 };
 
 static void on_listed(void *userdata, int code, const struct provider_value *values, size_t count)
 {
     int64_t id;
     struct client *client = client_settle(userdata, &id);
 
-    if (client) {
-        reply_values(client, id, code, values, count);
+    if (client && code != BATON_OK) {
+        client_fail(client, id, code, baton_strerror(code));
+    } else if (client) {
+        list_reply(client, id, values, count);
     }
 }
 
@@ -78,10 +42,12 @@ static void on_got(void *userdata, int code, const struct provider_value *values
     struct client *client = client_settle(userdata, &id);
     bool is_there = count > 0 && values[0].revision != 0 && values[0].data;
 
-    if (client && code == BATON_OK && !is_there) {
+    if (client && code != BATON_OK) {
+        client_fail(client, id, code, baton_strerror(code));
+    } else if (client && !is_there) {
         client_fail(client, id, BATON_ENOENT, "there is no such key");
     } else if (client) {
-        reply_values(client, id, code, values, count);
+        list_reply(client, id, values, 1);
     }
 }
 
@@ -187,26 +153,6 @@ void data_put(struct client *client, const json_t *message)
 
 /* ---- Feeds ----------------------------------------------------------------------------------- */
 
-/* The most that a value can take in a message. */
-static size_t cost(const struct provider_value *value)
-{
-    size_t bytes = value->data ? value->bytes : 0;
-
-    return FRAME_BYTES + 6 * strlen(value->key) +
-           (bytes <= LOCAL_TEXT_MAX ? 6 * bytes : bytes / 3 * 4 + 4);
-}
-
-/* How many of the values one message has room for; at least one. */
-static size_t count_that_fit(const struct provider_value *values, size_t count)
-{
-    size_t total = FRAME_BYTES, i = 0;
-
-    while (i < count && (i == 0 || total + cost(&values[i]) <= LOCAL_LINE_MAX)) {
-        total += cost(&values[i++]);
-    }
-    return i;
-}
-
 static void on_change(void *userdata, int code, const struct provider_value *values, size_t count)
 {
     const struct feed *feed = userdata;
@@ -215,7 +161,7 @@ static void on_change(void *userdata, int code, const struct provider_value *val
         return;
     }
     do { /* an empty list is told, too */
-        size_t now = count_that_fit(values, count);
+        size_t now = values_that_fit(values, count);
         json_t *message = json_pack("{s:s, s:I, s:o}", "event", "change", "watch",
                                     (json_int_t)feed->id, "values", values_json(values, now));
         count -= now;

@@ -5,7 +5,10 @@
 
 #include <stdlib.h>
 
-enum { INPUT_MAX = 2 * LOCAL_LINE_MAX }; /* a line, and the beginning of the next */
+enum {
+    INPUT_MAX = 2 * LOCAL_LINE_MAX, /* a line, and the beginning of the next */
+    PARTS_MAX = 512,                /* of a reply; an agent sends at most 385 */
+};
 
 static const struct line_server agent = {"agent",
                                          "`baton agent` serves it, and --socket names another one"};
@@ -73,9 +76,9 @@ static int check_reply(const json_t *reply, struct baton_error *reterr)
                      text ? text : "the agent refused and gave no reason");
 }
 
-static int await_reply(json_t **ret, struct agent_link *link, struct baton_error *reterr)
+static int await_part(json_t **ret, struct agent_link *link, instant limit,
+                      struct baton_error *reterr)
 {
-    instant limit = instant_add(clock_now(), link->timeout);
     int code;
 
     while ((code = line_client_next(&link->client, limit, ret, reterr)) == BATON_OK) {
@@ -84,6 +87,29 @@ static int await_reply(json_t **ret, struct agent_link *link, struct baton_error
         }
         (void)json_array_append_new(link->events, *ret);
         *ret = NULL;
+    }
+    return code;
+}
+
+/* The first part gets the values of the others. */
+static int await_reply(json_t **ret, struct agent_link *link, struct baton_error *reterr)
+{
+    instant limit = instant_add(clock_now(), link->timeout);
+    json_t *part = NULL;
+    int code = await_part(ret, link, limit, reterr);
+    bool has_more = code == BATON_OK && json_is_true(json_object_get(*ret, "more"));
+
+    for (int count = 1; code == BATON_OK && has_more; count++) {
+        code = count < PARTS_MAX ? await_part(&part, link, limit, reterr)
+                                 : error_set(reterr, BATON_EPROTO,
+                                             "the agent's reply has more than %d parts", PARTS_MAX);
+        if (code == BATON_OK) {
+            (void)json_array_extend(json_object_get(*ret, "values"),
+                                    json_object_get(part, "values"));
+            has_more = json_is_true(json_object_get(part, "more"));
+        }
+        json_decref(part);
+        part = NULL;
     }
     return code;
 }

@@ -111,6 +111,11 @@ size_t local_backlog(const struct local *local)
     return local->is_closing ? 0 : stream_backlog(local->stream);
 }
 
+bool local_is_drained(const struct local *local)
+{
+    return !local->is_closing && stream_backlog(local->stream) == 0;
+}
+
 /* With a space, which means nothing before a message: a descriptor does not travel alone. */
 bool local_pass_pidfd(struct local *local, int pidfd)
 {
@@ -225,6 +230,16 @@ static void on_descriptor(struct stream *stream, int fd, void *userdata)
     }
 }
 
+static void on_drain(struct stream *stream, void *userdata)
+{
+    struct local *local = userdata;
+    (void)stream;
+
+    if (!local->is_closing && local->callbacks.on_drain) {
+        local->callbacks.on_drain(local, local->userdata);
+    }
+}
+
 static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
 {
     struct local *local = userdata;
@@ -247,7 +262,7 @@ static struct local *local_new(struct stream_options *ret_options, uv_loop_t *lo
         buffer_init(&local->line, LOCAL_LINE_MAX + (1 << 17));
         *ret_options =
             (struct stream_options){.loop = loop,
-                                    .callbacks = {on_open, on_data, NULL, NULL, on_close,
+                                    .callbacks = {on_open, on_data, on_drain, NULL, on_close,
                                                   callbacks->on_pidfd ? on_descriptor : NULL},
                                     .userdata = local,
                                     .queue_bytes_max = LOCAL_QUEUE_MAX};

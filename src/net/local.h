@@ -21,6 +21,8 @@
 enum {
     LOCAL_LINE_MAX = 2 * 1024 * 1024,
     LOCAL_QUEUE_MAX = 4 * 1024 * 1024,
+    LOCAL_LIST_MAX =
+        64 * 1024 * 1024, /* bytes of values in one list, which takes several messages */
 };
 
 struct local;          /* a connection; opaque */
@@ -36,6 +38,8 @@ struct local_callbacks {
     void (*on_close)(struct local *local, int code, const char *reason, void *userdata);
     /* The peer has passed a pidfd, which the callee closes. NULL: descriptors are refused. */
     void (*on_pidfd)(struct local *local, int pidfd, void *userdata);
+    /* The socket has taken all that waited for it. NULL: not needed. */
+    void (*on_drain)(struct local *local, void *userdata);
 };
 
 /* Who connected, by the kernel's word. The caller closes `pidfd`, -1: none could be had. */
@@ -75,6 +79,8 @@ int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
 int local_send(struct local *local, const json_t *message);
 /* Bytes that were sent, and that the peer has not made room for. */
 size_t local_backlog(const struct local *local);
+/* Whether nothing waits for the peer, and it is not closing: else on_drain comes, or on_close. */
+bool local_is_drained(const struct local *local);
 /* Passes a pidfd to the peer, between two messages. False: it was not passed. */
 bool local_pass_pidfd(struct local *local, int pidfd);
 /* What was sent still goes out, as far as the socket takes it. */

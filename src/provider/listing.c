@@ -14,6 +14,11 @@ void listing_fini(struct listing *listing)
     *listing = (struct listing){0};
 }
 
+size_t listing_cost(const struct provider_value *value)
+{
+    return sizeof(*value) + strlen(value->key) + value->bytes + 2; /* a NUL behind each */
+}
+
 static bool make_room(struct listing *listing)
 {
     size_t room = listing->room > 0 ? 2 * listing->room : ROOM_MIN;
@@ -48,5 +53,6 @@ int listing_add(struct listing *listing, const struct provider_value *value)
     listing->values[listing->count].key = copy;
     listing->values[listing->count].data = copy + key_bytes;
     listing->count++;
+    listing->bytes += listing_cost(value);
     return BATON_OK;
 }

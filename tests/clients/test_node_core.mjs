@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { BatonError, Campaign, Lost, Machine, RENEWS_MAX, SENT_MAX }
+import { BatonError, Campaign, Lost, Machine, PARTS_MAX, RENEWS_MAX, SENT_MAX }
   from '../../clients/node/lib/core.js';
 
 const leads = (election, epoch) => `campaign ${election}
@@ -47,6 +47,7 @@ class Play {
 
   done = (reply) => {
     this.last = reply.ok ? 'ok' : reply.code;
+    this.keys = (reply.values ?? []).map(({ key }) => key);
   };
 
   feed(request) {
@@ -125,6 +126,7 @@ class Play {
       assert.equal(leadership?.isLeader ? String(leadership.remainingMs) : 'no', left);
     },
     result: (rest) => assert.equal(this.last, rest),
+    gets: (rest) => assert.deepEqual(this.keys, rest.split(' ').filter(Boolean)),
   };
 }
 
@@ -207,4 +209,15 @@ test('bytes arrive in any pieces, but not without an end', () => {
     assert.throws(() => play.machine.received(Buffer.from(flood)), { code: 'EPROTO' });
     play.machine.disconnected();
   }
+});
+
+test('a reply has so many parts and no more', () => {
+  const play = new Play();
+  play.line('connect');
+  play.line('reply hello {"ok":true,"version":1,"lifetime_ms":3000,"renew_ms":500}');
+  play.line('request {"do":"list","prefix":""}');
+  for (let i = 0; i < PARTS_MAX; i++) {
+    play.line('says {"id":$list,"ok":true,"values":[],"more":true}');
+  }
+  play.line('fails EPROTO {"id":$list,"ok":true,"values":[],"more":true}');
 });

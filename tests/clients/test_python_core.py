@@ -54,6 +54,7 @@ class Play:
 
     def done(self, reply):
         self.last = "ok" if reply["ok"] else reply["code"]
+        self.keys = [value["key"] for value in reply.get("values", ())]
 
     def on_lead(self, rest):
         for line in LEADS.format(*rest.split()).splitlines():
@@ -154,6 +155,9 @@ class Play:
     def on_result(self, rest):
         self.test.assertEqual(self.last, rest)
 
+    def on_gets(self, rest):
+        self.test.assertEqual(self.keys, rest.split())
+
 
 class Conversations(unittest.TestCase):
     def test_all(self):
@@ -209,6 +213,15 @@ class Alone(unittest.TestCase):
             with self.assertRaises(core.BatonError):
                 play.machine.received(flood)
             play.machine.disconnected()
+
+    def test_a_reply_has_so_many_parts_and_no_more(self):
+        play = Play(self)
+        play.line("connect")
+        play.line('reply hello {"ok":true,"version":1,"lifetime_ms":3000,"renew_ms":500}')
+        play.line('request {"do":"list","prefix":""}')
+        for _ in range(core.PARTS_MAX):
+            play.line('says {"id":$list,"ok":true,"values":[],"more":true}')
+        play.line('fails EPROTO {"id":$list,"ok":true,"values":[],"more":true}')
 
     def test_a_forked_child_leads_nothing(self):
         play = Play(self)

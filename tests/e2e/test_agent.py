@@ -498,6 +498,67 @@ class Data(AgentTest):
         self.assertTrue(reader.ask("unsubscribe", channel="news")["ok"])
         self.assertEqual(reader.ask("unsubscribe", channel="news")["code"], "ENOENT")
 
+    @staticmethod
+    def asked_list(number):
+        return b'{"id": %d, "do": "list", "prefix": "k"}\n' % number
+
+    def whole_list(self, client, count):
+        """Reads list 1 to its end; returns the replies."""
+        replies, keys = [], []
+        while not replies or replies[-1]["id"] != 1 or replies[-1].get("more"):
+            message = client.read()
+            if "id" in message:
+                replies.append(message)
+                keys += [value["key"] for value in message.get("values", ())]
+        self.assertEqual(keys, [f"k{i:02}" for i in range(count)])
+        return replies
+
+    def test_a_long_list_comes_in_parts_between_which_other_replies_pass(self):
+        agent = self.agent("--client-lease", LONG)
+        writer, reader = self.client(agent), self.client(agent)
+        for i in range(20):
+            self.assertTrue(writer.ask("put", key=f"k{i:02}", text="x" * MIB)["ok"])
+        reader.send(self.asked_list(1) + b'{"id": 2, "do": "renew"}\n')
+        replies = self.whole_list(reader, 20)
+        self.assertEqual(replies[1]["id"], 2)
+        self.assertTrue(all(reply["ok"] for reply in replies))
+        self.assertNotIn("more", reader.ask("list", prefix="k00"))
+
+    def test_a_list_has_a_limit_and_so_have_all_that_are_not_read(self):
+        agent = self.agent("--client-lease", LONG)
+        clients = [self.client(agent) for _ in range(4)]
+        for i in range(40):
+            self.assertTrue(clients[0].ask("put", key=f"k{i:02}", text="x" * MIB)["ok"])
+        for client in clients:
+            client.send(self.asked_list(1) + (self.asked_list(2) if client is clients[0] else b""))
+            other = Client(agent.path)  # when it is answered, the list was asked for
+            self.addCleanup(other.close)
+            self.assertTrue(other.ask("status")["ok"])
+        refused = [[reply["code"] for reply in self.whole_list(client, 40) if not reply["ok"]]
+                   for client in clients[:3]]
+        self.assertEqual(refused, [["EBUSY"], [], []])  # it had asked for 40 MiB before
+        while (reply := clients[3].read()).get("id") != 1:
+            pass
+        self.assertEqual(reply["code"], "EBUSY")  # the others had asked for 120
+        clients[3].send(self.asked_list(1))
+        self.whole_list(clients[3], 40)
+        for i in range(24):
+            self.assertTrue(clients[0].ask("put", key=f"l{i:02}", text="x" * MIB)["ok"])
+        self.assertEqual(clients[0].ask("list", prefix="")["code"], "ETOOBIG")
+
+    def test_who_does_not_read_its_list_is_closed_and_the_others_go_on(self):
+        agent = self.agent("--client-lease", "1s")
+        deaf, other = Client(agent.path), Client(agent.path)
+        self.addCleanup(deaf.close)
+        self.addCleanup(other.close)
+        for i in range(20):
+            self.assertTrue(other.ask("put", key=f"k{i:02}", text="x" * MIB)["ok"])
+        deaf.send(self.asked_list(1))
+        until(lambda: "does not read the list" in agent.log(), agent.log)
+        self.assertTrue(deaf.is_closed())
+        other.send(self.asked_list(1))
+        self.whole_list(other, 20)
+
     def test_who_does_not_read_is_closed_and_the_others_go_on(self):
         agent = self.agent("--client-lease", LONG)
         deaf, writer = self.client(agent), self.client(agent)

@@ -133,6 +133,13 @@ class AgentCommands(AgentTest):
             until(lambda: [value["key"] for value in self.asked(agent, "state", "list")] == ["a/2"],
                   agent.log)
 
+    def test_a_long_list_is_printed_whole(self):
+        agent = self.agent()
+        for i in range(8):
+            self.command(agent, "state", "put", f"k{i}", text="x" * MIB)
+        listed = self.asked(agent, "state", "list", "k")
+        self.assertEqual([value["key"] for value in listed], [f"k{i}" for i in range(8)])
+
     def test_a_watch_of_the_state_tells_what_there_is_and_each_change(self):
         for agent in self.agents():
             self.command(agent, "state", "put", "k1", "v1")

@@ -64,6 +64,35 @@ static void lists_are_sorted_and_of_the_prefix(void **state)
     baton_values_free(values, count);
 }
 
+/* It is longer than one message of an agent. */
+static void a_list_of_some_megabytes_is_whole(void **state)
+{
+    enum { KEYS = 96, BYTES = 64 * 1024 };
+    struct group *group = *state;
+    struct baton_value *values;
+    struct baton *baton;
+    char data[BYTES], key[16];
+    size_t count;
+
+    group_open_all(group);
+    baton = group->members[0].baton;
+    for (int i = 0; i < KEYS; i++) {
+        (void)snprintf(key, sizeof(key), "app/%02d", i);
+        memset(data, 'a' + i % 26, sizeof(data));
+        ASSERT_OK(baton_put(baton, key, data, sizeof(data), 0, 0, failure));
+    }
+    ASSERT_OK(baton_list(group->members[1].baton, "app/", &values, &count, failure));
+    assert_int_equal(count, KEYS);
+    for (int i = 0; i < KEYS; i++) {
+        (void)snprintf(key, sizeof(key), "app/%02d", i);
+        memset(data, 'a' + i % 26, sizeof(data));
+        assert_string_equal(values[i].key, key);
+        assert_int_equal(values[i].bytes, BYTES);
+        assert_memory_equal(values[i].data, data, BYTES);
+    }
+    baton_values_free(values, count);
+}
+
 struct watched {
     _Atomic int changes;
     _Atomic int deletions;
@@ -266,6 +295,7 @@ int conformance_state(void)
     const struct CMUnitTest tests[] = {
         CASE(values_are_set_compared_and_forgotten),
         CASE(lists_are_sorted_and_of_the_prefix),
+        CASE(a_list_of_some_megabytes_is_whole),
         CASE(watchers_hear_what_is_there_and_each_change),
         CASE(on_the_loop_s_thread_a_read_is_refused_and_a_write_begins),
         CASE(values_outlive_the_members),

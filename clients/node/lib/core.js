@@ -11,6 +11,7 @@
 // is worth less, never too much. Whether two clocks agree does not matter.
 
 const LINE_MAX = 2 << 20; // bytes of a message
+export const PARTS_MAX = 512; // messages of one reply; an agent sends at most 385
 export const SENT_MAX = 1000; // requests without a reply; the agent allows 1024
 export const RENEWS_MAX = 2; // of these, renewals
 const WAITING_MAX = 65536; // requests that wait for the agent, or for SENT_MAX
@@ -141,6 +142,7 @@ export class Machine {
   #output = [];
   #lastId = 0;
   #sent = new Map();
+  #parts = new Map(); // of their replies: the values so far
   #waiting = []; // requests of the user's
   #restoring = []; // requests of this connection
   #renewAt = 0;
@@ -169,6 +171,7 @@ export class Machine {
     this.#output = [];
     const givenUp = [...this.#sent.values(), ...this.#restoring.map(([, done]) => done)];
     this.#sent.clear();
+    this.#parts.clear();
     this.#restoring = [];
     givenUp.forEach((done) => done(DISCONNECTED));
     const delayMs = this.#backoffMs;
@@ -397,12 +400,31 @@ export class Machine {
     if ('event' in message) {
       this.#events[message.event]?.(message); // events of later versions are ignored
     } else if ('id' in message) {
-      const done = this.#sent.get(whole(message, 'id'));
-      this.#sent.delete(message.id);
-      done?.({ ok: false, ...message });
+      this.#takeReply(whole(message, 'id'), message);
     } else {
       throw new BatonError(String(message.code ?? 'EPROTO'), String(message.error));
     }
+  }
+
+  #takeReply(id, reply) {
+    const done = this.#sent.get(id);
+    const parts = this.#parts.get(id) ?? [];
+    if (!done) {
+      return;
+    }
+    if ('values' in reply) {
+      parts.push(reply.values);
+    }
+    if (parts.length > PARTS_MAX) {
+      throw new TypeError(`a reply in more than ${PARTS_MAX} parts`);
+    }
+    if (reply.more === true) {
+      this.#parts.set(id, parts);
+      return;
+    }
+    this.#sent.delete(id);
+    this.#parts.delete(id);
+    done({ ok: false, ...reply, ...(parts.length > 0 ? { values: parts.flat() } : {}) });
   }
 
   #greeted(reply) {

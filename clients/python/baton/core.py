@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 LINE_MAX = 2 << 20  # bytes of a message
+PARTS_MAX = 512  # messages of one reply; an agent sends at most 385
 SENT_MAX = 1000  # requests without a reply; the agent allows 1024
 RENEWS_MAX = 2  # of these, renewals
 WAITING_MAX = 65536  # requests that wait for the agent, or for SENT_MAX
@@ -213,6 +214,7 @@ class Machine(Generic[F]):
         self._input = bytearray()
         self._last_id = 0
         self._sent: dict[int, Done] = {}
+        self._parts: dict[int, list[list[Message]]] = {}  # of their replies: the values so far
         self._waiting: deque[tuple[Message, Done]] = deque()  # of the user's
         self._restoring: deque[tuple[Message, Done]] = deque()  # of this connection
         self._renew_at = 0
@@ -233,6 +235,7 @@ class Machine(Generic[F]):
         self.output.clear()
         given_up = [*self._sent.values(), *(done for _, done in self._restoring)]
         self._sent.clear()
+        self._parts.clear()
         self._restoring.clear()
         for done in given_up:
             done(DISCONNECTED)
@@ -406,11 +409,22 @@ class Machine(Generic[F]):
             if take:  # events of later versions are ignored
                 take(message)
         elif "id" in message:
-            done = self._sent.pop(whole(message, "id"), None)
-            if done:
-                done({"ok": False, **message})
+            self._take_reply(whole(message, "id"), message)
         else:
             raise BatonError(str(message.get("code", "EPROTO")), str(message.get("error")))
+
+    def _take_reply(self, number: int, reply: Message) -> None:
+        if number not in self._sent:
+            return
+        parts = self._parts.setdefault(number, [])
+        if "values" in reply:
+            parts.append(reply["values"])
+        if len(parts) > PARTS_MAX:
+            raise ValueError(f"a reply in more than {PARTS_MAX} parts")
+        if reply.get("more") is not True:
+            del self._parts[number]
+            values = {"values": [value for part in parts for value in part]} if parts else {}
+            self._sent.pop(number)({"ok": False, **reply, **values})
 
     def _greeted(self, reply: Message) -> None:
         if reply is DISCONNECTED:

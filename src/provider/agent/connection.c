@@ -54,6 +54,7 @@ static void finish(struct remote *remote, struct call *call, int code, const jso
         call->done(call, code, reply);
     }
     json_decref(call->message);
+    listing_fini(&call->parts);
     free(call);
     remote_leave_callback(remote);
 }
@@ -350,6 +351,16 @@ static void take_event(struct remote *remote, const char *event, const json_t *m
     }
 }
 
+static void take_reply(struct remote *remote, struct call *call, const json_t *reply)
+{
+    bool has_more = json_is_true(json_object_get(reply, "more"));
+    int code = has_more ? call_take_part(call, reply) : BATON_OK;
+
+    if (code != BATON_OK || !has_more) {
+        finish(remote, call, code, code == BATON_OK ? reply : NULL);
+    }
+}
+
 static void on_message(struct local *local, json_t *message, void *userdata)
 {
     struct remote *remote = userdata;
@@ -367,7 +378,7 @@ static void on_message(struct local *local, json_t *message, void *userdata)
     if (event) {
         take_event(remote, event, message);
     } else if (call && call->is_sent) {
-        finish(remote, call, BATON_OK, message);
+        take_reply(remote, call, message);
     } else if (!json_object_get(message, "id")) { /* what the agent says before it closes */
         report_away(remote, remote_code(message, &error), error.message);
     }
@@ -432,7 +443,7 @@ static void on_close(struct local *local, int code, const char *reason, void *us
 
 void remote_connect(struct remote *remote)
 {
-    static const struct local_callbacks callbacks = {on_open, on_message, on_close, NULL};
+    static const struct local_callbacks callbacks = {on_open, on_message, on_close, NULL, NULL};
     struct baton_error error = {0};
     int code;
 

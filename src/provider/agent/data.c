@@ -1,7 +1,6 @@
 /* State and channels. */
 #include "provider/agent/remote.h"
 #include "provider/limits.h"
-#include "provider/listing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +26,24 @@ static int add_value(struct listing *listing, const char *key, const json_t *jso
     return code;
 }
 
-/* Calls back with the values of a message; those that are no values are left out. */
-static void hand_on(provider_values_cb done, void *userdata, const json_t *list)
+/* What are no values is left out. */
+static int add_values(struct listing *listing, const json_t *list)
 {
-    struct listing listing = {0};
     int code = BATON_OK;
 
     for (size_t i = 0; i < json_array_size(list) && code == BATON_OK; i++) {
         const json_t *json = json_array_get(list, i);
         const char *key = json_string_value(json_object_get(json, "key"));
-        code = key ? add_value(&listing, key, json) : BATON_OK;
+        code = key ? add_value(listing, key, json) : BATON_OK;
     }
-    done(userdata, code, listing.values, code == BATON_OK ? listing.count : 0);
-    listing_fini(&listing);
+    return code;
+}
+
+int call_take_part(struct call *call, const json_t *part)
+{
+    int code = add_values(&call->parts, json_object_get(part, "values"));
+
+    return code == BATON_OK && call->parts.bytes > LOCAL_LIST_MAX ? BATON_ETOOBIG : code;
 }
 
 static void on_values(struct call *call, int code, const json_t *reply)
@@ -49,11 +53,11 @@ static void on_values(struct call *call, int code, const json_t *reply)
     if (reply) {
         code = remote_code(reply, &error);
     }
-    if (code == BATON_OK) {
-        hand_on(call->then.values, call->userdata, json_object_get(reply, "values"));
-    } else {
-        call->then.values(call->userdata, code, NULL, 0);
+    if (code == BATON_OK) { /* the last part, or the only one */
+        code = add_values(&call->parts, json_object_get(reply, "values"));
     }
+    call->then.values(call->userdata, code, call->parts.values,
+                      code == BATON_OK ? call->parts.count : 0);
 }
 
 /* A key that is absent is a value without data, as other providers have it. */
@@ -263,6 +267,15 @@ static void note(struct feed *feed, const json_t *list)
     }
 }
 
+static void report(struct feed *feed, const json_t *list)
+{
+    struct listing listing = {0};
+    int code = add_values(&listing, list);
+
+    feed->on_change(feed->userdata, code, listing.values, code == BATON_OK ? listing.count : 0);
+    listing_fini(&listing);
+}
+
 /* Of a new connection, the first list: it may come in parts. */
 static void take_change(struct feed *feed, const json_t *list, bool has_more)
 {
@@ -274,7 +287,7 @@ static void take_change(struct feed *feed, const json_t *list, bool has_more)
         report_deleted(feed);
     }
     if (!feed->has_ended && json_array_size(news) > 0) {
-        hand_on(feed->on_change, feed->userdata, news);
+        report(feed, news);
     }
     json_decref(news);
 }

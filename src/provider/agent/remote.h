@@ -12,6 +12,7 @@
 
 #include "guardian/victims.h"
 #include "net/local.h"
+#include "provider/listing.h"
 #include "provider/provider.h"
 
 #include <jansson.h>
@@ -48,6 +49,7 @@ struct call {
         uint64_t epoch;
     } then;
     void *userdata;
+    struct listing parts; /* of its reply: the values that have come so far */
     UT_hash_handle hh;
 };
 
@@ -218,6 +220,9 @@ int remote_publish(struct provider *provider, const char *channel, const void *d
 int remote_subscribe(struct provider *provider, const char *channel, provider_message_cb on_message,
                      void *userdata, struct baton_error *reterr);
 void remote_unsubscribe(struct provider *provider, const char *channel, void *userdata);
+/* Takes a part of a reply that has more. BATON_ETOOBIG: all its parts have more than a list may;
+ * BATON_ENOMEM. */
+int call_take_part(struct call *call, const json_t *part);
 void feeds_enter(struct remote *remote);
 void feeds_leave(struct remote *remote); /* the connection is lost */
 void feeds_take(struct remote *remote, const char *event, const json_t *message);

@@ -14,6 +14,7 @@ static void what_was_copied_outlives_what_it_was_copied_from(void **state)
     char key[16];
     char data[16];
     struct provider_value value = {.key = key, .data = data};
+    size_t bytes = 0;
     (void)state;
 
     for (int i = 0; i < MANY; i++) {
@@ -21,8 +22,10 @@ static void what_was_copied_outlives_what_it_was_copied_from(void **state)
         value.bytes = (size_t)snprintf(data, sizeof(data), "data-%d", i);
         value.revision = (uint64_t)i + 1;
         assert_int_equal(listing_add(&listing, &value), BATON_OK);
+        bytes += strlen(key) + value.bytes;
     }
     assert_int_equal(listing.count, MANY);
+    assert_true(listing.bytes > bytes && listing.bytes < bytes + MANY * 64);
     for (int i = 0; i < MANY; i++) {
         const struct provider_value *copy = &listing.values[i];
         (void)snprintf(key, sizeof(key), "key-%d", i);
