@@ -3,11 +3,16 @@
  * answer to an answer is the same. */
 #include "base/error.h"
 #include "work/placement_int.h"
+#include "work/placement_mutants.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS_MAX = 8 };
+
+#ifdef BATON_MUTANTS
+_Thread_local enum placement_mutant placement_mutant;
+#endif
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -123,7 +128,8 @@ int placement_solve(const struct placement_problem *problem, struct placement_an
     units_make(solver);
     trees_build(solver);
     bool has_moved = true;
-    for (int round = 0; has_moved && round < ROUNDS_MAX; round++) {
+    for (int round = 0; has_moved && round < (PLACEMENT_MUTANT(ONE_ROUND) ? 1 : ROUNDS_MAX);
+         round++) {
         has_moved = solver_place_waiting(solver);
         has_moved |= solver_drain(solver);
         has_moved |= solver_relieve(solver);

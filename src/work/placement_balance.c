@@ -1,5 +1,6 @@
 /* Moves units that have bins: out of draining nodes, out of overfilled ones, and for balance. */
 #include "work/placement_int.h"
+#include "work/placement_mutants.h"
 
 enum {
     LOOKS_MAX = 32, /* units of a bin that are compared for one move */
@@ -10,7 +11,9 @@ enum {
 
 static uint64_t hysteresis_of(const struct solver *solver)
 {
-    return solver->problem->hysteresis_permille * LOAD_PERMILLE;
+    return PLACEMENT_MUTANT(HYSTERESIS_IGNORED)
+               ? 0
+               : solver->problem->hysteresis_permille * LOAD_PERMILLE;
 }
 
 static void move(struct solver *solver, struct unit *unit, int32_t bin)
@@ -31,12 +34,10 @@ bool solver_drain(struct solver *solver)
     for (size_t i = 0; i < solver->problem->node_count; i++) {
         for (int32_t j = solver->problem->nodes[i].is_draining ? solver->bins[i].first : NOWHERE;
              j != NOWHERE; j = solver->units[j].next) {
-            if (!solver->units[j].is_pinned) {
-                unit_queue_push(solver, &solver->leaving, &solver->units[j]);
-            }
+            unit_queue_push(solver, &solver->leaving, &solver->units[j]);
         }
     }
-    while ((unit = unit_queue_pop(solver, &solver->leaving))) {
+    while (!PLACEMENT_MUTANT(DRAINING_KEEPS) && (unit = unit_queue_pop(solver, &solver->leaving))) {
         int32_t bin = solver_choose_bin(solver, unit);
         if (bin != NOWHERE) {
             move(solver, unit, bin);
@@ -58,7 +59,8 @@ static bool relieve_bin(struct solver *solver, const struct bin *bin, enum dimen
     solver->leaving.order = LARGEST_FIRST;
     solver->leaving.dimension = dimension;
     for (int32_t i = bin->first; i != NOWHERE; i = solver->units[i].next) {
-        if (!solver->units[i].is_pinned && solver->units[i].amount.of[dimension] > 0) {
+        if ((!solver->units[i].is_pinned || PLACEMENT_MUTANT(PINNED_RELIEVES)) &&
+            solver->units[i].amount.of[dimension] > 0) {
             unit_queue_push(solver, &solver->leaving, &solver->units[i]);
         }
     }
@@ -79,7 +81,8 @@ bool solver_relieve(struct solver *solver)
 
     for (size_t i = 0; i < solver->problem->node_count; i++) {
         for (int j = 0; j < DIMENSIONS; j++) {
-            if (solver->bins[i].used.of[j] > solver->bins[i].size.of[j]) {
+            if (solver->bins[i].used.of[j] > solver->bins[i].size.of[j] &&
+                !PLACEMENT_MUTANT(OVERFILLED_KEEPS)) {
                 has_moved |= relieve_bin(solver, &solver->bins[i], (enum dimension)j);
             }
         }
@@ -152,7 +155,7 @@ static uint64_t load_after(const struct solver *solver, const struct unit *unit,
         bin_load_with(solver, target, to->used.of[WEIGHT] + weight, to->items + unit->items);
 
     if (from->load <= to->load + hysteresis_of(solver) || lower >= from->load ||
-        higher >= from->load) {
+        (higher >= from->load && !PLACEMENT_MUTANT(LOADS_SWAPPED))) {
         return UINT64_MAX;
     }
     return lower > higher ? lower : higher;
@@ -249,7 +252,7 @@ bool solver_balance(struct solver *solver)
 {
     int times = 0;
 
-    while (times < TIMES_MAX && balance_once(solver)) {
+    while (times < TIMES_MAX && !PLACEMENT_MUTANT(IMBALANCE_KEPT) && balance_once(solver)) {
         times++;
     }
     return times > 0;

@@ -1,6 +1,7 @@
 /* Places the units that wait. Where no bin has room, others make room: they move to another bin, or
  * they are displaced because they are less important. */
 #include "work/placement_int.h"
+#include "work/placement_mutants.h"
 
 enum { LOOKS_MAX = 200000 }; /* bins and units that are looked at in each round to make room */
 
@@ -26,7 +27,7 @@ static bool fits_at_anchor(const struct solver *solver, const struct unit *unit,
     const struct bin *bin = unit->anchor != NOWHERE ? &solver->bins[unit->anchor] : NULL;
     struct amount rest = unit->amount;
 
-    if (!bin || !bin->takes ||
+    if (!bin || !bin->takes || PLACEMENT_MUTANT(REST_WAITS) ||
         !class_has(&solver->classes[bin->class], &solver->needs[unit->needs])) {
         return false;
     }
@@ -50,11 +51,17 @@ static int32_t bin_with_room(struct solver *solver, const struct unit *unit, boo
     return unit->is_pinned ? NOWHERE : solver_find_bin(solver, unit, &amount, unit->bin);
 }
 
+static bool may_overfill(const struct solver *solver)
+{
+    return (solver->problem->overfills && !PLACEMENT_MUTANT(OVERFILLS_NEVER)) ||
+           PLACEMENT_MUTANT(OVERFILLS_UNASKED);
+}
+
 int32_t solver_choose_bin(struct solver *solver, const struct unit *unit)
 {
     int32_t bin = bin_with_room(solver, unit, false);
 
-    return bin == NOWHERE && solver->problem->overfills ? bin_with_room(solver, unit, true) : bin;
+    return bin == NOWHERE && may_overfill(solver) ? bin_with_room(solver, unit, true) : bin;
 }
 
 /* ---- Room that others make ------------------------------------------------------------------- */
@@ -96,7 +103,8 @@ static bool collect(struct solver *solver, const struct bin *bin, const struct u
     for (int32_t i = bin->first; i != NOWHERE; i = solver->units[i].next) {
         const struct unit *other = &solver->units[i];
         solver->looks++;
-        if (other->is_pinned || (displaces && other->priority >= unit->priority)) {
+        if (other->is_pinned ||
+            (displaces && other->priority >= unit->priority + PLACEMENT_MUTANT(DISPLACES_EQUALS))) {
             continue;
         }
         for (int j = 0; j < DIMENSIONS; j++) {
@@ -149,11 +157,14 @@ static bool clear_bin(struct solver *solver, int32_t number, const struct unit *
         for (int j = 0; j < DIMENSIONS; j++) {
             both.of[j] += other->amount.of[j];
         }
-        if (!has_cleared || amount_fits(&both, &free)) {
+        if (PLACEMENT_MUTANT(DISPLACES_IN_VAIN) ? false
+                                                : !has_cleared || amount_fits(&both, &free)) {
             bring_back(solver, other, number);
         } else if (displaces) {
             other->is_displaced = true;
-            unit_queue_push(solver, &solver->queue, other);
+            if (!PLACEMENT_MUTANT(DISPLACED_LOST)) {
+                unit_queue_push(solver, &solver->queue, other);
+            }
         }
     }
     solver->freed = has_cleared ? solver->freed : freed; /* all is as it was */
@@ -164,7 +175,7 @@ static bool clear_bin(struct solver *solver, int32_t number, const struct unit *
 static int32_t clear_below(struct solver *solver, const struct class *class, uint32_t at,
                            const struct unit *unit)
 {
-    if (class->tree[at].priority >= unit->priority) {
+    if (class->tree[at].priority >= unit->priority + PLACEMENT_MUTANT(DISPLACES_EQUALS)) {
         return NOWHERE;
     }
     if (at < class->leaves) {
@@ -223,6 +234,13 @@ static void gather(struct solver *solver, struct unit *unit, int32_t bin)
     unit_put(solver, unit, bin);
 }
 
+static bool may_displace(const struct solver *solver)
+{
+    return (solver->problem->strategy == PLACEMENT_PRIORITY &&
+            !PLACEMENT_MUTANT(DISPLACES_NEVER)) ||
+           PLACEMENT_MUTANT(DISPLACES_UNASKED);
+}
+
 /* Whether more may be possible now: units that had bins have left them. */
 static bool place_one(struct solver *solver, struct unit *unit)
 {
@@ -233,10 +251,10 @@ static bool place_one(struct solver *solver, struct unit *unit)
         bin = bin_made_free(solver, unit, false);
         has_moved = bin != NOWHERE;
     }
-    if (bin == NOWHERE && solver->problem->overfills) {
+    if (bin == NOWHERE && may_overfill(solver)) {
         bin = bin_with_room(solver, unit, true);
     }
-    if (bin == NOWHERE && solver->problem->strategy == PLACEMENT_PRIORITY) {
+    if (bin == NOWHERE && may_displace(solver)) {
         bin = bin_made_free(solver, unit, true);
         has_moved = bin != NOWHERE;
     }
@@ -260,10 +278,10 @@ bool solver_place_waiting(struct solver *solver)
                         &solver->units[solver->waiting[--solver->waiting_count]]);
     }
     solver->looks = 0;
+    solver->freed = ++solver->stamp; /* no failure holds any more */
     while ((unit = unit_queue_pop(solver, &solver->queue))) {
         has_moved |= place_one(solver, unit);
     }
-    /* With fewer that wait, room may be sought for others. */
-    bool has_given_up = solver->looks >= LOOKS_MAX;
-    return has_moved || (has_given_up && solver->waiting_count < waiting);
+    /* Room is sought in a simple way: with other units around it may be found. */
+    return has_moved || (solver->waiting_count > 0 && solver->waiting_count < waiting);
 }

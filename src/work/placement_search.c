@@ -1,6 +1,7 @@
 /* The bin for a unit. The bins of each class are the leaves of a tree, so the least loaded one that
  * has room is found, and a change of one bin noted, in the logarithm of their number. */
 #include "work/placement_int.h"
+#include "work/placement_mutants.h"
 
 #define LOAD_ONE (1000 * LOAD_PERMILLE)
 #define LOAD_MAX (UINT64_MAX / 4) /* of a bin without slots */
@@ -9,7 +10,8 @@
 
 bool amount_fits(const struct amount *amount, const struct amount *room)
 {
-    return amount->of[WEIGHT] <= room->of[WEIGHT] && amount->of[MEMORY] <= room->of[MEMORY] &&
+    return amount->of[WEIGHT] <= room->of[WEIGHT] &&
+           (amount->of[MEMORY] <= room->of[MEMORY] || PLACEMENT_MUTANT(MEMORY_NOT_COUNTED)) &&
            amount->of[GPUS] <= room->of[GPUS];
 }
 
@@ -98,7 +100,7 @@ static void bin_note(struct solver *solver, int32_t number)
     }
     bin->load = bin_load_with(solver, number, bin->used.of[WEIGHT], bin->items);
     solver->changes++;
-    if (!bin->takes) {
+    if (!bin->takes || PLACEMENT_MUTANT(TREE_STALE)) {
         return;
     }
     uint32_t at = class->leaves + bin->leaf;
@@ -199,6 +201,9 @@ struct search {
 
 static bool is_before(const struct branch *branch, const struct search *search)
 {
+    if (PLACEMENT_MUTANT(WRONG_BIN_FIRST)) {
+        return search->bin == NOWHERE;
+    }
     return search->bin == NOWHERE || branch->load < search->load ||
            (branch->load == search->load && branch->bin < search->bin);
 }
@@ -224,7 +229,8 @@ static void descend(struct search *search, const struct class *class, uint32_t a
 bool failure_holds(const struct solver *solver, const struct failure *failure,
                    const struct unit *unit)
 {
-    return failure->is_known && failure->freed == solver->freed &&
+    return failure->is_known &&
+           (failure->freed == solver->freed || PLACEMENT_MUTANT(FAILURE_KEPT)) &&
            failure->priority >= unit->priority && amount_fits(&failure->amount, &unit->amount);
 }
 

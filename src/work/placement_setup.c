@@ -1,5 +1,6 @@
 /* Memory; labels become numbers, needs sets of labels, nodes bins of classes. */
 #include "work/placement_int.h"
+#include "work/placement_mutants.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +166,7 @@ bool class_has(const struct class *class, const struct needs *needs)
             at++;
         }
         if (at == class->count || class->labels[at] != needs->labels[i]) {
-            return false;
+            return PLACEMENT_MUTANT(ONE_LABEL_SUFFICES) && i > 0;
         }
     }
     return true;
@@ -225,7 +226,8 @@ static uint32_t key_of(const struct solver *solver, const struct placement_node 
         }
         words++;
     }
-    bool is_ranked = solver->problem->strategy == PLACEMENT_CAPABILITY;
+    bool is_ranked =
+        solver->problem->strategy == PLACEMENT_CAPABILITY && !PLACEMENT_MUTANT(RANK_IGNORED);
     key[0] = is_ranked ? node->gpus : 0;
     key[1] = is_ranked ? words : 0;
     return 2 + make_set(key + 2, count);
@@ -237,7 +239,8 @@ static void read_node(struct solver *solver, uint32_t number, uint32_t *keys_use
     uint32_t *key = solver->class_keys + *keys_used;
     uint32_t count = key_of(solver, node, key);
     uint32_t class = intern_add(&solver->kinds, key, count * sizeof(*key));
-    bool takes = node->is_healthy && !node->is_cordoned && !node->is_draining;
+    bool takes = node->is_healthy && !node->is_draining &&
+                 (!node->is_cordoned || PLACEMENT_MUTANT(CORDONED_TAKES));
 
     *keys_used += count;
     solver->bins[number] = (struct bin){.size = {{node->slots, node->memory_mib, node->gpus}},

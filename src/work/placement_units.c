@@ -1,5 +1,6 @@
 /* Items become units. A unit keeps today's node, or waits for one. */
 #include "work/placement_int.h"
+#include "work/placement_mutants.h"
 
 #include <string.h>
 
@@ -16,10 +17,10 @@ static int32_t kept_by(const struct solver *solver, size_t i)
     const struct placement_item *item = &solver->problem->items[i];
     const struct bin *bin = item->node != NOWHERE ? &solver->bins[item->node] : NULL;
 
-    if (!bin || !solver->problem->nodes[item->node].is_healthy) {
+    if (!bin || (!solver->problem->nodes[item->node].is_healthy && !PLACEMENT_MUTANT(DEAD_KEEPS))) {
         return NOWHERE;
     }
-    if (item->is_pinned) {
+    if (item->is_pinned || PLACEMENT_MUTANT(UNFIT_KEEPS)) {
         return item->node;
     }
     return class_has(&solver->classes[bin->class], &solver->needs[solver->item_needs[i]]) &&
@@ -103,7 +104,7 @@ static uint32_t needs_of(struct solver *solver, const struct unit *unit)
     for (int32_t i = unit->first_item; i != NOWHERE; i = solver->next_item[i]) {
         is_same &= solver->item_needs[i] == needs;
     }
-    if (is_same) {
+    if (is_same || PLACEMENT_MUTANT(LABEL_LOST)) {
         return needs;
     }
     for (int32_t i = unit->first_item; i != NOWHERE; i = solver->next_item[i]) {
@@ -131,12 +132,17 @@ static void sum_up(struct solver *solver, struct unit *unit)
     unit->needs = needs_of(solver, unit);
 }
 
+static const char *key_of(const struct solver *solver, size_t i)
+{
+    return PLACEMENT_MUTANT(GROUP_IGNORED) ? NULL : solver->problem->items[i].together;
+}
+
 static void make_groups(struct solver *solver)
 {
     uint32_t groups;
 
     for (size_t i = 0; i < solver->problem->item_count; i++) {
-        const char *key = solver->problem->items[i].together;
+        const char *key = key_of(solver, i);
         uint32_t group = key ? intern_add(&solver->groups, key, strlen(key)) : solver->unit_count;
         if (key) {
             unit_add_item(solver,
@@ -148,12 +154,12 @@ static void make_groups(struct solver *solver)
     for (uint32_t i = 0; i < groups; i++) {
         struct unit *unit = &solver->units[i];
         unit->anchor = anchor_of(solver, unit, &unit->is_pinned);
-        if (unit->is_pinned) {
+        if (unit->is_pinned && !PLACEMENT_MUTANT(STRAY_PULLED)) {
             split_off_strays(solver, unit);
         }
     }
     for (size_t i = 0; i < solver->problem->item_count; i++) {
-        if (!solver->problem->items[i].together) {
+        if (!key_of(solver, i)) {
             unit_add_item(solver, unit_new(solver), (int32_t)i);
         }
     }

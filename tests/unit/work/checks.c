@@ -270,6 +270,24 @@ static const char *fault_of_node(const struct world *world, size_t i)
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
+/* Some of the group are on one node, and the others have room there. */
+static bool rest_has_room(const struct world *world, const struct group *group)
+{
+    const struct placement_problem *problem = world->problem;
+    uint64_t weight = 0, memory = 0, gpus = 0;
+
+    for (size_t i = 0; i < problem->item_count; i++) {
+        if (is_of_group(problem, group->first, i) && world->answer->places[i].node == NOWHERE) {
+            weight += problem->overfills ? 0 : problem->items[i].weight;
+            memory += problem->items[i].memory_mib;
+            gpus += problem->items[i].gpus;
+        }
+    }
+    return group->node != NOWHERE && !group->is_apart &&
+           group_could_go(world, group, (size_t)group->node) &&
+           has_room(world, (size_t)group->node, weight, memory, gpus);
+}
+
 static const char *fault_of_waiting(const struct world *world, const struct group *group)
 {
     const struct placement_problem *problem = world->problem;
@@ -282,6 +300,9 @@ static const char *fault_of_waiting(const struct world *world, const struct grou
     }
     if (has_other_room_overfilled(world, *group, NOWHERE)) {
         return "an item waits or a group is apart although a node may be overfilled";
+    }
+    if (rest_has_room(world, group)) {
+        return "the rest of a group waits although there is room where the others are";
     }
     for (size_t i = 0; i < problem->node_count; i++) {
         const struct placement_node *node = &problem->nodes[i];
