@@ -173,12 +173,14 @@ instant part_end(const struct part *part);
 
 /* ---- lists.c: values ------------------------------------------------------------------------- */
 
-json_t *values_json(const struct provider_value *values, size_t count);
-/* How many of the values one message has room for; at least one. */
-size_t values_that_fit(const struct provider_value *values, size_t count);
 /* Replies with the values, in parts where one message has no room for them. Copies. */
 void list_reply(struct client *client, int64_t id, const struct provider_value *values,
                 size_t count);
+/* The same, as an event of the watch. Closes the client if there is no room for the values. */
+void list_change(struct client *client, int64_t watch, const struct provider_value *values,
+                 size_t count);
+/* The watch has ended. */
+void list_unwatch(struct client *client, int64_t watch);
 /* The client has taken all that was sent to it. */
 void lists_go_on(struct client *client);
 /* The connection has ended. */

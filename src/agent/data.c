@@ -157,20 +157,9 @@ static void on_change(void *userdata, int code, const struct provider_value *val
 {
     const struct feed *feed = userdata;
 
-    if (code != BATON_OK) {
-        return;
+    if (code == BATON_OK) {
+        list_change(feed->client, feed->id, values, count);
     }
-    do { /* an empty list is told, too */
-        size_t now = values_that_fit(values, count);
-        json_t *message = json_pack("{s:s, s:I, s:o}", "event", "change", "watch",
-                                    (json_int_t)feed->id, "values", values_json(values, now));
-        count -= now;
-        if (count > 0) {
-            values += now; /* never of NULL, which an empty list may be */
-            (void)json_object_set_new(message, "more", json_true());
-        }
-        client_send(feed->client, message);
-    } while (count > 0);
 }
 
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
@@ -223,6 +212,7 @@ static void end_feed(struct feed *feed)
 
     if (feed->id != 0) {
         base->ops->unwatch(base, feed->name, feed);
+        list_unwatch(feed->client, feed->id);
     } else {
         base->ops->unsubscribe(base, feed->name, feed);
     }

@@ -1,10 +1,11 @@
 /* Lists of values: what one message has no room for goes out part by part, as the client reads.
  *
- *   list_reply ─┬▶ one message
- *               └▶ copied ─▶ a part ─▶ the socket has taken it ─▶ the next part … ─▶ the last
+ *   list_reply ──┬▶ one message
+ *   list_change ─┴▶ copied ─▶ a part ─▶ the socket has taken it ─▶ the next part … ─▶ the last
  *
- * Other replies and events pass between two parts. The copies are bounded for each client and for
- * the agent. A client that takes no part for a client lease is closed.
+ * Other replies and events pass between two parts; later changes of the same watch wait behind
+ * them. The copies are bounded for each client and for the agent. A client that takes no part for
+ * a client lease is closed.
  */
 #include "agent/agent_int.h"
 #include "provider/listing.h"
@@ -17,7 +18,8 @@ enum { FRAME_BYTES = 128 }; /* of a message, beside its values; of a value, besi
 
 struct list {
     struct list *next;
-    int64_t id; /* of the request */
+    int64_t id;    /* of the request */
+    bool is_watch; /* its parts are events, and no replies */
     struct listing values;
     size_t sent;   /* how many of them */
     instant moved; /* when a part was sent */
@@ -25,7 +27,7 @@ struct list {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-json_t *values_json(const struct provider_value *values, size_t count)
+static json_t *values_json(const struct provider_value *values, size_t count)
 {
     json_t *list = json_array();
 
@@ -51,7 +53,8 @@ static size_t cost(const struct provider_value *value)
            (bytes <= LOCAL_TEXT_MAX ? 6 * bytes : bytes / 3 * 4 + 4);
 }
 
-size_t values_that_fit(const struct provider_value *values, size_t count)
+/* How many of the values one message has room for; at least one. */
+static size_t values_that_fit(const struct provider_value *values, size_t count)
 {
     size_t total = FRAME_BYTES, i = 0;
 
@@ -72,11 +75,22 @@ static void list_free(struct client *client, struct list *list)
     free(list);
 }
 
+/* NULL: out of memory. */
+static json_t *message_of(int64_t id, bool is_watch, const struct provider_value *values,
+                          size_t count)
+{
+    json_t *list = values_json(values, count);
+
+    return is_watch ? json_pack("{s:s, s:I, s:o}", "event", "change", "watch", (json_int_t)id,
+                                "values", list)
+                    : json_pack("{s:I, s:b, s:o}", "id", (json_int_t)id, "ok", 1, "values", list);
+}
+
 static void send_part(struct client *client, struct list *list)
 {
     const struct provider_value *next = list->values.values + list->sent;
     size_t left = list->values.count - list->sent, count = values_that_fit(next, left);
-    json_t *part = json_pack("{s:o}", "values", values_json(next, count));
+    json_t *part = message_of(list->id, list->is_watch, next, count);
 
     if (!part || (count < left && json_object_set_new(part, "more", json_true()) != 0)) {
         json_decref(part);
@@ -85,7 +99,7 @@ static void send_part(struct client *client, struct list *list)
     }
     list->sent += count;
     list->moved = clock_now();
-    client_reply(client, list->id, part);
+    client_send(client, part);
 }
 
 void lists_go_on(struct client *client)
@@ -114,44 +128,54 @@ static int check_room(const struct client *client, size_t bytes, struct baton_er
     return BATON_OK;
 }
 
-static int copy(struct listing *ret, const struct provider_value *values, size_t count,
-                struct baton_error *reterr)
+/* After a failure the list has a part of the values. */
+static int append(struct client *client, struct list *list, const struct provider_value *values,
+                  size_t count, struct baton_error *reterr)
 {
     for (size_t i = 0; i < count; i++) {
-        if (listing_add(ret, &values[i]) != BATON_OK) {
-            listing_fini(ret);
+        size_t before = list->values.bytes;
+        if (listing_add(&list->values, &values[i]) != BATON_OK) {
             return error_set(reterr, BATON_ENOMEM, "no memory for a list");
         }
+        if (!values[i].data) { /* deleted, and not empty */
+            list->values.values[list->values.count - 1].data = NULL;
+        }
+        client->list_bytes += list->values.bytes - before;
+        client->agent->list_bytes += list->values.bytes - before;
     }
     return BATON_OK;
 }
 
-static int begin(struct client *client, int64_t id, const struct provider_value *values,
-                 size_t count, struct baton_error *reterr)
+static size_t bytes_of(const struct provider_value *values, size_t count)
 {
-    struct list *list;
     size_t bytes = 0;
-    int code;
 
     for (size_t i = 0; i < count; i++) {
         bytes += listing_cost(&values[i]);
     }
-    code = check_room(client, bytes, reterr);
+    return bytes;
+}
+
+static int begin(struct client *client, const struct list *like,
+                 const struct provider_value *values, size_t count, struct baton_error *reterr)
+{
+    int code = check_room(client, bytes_of(values, count), reterr);
+    struct list *list = code == BATON_OK ? malloc(sizeof(*list)) : NULL;
+
     if (code != BATON_OK) {
         return code;
     }
-    list = calloc(1, sizeof(*list));
-    code = list ? copy(&list->values, values, count, reterr)
-                : error_set(reterr, BATON_ENOMEM, "no memory for a list");
-    if (code != BATON_OK) {
-        free(list);
-        return code;
+    if (!list) {
+        return error_set(reterr, BATON_ENOMEM, "no memory for a list");
     }
-    list->id = id;
+    *list = *like;
     list->moved = clock_now();
-    client->list_bytes += bytes;
-    client->agent->list_bytes += bytes;
     LL_APPEND(client->lists, list);
+    code = append(client, list, values, count, reterr);
+    if (code != BATON_OK) {
+        list_free(client, list);
+        return code;
+    }
     lists_go_on(client);
     return BATON_OK;
 }
@@ -163,12 +187,61 @@ void list_reply(struct client *client, int64_t id, const struct provider_value *
     int code;
 
     if (values_that_fit(values, count) == count) {
-        client_reply(client, id, json_pack("{s:o}", "values", values_json(values, count)));
+        client_send(client, message_of(id, false, values, count));
         return;
     }
-    code = begin(client, id, values, count, &error);
+    code = begin(client, &(struct list){.id = id}, values, count, &error);
     if (code != BATON_OK) {
         client_fail(client, id, code, error.message);
+    }
+}
+
+static struct list *list_of_watch(const struct client *client, int64_t id)
+{
+    struct list *list = client->lists;
+
+    while (list && !(list->is_watch && list->id == id)) {
+        list = list->next;
+    }
+    return list;
+}
+
+static void close_client(struct client *client, const char *reason)
+{
+    log_warning(client->agent->config.logger, "client-closed", LOG_I64("pid", client->peer.pid),
+                LOG_STR("process", client->tenant ? client->tenant->name : NULL),
+                LOG_STR("reason", reason));
+    local_close(client->local);
+}
+
+void list_change(struct client *client, int64_t watch, const struct provider_value *values,
+                 size_t count)
+{
+    struct list *list = list_of_watch(client, watch);
+    struct baton_error error = {0};
+    int code;
+
+    if (!list && values_that_fit(values, count) == count) {
+        client_send(client, message_of(watch, true, values, count));
+        return;
+    }
+    if (list) {
+        code = check_room(client, bytes_of(values, count), &error);
+        code = code ? code : append(client, list, values, count, &error);
+    } else {
+        code = begin(client, &(struct list){.id = watch, .is_watch = true}, values, count, &error);
+    }
+    if (code != BATON_OK) {
+        close_client(client, error.message); /* a watch must not leave anything out */
+    }
+}
+
+void list_unwatch(struct client *client, int64_t watch)
+{
+    struct list *list = list_of_watch(client, watch);
+
+    if (list) {
+        list_free(client, list);
     }
 }
 
@@ -184,10 +257,7 @@ void lists_sweep(struct agent *agent, instant now)
     for (struct client *client = agent->clients; client; client = client->hh.next) {
         if (client->lists &&
             instant_since(now, client->lists->moved).ns > agent->config.client_lease.ns) {
-            log_warning(agent->config.logger, "client-closed", LOG_I64("pid", client->peer.pid),
-                        LOG_STR("process", client->tenant ? client->tenant->name : NULL),
-                        LOG_STR("reason", "it does not read the list that it asked for"));
-            local_close(client->local);
+            close_client(client, "it does not read what it listed or watches");
         }
     }
 }

@@ -499,6 +499,12 @@ class Data(AgentTest):
         self.assertEqual(reader.ask("unsubscribe", channel="news")["code"], "ENOENT")
 
     @staticmethod
+    def reply_to(client, number):
+        while (message := client.read()).get("id") != number:
+            client.events.append(message)
+        return message
+
+    @staticmethod
     def asked_list(number):
         return b'{"id": %d, "do": "list", "prefix": "k"}\n' % number
 
@@ -537,14 +543,43 @@ class Data(AgentTest):
         refused = [[reply["code"] for reply in self.whole_list(client, 40) if not reply["ok"]]
                    for client in clients[:3]]
         self.assertEqual(refused, [["EBUSY"], [], []])  # it had asked for 40 MiB before
-        while (reply := clients[3].read()).get("id") != 1:
-            pass
-        self.assertEqual(reply["code"], "EBUSY")  # the others had asked for 120
+        self.assertEqual(self.reply_to(clients[3], 1)["code"], "EBUSY")  # the others: for 120
         clients[3].send(self.asked_list(1))
         self.whole_list(clients[3], 40)
         for i in range(24):
             self.assertTrue(clients[0].ask("put", key=f"l{i:02}", text="x" * MIB)["ok"])
         self.assertEqual(clients[0].ask("list", prefix="")["code"], "ETOOBIG")
+
+    def test_a_watch_begins_with_any_number_of_values_and_changes_wait_behind_them(self):
+        agent = self.agent("--client-lease", LONG)
+        writer, reader = self.client(agent), self.client(agent)
+        for i in range(20):
+            self.assertTrue(writer.ask("put", key=f"k{i:02}", text="x" * MIB)["ok"])
+        reader.send(b'{"id": 1, "do": "watch", "prefix": "k"}\n{"id": 2, "do": "renew"}\n')
+        self.reply_to(reader, 2)
+        self.assertTrue(writer.ask("put", key="k05", text="new")["ok"])
+        self.assertTrue(writer.ask("put", key="k06", nothing=True)["ok"])
+        values = []
+        while not values or "nothing" not in values[-1]:
+            event = reader.event("change")
+            values += event["values"]
+        self.assertNotIn("more", event)
+        self.assertEqual([value["key"] for value in values],
+                         [*(f"k{i:02}" for i in range(20)), "k05", "k06"])
+        self.assertEqual(values[20]["text"], "new")
+
+    def test_a_watch_that_ends_within_its_first_values_sends_no_more(self):
+        agent = self.agent("--client-lease", LONG)
+        writer, reader = self.client(agent), self.client(agent)
+        for i in range(20):
+            self.assertTrue(writer.ask("put", key=f"k{i:02}", text="x" * MIB)["ok"])
+        reader.send(b'{"id": 1, "do": "watch", "prefix": "k"}\n')
+        self.assertTrue(reader.event("change")["more"])
+        reader.send(b'{"id": 2, "do": "unwatch", "watch": 1}\n')
+        self.assertTrue(self.reply_to(reader, 2)["ok"])
+        reader.events.clear()
+        self.assertTrue(reader.ask("status")["ok"])
+        self.assertEqual(reader.events, [])
 
     def test_who_does_not_read_its_list_is_closed_and_the_others_go_on(self):
         agent = self.agent("--client-lease", "1s")
@@ -554,7 +589,7 @@ class Data(AgentTest):
         for i in range(20):
             self.assertTrue(other.ask("put", key=f"k{i:02}", text="x" * MIB)["ok"])
         deaf.send(self.asked_list(1))
-        until(lambda: "does not read the list" in agent.log(), agent.log)
+        until(lambda: "does not read what it listed" in agent.log(), agent.log)
         self.assertTrue(deaf.is_closed())
         other.send(self.asked_list(1))
         self.whole_list(other, 20)

@@ -64,11 +64,30 @@ static void lists_are_sorted_and_of_the_prefix(void **state)
     baton_values_free(values, count);
 }
 
-/* It is longer than one message of an agent. */
-static void a_list_of_some_megabytes_is_whole(void **state)
+struct watched {
+    _Atomic int changes;
+    _Atomic int deletions;
+    _Atomic uint64_t revision;
+    _Atomic int out_of_order;
+};
+
+static void watch(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    struct watched *watched = userdata;
+    (void)baton;
+
+    watched->out_of_order += value->revision < watched->revision;
+    watched->revision = value->revision;
+    watched->deletions += value->data == NULL;
+    watched->changes += value->data != NULL;
+}
+
+/* More than one message of an agent has, and than waits for its client. */
+static void some_megabytes_are_listed_and_watched_whole(void **state)
 {
     enum { KEYS = 96, BYTES = 64 * 1024 };
     struct group *group = *state;
+    struct watched watched = {0};
     struct baton_value *values;
     struct baton *baton;
     char data[BYTES], key[16];
@@ -91,24 +110,11 @@ static void a_list_of_some_megabytes_is_whole(void **state)
         assert_memory_equal(values[i].data, data, BYTES);
     }
     baton_values_free(values, count);
-}
-
-struct watched {
-    _Atomic int changes;
-    _Atomic int deletions;
-    _Atomic uint64_t revision;
-    _Atomic int out_of_order;
-};
-
-static void watch(struct baton *baton, const struct baton_value *value, void *userdata)
-{
-    struct watched *watched = userdata;
-    (void)baton;
-
-    watched->out_of_order += value->revision < watched->revision;
-    watched->revision = value->revision;
-    watched->deletions += value->data == NULL;
-    watched->changes += value->data != NULL;
+    ASSERT_OK(baton_watch(NULL, group->members[2].baton, "app/", watch, &watched, failure));
+    GROUP_AWAIT(watched.changes == KEYS);
+    ASSERT_OK(baton_put(baton, "app/00", NULL, 0, BATON_ANY_REVISION, 0, failure));
+    GROUP_AWAIT(watched.deletions == 1);
+    assert_int_equal(watched.changes, KEYS);
 }
 
 static void watchers_hear_what_is_there_and_each_change(void **state)
@@ -295,7 +301,7 @@ int conformance_state(void)
     const struct CMUnitTest tests[] = {
         CASE(values_are_set_compared_and_forgotten),
         CASE(lists_are_sorted_and_of_the_prefix),
-        CASE(a_list_of_some_megabytes_is_whole),
+        CASE(some_megabytes_are_listed_and_watched_whole),
         CASE(watchers_hear_what_is_there_and_each_change),
         CASE(on_the_loop_s_thread_a_read_is_refused_and_a_write_begins),
         CASE(values_outlive_the_members),
