@@ -9,6 +9,7 @@
  *   process.c  a process: the driver of its session's client
  *   wire.c     the queue of events; how long messages take, and which are lost
  *   faults.c   the faults                            checks.c  the rules after every event
+ *   fences.c   hosts that are switched off, and what proves it
  *   play.c     the run: faults, then none            trace.c   the story of the run
  *
  * True time is an int64_t of nanoseconds that no process can see. A host is an agent, some
@@ -44,7 +45,10 @@ enum {
     X(RENEWS_WITHOUT_LEASE, "a leader renews sessions after its own lease has ended")              \
     X(CERTIFIED_WHILE_STOPPED, "an agent takes a stopped process for a dead one")                  \
     X(CERTIFIES_THE_NEXT_LIFE, "a certificate ends the session of the process's next life")        \
-    X(OLD_LEADER_COMMITS, "an entry of an earlier leader commits after a new one's first")
+    X(OLD_LEADER_COMMITS, "an entry of an earlier leader commits after a new one's first")         \
+    X(FENCE_ANY_EXIT, "a fence command that failed counts as a proof")                             \
+    X(FENCE_COUNTS_TO_ITS_END, "a fence ends the sessions that attached while its command ran")    \
+    X(FENCE_FORGOTTEN, "an agent that begins to lead the log does not count its earlier fences")
 
 enum assembly_mutant {
     ASSEMBLY_MUTANT_NONE,
@@ -102,6 +106,7 @@ struct assembly_profile {
     uint32_t repeat_ppm;       /* an order is proposed twice */
     uint32_t late_renewal_ppm; /* a renewal is under way for up to a lease */
     int64_t fault_every;
+    int64_t fence_every; /* 0: never */
     uint32_t fault_weight[ASSEMBLY_FAULT_COUNT];
     uint32_t fault_weight_sum;
 };
@@ -132,6 +137,17 @@ struct assembly_agent {
     int64_t cut_until;    /* neither its own messages nor those of its processes get through */
     int64_t lags_until;   /* it applies nothing before */
     uint64_t proved[AGENTS_MAX]; /* the incarnations of each agent up to this are dead */
+    uint64_t fenced[AGENTS_MAX]; /* and the processes that had attached there by this entry */
+};
+
+/* The latest fence: one runs at a time in a group. */
+struct assembly_fence {
+    uint64_t number;
+    int host;
+    uint64_t index;       /* that the asking agent had applied when the command began */
+    uint64_t incarnation; /* of the host's agent then */
+    bool is_off;          /* the host has been switched off since */
+    int64_t until;        /* the command runs */
 };
 
 /* ---- Processes ------------------------------------------------------------------------------- */
@@ -181,6 +197,9 @@ enum assembly_event_kind {
     ASSEMBLY_KEEP,     /* tick of a keeper; .number */
     ASSEMBLY_LEAD,     /* the log's leader extends its lease, or another one follows */
     ASSEMBLY_AGENT_UP, /* an agent that was down starts */
+    ASSEMBLY_FENCE,    /* an agent begins to fence a host */
+    ASSEMBLY_OFF,      /* .host is switched off by the fence of this .number */
+    ASSEMBLY_FENCED,   /* an agent's fence command of this .number has ended */
     ASSEMBLY_FAULT,
 };
 
@@ -215,6 +234,7 @@ struct assembly {
     struct options options;
     struct assembly_profile profile;
     struct random random;
+    struct random aside; /* of fences: without them a seed plays what it did before */
     struct assembly_agent agents[AGENTS_MAX];
     struct assembly_process processes[PROCESSES_MAX];
     struct assembly_event queue[ASSEMBLY_EVENTS_MAX];
@@ -229,6 +249,7 @@ struct assembly {
     struct story story;
     int64_t now;
     bool is_calm;
+    struct assembly_fence fence;
     uint64_t highest[ASSEMBLY_ELECTIONS]; /* epoch in which a process has acted */
     jmp_buf violated;
     struct result result;

@@ -96,6 +96,19 @@ void assembly_check_renewed(struct assembly *assembly, const struct assembly_age
     }
 }
 
+void assembly_check_fenced(struct assembly *assembly, const struct assembly_agent *agent)
+{
+    const struct session *at = NULL;
+
+    while (agent->keeper.is_keeping && (at = sessions_next(agent->sessions, at))) {
+        if (at->attached <= agent->fenced[at->node - 1] && !at->is_ending) {
+            assembly_violated(assembly, "fenced-goes-on",
+                              "a%d has fenced a%d, and does not end session %llu of it",
+                              agent->number, (int)at->node - 1, (unsigned long long)at->id);
+        }
+    }
+}
+
 void assembly_check_same(struct assembly *assembly, const struct assembly_agent *agent)
 {
     struct buffer ours, theirs;

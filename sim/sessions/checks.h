@@ -15,6 +15,9 @@ void assembly_note_truth(void *userdata, const struct session_change *change);
 /* A leader of the log has renewed the session: no entry has let it end for its lifetime. */
 void assembly_check_renewed(struct assembly *assembly, const struct assembly_agent *agent,
                             uint64_t session);
+/* A leader of the log that has fenced a host has ordered the ends of all sessions that had attached
+ * there before. Only while it keeps. */
+void assembly_check_fenced(struct assembly *assembly, const struct assembly_agent *agent);
 /* An agent that has applied everything has the same state. */
 void assembly_check_same(struct assembly *assembly, const struct assembly_agent *agent);
 

@@ -78,9 +78,11 @@ static void cut(struct assembly *assembly, struct assembly_agent *agent)
     assembly_say(assembly, -1, agent->number, "is cut off");
 }
 
-/* Its own process dies with it. */
-static void crash_agent(struct assembly *assembly, struct assembly_agent *agent)
+void assembly_crash_agent(struct assembly *assembly, struct assembly_agent *agent)
 {
+    if (!agent->is_up) {
+        return;
+    }
     for (size_t i = 0; i < assembly->profile.processes; i++) {
         struct assembly_process *process = &assembly->processes[i];
         if (process->is_up && process->is_own && process->host == agent->number) {
@@ -106,7 +108,7 @@ static void strike_process(struct assembly *assembly, enum assembly_fault fault)
     switch (fault) {
     case ASSEMBLY_FAULT_CRASH:
         if (process->is_up && process->is_own) {
-            crash_agent(assembly, &assembly->agents[process->host]);
+            assembly_crash_agent(assembly, &assembly->agents[process->host]);
         } else if (process->is_up) {
             process_crash(assembly, process);
         }
@@ -156,9 +158,7 @@ static void strike(struct assembly *assembly, enum assembly_fault fault)
         operate(assembly, SESSION_ELIGIBLE);
         break;
     case ASSEMBLY_FAULT_AGENT_CRASH:
-        if (agent->is_up) {
-            crash_agent(assembly, agent);
-        }
+        assembly_crash_agent(assembly, agent);
         break;
     case ASSEMBLY_FAULT_AGENT_LAG:
         agent->lags_until = some_time(assembly);

@@ -45,6 +45,9 @@ static void begin_keeping(struct assembly *assembly, struct assembly_agent *agen
     keeper_begin(&agent->keeper, agent->sessions, local(assembly, agent));
     for (size_t i = 0; i < assembly->profile.agents; i++) {
         keeper_prove(&agent->keeper, i + 1, agent->proved[i], local(assembly, agent));
+        if (!ASSEMBLY_MUTANT(FENCE_FORGOTTEN)) {
+            keeper_prove_host(&agent->keeper, i + 1, agent->fenced[i], local(assembly, agent));
+        }
     }
     rearm(assembly, agent);
 }
@@ -317,6 +320,7 @@ static void keep(struct assembly *assembly, struct assembly_agent *agent)
                      (unsigned long long)order.session);
         propose(assembly, agent, &order);
     }
+    assembly_check_fenced(assembly, agent);
     rearm(assembly, agent);
 }
 
@@ -384,6 +388,7 @@ void agent_crash(struct assembly *assembly, struct assembly_agent *agent)
     prove(assembly, agent, assembly_incarnation(agent));
     agent->life++;
     memset(agent->proved, 0, sizeof(agent->proved));
+    memset(agent->fenced, 0, sizeof(agent->fenced));
     sessions_free(agent->sessions);
     agent->sessions = NULL;
     assembly_push_agent(assembly, agent, ASSEMBLY_AGENT_UP,
@@ -480,6 +485,34 @@ static void hear_of_entries(struct assembly *assembly, struct assembly_agent *ag
     }
 }
 
+static void hear_of_proof(struct assembly *assembly, struct assembly_agent *agent, int dead,
+                          uint64_t incarnation)
+{
+    if (incarnation > agent->proved[dead]) {
+        agent->proved[dead] = incarnation;
+        keeper_prove(&agent->keeper, (uint64_t)dead + 1, incarnation, local(assembly, agent));
+        rearm(assembly, agent);
+    }
+}
+
+/* Its fence command has ended. The proof covers what had attached to the host when it began: the
+ * host may be on again. */
+static void hear_of_fence(struct assembly *assembly, struct assembly_agent *agent, uint64_t number)
+{
+    const struct assembly_fence *fence = &assembly->fence;
+    uint64_t index = ASSEMBLY_MUTANT(FENCE_COUNTS_TO_ITS_END) ? agent->applied : fence->index;
+
+    if (number != fence->number || !(fence->is_off || ASSEMBLY_MUTANT(FENCE_ANY_EXIT))) {
+        return;
+    }
+    assembly_say(assembly, -1, agent->number, "has fenced a%d, of the entries up to %llu",
+                 fence->host, (unsigned long long)index);
+    agent->fenced[fence->host] = index;
+    hear_of_proof(assembly, agent, fence->host, fence->incarnation);
+    keeper_prove_host(&agent->keeper, (uint64_t)fence->host + 1, index, local(assembly, agent));
+    keep(assembly, agent);
+}
+
 static void take(struct assembly *assembly, struct assembly_agent *agent,
                  const struct assembly_event *event)
 {
@@ -496,12 +529,10 @@ static void take(struct assembly *assembly, struct assembly_agent *agent,
         hear_of_entries(assembly, agent, event->number);
         break;
     case ASSEMBLY_PROOF:
-        if (event->number > agent->proved[event->host]) {
-            agent->proved[event->host] = event->number;
-            keeper_prove(&agent->keeper, (uint64_t)event->host + 1, event->number,
-                         local(assembly, agent));
-            rearm(assembly, agent);
-        }
+        hear_of_proof(assembly, agent, event->host, event->number);
+        break;
+    case ASSEMBLY_FENCED:
+        hear_of_fence(assembly, agent, event->number);
         break;
     case ASSEMBLY_KEEP:
         if (event->number == agent->tick) {

@@ -5,6 +5,7 @@
 #include "sim/sessions/acting.h"
 #include "sim/sessions/checks.h"
 #include "sim/sessions/faults.h"
+#include "sim/sessions/fences.h"
 #include "sim/sessions/log.h"
 #include "sim/sessions/process.h"
 #include "sim/sessions/profile.h"
@@ -17,17 +18,19 @@
 _Thread_local enum session_mutant session_mutant = SESSION_MUTANT_NONE;
 _Thread_local enum assembly_mutant assembly_mutant = ASSEMBLY_MUTANT_NONE;
 
-enum { MS = 1000000, CALM_EVENTS_MAX = 100000 };
+enum { MS = 1000000, CALM_EVENTS_MAX = 400000 };
 
 static void begin(struct assembly *assembly, const struct options *options)
 {
     assembly->options = *options;
     assembly->random = (struct random){options->seed * 0x2545f4914f6cdd1du + 1};
+    assembly->aside = (struct random){options->seed * 0x9fb21c651e98df25u + 7};
     assembly->result = (struct result){0};
     assembly->now = 0;
     assembly->queued = 0;
     assembly->ranks = assembly->length = assembly->term = 0;
     assembly->is_calm = false;
+    assembly->fence = (struct assembly_fence){0};
     for (int i = 0; i < ASSEMBLY_ELECTIONS; i++) {
         assembly->highest[i] = 0;
     }
@@ -60,6 +63,7 @@ static void populate(struct assembly *assembly)
         process_start(assembly, &assembly->processes[i]);
     }
     assembly_push(assembly, ASSEMBLY_FAULT, p->fault_every);
+    assembly_fences_begin(assembly);
 }
 
 static void go_on(struct assembly *assembly)
@@ -77,6 +81,8 @@ static void go_on(struct assembly *assembly)
         if (!assembly->is_calm) {
             assembly_fault_next(assembly);
         }
+    } else if (event.kind == ASSEMBLY_FENCE || event.kind == ASSEMBLY_OFF) {
+        assembly_fences_happen(assembly, &event);
     } else if (event.process >= 0 && event.agent < 0) {
         process_happen(assembly, &assembly->processes[event.process], &event);
     } else {

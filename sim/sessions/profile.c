@@ -7,6 +7,7 @@ static const struct theme {
     uint32_t weight[ASSEMBLY_FAULT_COUNT];
     bool drifts;
     bool straggles; /* many messages are very late */
+    bool fences;
 } themes[] = {
     {"everything",
      {[ASSEMBLY_FAULT_CRASH] = 3,
@@ -25,14 +26,16 @@ static const struct theme {
       [ASSEMBLY_FAULT_PASS_LOG] = 1,
       [ASSEMBLY_FAULT_CLOCK_RATE] = 1},
      true,
-     false},
+     false,
+     true},
     {"deaths",
      {[ASSEMBLY_FAULT_CRASH] = 6,
       [ASSEMBLY_FAULT_PAUSE_HOLDER] = 4,
       [ASSEMBLY_FAULT_PAUSE] = 1,
       [ASSEMBLY_FAULT_CUT_LEADER] = 1},
      true,
-     false},
+     false,
+     true},
     {"leaders of the log",
      {[ASSEMBLY_FAULT_CUT_LEADER] = 4,
       [ASSEMBLY_FAULT_PASS_LOG] = 4,
@@ -40,7 +43,8 @@ static const struct theme {
       [ASSEMBLY_FAULT_AGENT_CRASH] = 2,
       [ASSEMBLY_FAULT_PAUSE_HOLDER] = 3},
      true,
-     false},
+     false,
+     true},
     {"hand-overs",
      {[ASSEMBLY_FAULT_RESIGN] = 6,
       [ASSEMBLY_FAULT_WANT] = 6,
@@ -48,6 +52,7 @@ static const struct theme {
       [ASSEMBLY_FAULT_CORDON] = 3,
       [ASSEMBLY_FAULT_AGENT_LAG] = 2,
       [ASSEMBLY_FAULT_CRASH] = 1},
+     false,
      false,
      false},
     {"agents",
@@ -58,6 +63,7 @@ static const struct theme {
       [ASSEMBLY_FAULT_CORDON] = 1,
       [ASSEMBLY_FAULT_CRASH] = 2},
      false,
+     false,
      false},
     {"stragglers",
      {[ASSEMBLY_FAULT_PAUSE_HOLDER] = 12,
@@ -66,13 +72,15 @@ static const struct theme {
       [ASSEMBLY_FAULT_WANT] = 1,
       [ASSEMBLY_FAULT_RESIGN] = 1},
      false,
-     true},
+     true,
+     false},
     {"clocks",
      {[ASSEMBLY_FAULT_CUT] = 4,
       [ASSEMBLY_FAULT_CUT_LEADER] = 1,
       [ASSEMBLY_FAULT_PAUSE_HOLDER] = 3,
       [ASSEMBLY_FAULT_CLOCK_RATE] = 3},
      true,
+     false,
      false},
 };
 
@@ -132,6 +140,9 @@ static void draw_faults(struct assembly *assembly, const struct theme *theme)
         p->fault_weight[ASSEMBLY_FAULT_CRASH] = p->fault_weight_sum = 1;
     }
     p->fault_every = p->settings.lease.ns / 100 * random_between(&assembly->random, 2, 60);
+    if (theme->fences && random_chance(&assembly->aside, 500000)) {
+        p->fence_every = p->settings.lease.ns / 100 * random_between(&assembly->aside, 20, 300);
+    }
 }
 
 span assembly_draw_lease(struct assembly *assembly)

@@ -76,7 +76,9 @@ void keeper_prove_host(struct keeper *keeper, uint64_t node, uint64_t index, ins
 {
     for (struct session *at = keeper->is_keeping ? sessions_next(keeper->sessions, NULL) : NULL; at;
          at = sessions_next(keeper->sessions, at)) {
-        if (at->node == node && at->attached <= index && !at->is_dead) {
+        if ((at->node == node || SESSION_MUTANT(FENCE_OF_ANY_HOST)) &&
+            (at->attached <= index || SESSION_MUTANT(FENCE_OF_ANY_ATTACHMENT)) &&
+            !(at->incarnation == 0 && SESSION_MUTANT(FENCE_OF_OWN_PROCESS)) && !at->is_dead) {
             note_death(keeper, at, now);
         }
     }

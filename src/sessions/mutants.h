@@ -23,6 +23,9 @@
     X(ENDS_TOO_EARLY, "a session ends after nine tenths of its lifetime")                          \
     X(PROOF_OF_ANY_LIFE, "a proof of death ends the session of a later incarnation")               \
     X(PROOF_OF_ANY_PROCESS, "a node's proof of death ends the sessions of its other processes")    \
+    X(FENCE_OF_ANY_ATTACHMENT, "a fence ends the sessions that attached after it began")           \
+    X(FENCE_OF_ANY_HOST, "a fence ends the sessions of other hosts")                               \
+    X(FENCE_OF_OWN_PROCESS, "a fence ends only the sessions of the nodes' own processes")          \
     X(RESIGNS_BEFORE_VOID, "a process resigns while it still acts")                                \
     X(WITHDRAWS_BEFORE_VOID, "a process leaves an election while it still acts in it")             \
     X(GIVEN_UP_TAKEN_AGAIN, "a grant that was given up is taken again when it is reported late")   \
