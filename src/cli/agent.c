@@ -192,11 +192,15 @@ static int make_folder(const struct host *host, struct baton_error *reterr)
     return BATON_OK;
 }
 
-/* A group of agents has many elections; it needs a name. */
+/* The processes share what they take part in. A group of agents has many elections, so it needs a
+ * name. So does a memory, since each process opens it anew: one without a name is its own. */
 static void name_group(struct settings *settings, const struct options *options)
 {
     const char *url = settings->config.url;
 
+    if (strcmp(url, "memory:") == 0) {
+        settings->config.url = "memory:agent";
+    }
     if (!options_is_set(options, "group") && !strstr(url, "group=")) {
         settings_add(settings, "group", "default");
     }

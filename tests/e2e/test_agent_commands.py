@@ -56,6 +56,15 @@ class AgentCommands(AgentTest):
             self.assertIn("two", self.command(agent, "members", "-e", "report"))
             self.assertEqual(self.asked(agent, "status")["processes"], 2)
 
+    def test_a_memory_without_a_name_has_one_leader_too(self):
+        agent = self.agent("--client-lease", LONG, provider=("--provider", "memory:"))
+        first, second = self.client(agent, name="one"), self.client(agent, name="two")
+        first.lead("report")
+        self.assertTrue(second.ask("campaign", election="report")["ok"])
+        until(lambda: second.ask("leader", election="report")["leader"] == "one", agent.log)
+        self.assertTrue(first.ask("leave", election="report")["ok"])
+        second.event("leadership-acquired")
+
     def test_a_watch_tells_who_leads_and_who_follows(self):
         for agent in self.agents():
             first, second = self.client(agent, name="one"), self.client(agent, name="two")
