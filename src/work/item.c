@@ -290,7 +290,7 @@ static int read_all(struct work_item ***ret, size_t *ret_count, const char *name
         return error_set(reterr, BATON_EPROTO, "items has %zu: must be 1 to %d", count,
                          WORK_SUBMITTED_MAX);
     }
-    items = (struct work_item **)calloc(count, sizeof(*items));
+    items = (struct work_item **)calloc(count, sizeof(struct work_item *));
     if (!items) {
         return error_set(reterr, BATON_ENOMEM, "out of memory while reading a submission");
     }

@@ -36,18 +36,17 @@ struct ledger *ledger_new(void)
 
 void ledger_free(struct ledger *ledger)
 {
-    struct ledger_entry *entry, *next_entry;
-    struct ledger_ended *ended, *next_ended;
-
     if (!ledger) {
         return;
     }
-    HASH_ITER (hh, ledger->entries, entry, next_entry) {
-        ledger_entry_drop(ledger, entry);
+    for (struct ledger_entry *at = ledger->entries, *next; at; at = next) {
+        next = at->hh.next;
+        ledger_entry_drop(ledger, at);
     }
-    HASH_ITER (hh, ledger->ended, ended, next_ended) {
-        HASH_DEL(ledger->ended, ended); /* NOLINT(clang-analyzer-unix.Malloc) */
-        free(ended);
+    for (struct ledger_ended *at = ledger->ended, *next; at; at = next) {
+        next = at->hh.next;
+        HASH_DEL(ledger->ended, at); /* NOLINT(clang-analyzer-unix.Malloc) */
+        free(at);
     }
     free(ledger);
 }
@@ -272,6 +271,8 @@ void ledger_entry_clear(struct ledger *ledger, struct ledger_entry *entry)
     entry->told = (struct work_number){0};
     entry->not_before = (instant){0};
     entry->deadline = (instant){0};
+    entry->report = 0;
+    entry->reason = 0;
     ledger_keys_clear(ledger, &entry->claimed_keys);
 }
 

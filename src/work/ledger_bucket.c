@@ -6,7 +6,6 @@
 #include "work/mutants.h"
 
 #include <string.h>
-#include <utlist.h>
 
 static const char opening[] = "{\"format\":1,\"items\":[";
 
@@ -42,7 +41,7 @@ static char *put_text(char *at, const char *text)
 {
     size_t length = strlen(text);
 
-    memcpy(at, text, length);
+    memcpy(at, text, length); /* NOLINT(bugprone-not-null-terminated-result): it goes on */
     return at + length;
 }
 
@@ -320,19 +319,17 @@ static int allocate_all(struct ledger *ledger, unsigned bucket, struct cursor *c
 /* What the first pass has added, since the ledger's change `before`. */
 static void undo(struct ledger *ledger, unsigned bucket, uint64_t before)
 {
-    struct ledger_entry *entry, *next_entry;
-    struct ledger_place *place, *next_place;
-
-    DL_FOREACH_SAFE2(ledger->buckets[bucket].entries, entry, next_entry, bucket_next)
-    {
-        entry->is_listed = false;
-        if (entry->change > before) {
-            ledger_entry_drop(ledger, entry);
+    for (struct ledger_entry *at = ledger->buckets[bucket].entries, *next; at; at = next) {
+        next = at->bucket_next;
+        at->is_listed = false;
+        if (at->change > before) {
+            ledger_entry_drop(ledger, at);
         }
     }
-    HASH_ITER (hh, ledger->places, place, next_place) {
-        place->awaited = 0;
-        ledger_place_drop_if_empty(ledger, place);
+    for (struct ledger_place *at = ledger->places, *next; at; at = next) {
+        next = at->hh.next;
+        at->awaited = 0;
+        ledger_place_drop_if_empty(ledger, at);
     }
 }
 
@@ -380,18 +377,17 @@ static void replace(struct ledger *ledger, const struct row *row)
 
 static void replace_all(struct ledger *ledger, unsigned bucket, struct cursor cursor)
 {
-    struct ledger_entry *entry, *next;
     struct row row;
 
     for (bool is_first = true; next_row(&cursor, &row, bucket, is_first); is_first = false) {
         replace(ledger, &row);
     }
-    DL_FOREACH_SAFE2(ledger->buckets[bucket].entries, entry, next, bucket_next)
-    {
-        if (!entry->is_listed && !WORK_MUTANT(REMOVED_ENTRY_STAYS)) {
-            ledger_entry_drop(ledger, entry);
+    for (struct ledger_entry *at = ledger->buckets[bucket].entries, *next; at; at = next) {
+        next = at->bucket_next;
+        if (!at->is_listed && !WORK_MUTANT(REMOVED_ENTRY_STAYS)) {
+            ledger_entry_drop(ledger, at);
         } else {
-            entry->is_listed = false;
+            at->is_listed = false;
         }
     }
 }

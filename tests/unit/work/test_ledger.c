@@ -127,11 +127,15 @@ static void a_move_clears_what_the_leader_knew_of_the_placing(void **state)
     entry->wish = WORK_MOVE;
     entry->told = (struct work_number){1, 2};
     entry->deadline = (instant){9};
+    entry->report = 3;
+    entry->reason = 1;
     ledger_release(ledger, entry, NOW_MS);
     assert_int_equal(entry->wish, WORK_STAY);
     assert_int_equal(entry->told.epoch, 0);
     assert_int_equal(entry->told.count, 0);
     assert_int_equal(entry->deadline.ns, 0);
+    assert_int_equal(entry->report, 0);
+    assert_int_equal(entry->reason, 0);
     ledger_free(ledger);
 }
 
