@@ -97,8 +97,8 @@ int work_keys_read(const json_t *object, const char *path, const char *key, char
                    struct baton_error *reterr);
 json_t *work_keys_json(char *const *keys); /* NULL when out of memory */
 bool work_keys_equal(char *const *a, char *const *b);
-/* BATON_ENOMEM. NULL gives NULL. */
-int work_keys_copy(char ***ret, char *const *keys);
+/* BATON_EINVAL: what no reader takes; BATON_ENOMEM. */
+int work_keys_copy(char ***ret, const char *const *keys);
 void work_keys_free(char **keys); /* NULL allowed */
 
 #endif

@@ -70,28 +70,6 @@ void work_keys_free(char **keys)
     free((void *)keys);
 }
 
-int work_keys_copy(char ***ret, char *const *keys)
-{
-    size_t count = 0;
-    char **copy;
-
-    while (keys && keys[count]) {
-        count++;
-    }
-    copy = keys ? (char **)calloc(count + 1, sizeof(*copy)) : NULL;
-    if (keys && !copy) {
-        return BATON_ENOMEM;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!(copy[i] = strdup(keys[i]))) {
-            work_keys_free(copy);
-            return BATON_ENOMEM;
-        }
-    }
-    *ret = copy;
-    return BATON_OK;
-}
-
 bool work_keys_equal(char *const *a, char *const *b)
 {
     size_t i = 0;
@@ -113,6 +91,30 @@ static bool is_key(const char *text, size_t bytes)
         }
     }
     return bytes > 0 && bytes < WORK_KEY_MAX;
+}
+
+int work_keys_copy(char ***ret, const char *const *keys)
+{
+    size_t count = 0;
+    char **copy;
+
+    while (keys[count]) {
+        if (count == WORK_KEYS_MAX || !is_key(keys[count], strlen(keys[count]))) {
+            return BATON_EINVAL;
+        }
+        count++;
+    }
+    copy = (char **)calloc(count + 1, sizeof(*copy));
+    for (size_t i = 0; copy && i < count; i++) {
+        if (!(copy[i] = strdup(keys[i]))) {
+            work_keys_free(copy);
+            return BATON_ENOMEM;
+        }
+    }
+    if (copy) {
+        *ret = copy;
+    }
+    return copy ? BATON_OK : BATON_ENOMEM;
 }
 
 static int take_key(char **ret, const json_t *value, const char *path, const char *key, size_t at,

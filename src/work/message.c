@@ -14,16 +14,19 @@ void work_result_fini(struct work_result *result)
 int work_result_copy(struct work_result *to, const struct work_result *from)
 {
     struct work_result copy = *from;
+    size_t skipped =
+        from->output_bytes > WORK_OUTPUT_MAX ? from->output_bytes - WORK_OUTPUT_MAX : 0;
 
+    copy.output_bytes -= skipped;
     copy.id = from->id ? strdup(from->id) : NULL;
-    copy.output = from->output_bytes > 0 ? malloc(from->output_bytes) : NULL;
-    if ((from->id && !copy.id) || (from->output_bytes > 0 && !copy.output)) {
+    copy.output = copy.output_bytes > 0 ? malloc(copy.output_bytes) : NULL;
+    if ((from->id && !copy.id) || (copy.output_bytes > 0 && !copy.output)) {
         free(copy.id);
         free(copy.output);
         return BATON_ENOMEM;
     }
     if (copy.output) {
-        memcpy(copy.output, from->output, from->output_bytes);
+        memcpy(copy.output, from->output + skipped, copy.output_bytes);
     }
     *to = copy;
     return BATON_OK;

@@ -137,7 +137,7 @@ void work_message_fini(struct work_message *message);
  * WORK_NUMBER_MAX. */
 void work_message_write(const struct work_message *message, struct buffer *buffer);
 
-/* BATON_ENOMEM: `to` is as before. */
+/* Of an output that is longer than WORK_OUTPUT_MAX the tail. BATON_ENOMEM: `to` is as before. */
 int work_result_copy(struct work_result *to, const struct work_result *from);
 void work_result_fini(struct work_result *result);
 void work_claim_fini(struct work_claim *claim);

@@ -62,32 +62,6 @@ struct work_worker *work_worker_new(const struct work_worker_options *options)
     return worker;
 }
 
-static void keys_free(char **keys)
-{
-    for (char **key = keys; key && *key; key++) {
-        free(*key);
-    }
-    free((void *)keys);
-}
-
-static char **keys_copy(const char *const *keys)
-{
-    size_t count = 0;
-    char **copy;
-
-    while (keys[count]) {
-        count++;
-    }
-    copy = calloc(count + 1, sizeof(*copy));
-    for (size_t i = 0; copy && i < count; i++) {
-        if (!(copy[i] = strdup(keys[i]))) {
-            keys_free(copy);
-            return NULL;
-        }
-    }
-    return copy;
-}
-
 static void unsent_set(struct work_worker *worker, struct held *held, bool is_unsent)
 {
     if (is_unsent && !held->is_unsent) {
@@ -109,7 +83,7 @@ static void held_free(struct work_worker *worker, struct held *held)
     work_item_unref(held->now.item);
     work_item_unref(held->then.item);
     work_result_fini(&held->result);
-    keys_free(held->keys);
+    work_keys_free(held->keys);
     free(held);
 }
 
@@ -146,7 +120,7 @@ static void begin_placing(struct work_worker *worker, struct held *held, struct 
     worker->results -= held->state == HELD_ENDED;
     work_result_fini(&held->result);
     held->result = (struct work_result){0};
-    keys_free(held->keys);
+    work_keys_free(held->keys);
     held->keys = NULL;
     work_item_unref(held->now.item);
     held->now = placing;
@@ -242,8 +216,11 @@ bool work_worker_progress(struct work_worker *worker, const char *id, int permil
     if (permille >= 0) {
         held->progress_permille = (uint16_t)(permille > 1000 ? 1000 : permille);
     }
-    if (keys && (copy = keys_copy(keys))) {
-        keys_free(held->keys);
+    if (keys) {
+        if (work_keys_copy(&copy, keys) != BATON_OK) {
+            return false;
+        }
+        work_keys_free(held->keys);
         held->keys = copy;
     }
     return true;

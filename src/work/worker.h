@@ -41,7 +41,7 @@ void work_worker_hear(struct work_worker *worker, const struct work_message *mes
 /* The copy ended, whoever ended it; the result is copied. Nothing of the copy acts any more. */
 void work_worker_ended(struct work_worker *worker, const struct work_result *result, instant now);
 /* For the next report; -1, NULL: as before. Keys end with NULL and are copied. False: it does not
- * run. */
+ * run, or a key is none (item.h), or there is no memory. */
 bool work_worker_progress(struct work_worker *worker, const char *id, int permille,
                           const char *const *keys);
 /* Of the host, for the reports. */

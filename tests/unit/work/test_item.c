@@ -326,10 +326,9 @@ static void ids_are_letters_digits_and_some_more(void **state)
     }
 }
 
-static void keys_are_copied_and_compared_one_by_one(void **state)
+static void keys_are_compared_one_by_one(void **state)
 {
     char *const ab[] = {"a", "b", NULL}, *const a[] = {"a", NULL}, *const ac[] = {"a", "c", NULL};
-    char **copy = NULL;
     (void)state;
 
     assert_true(work_keys_equal(NULL, NULL));
@@ -337,13 +336,40 @@ static void keys_are_copied_and_compared_one_by_one(void **state)
     assert_false(work_keys_equal(a, ab));
     assert_false(work_keys_equal(ab, a));
     assert_false(work_keys_equal(ab, ac));
-    assert_int_equal(work_keys_copy(&copy, ab), BATON_OK);
-    assert_true(work_keys_equal(copy, ab));
-    assert_ptr_not_equal(copy[0], ab[0]);
+    assert_true(work_keys_equal(ab, ab));
+}
+
+static void keys_that_no_reader_takes_are_not_copied(void **state)
+{
+    static const char *const keys[] = {"a", "big box", NULL}, *const none[] = {NULL};
+    static const char *const empty[] = {"a", "", NULL}, *const control[] = {"a\n", NULL};
+    const char *many[WORK_KEYS_MAX + 2];
+    char longest[WORK_KEY_MAX + 1];
+    const char *const one[] = {longest, NULL};
+    char **copy = NULL;
+    (void)state;
+
+    assert_int_equal(work_keys_copy(&copy, keys), BATON_OK);
+    assert_string_equal(copy[1], "big box");
+    assert_null(copy[2]);
     work_keys_free(copy);
-    assert_int_equal(work_keys_copy(&copy, NULL), BATON_OK);
-    assert_null(copy);
-    work_keys_free(NULL);
+    assert_int_equal(work_keys_copy(&copy, none), BATON_OK);
+    assert_null(copy[0]);
+    work_keys_free(copy);
+    assert_int_equal(work_keys_copy(&copy, empty), BATON_EINVAL);
+    assert_int_equal(work_keys_copy(&copy, control), BATON_EINVAL);
+    (void)snprintf(longest, sizeof(longest), "%0255d", 0);
+    assert_int_equal(work_keys_copy(&copy, one), BATON_OK);
+    work_keys_free(copy);
+    (void)snprintf(longest, sizeof(longest), "%0256d", 0);
+    assert_int_equal(work_keys_copy(&copy, one), BATON_EINVAL);
+    for (int i = 0; i <= WORK_KEYS_MAX; i++) {
+        many[i] = "k";
+    }
+    many[WORK_KEYS_MAX + 1] = NULL;
+    assert_int_equal(work_keys_copy(&copy, many), BATON_EINVAL);
+    assert_int_equal(work_keys_copy(&copy, many + 1), BATON_OK);
+    work_keys_free(copy);
 }
 
 int main(void)
@@ -359,7 +385,8 @@ int main(void)
         cmocka_unit_test(a_submission_that_is_too_long_is_refused),
         cmocka_unit_test(a_submissions_name_leaves_room_for_numbers),
         cmocka_unit_test(ids_are_letters_digits_and_some_more),
-        cmocka_unit_test(keys_are_copied_and_compared_one_by_one),
+        cmocka_unit_test(keys_are_compared_one_by_one),
+        cmocka_unit_test(keys_that_no_reader_takes_are_not_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

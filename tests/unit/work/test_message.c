@@ -408,6 +408,22 @@ static void a_stored_result_comes_back(void **state)
     buffer_fini(&bytes);
 }
 
+static void a_copied_result_has_the_tail_of_a_long_output(void **state)
+{
+    struct work_result result = {.id = (char *)"a", .output_bytes = WORK_OUTPUT_MAX + 5}, copy;
+    (void)state;
+
+    result.output = calloc(1, result.output_bytes);
+    memcpy(result.output + WORK_OUTPUT_MAX, "the end", 5);
+    result.output[5] = 'b';
+    assert_int_equal(work_result_copy(&copy, &result), BATON_OK);
+    assert_int_equal(copy.output_bytes, WORK_OUTPUT_MAX);
+    assert_int_equal(copy.output[0], 'b');
+    assert_memory_equal(copy.output + WORK_OUTPUT_MAX - 5, "the e", 5);
+    work_result_fini(&copy);
+    free(result.output);
+}
+
 static void numbers_of_messages_are_ordered_by_leader_first(void **state)
 {
     (void)state;
@@ -428,6 +444,7 @@ int main(void)
         cmocka_unit_test(more_claims_than_are_read_are_refused),
         cmocka_unit_test(what_no_reader_takes_is_not_written),
         cmocka_unit_test(a_stored_result_comes_back),
+        cmocka_unit_test(a_copied_result_has_the_tail_of_a_long_output),
         cmocka_unit_test(numbers_of_messages_are_ordered_by_leader_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
