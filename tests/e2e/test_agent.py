@@ -335,6 +335,18 @@ class OverRedis(AgentTest):
         self.assertIsNotNone(heir.event("leadership-acquired"))
         self.assertGreaterEqual(time.clock_gettime_ns(time.CLOCK_BOOTTIME), end_ns)
 
+    def test_a_watch_begins_with_any_number_of_values(self):
+        agent = self.agent("--client-lease", LONG, provider=self.provider)
+        writer, reader = self.client(agent), self.client(agent)
+        for i in range(12):
+            self.assertTrue(writer.ask("put", key=f"k{i:02}", text="x" * (MIB // 2))["ok"])
+        self.assertTrue(reader.ask("watch", prefix="k")["ok"])
+        keys = []
+        while len(keys) < 12:
+            keys += [value["key"] for value in reader.event("change")["values"]]
+        # The message of the last write may be on its way still, and is then the first to arrive.
+        self.assertEqual(sorted(keys), [f"k{i:02}" for i in range(12)])
+
     def test_a_killed_process_is_followed_without_waiting_for_its_lease(self):
         agent = self.agent("--client-lease", LONG, provider=(
             "--provider", self.provider[1].replace("lease=5s", "lease=10m&max-lease=10m")))

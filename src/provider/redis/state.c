@@ -303,38 +303,30 @@ static struct known *known_of(struct subscriber *subscriber, const char *name)
     return known;
 }
 
-/* Reports it, unless it or a later change was reported. */
-static void report(struct subscriber *subscriber, const struct provider_value *value)
+/* Whether it is to be reported, which it then counts as: neither it nor a later change was. */
+static bool is_news(struct subscriber *subscriber, const struct provider_value *value)
 {
     struct known *known = known_of(subscriber, value->key);
 
     if (!known || value->revision <= known->revision || subscriber->is_gone) {
-        return;
+        return false;
     }
     known->revision = value->revision;
     known->is_there = value->data != NULL;
     if (value->revision > subscriber->revision) {
         subscriber->revision = value->revision;
     }
-    subscriber->on_change(subscriber->userdata, BATON_OK, value, 1);
-}
-
-static void report_gone(struct subscriber *subscriber, struct known *known)
-{
-    struct provider_value value = {.key = known->name, .revision = subscriber->revision};
-
-    known->is_there = false;
-    subscriber->on_change(subscriber->userdata, BATON_OK, &value, 1);
+    return true;
 }
 
 /* A list has the present keys. It may be older than changes that were reported since. But if two
  * lists in a row contradict a change, the server has forgotten it, or the change was forged. */
-static void report_listed(struct subscriber *subscriber, const struct provider_value *value)
+static bool is_news_of_list(struct subscriber *subscriber, const struct provider_value *value)
 {
     struct known *known = known_of(subscriber, value->key);
 
     if (!known) {
-        return;
+        return false;
     }
     if (value->revision < known->revision && value->revision == known->listed) {
         known->revision = 0;
@@ -343,20 +335,24 @@ static void report_listed(struct subscriber *subscriber, const struct provider_v
         known->revision--; /* an older list lacked it, and it was reported as deleted */
     }
     known->listed = value->revision;
-    known->unlisted = -1; /* the loop below adds one */
-    report(subscriber, value);
+    known->unlisted = -1; /* take_unlisted() adds one */
+    return is_news(subscriber, value);
 }
 
-/* Reports keys that the list lacks as deleted. Each is remembered for one more list, since a change
- * of it may be late; not longer, since the number of names is unbounded. */
-static void report_unlisted(struct subscriber *subscriber)
+/* Keys that the list lacks are deleted; returns how many of them are news. Each is remembered for
+ * one more list, since a change of it may be late; not longer, since the number of names is
+ * unbounded. */
+static size_t take_unlisted(struct provider_value *news, struct subscriber *subscriber)
 {
     struct known *next;
+    size_t count = 0;
 
-    for (struct known *known = subscriber->known; known && !subscriber->is_gone; known = next) {
+    for (struct known *known = subscriber->known; known; known = next) {
         next = known->hh.next;
         if (++known->unlisted > 0 && known->is_there) {
-            report_gone(subscriber, known);
+            known->is_there = false;
+            news[count++] =
+                (struct provider_value){.key = known->name, .revision = subscriber->revision};
         } else if (known->unlisted > 1) {
             /* The analyzer does not see that the table links its neighbours anew.
              * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
@@ -365,6 +361,26 @@ static void report_unlisted(struct subscriber *subscriber)
             free(known);
         }
     }
+    return count;
+}
+
+/* All at once: a reader that has to queue them knows then how many they are. */
+static void report_list(struct subscriber *subscriber, const struct provider_value *values,
+                        size_t count)
+{
+    size_t room = count + HASH_COUNT(subscriber->known), used = 0;
+    struct provider_value *news = calloc(room + 1, sizeof(*news));
+
+    for (size_t i = 0; news && i < count; i++) {
+        if (is_news_of_list(subscriber, &values[i])) {
+            news[used++] = values[i];
+        }
+    }
+    used += news ? take_unlisted(news + used, subscriber) : 0;
+    if (used > 0 && !subscriber->is_gone) {
+        subscriber->on_change(subscriber->userdata, BATON_OK, news, used);
+    }
+    free(news); /* out of memory: the next list has them */
 }
 
 static void on_watched(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
@@ -379,10 +395,7 @@ static void on_watched(void *userdata, uint64_t tag, const redisReply *reply, in
     subscriber->is_listing = false;
     client_enter(client);
     if (values_of(client, reply, &values, &count) == BATON_OK) {
-        for (size_t i = 0; i < count; i++) {
-            report_listed(subscriber, &values[i]);
-        }
-        report_unlisted(subscriber);
+        report_list(subscriber, values, count);
         free(values);
     }
     client_exit(client);
@@ -458,8 +471,9 @@ void redis_state_deliver(struct client *client, const char *text, size_t bytes)
     for (struct subscriber *subscriber = client->subscribers; subscriber;
          subscriber = subscriber->next) {
         if (subscriber->is_watch && !subscriber->is_gone &&
-            strncmp(name, subscriber->name, strlen(subscriber->name)) == 0) {
-            report(subscriber, &value);
+            strncmp(name, subscriber->name, strlen(subscriber->name)) == 0 &&
+            is_news(subscriber, &value)) {
+            subscriber->on_change(subscriber->userdata, BATON_OK, &value, 1);
         }
     }
 }
