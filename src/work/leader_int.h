@@ -50,7 +50,7 @@ struct leader_bucket {
     uint64_t revision;
     uint64_t storing; /* ledger_change() when it was encoded; 0: no put is under way */
     uint64_t stored;  /* the same of what is stored */
-    bool is_reading;
+    bool is_reading;  /* what it has is not known: another leader wrote it, or it is damaged */
 };
 
 struct leader_submission {

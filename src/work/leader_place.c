@@ -174,7 +174,10 @@ static bool is_ripe(struct work_leader *leader, const struct ledger_entry *entry
     struct leader_result *result;
 
     HASH_FIND_STR(leader->results, entry->id, result);
-    if (!entry->item || (result && result->state != RESULT_WRITTEN)) {
+    if (!entry->item || leader->buckets[entry->bucket].is_reading) {
+        return false;
+    }
+    if (result && result->state != RESULT_WRITTEN) {
         return false; /* the attempt that was lost has ended before */
     }
     if (!instant_before(now, entry->not_before)) {

@@ -265,11 +265,14 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     if (leader->is_loaded && !bucket->is_reading) {
         return; /* what we write ourselves */
     }
-    bucket->is_reading = false;
     bucket->revision = revision;
     if (ledger_decode(leader->ledger, number, data, bytes, NULL) != BATON_OK) {
+        /* Where its items are is not known here: it is not written, and nothing of it is sent. */
         leader->counters.odd_values++;
+        bucket->is_reading = true;
+        return;
     }
+    bucket->is_reading = false;
     bucket->stored = ledger_change(leader->ledger);
     if (leader->is_loaded) {
         leader_submit_all(leader, now_unix_ms);
@@ -369,9 +372,9 @@ static bool next_bucket(struct work_leader *leader, struct work_output *ret)
         if (bucket->storing != 0 || bucket->is_reading) {
             continue;
         }
-        bucket->storing = ledger_change(leader->ledger);
         buffer_clear(&leader->out);
         ledger_encode(leader->ledger, (unsigned)i, &leader->out);
+        bucket->storing = leader->out.failed ? 0 : ledger_change(leader->ledger);
         (void)snprintf(key, sizeof(key), "b/%02d", i);
         return put(leader, key, WORK_MUTANT(WRITES_AT_ANY_REVISION) ? UINT64_MAX : bucket->revision,
                    SPAN_NS(0), ret);

@@ -405,6 +405,27 @@ static void of_two_leaders_the_second_to_write_reads_what_the_first_did(void **s
     ledger_free(others);
 }
 
+static void a_bucket_that_cannot_be_read_is_neither_written_nor_told_of(void **state)
+{
+    static const char later_format[] = "{\"format\":2}", empty[] = "{\"format\":1,\"items\":[]}";
+    struct talk *talk = *state;
+    char key[8];
+
+    (void)report(talk, "w1", 7, 0, "");
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(submit(talk, "x", "{\"id\":\"a\"}"), "put b, read b");
+    talk->code = BATON_OK;
+    (void)snprintf(key, sizeof(key), "b/%02u", ledger_bucket_of("a"));
+    write_key(talk, key, later_format, strlen(later_format)); /* where it may be, who knows */
+    tell_key(talk, key);
+    assert_string_equal(all_of(talk), "");
+    assert_string_equal(report(talk, "w1", 7, 1, ""), "");
+    assert_int_equal(counters(talk)->odd_values, 1);
+    write_key(talk, key, empty, strlen(empty));
+    tell_key(talk, key);
+    assert_string_equal(all_of(talk), "put b, assign a/100");
+}
+
 static void a_service_moves_once_its_worker_has_stopped_it(void **state)
 {
     struct talk *talk = *state;
@@ -559,6 +580,7 @@ int main(void)
         TEST(silence_moves_nothing_and_the_end_of_the_session_everything),
         TEST(a_later_session_proves_the_end_of_an_earlier_one),
         TEST(of_two_leaders_the_second_to_write_reads_what_the_first_did),
+        TEST(a_bucket_that_cannot_be_read_is_neither_written_nor_told_of),
         TEST(a_service_moves_once_its_worker_has_stopped_it),
         TEST(a_job_is_not_moved),
         TEST(without_a_ledger_all_are_asked_and_what_they_hold_is_kept),
