@@ -6,6 +6,7 @@
 #include "cli/bench_renew.h"
 #include "cli/bench_server.h"
 #include "cli/bench_state.h"
+#include "cli/bench_work.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/figures.h"
@@ -425,6 +426,9 @@ int bench_main(const struct invocation *invocation)
     }
     if (strcmp(invocation->argv[0], "state") == 0) {
         return bench_state(invocation);
+    }
+    if (strcmp(invocation->argv[0], "work") == 0) {
+        return bench_work(invocation);
     }
     struct bench_round *rounds = calloc(count, sizeof(*rounds));
     struct bench_network_figures network = {0};

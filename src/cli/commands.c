@@ -221,6 +221,46 @@ const struct command commands[] = {
      .arguments_min = 1,
      .arguments_max = 1,
      .main = subscribe_main},
+    {.name = "worker",
+     .arguments = "",
+     .summary = "run the work of a pool on this host",
+     .text =
+         "Runs the commands that are submitted to a pool with 'baton work submit', as many at a "
+         "time as it has slots, and may lead the pool: the leader places the work on the workers. "
+         "An item runs on one worker at a time, whatever fails: when this worker dies, its items "
+         "run elsewhere at once, and when it hangs, after its lease; a supervisor ends what it "
+         "runs before that.\n\n"
+         "A command finds its item in BATON_ITEM, the number of the attempt in BATON_ATTEMPT, and "
+         "in BATON_EPOCH a number that grows with each attempt: it should attach it to everything "
+         "it writes. The end of its output is kept with its exit code.\n\n"
+         "On the first SIGTERM or SIGINT the worker gets nothing new, services move, and jobs may "
+         "end for --drain-timeout; a second one stops them. Under systemd it reports when it is "
+         "ready and that it is alive (Type=notify).",
+     .example = "baton worker --slots 4 --label gpu --label zone=a\n"
+                "baton worker --pool nightly --provider redis://10.0.0.1",
+     .groups = GROUPS(&group_pool, &group_worker, &group_pool_leader),
+     .main = worker_main},
+    {.name = "work",
+     .arguments = "submit|ls|show|logs|watch|cancel|drain|undrain|stats [ARG ...]",
+     .summary = "submit work to a pool, and see and change what becomes of it",
+     .text =
+         "submit gives CMD to the pool, or each line of --file as a command for the shell, and "
+         "prints the ids of the items; what it has printed is kept, and is run. With --wait it "
+         "shows how far the pool is, waits until all have ended, and ends with 1 if one has "
+         "failed; for a single CMD it prints the output and ends with its exit code.\n\n"
+         "ls lists the items, show prints one of them, logs the end of its output, watch each "
+         "change as it happens. cancel stops items for good. drain lets a worker get nothing new "
+         "and moves its services, undrain ends that. stats shows the workers and what the pool's "
+         "leader has counted.",
+     .example = "baton work submit --wait -- ./convert video.mp4\n"
+                "baton work submit --file jobs.txt --retries 2 --wait\n"
+                "baton work submit --service --id collector -- ./collect\n"
+                "baton work ls --json\nbaton work drain host-3",
+     .groups = GROUPS(&group_pool, &group_submit, &group_ask_pool, &group_output),
+     .interspersed = 1,
+     .arguments_min = 1,
+     .arguments_max = -1,
+     .main = work_main},
     {.name = "explain",
      .arguments = "",
      .summary = "compute from the settings how long a failover takes at worst",
@@ -271,7 +311,7 @@ const struct command commands[] = {
                 "baton bench renew --elections 10000\n"
                 "baton bench elections --elections 10000 --held 3000 --rounds 20\n"
                 "baton bench state --clients 1,64,512",
-     .groups = GROUPS(&group_bench, &group_bench_renew, &group_bench_state),
+     .groups = GROUPS(&group_bench, &group_bench_renew, &group_bench_state, &group_bench_placement),
      .interspersed = 1,
      .arguments_min = 1,
      .arguments_max = 1,

@@ -322,7 +322,8 @@ const struct option_group group_bench = {
                  "and polling, as a plain program does it on Redis; seed-tuned: the same with a "
                  "lock of 1 s"},
         NUMBER("nodes", 1, 9, "3", NULL, "number of processes"),
-        CHOICE("fault", "kill|crash|elector|container|oom|stop|resign|partition|redis-restart",
+        CHOICE("fault",
+               "kill|crash|elector|container|oom|stop|resign|partition|redis-restart|worker|master",
                "kill", NULL,
                "the fault: SIGKILL or SIGSEGV of the leader, SIGKILL of the process that leads in "
                "a container (a PID namespace whose process 1 is baton), the end of the container "
@@ -368,6 +369,91 @@ const struct option_group group_bench_state = {
         TEXT("clients", "N,...", "1,64,512", NULL,
              "numbers of clients, each of which writes as soon as its previous write is done"),
         NUMBER("bytes", 1, 65536, "256", NULL, "bytes of a value"),
+        END,
+    }};
+
+const struct option_group group_bench_placement = {
+    "Placement",
+    (const struct option_spec[]){
+        NUMBER("items", 1, 1000000, "10000", NULL, "items of the pool"),
+        NUMBER("workers", 1, 100000, "500", NULL, "workers of the pool"),
+        END,
+    }};
+
+#define LIST(n, v, h)                                                                              \
+    {                                                                                              \
+        .name = (n), .type = OPTION_LIST, .value = (v), .help = (h)                                \
+    }
+
+const struct option_group group_pool = {
+    "Pool", (const struct option_spec[]){
+                TEXT("pool", "NAME", "default", NULL, "the pool, whose workers share the work"),
+                PROVIDER("the provider that holds the pool; the agent of this host if not given"),
+                END,
+            }};
+
+const struct option_group group_worker = {
+    "Worker",
+    (const struct option_spec[]){
+        TEXT("worker", "NAME", NULL, NULL,
+             "name of this worker in the pool; the host's name if not given"),
+        NUMBER("slots", 1, 100000, NULL, NULL,
+               "sum of the weights of what runs at a time; the processors if not given"),
+        LIST("label", "LABEL", "what this host has, for items that need it"),
+        NUMBER("gpus", 0, 1024, "0", NULL, "number of GPUs"),
+        NUMBER("memory-mib", 1, INT64_MAX, NULL, NULL,
+               "memory for the items, in MiB; the host's if not given"),
+        STOP_TIMEOUT,
+        DURATION("drain-timeout", "1h", NULL,
+                 "how long jobs may go on after the first SIGTERM; then another worker runs them"),
+        END,
+    }};
+
+const struct option_group group_pool_leader = {
+    "Leading the pool",
+    (const struct option_spec[]){
+        FLAG("never-lead", "leave the leadership of the pool to others"),
+        CHOICE("strategy", "round-robin|least-loaded|capability|priority", "least-loaded", NULL,
+               "where an item goes, of the workers that have room for it"),
+        DURATION("report-interval", "1s", NULL, "how often a worker reports what it runs"),
+        DURATION("silence", "5s", NULL, "after that without a report a worker gets nothing new"),
+        DURATION("rebalance-every", "30s", NULL, "how often services are spread anew; 0: never"),
+        NUMBER("rebalance-percent", 0, 1000, "20", NULL,
+               "difference of two workers' loads that moves nothing"),
+        DURATION("keep", "24h", NULL, "how long results and ended items are kept"),
+        END,
+    }};
+
+const struct option_group group_submit = {
+    "Submitting",
+    (const struct option_spec[]){
+        TEXT("file", "FILE", NULL, NULL, "one command a line; - is standard input"),
+        TEXT("name", "NAME", NULL, NULL,
+             "name of the submission, from which the items get their ids: to submit the same again "
+             "is to submit it once; random if not given"),
+        TEXT("id", "ID", NULL, NULL, "id of the item, of one CMD"),
+        FLAG("service", "CMD is to run always: it is started again when it ends"),
+        FLAG("wait", "wait until the items have ended"),
+        NUMBER("retries", 0, 1000, "0", NULL, "further attempts after one that failed"),
+        DURATION("backoff", "1s", NULL, "before the first of them; doubles with each"),
+        DURATION("time-limit", "0", NULL, "end an attempt that takes longer; 0: never"),
+        NUMBER("priority", -1000000, 1000000, "0", NULL, "higher ones first"),
+        NUMBER("weight", 1, 1000000, "1", NULL, "slots that the item takes"),
+        LIST("needs", "LABEL", "label that its worker must have"),
+        NUMBER("gpus", 0, 1024, "0", NULL, "GPUs that it needs"),
+        NUMBER("memory-mib", 0, INT64_MAX, "0", NULL, "memory that it needs, in MiB"),
+        TEXT("together", "KEY", NULL, NULL, "items of the same key run on one worker"),
+        TEXT("dir", "DIR", NULL, NULL, "folder in which CMD starts, on the worker's host"),
+        LIST("env", "NAME=VALUE", "variable for CMD"),
+        END,
+    }};
+
+const struct option_group group_ask_pool = {
+    "Asking",
+    (const struct option_spec[]){
+        DURATION(
+            "timeout", "10s", NULL,
+            "how long to wait for an answer; with --wait, for the items, for ever if not given"),
         END,
     }};
 

@@ -29,6 +29,12 @@ extern const struct option_group group_demo;
 extern const struct option_group group_bench;
 extern const struct option_group group_bench_renew;
 extern const struct option_group group_bench_state;
+extern const struct option_group group_bench_placement;
+extern const struct option_group group_pool;        /* which pool, and where it is */
+extern const struct option_group group_worker;      /* of a worker of it */
+extern const struct option_group group_pool_leader; /* of a process that may lead it */
+extern const struct option_group group_submit;      /* of an item */
+extern const struct option_group group_ask_pool;    /* how long to wait */
 extern const struct option_group group_help;
 extern const struct option_group group_measure; /* hidden: for bench and tests */
 

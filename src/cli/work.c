@@ -1,0 +1,97 @@
+/* `baton work VERB`: what a person or a script asks of a pool. */
+#include "cli/work.h"
+
+#include "cli/interrupt.h"
+#include "pool/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static span timeout_of(const struct invocation *invocation)
+{
+    return options_duration(invocation->options, "timeout");
+}
+
+static int cancel(const struct invocation *invocation, struct work_link *link)
+{
+    struct baton_error error = {0};
+    int code = BATON_OK;
+
+    for (int i = 1; code == BATON_OK && i < invocation->argc; i++) {
+        code = pool_cancel(link->member, link->pool, invocation->argv[i], work_link_done, link,
+                           &error);
+        code = work_link_wait(link, code, timeout_of(invocation), &error);
+    }
+    return code ? command_fail(invocation, &error) : EXIT_OK;
+}
+
+static int set_drained(const struct invocation *invocation, struct work_link *link, bool drains)
+{
+    struct baton_error error = {0};
+    int code = pool_drain(link->member, link->pool, invocation->argv[1], drains, work_link_done,
+                          link, &error);
+
+    code = work_link_wait(link, code, timeout_of(invocation), &error);
+    return code ? command_fail(invocation, &error) : EXIT_OK;
+}
+
+static int drain(const struct invocation *invocation, struct work_link *link)
+{
+    return set_drained(invocation, link, true);
+}
+
+static int undrain(const struct invocation *invocation, struct work_link *link)
+{
+    return set_drained(invocation, link, false);
+}
+
+static const struct verb {
+    const char *name, *arguments;
+    int least, most; /* arguments after it; -1: any number */
+    int (*run)(const struct invocation *invocation, struct work_link *link);
+} verbs[] = {
+    {"submit", "[--] CMD [ARG ...], or --file FILE", 0, -1, work_submit},
+    {"ls", "no argument", 0, 0, work_list},
+    {"show", "ID", 1, 1, work_show},
+    {"logs", "ID", 1, 1, work_logs},
+    {"watch", "no argument", 0, 0, work_watch},
+    {"cancel", "ID ...", 1, -1, cancel},
+    {"drain", "WORKER", 1, 1, drain},
+    {"undrain", "WORKER", 1, 1, undrain},
+    {"stats", "no argument", 0, 0, work_stats},
+};
+
+static const struct verb *find(const struct invocation *invocation, struct baton_error *reterr)
+{
+    const char *name = invocation->argv[0];
+    int given = invocation->argc - 1;
+
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        if (strcmp(verbs[i].name, name) == 0) {
+            if (given >= verbs[i].least && (verbs[i].most < 0 || given <= verbs[i].most)) {
+                return &verbs[i];
+            }
+            (void)error_set(reterr, BATON_EINVAL, "%s takes %s", name, verbs[i].arguments);
+            return NULL;
+        }
+    }
+    (void)error_set(reterr, BATON_EINVAL,
+                    "'%s': must be submit, ls, show, logs, watch, cancel, drain, undrain or stats",
+                    name);
+    return NULL;
+}
+
+int work_main(const struct invocation *invocation)
+{
+    struct baton_error error = {0};
+    struct work_link link;
+    const struct verb *verb = find(invocation, &error);
+    int result;
+
+    if (!verb || work_link_open(&link, invocation->options, &error) != BATON_OK) {
+        return command_fail(invocation, &error);
+    }
+    result = verb->run(invocation, &link);
+    work_link_close(&link);
+    return interrupt_signal() ? EXIT_SIGNAL + interrupt_signal() : result;
+}
