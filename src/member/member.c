@@ -27,6 +27,11 @@ int member_open(struct member **ret, const struct provider_config *config,
     return BATON_OK;
 }
 
+int member_begin(struct member *member, struct baton_error *reterr)
+{
+    return member->ops->begin ? member->ops->begin(member->provider, reterr) : BATON_OK;
+}
+
 static void on_closed(void *userdata)
 {
     struct member *member = userdata;

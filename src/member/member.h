@@ -33,6 +33,9 @@ struct member; /* opaque */
 int member_open(struct member **ret, const struct provider_config *config,
                 struct baton_error *reterr);
 
+/* Votes, and has state and channels, before the first election. Errors as provider_ops.begin. */
+int member_begin(struct member *member, struct baton_error *reterr);
+
 /* Resigns every leadership and leaves every election: each gets its BATON_EVENT_STOPPED. `closed`
  * comes once, perhaps before this function returns; until then the loop has to run. */
 void member_close(struct member *member, void (*closed)(void *userdata), void *userdata);

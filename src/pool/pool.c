@@ -228,14 +228,6 @@ static int check(const struct member *member, const struct pool_config *config,
                      config->name);
 }
 
-/* State and channels are there before the first election. */
-static int begin(struct member *member, struct baton_error *reterr)
-{
-    struct provider *provider = member_provider(member);
-
-    return provider->ops->begin ? provider->ops->begin(provider, reterr) : BATON_OK;
-}
-
 static void discard(void *userdata)
 {
     (void)userdata;
@@ -258,7 +250,7 @@ int pool_open(struct pool **ret, struct member *member, const struct pool_config
     (void)uv_timer_init(member_loop(member), &pool->timer);
     pool->timer.data = pool;
     *ret = pool;
-    code = begin(member, reterr);
+    code = member_begin(member, reterr);
     code = code || !config->worker ? code : worker_begin(pool, config, reterr);
     code = code || !config->may_lead ? code : stand(pool, reterr);
     if (code != BATON_OK) {
