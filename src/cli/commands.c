@@ -238,7 +238,7 @@ const struct command commands[] = {
          "ready and that it is alive (Type=notify).",
      .example = "baton worker --slots 4 --label gpu --label zone=a\n"
                 "baton worker --pool nightly --provider redis://10.0.0.1",
-     .groups = GROUPS(&group_pool, &group_worker, &group_pool_leader),
+     .groups = GROUPS(&group_pool, &group_worker, &group_pool_leader, &group_serve),
      .main = worker_main},
     {.name = "work",
      .arguments = "submit|ls|show|logs|watch|cancel|drain|undrain|stats [ARG ...]",

@@ -1,9 +1,9 @@
 #include "cli/participant.h"
 
-#include "base/value.h"
 #include "cli/absent.h"
 #include "cli/exit_code.h"
 #include "cli/footprint.h"
+#include "cli/http_options.h"
 #include "cli/settings.h"
 #include "guardian/fatal.h"
 #include "member/control.h"
@@ -23,7 +23,6 @@ enum {
     QUIET_AGAIN_MS = 2000,
     MUSTER_MS = 5000,
     MUSTER_AGAIN_MS = 60000,
-    HTTP_NAMES_MAX = 16
 };
 
 struct participant {
@@ -384,27 +383,14 @@ static int open_control(struct participant *part, const char *data, struct baton
 
 static int open_http(struct participant *part, struct baton_error *reterr)
 {
-    const struct options *options = part->config.options;
-    const char *address = options_text(options, "http");
-    const char *token_file = options_text(options, "http-token-file");
-    const char *hosts[HTTP_NAMES_MAX + 1] = {0};
-    char host[256];
-    char token[HTTP_TOKEN_MAX];
-    struct http_config config = {.loop = part->config.loop,
-                                 .host = host,
-                                 .token = token_file ? token : NULL,
-                                 .hosts = hosts};
-    if (!address) {
-        return 0;
-    }
-    int code = value_address(address, true, host, sizeof(host), &config.port, reterr);
-    if (!code && token_file) {
-        code = settings_token(token, sizeof(token), token_file, reterr);
-    }
-    for (size_t i = 0; i < options_count(options, "http-host") && i < HTTP_NAMES_MAX; i++) {
-        hosts[i] = options_item(options, "http-host", i);
-    }
-    return code ? code : member_http_open(&part->http, &config, part->status, reterr);
+    struct http_config config = {.loop = part->config.loop};
+    struct http_options space;
+    int code = http_options_read(&config, &space, part->config.options, reterr);
+
+    code =
+        code || !config.host ? code : member_http_open(&part->http, &config, part->status, reterr);
+    explicit_bzero(space.token, sizeof(space.token));
+    return code;
 }
 
 /* Opens the endpoints first: a node that cannot open them must not lead. */

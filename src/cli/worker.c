@@ -13,6 +13,8 @@
 #include "cli/settings.h"
 #include "cli/supervise.h"
 #include "cli/work_link.h"
+#include "cli/worker_http.h"
+#include "member/status_server.h"
 #include "net/local.h"
 #include "options/notify.h"
 #include "pool/pool.h"
@@ -38,6 +40,7 @@ struct worker {
     struct supervise supervise;
     struct member *member;
     struct pool *pool;
+    struct http_server *http; /* NULL: none */
     struct job *jobs;
     char name[BATON_NAME_MAX];
     bool is_leaving;
@@ -326,6 +329,7 @@ static void on_left(void *userdata, int code)
     struct worker *worker = userdata;
 
     (void)code;
+    http_server_close(worker->http);
     pool_close(worker->pool, on_pool_closed, worker);
 }
 
@@ -460,9 +464,16 @@ static int serve(struct worker *worker, struct baton_error *reterr)
     code = open_all(worker, reterr);
     if (code == BATON_OK) {
         listen_for_signals(worker);
+        code = worker_http_open(&worker->http, worker->pool, worker->invocation->options, reterr);
+        if (code != BATON_OK) {
+            on_left(worker, code);
+        }
+    }
+    if (code == BATON_OK) {
         notify_ready();
     }
     (void)uv_run(&worker->loop, UV_RUN_DEFAULT);
+    http_server_free(worker->http);
     member_free(worker->member);
     (void)uv_loop_close(&worker->loop);
     return code;

@@ -81,10 +81,11 @@ json_t *work_leader_status(const struct work_leader *leader, instant now)
             (void)json_array_append_new(workers, worker_json(leader, known, now));
         }
     }
-    return json_pack("{s:I, s:b, s:b, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f}}", "epoch",
+    return json_pack("{s:I, s:b, s:b, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:I}}", "epoch",
                      (json_int_t)leader->options.epoch, "ready", leader->is_ready, "rebuilt",
                      leader->is_rebuilt, "workers", workers, "items", states_json(leader->ledger),
                      "waiting", waiting_json(leader->ledger), "counters",
                      counters_json(&leader->counters), "processing_ms", "mean", mean, "p50",
-                     time_at(leader, 50), "p99", time_at(leader, 99));
+                     time_at(leader, 50), "p99", time_at(leader, 99), "sum", leader->times_sum_ms,
+                     "count", (json_int_t)leader->times_count);
 }

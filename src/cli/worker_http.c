@@ -1,0 +1,128 @@
+#include "cli/worker_http.h"
+
+#include "cli/http_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *status_of(const struct pool *pool)
+{
+    const struct work_leader *leader = pool_leader(pool);
+    json_t *status = json_pack("{s:s, s:I, s:I, s:b}", "pool", pool_name(pool), "session",
+                               (json_int_t)pool_session(pool), "running",
+                               (json_int_t)pool_running(pool), "leads", leader != NULL);
+
+    if (status && leader) {
+        (void)json_object_set_new(status, "leader", work_leader_status(leader, clock_now()));
+    }
+    return status;
+}
+
+static void put_json(struct http_answer *answer, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
+    answer->status = text ? 200 : 500;
+    answer->type = "application/json";
+    if (text) {
+        buffer_put_text(&answer->body, text);
+        buffer_put_text(&answer->body, "\n");
+    }
+    free(text);
+    json_decref(json);
+}
+
+/* ---- Metrics --------------------------------------------------------------------------------- */
+
+static void put_head(struct buffer *ret, const char *name, const char *type, const char *help)
+{
+    buffer_printf(ret, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_counters(struct buffer *ret, const struct work_counters *counters)
+{
+#define WORK_COUNTER(name, text)                                                                   \
+    put_head(ret, "baton_work_" #name "_total", "counter", text);                                  \
+    buffer_printf(ret, "baton_work_" #name "_total %llu\n", (unsigned long long)counters->name);
+    WORK_COUNTERS(WORK_COUNTER)
+#undef WORK_COUNTER
+}
+
+static void put_items(struct buffer *ret, const struct ledger *ledger)
+{
+    put_head(ret, "baton_work_items", "gauge", "items of the ledger by state");
+    for (int state = 0; state < WORK_STATE_COUNT; state++) {
+        buffer_printf(ret, "baton_work_items{state=\"%s\"} %zu\n",
+                      work_state_name((enum work_state)state),
+                      ledger_count(ledger, (enum work_state)state));
+    }
+}
+
+static void put_workers(struct buffer *ret, const json_t *status)
+{
+    const json_t *workers = json_object_get(status, "workers"), *worker;
+    const json_t *times = json_object_get(status, "processing_ms");
+    size_t index, online = 0;
+
+    json_array_foreach(workers, index, worker)
+    {
+        online += json_is_true(json_object_get(worker, "online"));
+    }
+    put_head(ret, "baton_work_workers_online", "gauge", "workers that report");
+    buffer_printf(ret, "baton_work_workers_online %zu\n", online);
+    put_head(ret, "baton_work_processing_seconds", "summary", "time of completed attempts");
+    buffer_printf(ret, "baton_work_processing_seconds{quantile=\"0.5\"} %.3f\n",
+                  json_number_value(json_object_get(times, "p50")) / 1000);
+    buffer_printf(ret, "baton_work_processing_seconds{quantile=\"0.99\"} %.3f\n",
+                  json_number_value(json_object_get(times, "p99")) / 1000);
+    buffer_printf(ret, "baton_work_processing_seconds_sum %.3f\n",
+                  json_number_value(json_object_get(times, "sum")) / 1000);
+    buffer_printf(ret, "baton_work_processing_seconds_count %lld\n",
+                  (long long)json_integer_value(json_object_get(times, "count")));
+}
+
+static void put_metrics(struct buffer *ret, const struct pool *pool)
+{
+    const struct work_leader *leader = pool_leader(pool);
+    json_t *status = leader ? work_leader_status(leader, clock_now()) : NULL;
+
+    put_head(ret, "baton_work_leads", "gauge", "1 if this process leads the pool");
+    buffer_printf(ret, "baton_work_leads %d\n", leader != NULL);
+    put_head(ret, "baton_work_running", "gauge", "items that run on this worker");
+    buffer_printf(ret, "baton_work_running %zu\n", pool_running(pool));
+    if (status) {
+        put_counters(ret, work_leader_counters(leader));
+        put_items(ret, work_leader_ledger(leader));
+        put_workers(ret, status);
+    }
+    json_decref(status);
+}
+
+static void on_request(void *userdata, const char *path, struct http_answer *answer)
+{
+    const struct pool *pool = userdata;
+
+    if (strcmp(path, "/status") == 0) {
+        put_json(answer, status_of(pool));
+    } else if (strcmp(path, "/healthz") == 0) {
+        put_json(answer, json_pack("{s:b}", "ok", 1));
+    } else if (strcmp(path, "/metrics") == 0) {
+        answer->status = 200;
+        answer->type = "text/plain; version=0.0.4";
+        put_metrics(&answer->body, pool);
+    }
+}
+
+int worker_http_open(struct http_server **ret, struct pool *pool, const struct options *options,
+                     struct baton_error *reterr)
+{
+    struct http_config config = {
+        .loop = member_loop(pool_member(pool)), .on_request = on_request, .userdata = pool};
+    struct http_options space;
+    int code = http_options_read(&config, &space, options, reterr);
+
+    *ret = NULL;
+    code = code || !config.host ? code : http_server_open(ret, &config, reterr);
+    explicit_bzero(space.token, sizeof(space.token));
+    return code;
+}
