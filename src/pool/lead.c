@@ -24,10 +24,11 @@ enum {
 static const char *const watched[WATCHES] = {"c/", "d/", "s/", "ledger"};
 enum { EARLY_WATCHES = 2 }; /* the first ones, before the rest is read */
 
-/* A request that failed: the core hears of it, or it is made again, after a moment. */
+/* A request that failed: the core hears of it, or it is made again, after a moment. Or one that
+ * found no key. */
 struct failed {
     struct failed *prev, *next;
-    instant retry_at;
+    instant retry_at; /* INSTANT_NEVER: once it is known whether the whole state is lost */
     int code;
     bool is_read;
     char key[POOL_KEY_MAX];
@@ -41,8 +42,11 @@ struct lead {
     struct feed *questions;
     struct failed *failed;
     size_t under_way;
-    instant load_at; /* INSTANT_NEVER: it was begun */
-    bool is_giving;  /* outputs are being carried out */
+    instant load_at;   /* INSTANT_NEVER: it was begun */
+    instant resign_at; /* INSTANT_NEVER: it leads on */
+    instant check_at;  /* for the ledger, after a failure; INSTANT_NEVER: none */
+    bool is_checking;
+    bool is_giving; /* outputs are being carried out */
     bool is_ready;
 };
 
@@ -59,13 +63,32 @@ static void take_value(struct pool *pool, const char *key, const struct provider
     give(pool, moment);
 }
 
+static void on_read(struct pool *pool, const char *key, uint64_t tag, const struct reply *reply);
+
+static void read_key(struct pool *pool, const char *key)
+{
+    pool->lead->under_way++;
+    request_get(pool, key, pool->leads, on_read);
+}
+
+/* A deletion cancels what was submitted, and a watch on Redis may report one that never was: of a
+ * key that is newer than the list which lacks it. */
 static void on_change(void *userdata, const struct provider_value *value)
 {
     struct pool *pool = userdata;
     char prefix[POOL_KEY_MAX];
+    const char *key;
 
+    if (strlen(value->key) >= POOL_KEY_MAX) {
+        return; /* none of ours */
+    }
     pool_key(prefix, pool->name, "");
-    take_value(pool, value->key + strlen(prefix), value);
+    key = value->key + strlen(prefix);
+    if (value->data) {
+        take_value(pool, key, value);
+    } else {
+        read_key(pool, key);
+    }
 }
 
 static int watch(struct pool *pool, size_t from, size_t to, struct baton_error *reterr)
@@ -137,22 +160,98 @@ static bool is_present(const struct pool *pool, uint64_t tag)
     return pool->lead && tag == pool->leads;
 }
 
-/* A refusal may last, and what timed out may still be carried out: neither is looked into at
- * once. */
-static bool put_off(struct pool *pool, const char *key, bool is_read, const struct reply *reply)
+static void put_off(struct pool *pool, const char *key, bool is_read, int code, instant retry_at)
 {
     struct failed *failed = calloc(1, sizeof(*failed));
 
-    pool_complain(pool, reply->error);
-    if (failed) {
-        failed->code = reply->code;
-        failed->is_read = is_read;
-        failed->retry_at = instant_add(clock_now(), SPAN_MS(RETRY_MS));
-        memcpy(failed->key, key, strlen(key) + 1);
-        DL_APPEND(pool->lead->failed, failed);
-        pool_rearm(pool);
+    if (!failed) {
+        pool->lead->resign_at = INSTANT_PAST; /* another process may have memory */
+        return;
     }
-    return failed != NULL;
+    failed->code = code;
+    failed->is_read = is_read;
+    failed->retry_at = retry_at;
+    memcpy(failed->key, key, strlen(key) + 1);
+    DL_APPEND(pool->lead->failed, failed);
+    pool_rearm(pool);
+}
+
+/* A refusal may last, and what timed out may still be carried out: neither is looked into at
+ * once. */
+static void fail(struct pool *pool, const char *key, bool is_read, const struct reply *reply)
+{
+    put_off(pool, key, is_read, reply->code, instant_add(clock_now(), SPAN_MS(RETRY_MS)));
+    pool_complain(pool, reply->error);
+}
+
+/* What was not found is not there. */
+static void believe(struct pool *pool, uint64_t tag)
+{
+    const struct provider_value value = {.data = NULL};
+    struct failed *failed = pool->lead->failed;
+
+    while (failed) {
+        struct failed now = *failed;
+
+        if (now.retry_at.ns == INSTANT_NEVER.ns) {
+            DL_DELETE(pool->lead->failed, failed);
+            free(failed);
+            pool->lead->under_way--;
+            take_value(pool, now.key, &value);
+            now.next = is_present(pool, tag) ? pool->lead->failed : NULL;
+        }
+        failed = now.next;
+    }
+}
+
+/* The ledger is rebuilt from the workers, as by a new leader. */
+static void begin_anew(struct pool *pool)
+{
+    uint64_t epoch = pool->lead->epoch;
+    struct baton_error error;
+
+    (void)error_set(
+        &error, BATON_ECORRUPT,
+        "pool \"%s\": its ledger is gone from the state, and is rebuilt from the workers",
+        pool->name);
+    pool_tell(pool, &(struct pool_event){.type = POOL_ERROR, .error = error});
+    lead_end(pool);
+    lead_begin(pool, epoch);
+}
+
+static void on_checked(struct pool *pool, const char *key, uint64_t tag, const struct reply *reply)
+{
+    (void)key;
+
+    if (!is_present(pool, tag)) {
+        return;
+    }
+    pool->lead->is_checking = false;
+    if (reply->code != BATON_OK) {
+        pool->lead->check_at = instant_add(clock_now(), SPAN_MS(RETRY_MS));
+        pool_rearm(pool);
+        pool_complain(pool, reply->error);
+    } else if (reply->data) {
+        believe(pool, tag);
+    } else {
+        begin_anew(pool);
+    }
+}
+
+static void check_ledger(struct pool *pool)
+{
+    if (!pool->lead->is_checking) {
+        pool->lead->is_checking = true;
+        pool->lead->check_at = INSTANT_NEVER;
+        request_get(pool, "ledger", pool->leads, on_checked);
+    }
+}
+
+/* A bucket is never deleted, and a submission rarely: perhaps the whole state was lost, by a server
+ * that came back empty or by an operator. Then the ledger's birth is gone, too. */
+static bool is_doubtful(const struct lead *lead, const char *key)
+{
+    return lead->is_ready && (key[0] == 'b' || key[0] == 's' || strcmp(key, "ledger") == 0);
 }
 
 static void on_read(struct pool *pool, const char *key, uint64_t tag, const struct reply *reply)
@@ -163,11 +262,14 @@ static void on_read(struct pool *pool, const char *key, uint64_t tag, const stru
     if (!is_present(pool, tag)) {
         return;
     }
-    if (reply->code == BATON_OK) {
+    if (reply->code != BATON_OK) {
+        fail(pool, key, true, reply);
+    } else if (!reply->data && is_doubtful(pool->lead, key)) {
+        put_off(pool, key, true, BATON_OK, INSTANT_NEVER);
+        check_ledger(pool);
+    } else {
         pool->lead->under_way--;
         take_value(pool, key, &value);
-    } else if (!put_off(pool, key, true, reply)) {
-        pool_resign(pool); /* out of memory: another process may have some */
     }
 }
 
@@ -175,8 +277,11 @@ static void on_stored(struct pool *pool, const char *key, uint64_t tag, const st
 {
     struct moment moment = pool_now();
 
-    if (!is_present(pool, tag) || (reply->code != BATON_OK && reply->code != BATON_ECONFLICT &&
-                                   put_off(pool, key, false, reply))) {
+    if (!is_present(pool, tag)) {
+        return;
+    }
+    if (reply->code != BATON_OK && reply->code != BATON_ECONFLICT) {
+        fail(pool, key, false, reply);
         return;
     }
     pool->lead->under_way--;
@@ -229,8 +334,7 @@ static void carry_out(struct pool *pool, const struct work_output *output)
                     output->lifetime, on_stored);
         break;
     case WORK_READ:
-        lead->under_way++;
-        request_get(pool, output->key, pool->leads, on_read);
+        read_key(pool, output->key);
         break;
     case WORK_SEND:
         pool_publish(pool, output->worker ? output->worker : POOL_ALL, output->data, output->bytes);
@@ -304,11 +408,19 @@ void lead_tick(struct pool *pool)
     if (!pool->lead) {
         return;
     }
+    if (!instant_before(moment.now, pool->lead->resign_at)) {
+        pool_resign(pool);
+        return;
+    }
     if (!instant_before(moment.now, pool->lead->load_at)) {
         load(pool);
         return;
     }
     take_up(pool, moment);
+    if (!instant_before(moment.now, pool->lead->check_at)) {
+        check_ledger(pool);
+        return;
+    }
     work_leader_tick(pool->lead->core, moment.now, moment.unix_ms);
     give(pool, moment);
 }
@@ -321,7 +433,8 @@ instant lead_deadline(const struct pool *pool)
     if (!lead) {
         return INSTANT_NEVER;
     }
-    next = instant_min(work_leader_deadline(lead->core), lead->load_at);
+    next = instant_min(instant_min(lead->load_at, lead->check_at),
+                       instant_min(work_leader_deadline(lead->core), lead->resign_at));
     for (const struct failed *failed = lead->failed; failed; failed = failed->next) {
         next = instant_min(next, failed->retry_at);
     }
@@ -369,6 +482,7 @@ void lead_begin(struct pool *pool, uint64_t epoch)
         return;
     }
     lead->epoch = epoch;
+    lead->check_at = lead->resign_at = INSTANT_NEVER;
     pool->lead = lead;
     pool->leads++;
     heard_pass(&pool->heard, lead->core, options.worker_lease, moment.now);

@@ -11,8 +11,7 @@
 struct load; /* opaque; ends with `done` or load_stop() */
 
 struct load_calls {
-    /* A key without "work/POOL/"; data NULL: it is absent (of the ledger's keys). Borrowed during
-     * the call. */
+    /* A key without "work/POOL/". Borrowed during the call. */
     void (*on_value)(void *userdata, const char *key, const struct provider_value *value);
     /* 0: all values came. Else what failed first; some values may have come. */
     void (*done)(void *userdata, int code, const struct baton_error *error);

@@ -1,5 +1,9 @@
 #include "crew.h"
 
+#include "lib/process.h"
+#include "member/store.h"
+#include "provider/agent_host.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +15,9 @@ uv_loop_t crew_loop;
 struct hand crew[CREW_MAX];
 struct task crew_tasks[CREW_ITEMS_MAX];
 size_t crew_task_count;
-void (*crew_url)(int number, char *ret, size_t ret_bytes);
 
 static uv_timer_t wake;
-static int lives; /* of the fixture: each has its own hub */
+static int lives; /* of the fixture: each has its own state */
 
 /* ---- What runs --------------------------------------------------------------------------------
  */
@@ -148,14 +151,91 @@ static void on_event(void *userdata, const struct pool_event *event)
     }
 }
 
-/* ---- The crew ---------------------------------------------------------------------------------
- */
+/* ---- Providers ------------------------------------------------------------------------------- */
 
-static void memory_url(int number, char *ret, size_t ret_bytes)
+static struct agent_host host = {.program = BATON_PROGRAM, .lease = "2s"};
+static int redis_port;
+
+static void nothing(void)
 {
-    (void)number;
+}
+
+static void memory_url(char *ret, size_t ret_bytes)
+{
     (void)snprintf(ret, ret_bytes, "memory:crew-%d-%d", (int)getpid(), lives);
 }
+
+static int redis_main(void *userdata)
+{
+    char port[12];
+    (void)userdata;
+
+    (void)snprintf(port, sizeof(port), "%d", redis_port);
+    (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
+                 "", "--dbfilename", "", "--appendonly", "no", "--logfile", "/dev/null",
+                 (char *)NULL);
+    return 127;
+}
+
+static void redis_begin(void)
+{
+    redis_port = process_free_port();
+    (void)process_fork(redis_main, NULL); /* ends with this process */
+}
+
+enum { DATABASES = 16 };
+
+static void redis_url(char *ret, size_t ret_bytes)
+{
+    (void)snprintf(ret, ret_bytes,
+                   "redis://127.0.0.1:%d/%d?lease=900ms&max-lease=900ms&check-interval=500ms"
+                   "&guardian=no&state-prefix=crew-%d",
+                   redis_port, lives % DATABASES, lives);
+}
+
+/* Each test has an agent of its own: its state ends with its folder. */
+static void agent_url(char *ret, size_t ret_bytes)
+{
+    (void)snprintf(ret, ret_bytes, "%s", host.url);
+}
+
+static void agent_begin(void)
+{
+    agent_host_begin(&host);
+}
+
+static void agent_end(void)
+{
+    agent_host_end(&host);
+}
+
+static const struct tested {
+    const char *name;
+    void (*begin)(void); /* once */
+    void (*set_up)(void);
+    void (*url)(char *ret, size_t ret_bytes);
+    void (*tear_down)(void);
+} providers[] = {
+    {"memory", nothing, nothing, memory_url, nothing},
+    {"redis", redis_begin, nothing, redis_url, nothing},
+    {"agent", nothing, agent_begin, agent_url, agent_end},
+};
+static const struct tested *tested = &providers[0];
+
+bool crew_choose(const char *provider)
+{
+    for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++) {
+        if (strcmp(providers[i].name, provider) == 0) {
+            tested = &providers[i];
+            tested->begin();
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- The crew ---------------------------------------------------------------------------------
+ */
 
 int crew_set_up(void **state)
 {
@@ -164,11 +244,29 @@ int crew_set_up(void **state)
     memset(crew, 0, sizeof(crew));
     memset(crew_tasks, 0, sizeof(crew_tasks));
     crew_task_count = 0;
-    crew_url = memory_url;
+    tested->set_up();
     assert_int_equal(uv_loop_init(&crew_loop), 0);
     (void)uv_timer_init(&crew_loop, &wake);
     (void)uv_timer_start(&wake, on_wake, WAKE_MS, WAKE_MS);
     return 0;
+}
+
+static void on_any(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    (void)values;
+    (void)count;
+    *(int *)userdata = code;
+}
+
+/* Whether the provider has replied to a question. */
+static bool replies(struct member *member)
+{
+    int code = 1;
+
+    if (store_get(member, "any", on_any, &code, NULL) == BATON_OK) {
+        CREW_AWAIT(code != 1);
+    }
+    return code == BATON_OK;
 }
 
 void crew_open_member(int number)
@@ -177,10 +275,11 @@ void crew_open_member(int number)
     char url[1024], name[16];
     const struct provider_config config = {.loop = &crew_loop, .url = url, .node = name};
 
-    crew_url(number, url, sizeof(url));
+    tested->url(url, sizeof(url));
     (void)snprintf(name, sizeof(name), "h%d", number);
     *hand = (struct hand){.number = number, .ends_jobs = true, .left = 1};
     CREW_OK(member_open(&hand->member, &config, failure));
+    CREW_AWAIT(replies(hand->member));
 }
 
 void crew_open(int number, bool leads, bool works)
@@ -258,6 +357,7 @@ int crew_tear_down(void **state)
     uv_close((uv_handle_t *)&wake, NULL);
     (void)uv_run(&crew_loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&crew_loop), 0);
+    tested->tear_down();
     return 0;
 }
 

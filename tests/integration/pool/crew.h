@@ -45,9 +45,11 @@ extern uv_loop_t crew_loop;
 extern struct hand crew[CREW_MAX];
 extern struct task crew_tasks[CREW_ITEMS_MAX];
 extern size_t crew_task_count;
-extern void (*crew_url)(int number, char *ret, size_t ret_bytes);
 
-int crew_set_up(void **state); /* memory:, a fresh name */
+/* The provider of all tests: "memory", "redis" or "agent", which is a group of one node. False: it
+ * is none of them. */
+bool crew_choose(const char *provider);
+int crew_set_up(void **state);
 int crew_tear_down(void **state);
 
 /* A member "hN" of the crew's provider, and the pool "pool" as a candidate if it `leads`, and as

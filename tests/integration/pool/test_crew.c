@@ -229,6 +229,75 @@ static void a_job_runs_on_while_another_process_comes_to_lead(void **state)
     assert_int_equal(crew_task("one.0")->starts, 1);
 }
 
+struct deleting {
+    int number;
+    size_t left;
+};
+
+static void on_deleted(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    (void)error;
+    (void)revision;
+    assert_int_equal(code, BATON_OK);
+    ((struct deleting *)userdata)->left--;
+}
+
+static void on_doomed(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct deleting *deleting = userdata;
+
+    assert_int_equal(code, BATON_OK);
+    deleting->left += count;
+    for (size_t i = 0; i < count; i++) {
+        CREW_OK(store_put(crew[deleting->number].member, values[i].key, NULL, 0,
+                          PROVIDER_ANY_REVISION, SPAN_NS(0), on_deleted, deleting, failure));
+    }
+    deleting->left--;
+}
+
+static void delete_below(int number, const char *prefix)
+{
+    struct deleting deleting = {.number = number, .left = 1};
+
+    CREW_OK(store_list(crew[number].member, prefix, on_doomed, &deleting, failure));
+    CREW_AWAIT(deleting.left == 0);
+}
+
+/* As by a server that came back empty: the leader asks the workers what they have. */
+static void what_runs_runs_on_when_the_state_is_lost(void **state)
+{
+    (void)state;
+
+    crew_open(0, true, false);
+    crew_open(1, false, true);
+    crew[1].ends_jobs = false;
+    assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"},{\"body\":\"c\"}]"), BATON_OK);
+    CREW_AWAIT(crew_runs("one.0") && crew_runs("one.1"));
+    delete_below(0, "work/pool/");
+    CREW_AWAIT(strstr(crew[0].error, "is gone from the state"));
+    CREW_AWAIT(crew_leader() == 0);
+    crew_end(crew_task("one.0"), true);
+    crew_end(crew_task("one.1"), true);
+    CREW_AWAIT(result_of(0, "one.0").code == BATON_OK && result_of(0, "one.1").code == BATON_OK);
+    assert_int_equal(crew_task("one.0")->starts + crew_task("one.1")->starts, 2);
+    assert_int_equal(crew_task("one.0")->halts + crew_task("one.1")->halts, 0);
+}
+
+static void who_deletes_a_submission_cancels_its_items(void **state)
+{
+    (void)state;
+
+    crew_open(0, true, true);
+    crew[0].ends_jobs = false;
+    assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
+    assert_int_equal(crew_submit(0, "two", "[{\"body\":\"b\"}]"), BATON_OK);
+    CREW_AWAIT(crew_runs("one.0") && crew_runs("two.0"));
+    delete_below(0, "work/pool/s/one");
+    CREW_AWAIT(!crew_runs("one.0"));
+    assert_true(crew_runs("two.0"));
+    assert_int_equal(crew_task("one.0")->halts, 1);
+}
+
 /* ---- Services ---------------------------------------------------------------------------------
  */
 
@@ -559,7 +628,7 @@ static void names_that_make_no_election_are_refused(void **state)
     assert_non_null(strstr(error.message, "1 to 53"));
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         CREW_TEST(a_job_runs_once_and_leaves_its_result),
@@ -571,6 +640,8 @@ int main(void)
         CREW_TEST(a_job_whose_worker_died_runs_elsewhere_in_a_higher_epoch),
         CREW_TEST(a_worker_that_returns_by_its_name_is_given_jobs_again),
         CREW_TEST(a_job_runs_on_while_another_process_comes_to_lead),
+        CREW_TEST(what_runs_runs_on_when_the_state_is_lost),
+        CREW_TEST(who_deletes_a_submission_cancels_its_items),
         CREW_TEST(a_service_runs_on_in_one_place_whoever_dies),
         CREW_TEST(a_drained_worker_gives_its_services_away_and_gets_them_back),
         CREW_TEST(who_leaves_ends_its_jobs_and_gives_its_services_away),
@@ -586,5 +657,9 @@ int main(void)
         CREW_TEST(names_that_make_no_election_are_refused),
     };
 
+    if (count != 2 || !crew_choose(arguments[1])) {
+        (void)fprintf(stderr, "usage: integration_pool_crew memory|redis|agent\n");
+        return 64;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
