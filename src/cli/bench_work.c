@@ -7,6 +7,7 @@
 #include "cli/figures.h"
 #include "cli/interrupt.h"
 #include "cli/print.h"
+#include "member/store.h"
 #include "pool/submit.h"
 
 #include <errno.h>
@@ -227,6 +228,52 @@ static int submit_batch(struct bench_work *bench, struct baton_error *reterr)
     return code;
 }
 
+/* ---- A state that is lost -------------------------------------------------------------------- */
+
+struct deletion {
+    struct bench_work *bench;
+    size_t left;
+    bool is_listed;
+    int code;
+};
+
+static void on_deleted(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    struct deletion *deletion = userdata;
+    (void)revision;
+    (void)error;
+
+    deletion->left--;
+    deletion->code = deletion->code ? deletion->code : code;
+}
+
+static void on_listed(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct deletion *deletion = userdata;
+
+    deletion->is_listed = true;
+    deletion->code = code;
+    for (size_t i = 0; code == BATON_OK && i < count; i++) {
+        deletion->left +=
+            store_put(deletion->bench->client, values[i].key, NULL, 0, PROVIDER_ANY_REVISION,
+                      SPAN_NS(0), on_deleted, deletion, NULL) == BATON_OK;
+    }
+}
+
+/* As a server without persistence does that comes back empty: but the elections go on. */
+static int lose_state(struct bench_work *bench, struct baton_error *reterr)
+{
+    struct deletion deletion = {.bench = bench};
+    int code = store_list(bench->client, "work/" BENCH_POOL "/", on_listed, &deletion, reterr);
+
+    while (code == BATON_OK && (!deletion.is_listed || deletion.left > 0) && !interrupt_signal()) {
+        (void)uv_run(&bench->loop, UV_RUN_ONCE);
+    }
+    return code || deletion.code == BATON_OK
+               ? code
+               : error_set(reterr, deletion.code, "the pool's keys could not be deleted");
+}
+
 /* ---- The rounds ------------------------------------------------------------------------------ */
 
 /* The worker process with the most items. */
@@ -274,11 +321,15 @@ static int kill_leader(struct bench_work *bench, double *ret_ms, struct baton_er
     instant fault;
     int code;
 
+    if (bench->is_lost) {
+        (void)kill(bench->pids[victim], SIGSTOP); /* it would take the loss for cancellations */
+    }
+    code = bench->is_lost ? lose_state(bench, reterr) : BATON_OK;
     bench->yard->first_start_ns = 0;
     bench->yard->leader[victim] = 0;
     fault = clock_now();
     (void)kill(bench->pids[victim], SIGKILL);
-    code = submit_batch(bench, reterr);
+    code = code ? code : submit_batch(bench, reterr);
     code = code ? code : await(bench, has_started, "the next leader starts an item", reterr);
     *ret_ms = (double)(bench->yard->first_start_ns - fault.ns) / 1e6;
     reap(bench, (unsigned)victim);
@@ -379,6 +430,7 @@ static void report(const struct bench_work *bench, double *ms, size_t rounds, ui
     (void)json_object_set_new(figures, "rounds", json_integer((json_int_t)rounds));
     (void)json_object_set_new(figures, "fault",
                               json_string(bench->kills_leader ? "master" : "worker"));
+    (void)json_object_set_new(figures, "ledger", json_string(bench->is_lost ? "lost" : "stored"));
     (void)json_object_set_new(figures, "workers", json_integer(bench->workers));
     (void)json_object_set_new(figures, "items", json_integer(bench->items));
     (void)json_object_set_new(figures, "moved_each",
@@ -409,6 +461,7 @@ int bench_work(const struct invocation *invocation)
         .options = options,
         .workers = number_of(options, "workers", WORKERS),
         .items = number_of(options, "items", ITEMS),
+        .is_lost = strcmp(options_text(options, "ledger"), "lost") == 0,
         .kills_leader = strcmp(options_text(options, "fault"), "master") == 0,
     };
     size_t rounds = (size_t)options_number(options, "rounds"), done = 0;

@@ -311,7 +311,8 @@ const struct command commands[] = {
                 "baton bench renew --elections 10000\n"
                 "baton bench elections --elections 10000 --held 3000 --rounds 20\n"
                 "baton bench state --clients 1,64,512",
-     .groups = GROUPS(&group_bench, &group_bench_renew, &group_bench_state, &group_bench_placement),
+     .groups = GROUPS(&group_bench, &group_bench_renew, &group_bench_state, &group_bench_placement,
+                      &group_bench_work),
      .interspersed = 1,
      .arguments_min = 1,
      .arguments_max = 1,

@@ -373,10 +373,19 @@ const struct option_group group_bench_state = {
     }};
 
 const struct option_group group_bench_placement = {
-    "Placement",
+    "Placement", (const struct option_spec[]){
+                     NUMBER("items", 1, 1000000, "10000", NULL, "items of the pool"),
+                     NUMBER("workers", 1, 100000, "500", NULL, "workers of the pool"),
+                     END,
+                 }};
+
+const struct option_group group_bench_work = {
+    "Work",
     (const struct option_spec[]){
-        NUMBER("items", 1, 1000000, "10000", NULL, "items of the pool"),
-        NUMBER("workers", 1, 100000, "500", NULL, "workers of the pool"),
+        CHOICE(
+            "ledger", "stored|lost", "stored", NULL,
+            "with --fault master: what the next leader finds; lost: nothing, so that it asks the "
+            "workers"),
         END,
     }};
 

@@ -30,6 +30,7 @@ extern const struct option_group group_bench;
 extern const struct option_group group_bench_renew;
 extern const struct option_group group_bench_state;
 extern const struct option_group group_bench_placement;
+extern const struct option_group group_bench_work;
 extern const struct option_group group_pool;        /* which pool, and where it is */
 extern const struct option_group group_worker;      /* of a worker of it */
 extern const struct option_group group_pool_leader; /* of a process that may lead it */

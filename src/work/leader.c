@@ -155,7 +155,9 @@ void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_
         find_overdue(leader, now);
     }
     if (!instant_before(now, leader->next_balance)) {
-        leader->next_balance = instant_add(now, leader->options.rebalance_every);
+        leader->next_balance = leader->options.rebalance_every.ns > 0
+                                   ? instant_add(now, leader->options.rebalance_every)
+                                   : INSTANT_NEVER;
         leader->is_balance_due = true;
     }
     if (!instant_before(now, leader->next_purge)) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BALANCE_SOON_MS = 200 };
+
 /* ---- Reports --------------------------------------------------------------------------------- */
 
 static void take_report(struct work_leader *leader, struct leader_known *known,
@@ -26,7 +28,11 @@ static void take_report(struct work_leader *leader, struct leader_known *known,
     }
     leader->was_lost = leader->was_lost || (leader->birth == 0 && report->ledger != 0);
     leader->is_place_due = leader->is_place_due || is_new;
-    leader->is_balance_due = leader->is_balance_due || is_new || was_leaving != known->is_leaving;
+    leader->is_balance_due = leader->is_balance_due || was_leaving != known->is_leaving;
+    if (is_new) { /* others may come with it, and to balance is to look at everything */
+        leader->next_balance =
+            instant_min(leader->next_balance, instant_add(now, SPAN_MS(BALANCE_SOON_MS)));
+    }
 }
 
 /* NULL: the report is of a session that is over, or older than one that we have had. */

@@ -335,6 +335,10 @@ void leader_place(struct work_leader *leader, instant now, int64_t now_unix_ms)
         return;
     }
     leader->is_place_due = leader->is_balance_due = false;
+    if (!is_balance_due && ledger_count(leader->ledger, WORK_IDLE) == 0) {
+        leader->place_at = INSTANT_NEVER;
+        return;
+    }
     if (is_balance_due || !place_idle(leader, now, now_unix_ms)) {
         place_all(leader, now, now_unix_ms);
     }
