@@ -58,6 +58,7 @@ static void lose(struct contest *contest, enum baton_loss loss)
     lease_cell_void(contest->cell);
     contest->epoch = 0;
     contest->acts = contest->is_drained = false;
+    contest->remote->acting -= acted;
     if (acted) {
         deliver(contest,
                 (struct baton_event){.type = BATON_EVENT_LOST, .epoch = epoch, .loss = loss});
@@ -155,6 +156,7 @@ static void act(struct contest *contest)
 {
     uint64_t epoch = contest->epoch;
 
+    contest->remote->acting += !contest->acts;
     contest->acts = true;
     contest->is_doubted = false;
     deliver_role(contest, BATON_ROLE_LEADER);
@@ -202,8 +204,10 @@ static void doubt(struct contest *contest)
 instant contests_expire(struct remote *remote)
 {
     instant next = INSTANT_NEVER, now = clock_now();
+    size_t acting = remote->acting; /* often few of many */
 
-    for (struct contest *at = remote->contests; at; at = at->hh.next) {
+    for (struct contest *at = remote->contests; at && acting > 0; at = at->hh.next) {
+        acting -= at->acts;
         if (at->acts && !instant_before(now, at->end)) {
             give_up(at, BATON_LOSS_EXPIRED);
         } else if (at->acts && !at->is_doubted && !instant_before(now, doubt_at(at))) {
@@ -251,6 +255,11 @@ static void on_entered(struct call *call, int code, const json_t *reply)
     }
 }
 
+static void leaves(struct contest *contest)
+{
+    contest->has_left = contest->remote->has_leavers = true;
+}
+
 static void on_left(struct call *call, int code, const json_t *reply)
 {
     struct contest *contest = call->owner;
@@ -258,7 +267,7 @@ static void on_left(struct call *call, int code, const json_t *reply)
     (void)code;
 
     if (reply && remote_code(reply, &error) != BATON_OK) {
-        contest->has_left = true; /* else the event "stopped" comes, the last of it */
+        leaves(contest); /* else the event "stopped" comes, the last of it */
     }
 }
 
@@ -412,7 +421,7 @@ void contest_leave(struct provider_election *election)
     remote_enter_callback(remote);
     stop(contest, BATON_LOSS_RESIGNED);
     if (contest->is_refused) {
-        contest->has_left = true;
+        leaves(contest);
     } else if (remote->is_ready) {
         send_leave(contest);
     }
@@ -426,14 +435,15 @@ void contests_stop_all(struct remote *remote)
         if (!at->is_leaving) {
             stop(at, BATON_LOSS_SHUTDOWN);
         }
-        at->has_left = true;
+        leaves(at);
     }
 }
 
 void contests_sweep(struct remote *remote)
 {
-    struct contest *contest = remote->contests;
+    struct contest *contest = remote->has_leavers ? remote->contests : NULL;
 
+    remote->has_leavers = false;
     while (contest) {
         struct contest *next = contest->hh.next;
         if (contest->has_left) {
@@ -519,7 +529,7 @@ void contest_take(struct remote *remote, const char *event, const json_t *messag
     } else if (strcmp(event, "drain") == 0) {
         take_drain(contest);
     } else if (strcmp(event, "stopped") == 0 && contest->is_leaving) {
-        contest->has_left = true;
+        leaves(contest);
     } else if (strcmp(event, "error") == 0) {
         struct baton_error error = {0};
         int code = remote_code(message, &error);

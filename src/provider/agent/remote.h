@@ -118,6 +118,8 @@ struct remote {
     instant renew_at, connect_at, report_at, members_at;
     struct call *calls; /* by id, in the order of their making */
     struct contest *contests;
+    size_t acting;    /* of them */
+    bool has_leavers; /* perhaps one of them has left, and is to be freed */
     struct feed *feeds;
     char *metadata; /* JSON, or NULL */
     json_t *about;  /* the agent's reply to hello, or NULL */
