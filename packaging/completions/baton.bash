@@ -31,7 +31,7 @@ _baton() {
         *:work) words=" --pool --provider --file --name --id --service --wait --retries --backoff --time-limit --priority --weight --needs --gpus --memory-mib --together --dir --env --timeout --json --help --config --log-level --log-json" ;;
         *:explain) words=" --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --json --help --config --log-level --log-json" ;;
         *:demo) words=" --nodes --keep --plain --help --config --log-level --log-json" ;;
-        *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --rtt --jitter --loss --hang --resident-mb --json --elections --held --url --seconds --interval --clients --bytes --items --workers --help --config --log-level --log-json" ;;
+        *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --rtt --jitter --loss --hang --resident-mb --json --elections --held --url --seconds --interval --clients --bytes --items --workers --strategy --ledger --help --config --log-level --log-json" ;;
         *:help) words=" --format --help --config --log-level --log-json" ;;
     esac
     case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in
@@ -81,6 +81,8 @@ _baton() {
         bench:--fault) words="kill crash elector container oom stop resign partition redis-restart worker master" ;;
         bench:--preset) words="default lan wan fast" ;;
         bench:--guardian) words="on off" ;;
+        bench:--strategy) words="round-robin least-loaded capability priority" ;;
+        bench:--ledger) words="stored lost" ;;
         bench:--log-level) words="error warning notice info debug" ;;
         help:--format) words="text man bash fish zsh" ;;
         help:--log-level) words="error warning notice info debug" ;;

@@ -389,6 +389,8 @@ complete -c baton -n '__fish_seen_subcommand_from bench' -l clients -r -d "numbe
 complete -c baton -n '__fish_seen_subcommand_from bench' -l bytes -r -d "bytes of a value"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l items -r -d "items of the pool"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l workers -r -d "workers of the pool"
+complete -c baton -n '__fish_seen_subcommand_from bench' -l strategy -x -a "round-robin least-loaded capability priority" -d "which worker an item goes to"
+complete -c baton -n '__fish_seen_subcommand_from bench' -l ledger -x -a "stored lost" -d "with --fault master: what the next leader finds; lost: nothing, so that it asks the workers"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l help -d "print this help and exit"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l config -r -d "read options from this YAML file; its keys are the names of the flags"
 complete -c baton -n '__fish_seen_subcommand_from bench' -l log-level -x -a "error warning notice info debug" -d "how much to write to standard error"

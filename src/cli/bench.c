@@ -3,6 +3,7 @@
 #include "cli/bench_elections.h"
 #include "cli/bench_memory.h"
 #include "cli/bench_network.h"
+#include "cli/bench_placement.h"
 #include "cli/bench_renew.h"
 #include "cli/bench_server.h"
 #include "cli/bench_state.h"
@@ -430,13 +431,16 @@ int bench_main(const struct invocation *invocation)
     if (strcmp(invocation->argv[0], "work") == 0) {
         return bench_work(invocation);
     }
+    if (strcmp(invocation->argv[0], "placement") == 0) {
+        return bench_placement(invocation);
+    }
     struct bench_round *rounds = calloc(count, sizeof(*rounds));
     struct bench_network_figures network = {0};
     int code;
     if (strcmp(invocation->argv[0], "failover") != 0) {
         code = error_set(&error, BATON_EINVAL,
-                         "'%s': no such benchmark; there are failover, renew, elections "
-                         "and state",
+                         "'%s': no such benchmark; there are failover, renew, elections, "
+                         "state and placement",
                          invocation->argv[0]);
     } else if (!rounds) {
         code = error_set(&error, BATON_ENOMEM, "out of memory");

@@ -281,7 +281,7 @@ const struct command commands[] = {
      .groups = GROUPS(&group_demo),
      .main = demo_main},
     {.name = "bench",
-     .arguments = "failover|renew|elections|state",
+     .arguments = "failover|renew|elections|state|placement",
      .summary = "measure how fast leadership moves, and what many elections and writes cost",
      .text =
          "failover starts real processes, injects a fault into the leader, and measures the "
@@ -305,12 +305,18 @@ const struct command commands[] = {
          "they do by default, and have their files in TMPDIR, or /var/tmp. Each client has a "
          "connection and a key of its own; the clients are spread over the nodes, and the first "
          "one is at the leader's. The clients share the processors with the servers, as etcd's "
-         "do. Without etcd ours is measured alone.",
+         "do. Without etcd ours is measured alone.\n\n"
+         "placement computes where the items of a pool go: all anew, when a worker is lost, and "
+         "when it comes back empty. It prints the time of each, how many items move, and the "
+         "memory that the calculation takes. Every round has a pool of its own with GPUs, zones, "
+         "groups of items that share a worker, and slots for about half as many items more; loads "
+         "may differ by a tenth. It starts no process.",
      .example = "baton bench failover --fault kill --rounds 50 --json\n"
                 "baton bench failover --rtt 0.5ms --jitter 0.2ms --loss 1%\n"
                 "baton bench renew --elections 10000\n"
                 "baton bench elections --elections 10000 --held 3000 --rounds 20\n"
-                "baton bench state --clients 1,64,512",
+                "baton bench state --clients 1,64,512\n"
+                "baton bench placement --items 10000 --workers 500",
      .groups = GROUPS(&group_bench, &group_bench_renew, &group_bench_state, &group_bench_placement,
                       &group_bench_work),
      .interspersed = 1,

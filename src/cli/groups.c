@@ -376,6 +376,8 @@ const struct option_group group_bench_placement = {
     "Placement", (const struct option_spec[]){
                      NUMBER("items", 1, 1000000, "10000", NULL, "items of the pool"),
                      NUMBER("workers", 1, 100000, "500", NULL, "workers of the pool"),
+                     CHOICE("strategy", "round-robin|least-loaded|capability|priority",
+                            "least-loaded", NULL, "which worker an item goes to"),
                      END,
                  }};
 

@@ -183,10 +183,13 @@ static bool is_like(const struct unit *a, const struct unit *b)
 }
 
 /* Whether any bin that has what the unit needs is so much lighter, with room or not. */
-static bool may_move(struct solver *solver, const struct unit *unit)
+static bool may_move(const struct solver *solver, const struct unit *unit)
 {
-    return !unit->is_pinned && solver->bins[unit->bin].load >
-                                   needs_lightest_load(solver, unit->needs) + hysteresis_of(solver);
+    const struct bin *bin = &solver->bins[unit->bin];
+
+    return !unit->is_pinned &&
+           bin->load > needs_lightest_load(solver, unit->needs, solver->classes[bin->class].rank) +
+                           hysteresis_of(solver);
 }
 
 static struct offer find_offer(struct solver *solver, const struct bin *bin)

@@ -38,9 +38,10 @@ struct needs {
     /* The classes that may have them all: those with the scarcest of the labels. NULL: all. */
     const uint32_t *candidates;
     uint32_t candidate_count;
-    uint32_t bins;        /* that have them all and take units */
-    uint64_t lightest;    /* the least load of these bins … */
-    uint64_t lightest_at; /* … when solver->changes was this */
+    uint32_t bins;          /* that have them all and take units */
+    uint64_t lightest;      /* the least load of these bins … */
+    uint64_t lightest_at;   /* … when solver->changes was this … */
+    uint64_t lightest_rank; /* … and of those up to this rank */
     struct failure no_room;
     struct failure no_moving;     /* no units can move to make room */
     struct failure no_displacing; /* no units can be displaced to make room */
@@ -151,7 +152,7 @@ struct solver {
     struct unit_queue queue;   /* of units that are to be placed now */
     struct unit_queue leaving; /* of units that may leave their bins */
     uint32_t *left;            /* units that have left a bin */
-    uint32_t looks;            /* at bins and units that could make room, in this round */
+    uint32_t looks;            /* in this round, to find units that could make room */
     int32_t *donors;           /* a heap of bins, for balance */
     uint32_t donor_count;
     uint32_t *scratch; /* a number for each bin, 0 between calls */
@@ -203,8 +204,8 @@ int32_t solver_find_bin(struct solver *solver, const struct unit *unit, const st
 /* The least loaded bin that has that, other than the unit's own, and of no higher rank. */
 int32_t solver_find_lighter_bin(const struct solver *solver, const struct unit *unit,
                                 const struct amount *amount);
-/* The least load of the bins that have what is needed, and of all that take units. */
-uint64_t needs_lightest_load(const struct solver *solver, uint32_t needs);
+/* The least load of the bins that have what is needed and no higher rank; and of all bins. */
+uint64_t needs_lightest_load(const struct solver *solver, uint32_t needs, uint64_t rank);
 uint64_t solver_least_load(const struct solver *solver);
 
 /* ---- placement_queue.c ----------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include "work/placement_int.h"
 #include "work/placement_mutants.h"
 
-enum { LOOKS_MAX = 200000 }; /* bins and units that are looked at in each round to make room */
+enum { LOOKS_MAX = 50000 }; /* at bins, units and classes, in each round to make room */
 
 /* ---- A bin with room ------------------------------------------------------------------------- */
 
@@ -135,7 +135,9 @@ static bool clear_bin(struct solver *solver, int32_t number, const struct unit *
     if (!collect(solver, bin, unit, displaces)) {
         return false;
     }
-    while (!has_room(bin, unit) && (other = unit_queue_pop(solver, &solver->leaving))) {
+    while (!has_room(bin, unit) && solver->looks < LOOKS_MAX &&
+           (other = unit_queue_pop(solver, &solver->leaving))) {
+        solver->looks += solver->needs[other->needs].candidate_count;
         if (lack_of(bin, unit, other) == DIMENSIONS) {
             continue;
         }
@@ -172,14 +174,14 @@ static bool clear_bin(struct solver *solver, int32_t number, const struct unit *
 }
 
 /* Below this branch of a tree, where the least important units are first. */
-static int32_t clear_below(struct solver *solver, const struct class *class, uint32_t at,
+static int32_t clear_below(struct solver *solver, const struct class *class, size_t at,
                            const struct unit *unit)
 {
     if (class->tree[at].priority >= unit->priority + PLACEMENT_MUTANT(DISPLACES_EQUALS)) {
         return NOWHERE;
     }
     if (at < class->leaves) {
-        uint32_t second = class->tree[2 * at + 1].priority < class->tree[2 * at].priority;
+        size_t second = class->tree[2 * at + 1].priority < class->tree[2 * at].priority;
         int32_t bin = clear_below(solver, class, 2 * at + second, unit);
         return bin != NOWHERE ? bin : clear_below(solver, class, 2 * at + !second, unit);
     }

@@ -83,7 +83,7 @@ void trees_build(struct solver *solver)
             *leaf = j < class->bin_count ? leaf_of(solver, class->bins[j]) : nothing;
             count_free(solver, &leaf->free, 1);
         }
-        for (uint32_t j = class->bin_count > 0 ? class->leaves - 1 : 0; j > 0; j--) {
+        for (size_t j = class->bin_count > 0 ? class->leaves - 1 : 0; j > 0; j--) {
             join(&class->tree[j], &class->tree[2 * j], &class->tree[2 * j + 1]);
         }
     }
@@ -103,7 +103,7 @@ static void bin_note(struct solver *solver, int32_t number)
     if (!bin->takes || PLACEMENT_MUTANT(TREE_STALE)) {
         return;
     }
-    uint32_t at = class->leaves + bin->leaf;
+    size_t at = class->leaves + bin->leaf;
     count_free(solver, &class->tree[at].free, -1);
     class->tree[at] = leaf_of(solver, number);
     count_free(solver, &class->tree[at].free, 1);
@@ -209,7 +209,7 @@ static bool is_before(const struct branch *branch, const struct search *search)
 }
 
 /* Below this branch; its depth is that of the tree. */
-static void descend(struct search *search, const struct class *class, uint32_t at)
+static void descend(struct search *search, const struct class *class, size_t at)
 {
     const struct branch *branch = &class->tree[at];
 
@@ -217,7 +217,7 @@ static void descend(struct search *search, const struct class *class, uint32_t a
         return;
     }
     if (at < class->leaves) {
-        uint32_t second = class->tree[2 * at + 1].load < class->tree[2 * at].load;
+        size_t second = class->tree[2 * at + 1].load < class->tree[2 * at].load;
         descend(search, class, 2 * at + second);
         descend(search, class, 2 * at + !second);
     } else if (at - class->leaves < class->bin_count && branch->bin != search->except) {
@@ -290,17 +290,19 @@ int32_t solver_find_lighter_bin(const struct solver *solver, const struct unit *
     return search.bin;
 }
 
-uint64_t needs_lightest_load(const struct solver *solver, uint32_t number)
+uint64_t needs_lightest_load(const struct solver *solver, uint32_t number, uint64_t rank)
 {
     struct needs *needs = &solver->needs[number];
     const struct class *class;
 
-    if (needs->lightest_at != solver->changes) {
+    if (needs->lightest_at != solver->changes || needs->lightest_rank != rank) {
         needs->lightest = UINT64_MAX / 2;
         needs->lightest_at = solver->changes;
+        needs->lightest_rank = rank;
         for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
-            needs->lightest =
-                class->tree[1].load < needs->lightest ? class->tree[1].load : needs->lightest;
+            if (class->rank <= rank && class->tree[1].load < needs->lightest) {
+                needs->lightest = class->tree[1].load;
+            }
         }
     }
     return needs->lightest;

@@ -57,15 +57,18 @@ static uint32_t make_set(uint32_t *numbers, uint32_t count)
 /* How many of each there may be. */
 struct extent {
     size_t items, nodes;
+    size_t needs; /* of items, and of groups */
     size_t need_words, node_words;
 };
 
 static struct extent extent_of(const struct placement_problem *problem)
 {
-    struct extent extent = {.items = problem->item_count, .nodes = problem->node_count};
+    struct extent extent = {.items = problem->item_count, .nodes = problem->node_count, .needs = 1};
 
     for (size_t i = 0; i < extent.items; i++) {
-        extent.need_words += count_words(problem->items[i].needs);
+        const struct placement_item *item = &problem->items[i];
+        extent.need_words += count_words(item->needs);
+        extent.needs += (item->needs ? 1u : 0) + (item->together ? 1u : 0);
     }
     for (size_t i = 0; i < extent.nodes; i++) {
         extent.node_words += count_words(problem->nodes[i].labels);
@@ -106,8 +109,7 @@ static size_t lay_out(struct solver *solver, char *base, const struct extent *ex
     carve_intern(&solver->labels, base, &used, words);
     carve_intern(&solver->groups, base, &used, items);
     carve_intern(&solver->kinds, base, &used, nodes);
-    solver->needs =
-        carve(base, &used, 2 * items, sizeof(*solver->needs)); /* of items, and of groups */
+    solver->needs = carve(base, &used, extent->needs, sizeof(*solver->needs));
     solver->need_labels = carve(base, &used, 2 * words, sizeof(*solver->need_labels));
     solver->classes = carve(base, &used, nodes, sizeof(*solver->classes));
     solver->class_keys = carve(base, &used, 2 * nodes + extent->node_words, sizeof(uint32_t));

@@ -68,7 +68,7 @@ static int32_t anchor_of(const struct solver *solver, const struct unit *unit, b
         }
         solver->scratch[bin]++;
         if (best == NOWHERE || solver->scratch[bin] > solver->scratch[best] ||
-            (solver->scratch[bin] == solver->scratch[best] && bin < best)) {
+            (bin < best && solver->scratch[bin] == solver->scratch[best])) {
             best = bin;
         }
     }

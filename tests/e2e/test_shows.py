@@ -201,6 +201,20 @@ class Shows(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("127.0.0.1:1", done.stderr)
 
+    def test_the_benchmark_of_placement_counts_what_moves(self):
+        done = baton("bench", "placement", "--items", "300", "--workers", "10", "--rounds", "3",
+                     "--strategy", "capability", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual([result[key] for key in ("items", "workers", "rounds", "strategy")],
+                         [300, 10, 3, "capability"])
+        self.assertEqual(result["all"]["moved"], 0)
+        self.assertGreater(result["lost"]["moved"], 0)
+        for step in ("all", "lost", "added"):
+            self.assertLess(0, result[step]["p50_ms"])
+            self.assertLessEqual(result[step]["p50_ms"], result[step]["p99_ms"])
+        self.assertGreater(result["bytes"], 0)
+
     def test_an_unknown_benchmark_is_refused(self):
         self.assertEqual(baton("bench", "speed").returncode, 64)
 
