@@ -2,6 +2,7 @@
  * one of them made room for what still waits. Each step leaves alone what is right already, so the
  * answer to an answer is the same. */
 #include "base/error.h"
+#include "base/invariant.h"
 #include "work/placement_int.h"
 #include "work/placement_mutants.h"
 
@@ -54,7 +55,7 @@ bool placement_strategy_parse(const char *name, enum placement_strategy *ret)
 static enum placement_reason reason_of(const struct solver *solver, const struct unit *unit)
 {
     const struct needs *needs = &solver->needs[unit->needs];
-    const struct class *class;
+    const struct kind *kind;
 
     if (solver->takers == 0) {
         return PLACEMENT_NO_NODES;
@@ -69,9 +70,9 @@ static enum placement_reason reason_of(const struct solver *solver, const struct
         return PLACEMENT_NO_CAPABLE_NODE;
     }
     enum placement_reason reason = PLACEMENT_NO_CAPABLE_NODE;
-    for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
-        for (uint32_t i = 0; i < class->bin_count; i++) {
-            const struct amount *size = &solver->bins[class->bins[i]].size;
+    for (uint32_t at = 0; (kind = needs_next_kind(solver, needs, &at));) {
+        for (uint32_t i = 0; i < kind->bin_count; i++) {
+            const struct amount *size = &solver->bins[kind->bins[i]].size;
             if (unit->amount.of[MEMORY] > size->of[MEMORY] ||
                 unit->amount.of[GPUS] > size->of[GPUS]) {
                 continue;
@@ -121,6 +122,8 @@ int placement_solve(const struct placement_problem *problem, struct placement_an
                                           calloc(problem->item_count + 1, sizeof(*answer.places))};
     struct solver *solver = answer.places ? solver_new(problem) : NULL;
 
+    INVARIANT(problem->node_count <= INT32_MAX);
+    INVARIANT(problem->item_count <= INT32_MAX);
     if (!solver) {
         free(answer.places);
         return BATON_ENOMEM;

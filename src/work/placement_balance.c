@@ -3,8 +3,8 @@
 #include "work/placement_mutants.h"
 
 enum {
-    LOOKS_MAX = 32, /* units of a bin that are compared for one move */
-    TIMES_MAX = 8,
+    COMPARED_MAX = 32, /* units of a bin, for one move */
+    TIMES_MAX = 8,     /* that all bins are gone through */
 };
 
 #define NO_DONOR UINT32_MAX
@@ -188,7 +188,7 @@ static bool may_move(const struct solver *solver, const struct unit *unit)
     const struct bin *bin = &solver->bins[unit->bin];
 
     return !unit->is_pinned &&
-           bin->load > needs_lightest_load(solver, unit->needs, solver->classes[bin->class].rank) +
+           bin->load > needs_lightest_load(solver, unit->needs, solver->kinds[bin->kind].rank) +
                            hysteresis_of(solver);
 }
 
@@ -196,15 +196,15 @@ static struct offer find_offer(struct solver *solver, const struct bin *bin)
 {
     struct offer best = {.load = UINT64_MAX};
     const struct unit *last = NULL;
-    int looks = 0;
+    int compared = 0;
 
-    for (int32_t i = bin->first; i != NOWHERE && (looks < LOOKS_MAX || !best.unit);
+    for (int32_t i = bin->first; i != NOWHERE && (compared < COMPARED_MAX || !best.unit);
          i = solver->units[i].next) {
         struct offer offer = {.unit = &solver->units[i]};
         if (!may_move(solver, offer.unit)) {
             continue;
         }
-        looks++;
+        compared++;
         if (last && is_like(offer.unit, last)) {
             continue;
         }

@@ -1,6 +1,6 @@
 /* The state of one calculation, and the functions of its parts:
  *
- *   placement_setup.c   memory; labels become numbers, nodes bins of classes
+ *   placement_setup.c   memory; labels become numbers, nodes bins of kinds
  *   placement_units.c   items become units, and keep today's node or wait for one
  *   placement_search.c  the bin for a unit; what it means to be put there
  *   placement_queue.c   which unit is next
@@ -35,7 +35,7 @@ struct failure {
 struct needs {
     const uint32_t *labels; /* sorted */
     uint32_t count;
-    /* The classes that may have them all: those with the scarcest of the labels. NULL: all. */
+    /* The kinds that may have them all: those with the scarcest of the labels. NULL: all. */
     const uint32_t *candidates;
     uint32_t candidate_count;
     uint32_t bins;          /* that have them all and take units */
@@ -68,8 +68,8 @@ struct bin {
     struct amount used;
     uint32_t items;
     uint64_t load;
-    uint32_t class;
-    uint32_t leaf;    /* in the tree of its class, if it takes units */
+    uint32_t kind;
+    uint32_t leaf;    /* in the tree of its kind, if it takes units */
     int32_t first;    /* of its units; NOWHERE: none */
     int32_t priority; /* the lowest of a unit that can move; INT32_MAX: none */
     uint32_t lowest;  /* units of that priority */
@@ -87,8 +87,7 @@ struct branch {
 
 /* Bins that have the same labels, as far as a unit needs them, and the same rank. Those that take
  * units are the leaves of a tree of 2 * leaves nodes; the root is 1, below i are 2i and 2i + 1. */
-struct class
-{
+struct kind {
     const uint32_t *labels; /* sorted */
     uint32_t count;
     uint64_t rank; /* PLACEMENT_CAPABILITY: what its bins have; else 0 */
@@ -98,10 +97,10 @@ struct class
     uint32_t leaves; /* a power of two */
 };
 
-/* Which unit of a queue comes first. Equals come in the order of their numbers. */
+/* Which unit of a queue comes first. Equals come in the order of their numbers. A unit is hard to
+ * place if few bins have what it needs, if it needs GPUs, and if it is heavy; under
+ * PLACEMENT_PRIORITY its priority counts before that. */
 enum queue_order {
-    /* By priority under PLACEMENT_PRIORITY; then few bins may have it, it needs GPUs, it is heavy.
-     */
     HARDEST_FIRST,
     LARGEST_FIRST,         /* in one dimension */
     LEAST_IMPORTANT_FIRST, /* by priority, and then the heaviest */
@@ -135,16 +134,16 @@ struct solver {
     struct intern texts;  /* of needs; their numbers are those of `needs` */
     struct intern labels; /* that are needed */
     struct intern groups; /* their numbers are those of the first units */
-    struct intern kinds;  /* of bins; their numbers are those of `classes` */
+    struct intern keys;   /* of kinds; their numbers are those of `kinds` */
     struct needs *needs;
     uint32_t needs_count;
     uint32_t *need_labels; /* what the needs have, one after the other */
     uint32_t need_labels_used;
-    struct class *classes;
-    uint32_t *class_keys;    /* rank and labels of each bin */
-    uint32_t *label_first;   /* of each label: where its classes begin … */
-    uint32_t *label_classes; /* … in this list */
-    int32_t *class_bins;
+    struct kind *kinds;
+    uint32_t *key_numbers; /* rank and labels of each kind */
+    uint32_t *label_first; /* of each label: where its kinds begin … */
+    uint32_t *label_kinds; /* … in this list */
+    int32_t *kind_bins;
     struct branch *branches;
 
     uint32_t *waiting; /* units without a bin */
@@ -167,10 +166,10 @@ struct solver *solver_new(const struct placement_problem *problem);
 uint32_t needs_add(struct solver *solver, uint32_t first);
 /* After the last needs. */
 void needs_count_bins(struct solver *solver);
-bool class_has(const struct class *class, const struct needs *needs);
-/* The next class that has them; *at counts on from 0. NULL: no more. */
-const struct class *needs_next_class(const struct solver *solver, const struct needs *needs,
-                                     uint32_t *at);
+bool kind_has(const struct kind *kind, const struct needs *needs);
+/* The next kind that has them; *at counts on from 0. NULL: no more. */
+const struct kind *needs_next_kind(const struct solver *solver, const struct needs *needs,
+                                   uint32_t *at);
 
 /* ---- placement_units.c ----------------------------------------------------------------------- */
 
@@ -222,9 +221,10 @@ int32_t solver_choose_bin(struct solver *solver, const struct unit *unit);
 /* All units that wait, as far as there is room. Returns whether more may be possible then. */
 bool solver_place_waiting(struct solver *solver);
 
-/* ---- placement_balance.c: whether any unit has moved ------------------------------------------
+/* ---- placement_balance.c ----------------------------------------------------------------------
  */
 
+/* Return whether any unit has moved. */
 bool solver_drain(struct solver *solver);
 bool solver_relieve(struct solver *solver);
 bool solver_balance(struct solver *solver);

@@ -3,7 +3,7 @@
 #include "work/placement_int.h"
 #include "work/placement_mutants.h"
 
-enum { LOOKS_MAX = 50000 }; /* at bins, units and classes, in each round to make room */
+enum { LOOKS_MAX = 50000 }; /* at bins, units and kinds, in each round to make room */
 
 /* ---- A bin with room ------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static bool fits_at_anchor(const struct solver *solver, const struct unit *unit,
     struct amount rest = unit->amount;
 
     if (!bin || !bin->takes || PLACEMENT_MUTANT(REST_WAITS) ||
-        !class_has(&solver->classes[bin->class], &solver->needs[unit->needs])) {
+        !kind_has(&solver->kinds[bin->kind], &solver->needs[unit->needs])) {
         return false;
     }
     struct amount kept = amount_kept(solver, unit, unit->anchor);
@@ -159,8 +159,8 @@ static bool clear_bin(struct solver *solver, int32_t number, const struct unit *
         for (int j = 0; j < DIMENSIONS; j++) {
             both.of[j] += other->amount.of[j];
         }
-        if (PLACEMENT_MUTANT(DISPLACES_IN_VAIN) ? false
-                                                : !has_cleared || amount_fits(&both, &free)) {
+        bool returns = !has_cleared || amount_fits(&both, &free);
+        if (returns && !PLACEMENT_MUTANT(DISPLACES_IN_VAIN)) {
             bring_back(solver, other, number);
         } else if (displaces) {
             other->is_displaced = true;
@@ -174,26 +174,26 @@ static bool clear_bin(struct solver *solver, int32_t number, const struct unit *
 }
 
 /* Below this branch of a tree, where the least important units are first. */
-static int32_t clear_below(struct solver *solver, const struct class *class, size_t at,
+static int32_t clear_below(struct solver *solver, const struct kind *kind, size_t at,
                            const struct unit *unit)
 {
-    if (class->tree[at].priority >= unit->priority + PLACEMENT_MUTANT(DISPLACES_EQUALS)) {
+    if (kind->tree[at].priority >= unit->priority + PLACEMENT_MUTANT(DISPLACES_EQUALS)) {
         return NOWHERE;
     }
-    if (at < class->leaves) {
-        size_t second = class->tree[2 * at + 1].priority < class->tree[2 * at].priority;
-        int32_t bin = clear_below(solver, class, 2 * at + second, unit);
-        return bin != NOWHERE ? bin : clear_below(solver, class, 2 * at + !second, unit);
+    if (at < kind->leaves) {
+        size_t second = kind->tree[2 * at + 1].priority < kind->tree[2 * at].priority;
+        int32_t bin = clear_below(solver, kind, 2 * at + second, unit);
+        return bin != NOWHERE ? bin : clear_below(solver, kind, 2 * at + !second, unit);
     }
-    int32_t bin = class->bins[at - class->leaves];
+    int32_t bin = kind->bins[at - kind->leaves];
     return clear_bin(solver, bin, unit, true) ? bin : NOWHERE;
 }
 
-static int32_t clear_any(struct solver *solver, const struct class *class, const struct unit *unit)
+static int32_t clear_any(struct solver *solver, const struct kind *kind, const struct unit *unit)
 {
-    for (uint32_t i = 0; i < class->bin_count; i++) {
-        if (clear_bin(solver, class->bins[i], unit, false)) {
-            return class->bins[i];
+    for (uint32_t i = 0; i < kind->bin_count; i++) {
+        if (clear_bin(solver, kind->bins[i], unit, false)) {
+            return kind->bins[i];
         }
     }
     return NOWHERE;
@@ -203,15 +203,15 @@ static int32_t bin_made_free(struct solver *solver, const struct unit *unit, boo
 {
     struct needs *needs = &solver->needs[unit->needs];
     struct failure *failure = displaces ? &needs->no_displacing : &needs->no_moving;
-    const struct class *class;
+    const struct kind *kind;
     int32_t bin = NOWHERE;
 
     if (unit->is_pinned || solver->looks >= LOOKS_MAX || failure_holds(solver, failure, unit) ||
         (!displaces && !amount_fits(&unit->amount, &solver->free))) {
         return NOWHERE;
     }
-    for (uint32_t at = 0; bin == NOWHERE && (class = needs_next_class(solver, needs, &at));) {
-        bin = displaces ? clear_below(solver, class, 1, unit) : clear_any(solver, class, unit);
+    for (uint32_t at = 0; bin == NOWHERE && (kind = needs_next_kind(solver, needs, &at));) {
+        bin = displaces ? clear_below(solver, kind, 1, unit) : clear_any(solver, kind, unit);
     }
     if (bin == NOWHERE) {
         failure_note(solver, failure, unit);

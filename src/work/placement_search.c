@@ -1,4 +1,4 @@
-/* The bin for a unit. The bins of each class are the leaves of a tree, so the least loaded one that
+/* The bin for a unit. The bins of each kind are the leaves of a tree, so the least loaded one that
  * has room is found, and a change of one bin noted, in the logarithm of their number. */
 #include "work/placement_int.h"
 #include "work/placement_mutants.h"
@@ -76,15 +76,15 @@ void trees_build(struct solver *solver)
         struct bin *bin = &solver->bins[i];
         bin->load = bin_load_with(solver, i, bin->used.of[WEIGHT], bin->items);
     }
-    for (uint32_t i = 0; i < solver->kinds.count; i++) {
-        struct class *class = &solver->classes[i];
-        for (uint32_t j = 0; class->bin_count > 0 && j < class->leaves; j++) {
-            struct branch *leaf = &class->tree[class->leaves + j];
-            *leaf = j < class->bin_count ? leaf_of(solver, class->bins[j]) : nothing;
+    for (uint32_t i = 0; i < solver->keys.count; i++) {
+        struct kind *kind = &solver->kinds[i];
+        for (uint32_t j = 0; kind->bin_count > 0 && j < kind->leaves; j++) {
+            struct branch *leaf = &kind->tree[kind->leaves + j];
+            *leaf = j < kind->bin_count ? leaf_of(solver, kind->bins[j]) : nothing;
             count_free(solver, &leaf->free, 1);
         }
-        for (size_t j = class->bin_count > 0 ? class->leaves - 1 : 0; j > 0; j--) {
-            join(&class->tree[j], &class->tree[2 * j], &class->tree[2 * j + 1]);
+        for (size_t j = kind->bin_count > 0 ? kind->leaves - 1 : 0; j > 0; j--) {
+            join(&kind->tree[j], &kind->tree[2 * j], &kind->tree[2 * j + 1]);
         }
     }
     solver->has_trees = true;
@@ -93,7 +93,7 @@ void trees_build(struct solver *solver)
 static void bin_note(struct solver *solver, int32_t number)
 {
     struct bin *bin = &solver->bins[number];
-    struct class *class = &solver->classes[bin->class];
+    struct kind *kind = &solver->kinds[bin->kind];
 
     if (!solver->has_trees) {
         return;
@@ -103,12 +103,12 @@ static void bin_note(struct solver *solver, int32_t number)
     if (!bin->takes || PLACEMENT_MUTANT(TREE_STALE)) {
         return;
     }
-    size_t at = class->leaves + bin->leaf;
-    count_free(solver, &class->tree[at].free, -1);
-    class->tree[at] = leaf_of(solver, number);
-    count_free(solver, &class->tree[at].free, 1);
+    size_t at = kind->leaves + bin->leaf;
+    count_free(solver, &kind->tree[at].free, -1);
+    kind->tree[at] = leaf_of(solver, number);
+    count_free(solver, &kind->tree[at].free, 1);
     for (at /= 2; at > 0; at /= 2) {
-        join(&class->tree[at], &class->tree[2 * at], &class->tree[2 * at + 1]);
+        join(&kind->tree[at], &kind->tree[2 * at], &kind->tree[2 * at + 1]);
     }
 }
 
@@ -209,18 +209,18 @@ static bool is_before(const struct branch *branch, const struct search *search)
 }
 
 /* Below this branch; its depth is that of the tree. */
-static void descend(struct search *search, const struct class *class, size_t at)
+static void descend(struct search *search, const struct kind *kind, size_t at)
 {
-    const struct branch *branch = &class->tree[at];
+    const struct branch *branch = &kind->tree[at];
 
     if (!amount_fits(search->amount, &branch->free) || !is_before(branch, search)) {
         return;
     }
-    if (at < class->leaves) {
-        size_t second = class->tree[2 * at + 1].load < class->tree[2 * at].load;
-        descend(search, class, 2 * at + second);
-        descend(search, class, 2 * at + !second);
-    } else if (at - class->leaves < class->bin_count && branch->bin != search->except) {
+    if (at < kind->leaves) {
+        size_t second = kind->tree[2 * at + 1].load < kind->tree[2 * at].load;
+        descend(search, kind, 2 * at + second);
+        descend(search, kind, 2 * at + !second);
+    } else if (at - kind->leaves < kind->bin_count && branch->bin != search->except) {
         search->load = branch->load;
         search->bin = branch->bin;
     }
@@ -248,24 +248,24 @@ int32_t solver_find_bin(struct solver *solver, const struct unit *unit, const st
     struct needs *needs = &solver->needs[unit->needs];
     struct unit asked = {.amount = *amount, .priority = INT32_MIN};
     struct search best = {.amount = amount, .except = except, .bin = NOWHERE};
-    const struct class *class;
+    const struct kind *kind;
     uint64_t rank = 0;
 
     if (failure_holds(solver, &needs->no_room, &asked)) {
         return NOWHERE;
     }
-    for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
+    for (uint32_t at = 0; (kind = needs_next_kind(solver, needs, &at));) {
         struct search search = best;
-        if (best.bin != NOWHERE && class->rank > rank) {
+        if (best.bin != NOWHERE && kind->rank > rank) {
             continue;
         }
-        if (class->rank < rank) {
+        if (kind->rank < rank) {
             search.bin = NOWHERE;
         }
-        descend(&search, class, 1);
+        descend(&search, kind, 1);
         if (search.bin != NOWHERE) {
             best = search;
-            rank = class->rank;
+            rank = kind->rank;
         }
     }
     if (best.bin == NOWHERE && except == NOWHERE) {
@@ -278,13 +278,13 @@ int32_t solver_find_lighter_bin(const struct solver *solver, const struct unit *
                                 const struct amount *amount)
 {
     const struct needs *needs = &solver->needs[unit->needs];
-    uint64_t rank = solver->classes[solver->bins[unit->bin].class].rank;
+    uint64_t rank = solver->kinds[solver->bins[unit->bin].kind].rank;
     struct search search = {.amount = amount, .except = unit->bin, .bin = NOWHERE};
-    const struct class *class;
+    const struct kind *kind;
 
-    for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
-        if (class->rank <= rank) {
-            descend(&search, class, 1);
+    for (uint32_t at = 0; (kind = needs_next_kind(solver, needs, &at));) {
+        if (kind->rank <= rank) {
+            descend(&search, kind, 1);
         }
     }
     return search.bin;
@@ -293,15 +293,15 @@ int32_t solver_find_lighter_bin(const struct solver *solver, const struct unit *
 uint64_t needs_lightest_load(const struct solver *solver, uint32_t number, uint64_t rank)
 {
     struct needs *needs = &solver->needs[number];
-    const struct class *class;
+    const struct kind *kind;
 
     if (needs->lightest_at != solver->changes || needs->lightest_rank != rank) {
         needs->lightest = UINT64_MAX / 2;
         needs->lightest_at = solver->changes;
         needs->lightest_rank = rank;
-        for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
-            if (class->rank <= rank && class->tree[1].load < needs->lightest) {
-                needs->lightest = class->tree[1].load;
+        for (uint32_t at = 0; (kind = needs_next_kind(solver, needs, &at));) {
+            if (kind->rank <= rank && kind->tree[1].load < needs->lightest) {
+                needs->lightest = kind->tree[1].load;
             }
         }
     }
@@ -312,9 +312,9 @@ uint64_t solver_least_load(const struct solver *solver)
 {
     uint64_t least = UINT64_MAX / 2;
 
-    for (uint32_t i = 0; i < solver->kinds.count; i++) {
-        const struct class *class = &solver->classes[i];
-        least = class->bin_count > 0 && class->tree[1].load < least ? class->tree[1].load : least;
+    for (uint32_t i = 0; i < solver->keys.count; i++) {
+        const struct kind *kind = &solver->kinds[i];
+        least = kind->bin_count > 0 && kind->tree[1].load < least ? kind->tree[1].load : least;
     }
     return least;
 }

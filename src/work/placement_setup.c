@@ -1,4 +1,4 @@
-/* Memory; labels become numbers, needs sets of labels, nodes bins of classes. */
+/* Memory; labels become numbers, needs sets of labels, nodes bins of kinds. */
 #include "work/placement_int.h"
 #include "work/placement_mutants.h"
 
@@ -108,14 +108,14 @@ static size_t lay_out(struct solver *solver, char *base, const struct extent *ex
     carve_intern(&solver->texts, base, &used, items);
     carve_intern(&solver->labels, base, &used, words);
     carve_intern(&solver->groups, base, &used, items);
-    carve_intern(&solver->kinds, base, &used, nodes);
+    carve_intern(&solver->keys, base, &used, nodes);
     solver->needs = carve(base, &used, extent->needs, sizeof(*solver->needs));
     solver->need_labels = carve(base, &used, 2 * words, sizeof(*solver->need_labels));
-    solver->classes = carve(base, &used, nodes, sizeof(*solver->classes));
-    solver->class_keys = carve(base, &used, 2 * nodes + extent->node_words, sizeof(uint32_t));
+    solver->kinds = carve(base, &used, nodes, sizeof(*solver->kinds));
+    solver->key_numbers = carve(base, &used, 2 * nodes + extent->node_words, sizeof(uint32_t));
     solver->label_first = carve(base, &used, words + 2, sizeof(*solver->label_first));
-    solver->label_classes = carve(base, &used, extent->node_words, sizeof(*solver->label_classes));
-    solver->class_bins = carve(base, &used, nodes, sizeof(*solver->class_bins));
+    solver->label_kinds = carve(base, &used, extent->node_words, sizeof(*solver->label_kinds));
+    solver->kind_bins = carve(base, &used, nodes, sizeof(*solver->kind_bins));
     solver->branches = carve(base, &used, 4 * nodes, sizeof(*solver->branches));
     solver->waiting = carve(base, &used, items, sizeof(*solver->waiting));
     solver->queue.units = carve(base, &used, items, sizeof(*solver->queue.units));
@@ -159,31 +159,31 @@ static void read_needs(struct solver *solver)
     }
 }
 
-bool class_has(const struct class *class, const struct needs *needs)
+bool kind_has(const struct kind *kind, const struct needs *needs)
 {
     uint32_t at = 0;
 
     for (uint32_t i = 0; i < needs->count; i++) {
-        while (at < class->count && class->labels[at] < needs->labels[i]) {
+        while (at < kind->count && kind->labels[at] < needs->labels[i]) {
             at++;
         }
-        if (at == class->count || class->labels[at] != needs->labels[i]) {
+        if (at == kind->count || kind->labels[at] != needs->labels[i]) {
             return PLACEMENT_MUTANT(ONE_LABEL_SUFFICES) && i > 0;
         }
     }
     return true;
 }
 
-const struct class *needs_next_class(const struct solver *solver, const struct needs *needs,
-                                     uint32_t *at)
+const struct kind *needs_next_kind(const struct solver *solver, const struct needs *needs,
+                                   uint32_t *at)
 {
     while (*at < needs->candidate_count) {
         uint32_t number = needs->candidates ? needs->candidates[*at] : *at;
-        const struct class *class = &solver->classes[number];
+        const struct kind *kind = &solver->kinds[number];
 
         ++*at;
-        if (class->bin_count > 0 && class_has(class, needs)) {
-            return class;
+        if (kind->bin_count > 0 && kind_has(kind, needs)) {
+            return kind;
         }
     }
     return NULL;
@@ -193,23 +193,23 @@ void needs_count_bins(struct solver *solver)
 {
     for (uint32_t i = 0; i < solver->needs_count; i++) {
         struct needs *needs = &solver->needs[i];
-        const struct class *class;
+        const struct kind *kind;
 
-        needs->candidate_count = solver->kinds.count;
+        needs->candidate_count = solver->keys.count;
         for (uint32_t j = 0; j < needs->count; j++) {
             const uint32_t *first = &solver->label_first[needs->labels[j]];
             if (first[1] - first[0] <= needs->candidate_count) {
-                needs->candidates = &solver->label_classes[first[0]];
+                needs->candidates = &solver->label_kinds[first[0]];
                 needs->candidate_count = first[1] - first[0];
             }
         }
-        for (uint32_t at = 0; (class = needs_next_class(solver, needs, &at));) {
-            needs->bins += class->bin_count;
+        for (uint32_t at = 0; (kind = needs_next_kind(solver, needs, &at));) {
+            needs->bins += kind->bin_count;
         }
     }
 }
 
-/* ---- Bins and their classes ------------------------------------------------------------------ */
+/* ---- Bins and their kinds -------------------------------------------------------------------- */
 
 /* Two words of rank and then the labels that are needed by any unit, at `key`; returns how many
  * numbers that are. */
@@ -238,69 +238,69 @@ static uint32_t key_of(const struct solver *solver, const struct placement_node 
 static void read_node(struct solver *solver, uint32_t number, uint32_t *keys_used)
 {
     const struct placement_node *node = &solver->problem->nodes[number];
-    uint32_t *key = solver->class_keys + *keys_used;
+    uint32_t *key = solver->key_numbers + *keys_used;
     uint32_t count = key_of(solver, node, key);
-    uint32_t class = intern_add(&solver->kinds, key, count * sizeof(*key));
+    uint32_t kind = intern_add(&solver->keys, key, count * sizeof(*key));
     bool takes = node->is_healthy && !node->is_draining &&
                  (!node->is_cordoned || PLACEMENT_MUTANT(CORDONED_TAKES));
 
     *keys_used += count;
     solver->bins[number] = (struct bin){.size = {{node->slots, node->memory_mib, node->gpus}},
-                                        .class = class,
+                                        .kind = kind,
                                         .first = NOWHERE,
                                         .priority = INT32_MAX,
                                         .takes = takes};
-    solver->classes[class].labels = (const uint32_t *)solver->kinds.known[class].bytes + 2;
-    solver->classes[class].count = (uint32_t)(solver->kinds.known[class].count / sizeof(*key)) - 2;
-    solver->classes[class].rank = (uint64_t)key[0] << 32 | key[1];
-    solver->classes[class].bin_count += takes;
+    solver->kinds[kind].labels = (const uint32_t *)solver->keys.known[kind].bytes + 2;
+    solver->kinds[kind].count = (uint32_t)(solver->keys.known[kind].count / sizeof(*key)) - 2;
+    solver->kinds[kind].rank = (uint64_t)key[0] << 32 | key[1];
+    solver->kinds[kind].bin_count += takes;
     solver->takers += takes;
 }
 
-/* For each label the classes that have it. */
-static void list_classes(struct solver *solver)
+/* For each label the kinds that have it. */
+static void list_kinds(struct solver *solver)
 {
     uint32_t *first = solver->label_first;
 
-    for (uint32_t i = 0; i < solver->kinds.count; i++) {
-        for (uint32_t j = 0; j < solver->classes[i].count; j++) {
-            first[solver->classes[i].labels[j] + 2]++;
+    for (uint32_t i = 0; i < solver->keys.count; i++) {
+        for (uint32_t j = 0; j < solver->kinds[i].count; j++) {
+            first[solver->kinds[i].labels[j] + 2]++;
         }
     }
     for (uint32_t i = 2; i < solver->labels.count + 2; i++) {
         first[i] += first[i - 1];
     }
-    for (uint32_t i = 0; i < solver->kinds.count; i++) {
-        for (uint32_t j = 0; j < solver->classes[i].count; j++) {
-            solver->label_classes[first[solver->classes[i].labels[j] + 1]++] = i;
+    for (uint32_t i = 0; i < solver->keys.count; i++) {
+        for (uint32_t j = 0; j < solver->kinds[i].count; j++) {
+            solver->label_kinds[first[solver->kinds[i].labels[j] + 1]++] = i;
         }
     }
 }
 
-/* Gives each class its part of the lists, and each bin its leaf. */
+/* Gives each kind its part of the lists, and each bin its leaf. */
 static void plant_trees(struct solver *solver)
 {
-    int32_t *bins = solver->class_bins;
+    int32_t *bins = solver->kind_bins;
     struct branch *branches = solver->branches;
 
-    for (uint32_t i = 0; i < solver->kinds.count; i++) {
-        struct class *class = &solver->classes[i];
-        class->bins = bins;
-        bins += class->bin_count;
-        class->tree = branches;
-        class->leaves = 1;
-        while (class->leaves < class->bin_count) {
-            class->leaves *= 2;
+    for (uint32_t i = 0; i < solver->keys.count; i++) {
+        struct kind *kind = &solver->kinds[i];
+        kind->bins = bins;
+        bins += kind->bin_count;
+        kind->tree = branches;
+        kind->leaves = 1;
+        while (kind->leaves < kind->bin_count) {
+            kind->leaves *= 2;
         }
-        branches += class->bin_count > 0 ? 2 * (size_t) class->leaves : 0;
-        class->bin_count = 0;
+        branches += kind->bin_count > 0 ? 2 * (size_t)kind->leaves : 0;
+        kind->bin_count = 0;
     }
     for (size_t i = 0; i < solver->problem->node_count; i++) {
         struct bin *bin = &solver->bins[i];
-        struct class *class = &solver->classes[bin->class];
+        struct kind *kind = &solver->kinds[bin->kind];
         if (bin->takes) {
-            bin->leaf = class->bin_count;
-            solver->class_bins[class->bins - solver->class_bins + class->bin_count++] = (int32_t)i;
+            bin->leaf = kind->bin_count;
+            solver->kind_bins[kind->bins - solver->kind_bins + kind->bin_count++] = (int32_t)i;
         }
     }
 }
@@ -326,7 +326,7 @@ struct solver *solver_new(const struct placement_problem *problem)
     }
     uint32_t average = (uint32_t)(extent.items / (solver->takers > 0 ? solver->takers : 1));
     solver->mean = average > 0 ? average : 1;
-    list_classes(solver);
+    list_kinds(solver);
     plant_trees(solver);
     return solver;
 }

@@ -1,4 +1,5 @@
 /* Items become units. A unit keeps today's node, or waits for one. */
+#include "base/invariant.h"
 #include "work/placement_int.h"
 #include "work/placement_mutants.h"
 
@@ -17,13 +18,15 @@ static int32_t kept_by(const struct solver *solver, size_t i)
     const struct placement_item *item = &solver->problem->items[i];
     const struct bin *bin = item->node != NOWHERE ? &solver->bins[item->node] : NULL;
 
+    INVARIANT(item->node >= NOWHERE);
+    INVARIANT(item->node < (int32_t)solver->problem->node_count);
     if (!bin || (!solver->problem->nodes[item->node].is_healthy && !PLACEMENT_MUTANT(DEAD_KEEPS))) {
         return NOWHERE;
     }
     if (item->is_pinned || PLACEMENT_MUTANT(UNFIT_KEEPS)) {
         return item->node;
     }
-    return class_has(&solver->classes[bin->class], &solver->needs[solver->item_needs[i]]) &&
+    return kind_has(&solver->kinds[bin->kind], &solver->needs[solver->item_needs[i]]) &&
                    item->memory_mib <= bin->size.of[MEMORY] && item->gpus <= bin->size.of[GPUS]
                ? item->node
                : NOWHERE;
@@ -191,10 +194,10 @@ static bool can_stay(const struct solver *solver, const struct unit *unit)
 {
     const struct bin *bin = unit->anchor != NOWHERE ? &solver->bins[unit->anchor] : NULL;
 
-    return bin && (unit->is_pinned ||
-                   (class_has(&solver->classes[bin->class], &solver->needs[unit->needs]) &&
-                    unit->amount.of[MEMORY] <= bin->size.of[MEMORY] &&
-                    unit->amount.of[GPUS] <= bin->size.of[GPUS]));
+    return bin &&
+           (unit->is_pinned || (kind_has(&solver->kinds[bin->kind], &solver->needs[unit->needs]) &&
+                                unit->amount.of[MEMORY] <= bin->size.of[MEMORY] &&
+                                unit->amount.of[GPUS] <= bin->size.of[GPUS]));
 }
 
 static void settle_unit(struct solver *solver, struct unit *unit)

@@ -1,9 +1,21 @@
 /* The rules of placement, one by one. */
+#include "base/error.h"
 #include "cmocka_all.h"
 #include "work/placement.h"
 
 #include <stdio.h>
 #include <string.h>
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+static int calls_until_failure; /* of calloc(); 0: it does not fail */
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return calls_until_failure > 0 && --calls_until_failure == 0 ? NULL
+                                                                 : __real_calloc(count, bytes);
+}
 
 enum { NODES_MAX = 8, ITEMS_MAX = 64 };
 
@@ -82,6 +94,46 @@ static size_t count_on(const struct story *story, int32_t node)
         count += node_of(story, i) == node;
     }
     return count;
+}
+
+static void without_memory_the_answer_is_unchanged(void **state)
+{
+    struct story *story = *state;
+    const struct placement_answer before = {.moved = 7};
+    int failures = 0;
+
+    (void)add_node(story);
+    add_items(story, 3, PLACEMENT_NOWHERE);
+    for (int nth = 1;; nth++) {
+        struct placement_answer answer = before;
+        calls_until_failure = nth;
+        int code = placement_solve(&story->problem, &answer);
+        bool has_failed = calls_until_failure == 0;
+        calls_until_failure = 0;
+        if (!has_failed) {
+            assert_int_equal(code, BATON_OK);
+            placement_answer_fini(&answer);
+            break;
+        }
+        assert_int_equal(code, BATON_ENOMEM);
+        assert_memory_equal(&answer, &before, sizeof(before));
+        failures++;
+    }
+    assert_int_equal(failures, 2);
+}
+
+static void names_and_strategies_belong_together(void **state)
+{
+    enum placement_strategy strategy = PLACEMENT_PRIORITY;
+
+    (void)state;
+    for (int i = PLACEMENT_ROUND_ROBIN; i <= PLACEMENT_PRIORITY; i++) {
+        assert_true(placement_strategy_parse(placement_strategy_name((enum placement_strategy)i),
+                                             &strategy));
+        assert_int_equal(strategy, i);
+    }
+    assert_false(placement_strategy_parse("least", &strategy));
+    assert_int_equal(strategy, PLACEMENT_PRIORITY);
 }
 
 /* ---- Which node ------------------------------------------------------------------------------ */
@@ -548,6 +600,8 @@ int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
+        STORY(without_memory_the_answer_is_unchanged),
+        STORY(names_and_strategies_belong_together),
         STORY(round_robin_goes_by_the_order_of_the_nodes),
         STORY(least_loaded_counts_weight_for_each_slot),
         STORY(least_loaded_counts_the_load_of_others),
