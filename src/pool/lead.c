@@ -47,10 +47,19 @@ struct lead {
     instant check_at;  /* for the ledger, after a failure; INSTANT_NEVER: none */
     bool is_checking;
     bool is_giving; /* outputs are being carried out */
+    bool is_due;    /* perhaps there are some */
     bool is_ready;
 };
 
 static void give(struct pool *pool, struct moment moment);
+
+/* In the next turn of the loop: what comes in this one is carried out together, as one message to a
+ * worker and not as one for each bucket that was stored. */
+static void give_soon(struct pool *pool)
+{
+    pool->lead->is_due = true;
+    pool_rearm(pool);
+}
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -287,7 +296,7 @@ static void on_stored(struct pool *pool, const char *key, uint64_t tag, const st
     pool->lead->under_way--;
     work_leader_stored(pool->lead->core, key, reply->code, reply->revision, moment.now,
                        moment.unix_ms);
-    give(pool, moment);
+    give_soon(pool);
 }
 
 static void take_up(struct pool *pool, struct moment moment)
@@ -360,6 +369,7 @@ static void give(struct pool *pool, struct moment moment)
         return;
     }
     lead->is_giving = true;
+    lead->is_due = false;
     while (is_present(pool, leads) && lead->under_way < UNDER_WAY_MAX &&
            election_is_leader(pool->leadership.election, NULL) &&
            work_leader_next_output(lead->core, moment.now, moment.unix_ms, &output)) {
@@ -384,7 +394,7 @@ void lead_hear(struct pool *pool, const struct work_message *message)
 
     if (pool->lead) {
         work_leader_hear(pool->lead->core, message, moment.now, moment.unix_ms);
-        give(pool, moment);
+        give_soon(pool);
     }
 }
 
@@ -432,6 +442,9 @@ instant lead_deadline(const struct pool *pool)
 
     if (!lead) {
         return INSTANT_NEVER;
+    }
+    if (lead->is_due) {
+        return INSTANT_PAST;
     }
     next = instant_min(instant_min(lead->load_at, lead->check_at),
                        instant_min(work_leader_deadline(lead->core), lead->resign_at));
