@@ -1,6 +1,7 @@
 /* Values as people write them: whole numbers, durations, ranges of durations, choices.
  *
  * Every parser takes the whole text or nothing, and its error names the text and the valid form.
+ * Pure.
  */
 #ifndef BASE_VALUE_H
 #define BASE_VALUE_H
