@@ -443,7 +443,7 @@ instant lead_deadline(const struct pool *pool)
     if (!lead) {
         return INSTANT_NEVER;
     }
-    if (lead->is_due) {
+    if (lead->is_due && !lead->load) { /* loaded, it gives anyway */
         return INSTANT_PAST;
     }
     next = instant_min(instant_min(lead->load_at, lead->check_at),
