@@ -39,7 +39,7 @@ struct worker {
     bool is_held;        /* a hand-over waits for the copies */
     bool is_ordering;    /* orders are being carried out */
     bool is_leaving;
-    bool is_given_up; /* what ran at the end of leaving is halted, for good */
+    bool is_given_up; /* the end of leaving: nothing starts here any more */
     instant leave_by;
     void (*left)(void *userdata, int code);
     void *left_userdata;
@@ -328,17 +328,23 @@ void worker_tell_lead(struct pool *pool)
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
+/* From then on it has no session as far as the core knows: an item that the leader placed here
+ * before it heard of the leaving would start, and its program waits for none any more. */
 static void finish_leaving(struct pool *pool)
 {
     struct worker *worker = pool->worker;
     bool is_idle = worker->is_given_up ? !worker->copies
                                        : work_worker_running(worker->core) == 0 &&
                                              work_worker_results(worker->core) == 0;
+    int code = worker->is_given_up ? BATON_ETIMEDOUT : BATON_OK;
     void (*left)(void *userdata, int code) = worker->left;
 
     if (worker->is_leaving && left && is_idle) {
         worker->left = NULL;
-        left(worker->left_userdata, worker->is_given_up ? BATON_ETIMEDOUT : BATON_OK);
+        worker->is_given_up = true;
+        worker->leave_by = INSTANT_NEVER;
+        work_worker_session(worker->core, 0, clock_now());
+        left(worker->left_userdata, code);
     }
 }
 
