@@ -6,6 +6,7 @@
 #include "api/perform.h"
 #include "api/sized.h"
 #include "api/subscription.h"
+#include "api/work.h"
 #include "guardian/fatal.h"
 
 #include <sched.h>
@@ -222,19 +223,32 @@ static void on_member_closed(void *userdata)
     uv_close((uv_handle_t *)&baton->wake, NULL);
 }
 
-static void run_stop(struct call *call)
+static void close_member(struct baton *baton)
 {
-    struct baton *baton = call->baton;
-
-    lock(baton);
-    baton->phase = BATON_STOPPING;
-    unlock(baton);
     if (baton->member) {
         member_close(baton->member, on_member_closed, baton);
     } else {
         on_member_closed(baton);
     }
-    call_finish(call, BATON_OK, NULL);
+}
+
+/* A pool cannot be closed in one of its callbacks: then the stop waits for the loop's next turn. */
+static void run_stop(struct call *call)
+{
+    struct baton *baton = call->baton;
+    bool is_early = baton->work_calls > 0;
+
+    lock(baton);
+    if (is_early) {
+        call_queue_locked(call);
+    } else {
+        baton->phase = BATON_STOPPING;
+    }
+    unlock(baton);
+    if (!is_early) {
+        works_stop(baton, close_member);
+        call_finish(call, BATON_OK, NULL);
+    }
 }
 
 /* One thread joins; the others wait until it has, since any of them may close afterwards. */
@@ -289,6 +303,7 @@ void baton_close(struct baton *baton)
         handle_free(election);
     }
     listeners_bury_locked(baton);
+    works_free(baton);
     subscriptions_free(baton);
     member_free(baton->member);
     (void)uv_loop_close(&baton->loop);

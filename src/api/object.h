@@ -9,7 +9,8 @@
  * while foreign code runs: no listener, no function of member/.
  *
  * The files from below: object, call, leaders; notice; dispatch; perform; listener; and on top, for
- * one part of <baton.h> each, loop, election, handover, members, state, subscription.
+ * one part of <baton.h> each, loop, election, handover, members, state, subscription; work, with
+ * its parts, for <baton/work.h>.
  */
 #ifndef API_OBJECT_H
 #define API_OBJECT_H
@@ -22,9 +23,11 @@
 #include <sys/types.h>
 #include <uv.h>
 
-struct call;   /* call.h */
-struct leader; /* leaders.h */
-struct notice; /* notice.h */
+struct baton_work; /* work.h */
+struct call;       /* call.h */
+struct leader;     /* leaders.h */
+struct notice;     /* notice.h */
+struct work_wait;  /* work.h */
 
 struct mailbox {
     struct notice *first;
@@ -88,7 +91,12 @@ struct baton {
     bool announces_crashes;
     _Atomic int64_t alive_ns;                 /* any thread: the latest baton_alive(); 0: none */
     int event_fd;                             /* readable while the dispatch mailbox is not empty */
-    struct baton_subscription *subscriptions; /* loop only */
+    struct baton_subscription *subscriptions; /* loop only, and so are these five: */
+    struct baton_work *works;
+    struct work_wait *work_waits;
+    unsigned work_questions; /* to leaders of pools, that wait for their replies */
+    unsigned work_calls;     /* callbacks of <baton/work.h> under way */
+    void (*works_stopped)(struct baton *baton); /* waits for their end; NULL: nobody does */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* anything under the lock did */
     /* Under the lock: */

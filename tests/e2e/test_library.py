@@ -86,10 +86,13 @@ def text_of(*path):
         return file.read()
 
 
+HEADERS = ("baton.h", "baton/error.h", "baton/token.h", "baton/types.h", "baton/work.h")
+
+
 def declared():
     """The functions that the public headers offer."""
     names = set()
-    for header in ("baton.h", "baton/error.h", "baton/token.h", "baton/types.h"):
+    for header in HEADERS:
         names.update(re.findall(r"^BATON_API [^;(]*?\b(baton_\w+)\(",
                                 text_of("include", header), re.M))
     return names
@@ -195,7 +198,7 @@ class Library(unittest.TestCase):
         self.assertEqual(set(re.findall(r" [TDBRVW] (\w+)", static)), declared())
 
     def test_the_header_stands_alone_in_c_and_cpp(self):
-        for header in ("baton.h", "baton/error.h", "baton/token.h", "baton/types.h"):
+        for header in HEADERS:
             path = os.path.join(self.prefix, "include", header)
             for language, standard in (("c", "c11"), ("c++", "c++17")):
                 if language == "c++" and not shutil.which("c++"):
@@ -378,13 +381,14 @@ class Documents(unittest.TestCase):
         self.assertEqual({name for name in declared() if name not in guide}, set())
 
     def test_every_function_has_its_comment(self):
-        header = text_of("include", "baton.h")
-        names = re.findall(r"^BATON_API [^;(]*?\b(baton_\w+)\(", header, re.M)
-        self.assertIn("baton_open", names)
-        for name in names:
-            at = header.index(name + "(")
-            before = header[:at].rsplit("\n\n", 1)[-1]
-            self.assertIn("/*", before, name)
+        for path, function in (("baton.h", "baton_open"), ("baton/work.h", "baton_work_open")):
+            header = text_of("include", path)
+            names = re.findall(r"^BATON_API [^;(]*?\b(baton_\w+)\(", header, re.M)
+            self.assertIn(function, names)
+            for name in names:
+                at = header.index("%s(" % name, header.index("#include"))
+                before = header[:at].rsplit("\n\n", 1)[-1]
+                self.assertIn("/*", before, name)
 
     def test_every_block_of_the_guide_compiles(self):
         blocks = re.findall(r"```c\n(.*?)```", text_of("docs", "api.md"), re.S)

@@ -16,5 +16,6 @@ int conformance_tear_down(void **state);
 int conformance_listening(void);
 int conformance_revisions(void);
 int conformance_state(void);
+int conformance_work(void);
 
 #endif

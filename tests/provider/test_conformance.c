@@ -401,7 +401,8 @@ int main(int argc, char **argv)
     for (tested = tested_providers; tested->name; tested++) {
         if (argc == 2 && strcmp(argv[1], tested->name) == 0) {
             int failed = cmocka_run_group_tests_name(tested->name, tests, NULL, NULL);
-            failed += conformance_listening() + conformance_state() + conformance_revisions();
+            failed += conformance_listening() + conformance_state() + conformance_revisions() +
+                      conformance_work();
             return failed > 0;
         }
     }
