@@ -97,16 +97,19 @@ static void on_timer(uv_timer_t *timer)
 {
     struct pool *pool = timer->data;
 
+    pool->is_ticking = true;
     lead_tick(pool);
     contend_tick(pool, clock_now());
     worker_tick(pool);
     pool_rearm(pool);
+    pool->is_ticking = false;
 }
 
 /* Whole milliseconds, rounded up: too early would be in vain. */
 void pool_rearm(struct pool *pool)
 {
     instant next;
+    uint64_t ms;
     span left;
 
     if (pool->is_closing) {
@@ -120,8 +123,11 @@ void pool_rearm(struct pool *pool)
     }
     left = instant_since(next, clock_now());
     uv_update_time(pool->timer.loop);
-    (void)uv_timer_start(&pool->timer, on_timer,
-                         left.ns > 0 ? (uint64_t)(left.ns + 999999) / 1000000 : 0, 0);
+    ms = left.ns > 0 ? (uint64_t)(left.ns + 999999) / 1000000 : 0;
+    if (pool->is_ticking && ms == 0) {
+        ms = 1; /* a timer that is over again is run again before the loop looks at its sockets */
+    }
+    (void)uv_timer_start(&pool->timer, on_timer, ms, 0);
 }
 
 /* ---- The leader's channel and election ------------------------------------------------------- */

@@ -26,6 +26,7 @@ struct pool {
     struct pool_calls calls;
     struct work_leader_options leader_options;
     uv_timer_t timer;
+    bool is_ticking;          /* within its callback */
     struct request *requests; /* that wait for their replies */
     instant complained;       /* when an error was told last */
 
