@@ -108,6 +108,8 @@ static void on_halt(void *userdata, const char *id, uint64_t epoch, instant dead
     assert_int_equal(task->epoch, epoch);
     task->halts++;
     task->halt_by = deadline;
+    task->lease_left = pool_lease_left(hand->pool);
+    task->lease_end = instant_add(clock_now(), task->lease_left);
     if (!hand->ignores_halts) {
         crew_end(task, false);
     }
@@ -155,6 +157,7 @@ static void on_event(void *userdata, const struct pool_event *event)
 
 static struct agent_host host = {.program = BATON_PROGRAM, .lease = "2s"};
 static int redis_port;
+pid_t crew_server;
 
 static void nothing(void)
 {
@@ -180,7 +183,7 @@ static int redis_main(void *userdata)
 static void redis_begin(void)
 {
     redis_port = process_free_port();
-    (void)process_fork(redis_main, NULL); /* ends with this process */
+    crew_server = process_fork(redis_main, NULL); /* ends with this process */
 }
 
 enum { DATABASES = 16 };
@@ -378,6 +381,12 @@ char *crew_items(size_t count, const char *members)
     text = strdup(buffer_text(&items));
     buffer_fini(&items);
     return text;
+}
+
+void crew_on_done(void *userdata, int code, const struct baton_error *error)
+{
+    (void)error;
+    *(int *)userdata = code;
 }
 
 static void on_submitted(void *userdata, int code, const struct pool_submission *submission,

@@ -20,7 +20,9 @@ struct task {
     int starts, halts, completions;
     int completed_by; /* a hand; -1: nobody, or it died: perhaps before the leader knew */
     bool is_service;
-    instant halt_by;     /* of the latest on_halt */
+    instant halt_by;     /* of the latest on_halt, */
+    span lease_left;     /* when that came, */
+    instant lease_end;   /* which was then */
     char checkpoint[64]; /* with which it was started last; "": none */
 };
 
@@ -49,6 +51,7 @@ extern size_t crew_task_count;
 /* The provider of all tests: "memory", "redis" or "agent", which is a group of one node. False: it
  * is none of them. */
 bool crew_choose(const char *provider);
+extern pid_t crew_server; /* of all tests; 0: the provider has none */
 int crew_set_up(void **state);
 int crew_tear_down(void **state);
 
@@ -66,6 +69,9 @@ size_t crew_completed(void);
 bool crew_runs(const char *id);
 /* Ends a copy that runs, with this outcome. */
 void crew_end(struct task *task, bool is_success);
+
+/* A provider_done_cb: its userdata is the int for the code. */
+void crew_on_done(void *userdata, int code, const struct baton_error *error);
 
 /* Submits by a hand's member, waits until it is stored, and returns the code. `items`: JSON. */
 int crew_submit(int number, const char *name, const char *items);

@@ -4,6 +4,7 @@
 
 #include "member/store.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,12 +98,6 @@ static void what_has_ended_is_waited_for(void **state)
     pool_wait_stop(wait);
 }
 
-static void on_done(void *userdata, int code, const struct baton_error *error)
-{
-    (void)error;
-    *(int *)userdata = code;
-}
-
 static void a_job_that_was_cancelled_ends_without_a_result(void **state)
 {
     const char *const ids[] = {"one.0"};
@@ -117,7 +112,7 @@ static void a_job_that_was_cancelled_ends_without_a_result(void **state)
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
     CREW_AWAIT(crew_runs("one.0"));
     CREW_OK(pool_wait_begin(&wait, crew[0].member, "pool", ids, 1, on_end, &last, failure));
-    CREW_OK(pool_cancel(crew[0].member, "pool", "one.0", on_done, &code, failure));
+    CREW_OK(pool_cancel(crew[0].member, "pool", "one.0", crew_on_done, &code, failure));
     CREW_AWAIT(pool_wait_left(wait) == 0);
     pool_wait_stop(wait);
     assert_int_equal(code, BATON_OK);
@@ -334,11 +329,11 @@ static void a_drained_worker_gives_its_services_away_and_gets_them_back(void **s
     CREW_AWAIT(crew_runs("a") && crew_runs("b"));
     crew_open(2, false, true);
     CREW_AWAIT(crew[2].sessions == 1);
-    CREW_OK(pool_drain(crew[0].member, "pool", "w1", true, on_done, &code, failure));
+    CREW_OK(pool_drain(crew[0].member, "pool", "w1", true, crew_on_done, &code, failure));
     CREW_AWAIT(crew_runs("a") && crew_runs("b") && crew_task("a")->runs_on == 2 &&
                crew_task("b")->runs_on == 2);
-    CREW_OK(pool_drain(crew[0].member, "pool", "w1", false, on_done, &code, failure));
-    CREW_OK(pool_drain(crew[0].member, "pool", "w2", true, on_done, &code, failure));
+    CREW_OK(pool_drain(crew[0].member, "pool", "w1", false, crew_on_done, &code, failure));
+    CREW_OK(pool_drain(crew[0].member, "pool", "w2", true, crew_on_done, &code, failure));
     CREW_AWAIT(crew_runs("a") && crew_task("a")->runs_on == 1 && crew_runs("b") &&
                crew_task("b")->runs_on == 1);
 }
@@ -394,6 +389,32 @@ static void what_runs_at_the_end_of_leaving_is_halted_and_is_no_failure(void **s
     assert_int_equal(crew_task("one.0")->attempt, 2);
 }
 
+/* ---- The lease --------------------------------------------------------------------------------
+ */
+
+/* With a margin in which a supervisor can end a process; and none of it counts as a failure. */
+static void what_runs_is_halted_before_a_lease_ends_that_cannot_be_renewed(void **state)
+{
+    (void)state;
+
+    if (crew_server == 0) {
+        skip();
+    }
+    crew_open(0, true, true);
+    crew[0].ends_jobs = false;
+    assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
+    CREW_AWAIT(crew_runs("one.0"));
+    assert_int_equal(kill(crew_server, SIGSTOP), 0);
+    CREW_AWAIT(!crew_runs("one.0"));
+    assert_int_equal(kill(crew_server, SIGCONT), 0);
+    assert_int_equal(crew_task("one.0")->halts, 1);
+    assert_true(crew_task("one.0")->lease_left.ns > 0);
+    assert_true(instant_before(crew_task("one.0")->halt_by, crew_task("one.0")->lease_end));
+    crew[0].ends_jobs = true;
+    CREW_AWAIT(crew_completed() == 1);
+    assert_int_equal(crew_task("one.0")->starts, 2);
+}
+
 /* ---- Checkpoints ------------------------------------------------------------------------------
  */
 
@@ -402,8 +423,8 @@ static int store(int number, const char *id, const char *text)
     struct task *task = crew_task(id);
     int code = 1;
 
-    CREW_OK(pool_checkpoint(crew[number].pool, id, task->epoch, text, strlen(text), on_done, &code,
-                            failure));
+    CREW_OK(pool_checkpoint(crew[number].pool, id, task->epoch, text, strlen(text), crew_on_done,
+                            &code, failure));
     CREW_AWAIT(code != 1);
     return code;
 }
@@ -646,6 +667,7 @@ int main(int count, char **arguments)
         CREW_TEST(a_drained_worker_gives_its_services_away_and_gets_them_back),
         CREW_TEST(who_leaves_ends_its_jobs_and_gives_its_services_away),
         CREW_TEST(what_runs_at_the_end_of_leaving_is_halted_and_is_no_failure),
+        CREW_TEST(what_runs_is_halted_before_a_lease_ends_that_cannot_be_renewed),
         CREW_TEST(an_attempt_begins_with_what_the_one_before_has_stored),
         CREW_TEST(a_stale_attempt_stores_nothing_and_is_halted),
         CREW_TEST(a_checkpoint_of_an_earlier_attempt_is_replaced),
