@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WAKE_MS = 2 };
@@ -362,6 +363,31 @@ int crew_tear_down(void **state)
     assert_int_equal(uv_loop_close(&crew_loop), 0);
     tested->tear_down();
     return 0;
+}
+
+/* ---- The operator -----------------------------------------------------------------------------
+ */
+
+static int pass_main(void *userdata)
+{
+    (void)setenv("BATON_AGENT", host.url + strlen("agent:"), 1);
+    (void)execl(BATON_PROGRAM, BATON_PROGRAM, "pass", "--election", (const char *)userdata,
+                (char *)NULL);
+    return 127;
+}
+
+bool crew_pass(const char *election)
+{
+    int status = -1;
+    pid_t pid;
+
+    if (strcmp(tested->name, "agent") != 0) {
+        return false;
+    }
+    pid = process_fork(pass_main, (char *)(uintptr_t)election);
+    CREW_AWAIT(waitpid(pid, &status, WNOHANG) != 0);
+    assert_int_equal(status, 0);
+    return true;
 }
 
 /* ---- Submitting -------------------------------------------------------------------------------

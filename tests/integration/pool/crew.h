@@ -70,6 +70,10 @@ bool crew_runs(const char *id);
 /* Ends a copy that runs, with this outcome. */
 void crew_end(struct task *task, bool is_success);
 
+/* Asks the leader of the election to hand over, as an operator does: by the agent, if that is the
+ * provider; else false. */
+bool crew_pass(const char *election);
+
 /* A provider_done_cb: its userdata is the int for the code. */
 void crew_on_done(void *userdata, int code, const struct baton_error *error);
 

@@ -415,6 +415,26 @@ static void what_runs_is_halted_before_a_lease_ends_that_cannot_be_renewed(void 
     assert_int_equal(crew_task("one.0")->starts, 2);
 }
 
+/* The leader of the pool, which waits in line, gives it back at once. */
+static void a_session_that_an_operator_passes_on_ends_after_its_copies(void **state)
+{
+    (void)state;
+
+    crew_open(0, true, false);
+    crew_open(1, false, true);
+    crew[1].ends_jobs = false;
+    assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
+    CREW_AWAIT(crew_runs("one.0"));
+    if (!crew_pass("work/pool/w1")) {
+        skip();
+    }
+    assert_int_equal(crew_task("one.0")->halts, 1);
+    assert_true(crew_task("one.0")->lease_left.ns > 0);
+    crew[1].ends_jobs = true;
+    CREW_AWAIT(crew[1].sessions == 2 && crew_completed() == 1);
+    assert_int_equal(crew_task("one.0")->starts, 2);
+}
+
 /* ---- Checkpoints ------------------------------------------------------------------------------
  */
 
@@ -668,6 +688,7 @@ int main(int count, char **arguments)
         CREW_TEST(who_leaves_ends_its_jobs_and_gives_its_services_away),
         CREW_TEST(what_runs_at_the_end_of_leaving_is_halted_and_is_no_failure),
         CREW_TEST(what_runs_is_halted_before_a_lease_ends_that_cannot_be_renewed),
+        CREW_TEST(a_session_that_an_operator_passes_on_ends_after_its_copies),
         CREW_TEST(an_attempt_begins_with_what_the_one_before_has_stored),
         CREW_TEST(a_stale_attempt_stores_nothing_and_is_halted),
         CREW_TEST(a_checkpoint_of_an_earlier_attempt_is_replaced),
