@@ -106,7 +106,7 @@ instant work_leader_deadline(const struct work_leader *leader); /* INSTANT_NEVER
     X(completed, "items completed")                                                                \
     X(failed, "items failed for the last time")                                                    \
     X(retried, "attempts that failed and are repeated")                                            \
-    X(lost, "attempts that ended with their worker's session")                                     \
+    X(lost, "attempts that ended without a result, mostly with their worker's session")            \
     X(migrations, "services moved to another worker")                                              \
     X(cancelled, "items cancelled")                                                                \
     X(timeouts, "attempts that took too long")                                                     \

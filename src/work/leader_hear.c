@@ -58,39 +58,6 @@ static struct leader_known *reporter(struct work_leader *leader, const struct wo
     return known;
 }
 
-static void take_claim(struct work_leader *leader, struct leader_known *known,
-                       const struct work_claim *claim, int64_t now_unix_ms)
-{
-    bool is_rebuilt = leader->is_rebuilt && !leader->is_ready;
-    struct ledger_entry *entry;
-    enum ledger_verdict verdict;
-
-    if (ledger_claim(leader->ledger, known->name, known->session, claim, is_rebuilt, now_unix_ms,
-                     &verdict) != BATON_OK) {
-        return;
-    }
-    entry = ledger_find(leader->ledger, claim->id);
-    leader->counters.adopted_claims += verdict == LEDGER_ADOPTED;
-    if (verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) {
-        entry->report = leader->reports;
-        entry->progress_permille = claim->progress_permille;
-        if (entry->told.epoch == 0 && entry->wish == WORK_STAY) {
-            entry->told.epoch = leader->options.epoch; /* by an earlier leader */
-        }
-        return;
-    }
-    if (is_rebuilt && verdict == LEDGER_UNKNOWN) {
-        return; /* its item may come with the reply to the ask */
-    }
-    leader->counters.stale_claims++;
-    if (!claim->is_ended) {
-        leader_note(&known->stops, claim->id, claim->epoch);
-    } else if (!entry || claim->epoch < entry->epoch || leader_is_stored(leader, entry)) {
-        leader_note(&known->acks, claim->id, claim->epoch);
-    }
-    known->is_due = true;
-}
-
 /* The worker has no such copy, and no message that is still under way can start one. */
 static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
                          int64_t now_unix_ms)
@@ -113,6 +80,56 @@ static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
         break;
     }
     leader->is_place_due = true;
+}
+
+/* The copy has ended, and this placing starts no other. */
+static void take_gone(struct work_leader *leader, struct ledger_entry *entry, int64_t now_unix_ms)
+{
+    if (entry->wish != WORK_STAY) {
+        take_absence(leader, entry, now_unix_ms);
+        return;
+    }
+    leader->counters.lost++;
+    ledger_lose(leader->ledger, entry, now_unix_ms);
+    leader->is_place_due = true;
+}
+
+static void take_claim(struct work_leader *leader, struct leader_known *known,
+                       const struct work_claim *claim, int64_t now_unix_ms)
+{
+    bool is_rebuilt = leader->is_rebuilt && !leader->is_ready;
+    struct ledger_entry *entry;
+    enum ledger_verdict verdict;
+
+    if (ledger_claim(leader->ledger, known->name, known->session, claim, is_rebuilt, now_unix_ms,
+                     &verdict) != BATON_OK) {
+        return;
+    }
+    entry = ledger_find(leader->ledger, claim->id);
+    leader->counters.adopted_claims += verdict == LEDGER_ADOPTED;
+    if ((verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) && claim->is_gone) {
+        take_gone(leader, entry, now_unix_ms);
+        return;
+    }
+    if (verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) {
+        entry->report = leader->reports;
+        entry->progress_permille = claim->progress_permille;
+        if (entry->told.epoch == 0 && entry->wish == WORK_STAY) {
+            entry->told.epoch = leader->options.epoch; /* by an earlier leader */
+        }
+        return;
+    }
+    if (is_rebuilt && verdict == LEDGER_UNKNOWN) {
+        return; /* its item may come with the reply to the ask */
+    }
+    leader->counters.stale_claims++;
+    if (!claim->is_ended && !claim->is_gone) {
+        leader_note(&known->stops, claim->id, claim->epoch);
+    } else if (!entry || leader_is_stored(leader, entry) ||
+               (claim->is_ended && claim->epoch < entry->epoch)) {
+        leader_note(&known->acks, claim->id, claim->epoch);
+    }
+    known->is_due = true;
 }
 
 static void take_absences(struct work_leader *leader, struct leader_known *known, instant now,

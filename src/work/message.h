@@ -84,7 +84,7 @@ struct work_claim {
     char *id;
     uint64_t epoch;
     bool is_ended; /* its result waits for the leader's ack */
-    bool is_stopping;
+    bool is_gone;  /* its copy was ended without a result, and it starts no other */
     uint16_t progress_permille;
     char **keys;            /* that it maps now, ended by NULL; NULL: those of its item */
     struct work_item *item; /* a reference, in the reply to an ask; else NULL */

@@ -239,8 +239,7 @@ static int read_claim(struct work_claim *claim, const json_t *object, const char
 
     (void)((code = read_claimed_id(claim, object, path, reterr)) != BATON_OK ||
            (code = json_read_flag(object, path, "ended", &claim->is_ended, reterr)) != BATON_OK ||
-           (code = json_read_flag(object, path, "stopping", &claim->is_stopping, reterr)) !=
-               BATON_OK ||
+           (code = json_read_flag(object, path, "gone", &claim->is_gone, reterr)) != BATON_OK ||
            (code = read_amount(object, path, "progress_permille", WORK_PERMILLE_MAX, &progress,
                                reterr)) != BATON_OK ||
            (code = work_keys_read(object, path, "keys", &claim->keys, reterr)) != BATON_OK ||

@@ -84,8 +84,7 @@ static json_t *claim_json(const struct work_claim *claim)
 {
     json_t *object = id_json(claim);
 
-    if (!put_flag(object, "ended", claim->is_ended) ||
-        !put_flag(object, "stopping", claim->is_stopping) ||
+    if (!put_flag(object, "ended", claim->is_ended) || !put_flag(object, "gone", claim->is_gone) ||
         !put_if_any(object, "progress_permille", claim->progress_permille) ||
         (claim->keys && !put(object, "keys", work_keys_json(claim->keys))) ||
         (claim->item && !put(object, "item", work_item_json(claim->item)))) {

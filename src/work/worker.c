@@ -11,6 +11,7 @@ enum held_state {
     HELD_RUNNING, /* a copy of it runs, or is about to start */
     HELD_HALTING, /* its copy is to end */
     HELD_ENDED,   /* its result waits for the leader's ack */
+    HELD_GONE,    /* its copy was ended without a result; so does this */
 };
 
 /* A placing. */
@@ -46,7 +47,7 @@ struct work_worker {
     struct held *orders;
     struct held *unsent;
     uint32_t cpu_permille;
-    size_t results;
+    size_t results, gone; /* of those that are held */
     bool is_leaving, is_report_due, is_asked;
     instant next_report;
 };
@@ -79,6 +80,7 @@ static void held_free(struct work_worker *worker, struct held *held)
     }
     unsent_set(worker, held, false);
     worker->results -= held->state == HELD_ENDED;
+    worker->gone -= held->state == HELD_GONE;
     HASH_DEL(worker->held, held);
     work_item_unref(held->now.item);
     work_item_unref(held->then.item);
@@ -118,6 +120,7 @@ static void order_due(struct work_worker *worker, struct held *held)
 static void begin_placing(struct work_worker *worker, struct held *held, struct placing placing)
 {
     worker->results -= held->state == HELD_ENDED;
+    worker->gone -= held->state == HELD_GONE;
     work_result_fini(&held->result);
     held->result = (struct work_result){0};
     work_keys_free(held->keys);
@@ -132,7 +135,8 @@ static void begin_placing(struct work_worker *worker, struct held *held, struct 
     order_due(worker, held);
 }
 
-/* The copy is gone: the next placing starts, or the item is not here any more. */
+/* The copy is gone: the next placing starts. The present one never does again, whichever leader
+ * assigns it: each start has an epoch of its own. */
 static void held_ended(struct work_worker *worker, struct held *held)
 {
     struct placing then = held->then;
@@ -140,6 +144,9 @@ static void held_ended(struct work_worker *worker, struct held *held)
     held->then = (struct placing){0};
     if (then.item) {
         begin_placing(worker, held, then);
+    } else if (held->is_started && (worker->session == 0 || worker->session == held->session)) {
+        held->state = HELD_GONE;
+        worker->gone++;
     } else {
         held_free(worker, held);
     }
@@ -178,6 +185,9 @@ void work_worker_session(struct work_worker *worker, uint64_t session, instant n
         if (!WORK_MUTANT(RUNS_WITHOUT_SESSION)) {
             halt(worker, held);
         }
+        if (held->state == HELD_GONE && session != 0 && held->session != session) {
+            held_free(worker, held);
+        }
     }
     worker->is_asked = false;
     worker->is_report_due = session != 0;
@@ -191,7 +201,8 @@ void work_worker_ended(struct work_worker *worker, const struct work_result *res
 
     (void)now;
     HASH_FIND_STR(worker->held, result->id, held);
-    if (!held || held->now.epoch != result->epoch || held->state == HELD_ENDED) {
+    if (!held || held->now.epoch != result->epoch || held->state == HELD_ENDED ||
+        held->state == HELD_GONE) {
         return;
     }
     if (held->state == HELD_HALTING || work_result_copy(&held->result, result) != BATON_OK) {
@@ -249,6 +260,8 @@ static void assign(struct work_worker *worker, const struct work_assignment *ass
     if (held && placing.epoch <= held->now.epoch && held->session == worker->session) {
         if (held->state == HELD_ENDED && placing.epoch == held->now.epoch) {
             unsent_set(worker, held, true);
+        } else if (held->state == HELD_GONE) {
+            report_at_once(worker);
         }
         return;
     }
@@ -256,7 +269,8 @@ static void assign(struct work_worker *worker, const struct work_assignment *ass
         return; /* the next report lacks it, and the leader assigns it again */
     }
     (void)work_item_ref(placing.item);
-    if (!held->now.item || held->state == HELD_ENDED || WORK_MUTANT(TWO_COPIES)) {
+    if (!held->now.item || held->state == HELD_ENDED || held->state == HELD_GONE ||
+        WORK_MUTANT(TWO_COPIES)) {
         begin_placing(worker, held, placing);
         return;
     }
@@ -270,7 +284,7 @@ static void stop(struct work_worker *worker, const struct work_claim *stopped)
     struct held *held;
 
     HASH_FIND_STR(worker->held, stopped->id, held);
-    if (!held) {
+    if (!held || held->state == HELD_GONE) {
         report_at_once(worker); /* it is not here: that is the reply */
         return;
     }
@@ -287,7 +301,8 @@ static void acknowledged(struct work_worker *worker, const struct work_claim *ac
     struct held *held;
 
     HASH_FIND_STR(worker->held, acked->id, held);
-    if (held && held->state == HELD_ENDED && held->now.epoch <= acked->epoch) {
+    if (held && (held->state == HELD_ENDED || held->state == HELD_GONE) &&
+        held->now.epoch <= acked->epoch) {
         held_free(worker, held);
     }
 }
@@ -417,7 +432,7 @@ static bool fill_claims(struct work_worker *worker, struct work_report *report)
             .id = held->id,
             .epoch = held->now.epoch,
             .is_ended = held->state == HELD_ENDED,
-            .is_stopping = held->state == HELD_HALTING,
+            .is_gone = held->state == HELD_GONE,
             .progress_permille = held->progress_permille,
             .keys = held->keys,
             .item = worker->is_asked && bytes < REPLY_BYTES_MAX ? held->now.item : NULL,
@@ -469,7 +484,7 @@ bool work_worker_next_message(struct work_worker *worker, struct buffer *buffer)
 
 size_t work_worker_running(const struct work_worker *worker)
 {
-    return HASH_COUNT(worker->held) - worker->results;
+    return HASH_COUNT(worker->held) - worker->results - worker->gone;
 }
 
 size_t work_worker_results(const struct work_worker *worker)

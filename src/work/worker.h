@@ -12,6 +12,8 @@
  *     driver ends what runs before the lease does;
  *   - it takes no notice of a leader's message that is not above every earlier one (message.h);
  *   - of one item it runs one copy: a further placing starts after the one before has ended;
+ *   - a placing starts once. A copy that was ended without a result is reported as gone, until the
+ *     leader has acknowledged that;
  *   - a result is kept, and sent again, until the leader has acknowledged it;
  *   - each report lists all items and results that it has.
  */

@@ -178,7 +178,8 @@ static const char *submit(struct talk *talk, const char *name, const char *items
     return all_of(talk);
 }
 
-/* Claims are "a/5 b/6"; "a/5!" has ended. `seen`: a number of our messages; 0: none. */
+/* Claims are "a/5 b/6"; "a/5!" has ended, "a/5-" is gone. `seen`: a number of our messages; 0:
+ * none. */
 static const char *report(struct talk *talk, const char *worker, uint64_t session, uint64_t seen,
                           const char *claims)
 {
@@ -194,6 +195,7 @@ static const char *report(struct talk *talk, const char *worker, uint64_t sessio
         struct work_claim *at = &claim[message.report.claim_count++];
 
         at->is_ended = one[strlen(one) - 1] == '!';
+        at->is_gone = one[strlen(one) - 1] == '-';
         at->id = strsep(&one, "/");
         at->epoch = strtoull(one, NULL, 10);
     }
@@ -323,6 +325,37 @@ static void a_lost_assignment_is_sent_again(void **state)
     talk->ms += REPORT_MS;
     assert_string_equal(report(talk, "w1", 7, talk->told - 1, ""), "assign a/100");
     assert_string_equal(report(talk, "w1", 7, talk->told, "a/100"), "");
+}
+
+static void what_is_gone_is_placed_anew_and_acknowledged_once_that_is_stored(void **state)
+{
+    struct talk *talk = *state;
+    char key[8];
+
+    (void)snprintf(key, sizeof(key), "b/%02u", ledger_bucket_of("a"));
+    run_a(talk);
+    talk->withholds = true;
+    assert_string_equal(report(talk, "w1", 7, talk->told, "a/100-"), "put b");
+    assert_string_equal(report(talk, "w1", 7, talk->told, "a/100-"), "");
+    talk->withholds = false;
+    reply(talk, key, BATON_OK);
+    assert_string_equal(all_of(talk), "assign a/101");
+    assert_string_equal(report(talk, "w1", 7, talk->told - 1, "a/100-"), "ack a/100");
+    assert_int_equal(counters(talk)->lost, 1);
+}
+
+static void a_service_that_is_gone_from_where_it_is_not_to_be_moves(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)report(talk, "w1", 7, 0, "");
+    (void)submit(talk, "x", "{\"id\":\"a\",\"kind\":\"service\"}");
+    (void)report(talk, "w2", 8, 0, "");
+    write_key(talk, "d/w1", "", 0);
+    tell_key(talk, "d/w1");
+    assert_string_equal(all_of(talk), "stop a/100");
+    assert_string_equal(report(talk, "w1", 7, talk->told, "a/100-"), "put b, assign a/101");
+    assert_int_equal(counters(talk)->migrations, 1);
 }
 
 static void a_result_is_stored_then_the_ledger_then_acknowledged(void **state)
@@ -575,6 +608,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(nothing_is_told_before_it_is_stored),
         TEST(a_lost_assignment_is_sent_again),
+        TEST(what_is_gone_is_placed_anew_and_acknowledged_once_that_is_stored),
+        TEST(a_service_that_is_gone_from_where_it_is_not_to_be_moves),
         TEST(a_result_is_stored_then_the_ledger_then_acknowledged),
         TEST(a_result_of_an_earlier_placing_is_refused),
         TEST(silence_moves_nothing_and_the_end_of_the_session_everything),

@@ -39,7 +39,7 @@ static const char *const examples[] = {
     "{'type':'ask','leader':3,'number':4,'ledger':6}",
     "{'type':'report','worker':'w-1','session':9,'ledger':6,'seen':{'leader':3,'number':4},"
     "'slots':8,'cpu_permille':333,'gpus':1,'memory_mib':2048,'labels':['gpu'],'leaving':true,"
-    "'reply':true,'claims':[{'id':'a','epoch':7,'ended':true,'stopping':true,"
+    "'reply':true,'claims':[{'id':'a','epoch':7,'ended':true,'gone':true,"
     "'progress_permille':999,'keys':['ball'],'item':{'id':'a'}},{'id':'b','epoch':8}]}",
     "{'type':'report','worker':'w-1','session':9,'seen':{'leader':0,'number':0},'slots':0,"
     "'claims':[]}",
@@ -78,7 +78,7 @@ static bool is_optional(const char *path)
 {
     static const char *const names[] = {
         "ledger",        "seen",        "cpu_permille", "gpus",          "memory_mib",
-        "labels",        "leaving",     "reply",        "ended",         "stopping",
+        "labels",        "leaving",     "reply",        "ended",         "gone",
         "keys",          "priority",    "weight",       "retries",       "backoff_ms",
         "timeout_ms",    "kind",        "unique",       "needs",         "together",
         "body",          "body_base64", "output",       "slots",         "progress_permille",

@@ -46,8 +46,11 @@ static void add_message(struct talk *talk, const struct buffer *buffer)
         for (size_t i = 0; i < message.report.claim_count; i++) {
             const struct work_claim *claim = &message.report.claims[i];
 
-            add(talk, "%s%s/%llu", claim->is_ended ? "ended " : "", claim->id,
-                (unsigned long long)claim->epoch);
+            add(talk, "%s%s/%llu",
+                claim->is_ended  ? "ended "
+                : claim->is_gone ? "gone "
+                                 : "",
+                claim->id, (unsigned long long)claim->epoch);
             assert_int_equal(claim->item != NULL, message.report.is_reply);
         }
     }
@@ -172,7 +175,7 @@ static void a_message_that_comes_twice_or_late_starts_nothing(void **state)
 
     assert_string_equal(assigned(talk, "a", 5), "start a/5");
     assert_string_equal(about(talk, WORK_STOP, "a", 5), "halt a/5");
-    assert_string_equal(ended(talk, "a", 5), "report 2:");
+    assert_string_equal(ended(talk, "a", 5), "report 2:, gone a/5");
     talk->number.count = 0; /* the first message again */
     assert_string_equal(assigned(talk, "a", 5), "");
     talk->number = (struct work_number){LEADER - 1, 50}; /* of an earlier leader */
@@ -238,6 +241,29 @@ static void a_lost_session_halts_all_and_a_new_one_begins_with_nothing(void **st
     assert_string_equal(ended(*state, "b", 6), "report 2:");
 }
 
+static void a_placing_whose_copy_was_ended_never_starts_again(void **state)
+{
+    (void)assigned(*state, "a", 5);
+    assert_string_equal(session(*state, 0), "halt a/5");
+    assert_string_equal(ended(*state, "a", 5), "");
+    assert_int_equal(work_worker_running(((struct talk *)*state)->worker), 0);
+    assert_string_equal(session(*state, SESSION), "report 1:, gone a/5"); /* it was not lost */
+    assert_string_equal(assigned(*state, "a", 5), "report 2:, gone a/5");
+    assert_string_equal(about(*state, WORK_STOP, "a", 5), "report 3:, gone a/5");
+    assert_string_equal(assigned(*state, "a", 6), "start a/6");
+}
+
+static void what_is_gone_is_reported_until_it_is_acknowledged(void **state)
+{
+    (void)assigned(*state, "a", 5);
+    assert_string_equal(about(*state, WORK_STOP, "a", 5), "halt a/5");
+    assert_string_equal(ended(*state, "a", 5), "report 2:, gone a/5");
+    assert_string_equal(about(*state, WORK_ACK, "a", 4), "");
+    assert_string_equal(later(*state, REPORT_MS), "report 3:, gone a/5");
+    assert_string_equal(about(*state, WORK_ACK, "a", 5), "");
+    assert_string_equal(later(*state, REPORT_MS), "report 4:");
+}
+
 static void a_copy_of_an_earlier_session_ends_before_a_new_one_starts(void **state)
 {
     struct talk *talk = *state;
@@ -281,7 +307,7 @@ static void the_result_of_a_copy_that_was_to_stop_is_dropped(void **state)
 {
     (void)assigned(*state, "a", 5);
     assert_string_equal(about(*state, WORK_STOP, "a", 5), "halt a/5");
-    assert_string_equal(ended(*state, "a", 5), "report 2:");
+    assert_string_equal(ended(*state, "a", 5), "report 2:, gone a/5");
     assert_int_equal(work_worker_results(((struct talk *)*state)->worker), 0);
 }
 
@@ -297,6 +323,8 @@ int main(void)
         TEST(a_second_placing_starts_after_the_first_copy_has_ended),
         TEST(a_placing_that_has_not_started_yet_is_just_dropped),
         TEST(a_lost_session_halts_all_and_a_new_one_begins_with_nothing),
+        TEST(a_placing_whose_copy_was_ended_never_starts_again),
+        TEST(what_is_gone_is_reported_until_it_is_acknowledged),
         TEST(a_copy_of_an_earlier_session_ends_before_a_new_one_starts),
         TEST(a_question_is_answered_at_once_and_in_full_where_the_ledger_is_lost),
         TEST(a_new_leader_gets_the_results_that_wait),
