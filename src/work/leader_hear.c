@@ -257,8 +257,10 @@ void leader_result_stored(struct work_leader *leader, struct leader_result *resu
     struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
     const struct work_result *what = &result->result;
 
-    if (!entry || entry->epoch != result->epoch || work_state_is_final(entry->state)) {
-        leader_result_free(leader, result); /* it comes again, and is judged anew */
+    if (!entry || entry->epoch != result->epoch || entry->state != WORK_PROCESSING) {
+        /* It comes again, and is judged anew; or its worker's session has ended meanwhile, and the
+         * next attempt finds it stored. */
+        leader_result_free(leader, result);
         return;
     }
     result->state = RESULT_WRITTEN;

@@ -367,6 +367,24 @@ static void a_result_is_stored_then_the_ledger_then_acknowledged(void **state)
     assert_int_equal(counters(*state)->completed, 1);
 }
 
+static void
+a_result_that_is_stored_after_the_end_of_its_session_is_that_of_the_next_attempt(void **state)
+{
+    struct talk *talk = *state;
+
+    run_a(talk);
+    talk->withholds = true;
+    assert_string_equal(done(talk, "w1", 7, "a", 100, true), "put r");
+    talk->withholds = false;
+    assert_string_equal(granted(talk, "w1", 8, true), "leave w1, put b");
+    reply(talk, "r/a", BATON_OK);
+    assert_string_equal(all_of(talk), "");
+    assert_int_equal(state_of(talk, "a"), WORK_IDLE);
+    assert_string_equal(report(talk, "w2", 9, 0, ""), "enter w2, put b, assign a/101");
+    assert_string_equal(done(talk, "w2", 9, "a", 101, true), "put r, put b, ack a/101");
+    assert_int_equal(state_of(talk, "a"), WORK_COMPLETED);
+}
+
 static void a_result_of_an_earlier_placing_is_refused(void **state)
 {
     struct talk *talk = *state;
@@ -611,6 +629,7 @@ int main(void)
         TEST(what_is_gone_is_placed_anew_and_acknowledged_once_that_is_stored),
         TEST(a_service_that_is_gone_from_where_it_is_not_to_be_moves),
         TEST(a_result_is_stored_then_the_ledger_then_acknowledged),
+        TEST(a_result_that_is_stored_after_the_end_of_its_session_is_that_of_the_next_attempt),
         TEST(a_result_of_an_earlier_placing_is_refused),
         TEST(silence_moves_nothing_and_the_end_of_the_session_everything),
         TEST(a_later_session_proves_the_end_of_an_earlier_one),
