@@ -440,7 +440,7 @@ int bench_main(const struct invocation *invocation)
     if (strcmp(invocation->argv[0], "failover") != 0) {
         code = error_set(&error, BATON_EINVAL,
                          "'%s': no such benchmark; there are failover, renew, elections, "
-                         "state and placement",
+                         "state, placement and work",
                          invocation->argv[0]);
     } else if (!rounds) {
         code = error_set(&error, BATON_ENOMEM, "out of memory");

@@ -281,7 +281,7 @@ const struct command commands[] = {
      .groups = GROUPS(&group_demo),
      .main = demo_main},
     {.name = "bench",
-     .arguments = "failover|renew|elections|state|placement",
+     .arguments = "failover|renew|elections|state|placement|work",
      .summary = "measure how fast leadership moves, and what many elections and writes cost",
      .text =
          "failover starts real processes, injects a fault into the leader, and measures the "
@@ -310,13 +310,20 @@ const struct command commands[] = {
          "when it comes back empty. It prints the time of each, how many items move, and the "
          "memory that the calculation takes. Every round has a pool of its own with GPUs, zones, "
          "groups of items that share a worker, and slots for about half as many items more; loads "
-         "may differ by a tenth. It starts no process.",
+         "may differ by a tenth. It starts no process.\n\n"
+         "work lets workers of a pool run items over three agents, or with --provider redis over a "
+         "server: 20 workers and 500 items if not given. --fault worker kills the worker that has "
+         "most of them, and measures the time until all of these run elsewhere; --fault master "
+         "kills the pool's leader, and measures the time until an item that is submitted then is "
+         "started by the next one, with the ledger as it was stored, or with --ledger lost rebuilt "
+         "from the workers. doubles counts items that started while another copy was alive.",
      .example = "baton bench failover --fault kill --rounds 50 --json\n"
                 "baton bench failover --rtt 0.5ms --jitter 0.2ms --loss 1%\n"
                 "baton bench renew --elections 10000\n"
                 "baton bench elections --elections 10000 --held 3000 --rounds 20\n"
                 "baton bench state --clients 1,64,512\n"
-                "baton bench placement --items 10000 --workers 500",
+                "baton bench placement --items 10000 --workers 500\n"
+                "baton bench work --fault worker --workers 5 --items 5000",
      .groups = GROUPS(&group_bench, &group_bench_renew, &group_bench_state, &group_bench_placement,
                       &group_bench_work),
      .interspersed = 1,
