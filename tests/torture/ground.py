@@ -90,6 +90,7 @@ class Ground(Cluster):
     """Nodes a, b, c … of which each runs the actor where it leads."""
 
     spare_spaces = ()
+    disk_bytes = DISK_BYTES
     elections = ("",)
     turns = 0  # of holders of an election, that were judged
 
@@ -176,7 +177,7 @@ class Ground(Cluster):
     def make_disk(self, name):
         host, disk = self.hosts_of[name], self.disk(name)
         os.mkdir(disk)
-        run("mount", "-t", "tmpfs", "-o", "size=%d,mode=0755" % DISK_BYTES, "tmpfs", disk)
+        run("mount", "-t", "tmpfs", "-o", "size=%d,mode=0755" % self.disk_bytes, "tmpfs", disk)
         self.mounts.append(disk)
         shutil.copy(self.path("key"), os.path.join(disk, "key"))
         with open(os.path.join(disk, "wall"), "wb") as file:
