@@ -18,7 +18,7 @@ WITH          = $(if $(filter baton,$(WING)),,detector)
 export JOBS DESTDIR WING
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime deps-optional build demo check check-all bench sim chaos torture churn fuzz coverage lint format lines docs deb install clean
+.PHONY: help deps deps-onnxruntime deps-optional build demo demo-physics check check-all bench sim chaos torture churn fuzz coverage lint format lines docs deb install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
@@ -41,6 +41,11 @@ demo: ## five nodes on this machine: kill, stop, cut off and pass on the leader
 	@scripts/deps
 	@WING=baton scripts/build release baton baton-guardian baton-guardian-tls
 	@build/bin/baton demo $(DEMO)
+
+demo-physics: ## a simulation spread over five processes, which are killed; two pictures of it
+	@scripts/deps
+	@WING=baton scripts/build release example_softbody example_softbody_spread baton-guardian
+	@python3 -B examples/softbody/run.py $(DEMO)
 
 check: ## builds for development and runs every test once
 	@scripts/deps $(WITH) check

@@ -161,20 +161,21 @@ def cost(log, at, name):
               for bar in cut if bar.lane < 0]
     batches = [log.idle_after(bar) for bar in cut if bar.lane >= 0]
     if batches:
-        its = f"its {len(batches)} batches"
-        words.append(after(max(batches), f"{its} run again", f"{its} never run again"))
+        its, run = ("its batch", "runs") if len(batches) == 1 else \
+            (f"its {len(batches)} batches", "run")
+        words.append(after(max(batches), f"{its} {run} again", f"{its} never {run} again"))
     return "; ".join(words)
 
 
 def curve(log, x_of, y):
-    """How long each frame took. Of those that would fall on one pixel the longest is drawn."""
+    """How long each round took. Of those that would fall on one pixel the longest is drawn."""
     points = {}
     for (before, _), (at, _) in zip(log.frames, log.frames[1:]):
         x = round(x_of(at))
         points[x] = max(points.get(x, 0), (at - before) * 1e3)
     top = nice(max([*points.values(), 1e-3]))
     yield track(y, FRAMES)
-    yield text(LEFT - 10, y + FRAMES / 2 + 4, "ms a frame", "end")
+    yield text(LEFT - 10, y + FRAMES / 2 + 4, "ms a round", "end")
     yield text(LEFT - 10, y + 11, f"{top:g}", "end faint")
     yield text(LEFT - 10, y + FRAMES, "0", "end faint")
     yield '<path class="curve" d="M' + "L".join(
@@ -246,6 +247,7 @@ PEGS = ((3.5, 3.7, 1.3), (8, 4.6, 1.3), (12.5, 3.7, 1.3))  # of body.c, too
 HEAD = struct.Struct("<IHHIIQI")
 ROW = struct.Struct(f"<I2d{4 * NODES}d")
 MARGIN, LEGEND = 14, 40
+SHOTS_MAX = 41  # of a film, which has some 3.5 KB of each
 
 Shot = collections.namedtuple("Shot", "frame bodies owners")
 
@@ -328,6 +330,7 @@ def body_of(name, owner, shape, moves="", paint=""):
 
 
 def film(shots, names):
+    shots = shots[::math.ceil(len(shots) / SHOTS_MAX)]
     scale = (WIDTH - 2 * MARGIN) / (WORLD_WIDTH * UNITS)
     height = WORLD_HEIGHT * UNITS * scale
     seconds = (shots[-1].frame - shots[0].frame) / FRAMES_PER_S

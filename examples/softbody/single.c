@@ -1,9 +1,10 @@
 /* The whole simulation in one process: what a spread run must come to, bit for bit.
  *
- *   example_softbody SCENE FRAMES BATCHES [STATES]
+ *   example_softbody SCENE FRAMES BATCHES [STATES [FRAMES_A_ROUND]]
  *
  * Prints the hash of the last state, which is the same for every count of batches. Every fifth
- * state is appended to the file STATES, of which draw.py makes pictures.
+ * state is appended to the file STATES, of which draw.py makes pictures. Bounds are gathered every
+ * FRAMES_A_ROUND frames, which is 1 unless given.
  */
 #include "base/value.h"
 #include "softbody/lockstep.h"
@@ -51,7 +52,7 @@ static int run(struct lockstep *lockstep, uint64_t frames, FILE *file, struct bu
     return code;
 }
 
-static int play(int64_t scene, int64_t frames, int64_t batches, FILE *file,
+static int play(int64_t scene, int64_t frames, int64_t batches, int64_t frames_a_round, FILE *file,
                 struct baton_error *reterr)
 {
     static struct lockstep lockstep; /* large */
@@ -61,11 +62,11 @@ static int play(int64_t scene, int64_t frames, int64_t batches, FILE *file,
 
     buffer_init(&bytes, BATCH_BYTES_MAX);
     scene_make((uint32_t)scene, &all);
-    code = lockstep_init(&lockstep, &all, (uint32_t)batches, 1, reterr);
+    code = lockstep_init(&lockstep, &all, (uint32_t)batches, (uint32_t)frames_a_round, reterr);
     code = code ? code : run(&lockstep, (uint64_t)frames, file, &bytes, reterr);
     if (code == 0) {
-        (void)printf("scene %" PRId64 ", frame %" PRId64 ": %016" PRIx64 "\n", scene, frames,
-                     batch_hash(&lockstep.now));
+        (void)printf("scene %" PRId64 ", frame %" PRIu64 ": %016" PRIx64 "\n", scene,
+                     lockstep.now.frame, batch_hash(&lockstep.now));
     }
     lockstep_fini(&lockstep);
     buffer_fini(&bytes);
@@ -74,22 +75,26 @@ static int play(int64_t scene, int64_t frames, int64_t batches, FILE *file,
 
 int main(int argc, char **argv)
 {
-    int64_t scene = 0, frames = 0, batches = 0;
+    int64_t scene = 0, frames = 0, batches = 0, frames_a_round = 1;
     struct baton_error error;
     FILE *file = NULL;
     int code;
 
-    if (argc != 4 && argc != 5) {
-        (void)fprintf(stderr, "usage: %s SCENE FRAMES BATCHES [STATES]\n", argv[0]);
+    if (argc < 4 || argc > 6) {
+        (void)fprintf(stderr, "usage: %s SCENE FRAMES BATCHES [STATES [FRAMES_A_ROUND]]\n",
+                      argv[0]);
         return 2;
     }
     code = value_number(argv[1], 0, UINT32_MAX, &scene, &error);
     code = code ? code : value_number(argv[2], 0, FRAMES_MAX, &frames, &error);
     code = code ? code : value_number(argv[3], 1, SCENE_BODIES, &batches, &error);
-    if (code == 0 && argc == 5 && !(file = fopen(argv[4], "we"))) {
+    if (argc == 6) {
+        code = code ? code : value_number(argv[5], 1, STEP_FRAMES_MAX, &frames_a_round, &error);
+    }
+    if (code == 0 && argc >= 5 && !(file = fopen(argv[4], "we"))) {
         code = error_set(&error, BATON_EIO, "%s: cannot be written", argv[4]);
     }
-    code = code ? code : play(scene, frames, batches, file, &error);
+    code = code ? code : play(scene, frames, batches, frames_a_round, file, &error);
     if (file && fclose(file) != 0 && code == 0) {
         code = error_set(&error, BATON_EIO, "%s: cannot be written", argv[4]);
     }

@@ -75,7 +75,7 @@ class Pictures(unittest.TestCase):
 
     def test_a_timeline_says_that_a_lane_stays_idle(self):
         log = self.log("0 master a 1\n0 batch 0 on a attempt 1\n1 end a\n2 frame 1\n")
-        self.assertIn("1.00 s: a dies; no master any more; its 1 batches never run again",
+        self.assertIn("1.00 s: a dies; no master any more; its batch never runs again",
                       texts(picture("timeline", log)))
 
     def test_what_is_no_event_is_refused_by_its_line(self):
