@@ -1,5 +1,3 @@
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "sessions/client.h"
 
 #include "base/invariant.h"
@@ -24,6 +22,7 @@ struct session_client *session_client_new(const struct session_client_options *o
     client->requests = OWN_REQUESTS;
     client->update = (struct lease_update){.end = INSTANT_PAST, .deadline = INSTANT_NEVER};
     client->paused_until = client->kept_until = INSTANT_PAST;
+    names_init(&client->names, offsetof(struct claim, name));
     lease_init(&client->lease, true, 0);
     if (options->metadata && !(client->metadata = strdup(options->metadata))) {
         session_client_free(client);
@@ -32,24 +31,33 @@ struct session_client *session_client_new(const struct session_client_options *o
     return client;
 }
 
-/* The analyzer does not see that the table and the lists link the neighbours anew. */
+/* No reply comes any more, or it has come. */
+static void settle(struct session_client *client, struct errand *errand)
+{
+    DL_DELETE(client->waiting, errand);
+    client->under_way--;
+    errand->claim->has_errand = false;
+    free(errand);
+}
+
+static void settle_all(struct session_client *client)
+{
+    while (client->waiting) {
+        settle(client, client->waiting);
+    }
+}
+
 void session_claim_free(struct session_client *client, struct claim *claim)
 {
-    if (claim->request != 0) {
-        client->under_way--;
-    }
+    INVARIANT(!claim->has_errand);
     if (claim->is_ready) {
-        DL_DELETE(client->ready, claim);
-    } else if (claim->request != 0) {
-        DL_DELETE(client->waiting, claim);
-    }
-    if (claim->tells != 0) {
-        DL_DELETE2(client->telling, claim, prior, later);
+        DL_DELETE2(client->ready, claim, former, latter);
     }
     if (claim->given_up > client->given_up) {
         client->given_up = claim->given_up;
     }
-    HASH_DEL(client->claims, claim); /* NOLINT(clang-analyzer-unix.Malloc) */
+    names_remove(&client->names, claim);
+    DL_DELETE(client->claims, claim);
     free(claim);
 }
 
@@ -58,30 +66,32 @@ void session_client_free(struct session_client *client)
     if (!client) {
         return;
     }
+    settle_all(client);
     for (struct claim *at = client->claims, *next; at; at = next) {
-        next = at->hh.next;
+        next = at->next;
         session_claim_free(client, at);
     }
+    names_fini(&client->names);
     free(client->metadata);
     free(client);
 }
 
 struct claim *session_claim_find(const struct session_client *client, const char *election)
 {
-    struct claim *claim;
-
-    HASH_FIND_STR(client->claims, election, claim);
-    return claim;
+    return names_find(&client->names, election);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 static void tell(struct session_client *client, struct claim *claim, unsigned what)
 {
-    if (claim->tells == 0) {
-        DL_APPEND2(client->telling, claim, prior, later);
+    if (!claim->is_telling) {
+        *(client->telling ? &client->told_last->later : &client->telling) = claim;
+        client->told_last = claim;
+        claim->later = NULL;
+        claim->is_telling = true;
     }
-    claim->tells |= what;
+    claim->tells |= what & TELL_ALL;
 }
 
 static void lose(struct session_client *client, struct claim *claim, enum lease_loss loss)
@@ -90,10 +100,10 @@ static void lose(struct session_client *client, struct claim *claim, enum lease_
         return;
     }
     if (claim->tells & TELL_ACQUIRED) { /* not taken yet, so nobody knows of it */
-        claim->tells &= ~(unsigned)(TELL_ACQUIRED | TELL_ASKED);
+        claim->tells &= TELL_ALL & ~(unsigned)(TELL_ACQUIRED | TELL_ASKED);
     } else {
         claim->lost = claim->epoch;
-        claim->loss = loss;
+        claim->loss = loss & 3;
         tell(client, claim, TELL_LOST);
     }
     claim->epoch = 0;
@@ -127,13 +137,13 @@ static void review(struct session_client *client, struct claim *claim)
 {
     bool needs_order = session_claim_need(claim) != 0;
 
-    if (claim->request != 0) {
+    if (claim->has_errand) {
         return;
     }
     if (needs_order && !claim->is_ready) {
-        DL_APPEND(client->ready, claim);
+        DL_APPEND2(client->ready, claim, former, latter);
     } else if (!needs_order && claim->is_ready) {
-        DL_DELETE(client->ready, claim);
+        DL_DELETE2(client->ready, claim, former, latter);
     }
     claim->is_ready = needs_order;
     if (!needs_order && !claim->is_wanted && !claim->is_kept && claim->name[0] != '\0') {
@@ -141,19 +151,14 @@ static void review(struct session_client *client, struct claim *claim)
     }
 }
 
-/* No reply comes to its order any more, or it has come. */
-static void settle(struct session_client *client, struct claim *claim)
-{
-    DL_DELETE(client->waiting, claim);
-    client->under_way--;
-    claim->request = 0;
-}
-
 /* The order may have been carried out, or may be yet. */
-static void repeat(struct session_client *client, struct claim *claim)
+static void repeat(struct session_client *client, struct errand *errand)
 {
-    settle(client, claim);
-    if (claim->asked == SESSION_ENTER || claim->asked == SESSION_DESCRIBE) {
+    enum session_order_type asked = errand->type;
+    struct claim *claim = errand->claim;
+
+    settle(client, errand);
+    if (asked == SESSION_ENTER || asked == SESSION_DESCRIBE) {
         claim->is_confirmed = SESSION_MUTANT(LOST_ENTRY_FORGOTTEN);
     }
     review(client, claim);
@@ -175,16 +180,16 @@ static struct claim *claim_of(struct session_client *client, const char *electio
     struct claim *claim = session_claim_find(client, election);
     size_t bytes = strlen(election) + 1;
 
-    if (claim || !(claim = calloc(1, sizeof(*claim) + bytes))) {
+    if (claim || !(claim = calloc(1, offsetof(struct claim, name) + bytes))) {
         return claim;
     }
     memcpy(claim->name, election, bytes);
     claim->given_up = SESSION_MUTANT(GIVEN_UP_FORGOTTEN) ? 0 : client->given_up;
-    HASH_ADD_STR(client->claims, name, claim);
-    if (!claim->hh.tbl) {
+    if (names_add(&client->names, claim) != BATON_OK) {
         free(claim);
         return NULL;
     }
+    DL_APPEND(client->claims, claim);
     return claim;
 }
 
@@ -327,10 +332,8 @@ int session_client_describe(struct session_client *client, const char *metadata)
 /* What was asked of an earlier session has no meaning for the new one. */
 static void begin_session(struct session_client *client)
 {
-    for (struct claim *at = client->claims; at; at = at->hh.next) {
-        if (at->request != 0) {
-            settle(client, at);
-        }
+    settle_all(client);
+    for (struct claim *at = client->claims; at; at = at->next) {
         at->granted = 0;
         at->may_be_in = at->is_kept = false;
         if (at->name[0] != '\0' && !SESSION_MUTANT(NOT_ENTERED_AGAIN)) {
@@ -344,7 +347,7 @@ static void end_session(struct session_client *client, const struct lease_event 
 {
     client->kept_until = INSTANT_PAST;
     for (struct claim *at = client->claims; at && !SESSION_MUTANT(HOLDS_WITHOUT_SESSION);
-         at = at->hh.next) {
+         at = at->next) {
         at->is_kept = SESSION_MUTANT(KEPT_BEYOND_SESSION) && at->is_kept;
         lose(client, at, event->loss);
     }
@@ -404,10 +407,8 @@ void session_client_leave(struct session_client *client, instant now, uint64_t r
 {
     client->has_left = true;
     step_lease(client, &(struct lease_input){.type = LEASE_IN_LEAVE}, now, random);
-    for (struct claim *at = client->claims; at; at = at->hh.next) {
-        if (at->request != 0) {
-            settle(client, at);
-        }
+    settle_all(client);
+    for (struct claim *at = client->claims; at; at = at->next) {
         at->is_wanted = false;
         at->is_confirmed = true;
         at->may_be_in = at->is_kept = false;
@@ -417,7 +418,7 @@ void session_client_leave(struct session_client *client, instant now, uint64_t r
 
 /* ---- Replies to orders ----------------------------------------------------------------------- */
 
-static void hold_back(struct session_client *client, instant now)
+void session_client_hold_back(struct session_client *client, instant now)
 {
     client->paused_until =
         instant_add(now, SPAN_NS(client->options.lease.answer_timeout.ns / PAUSES_EACH_TIMEOUT));
@@ -430,17 +431,21 @@ static void take_entered(struct session_client *client, struct claim *claim, int
     review(client, claim);
 }
 
-static void take_given_up(struct session_client *client, struct claim *claim, int code, instant now)
+static void take_given_up(struct session_client *client, const struct errand *errand, int code,
+                          instant now)
 {
-    if (claim->granted == claim->asked_epoch) {
+    struct claim *claim = errand->claim;
+
+    if (claim->granted == errand->epoch) {
         claim->granted = 0;
     }
     claim->to = 0;
-    if (claim->asked == SESSION_RESIGN && code == BATON_ENOENT) {
+    if (errand->type == SESSION_RESIGN && code == BATON_ENOENT) {
         claim->is_confirmed = false;
-    } else if (claim->asked == SESSION_WITHDRAW && code == BATON_ECONFLICT) {
-        hold_back(client, now); /* it holds the election in another epoch: that is reported */
-    } else if (claim->asked == SESSION_WITHDRAW) {
+    } else if (errand->type == SESSION_WITHDRAW && code == BATON_ECONFLICT) {
+        /* it holds the election in another epoch: that is reported */
+        session_client_hold_back(client, now);
+    } else if (errand->type == SESSION_WITHDRAW) {
         claim->may_be_in = false;
         claim->is_confirmed = false;
     }
@@ -454,28 +459,32 @@ static void take_given_up(struct session_client *client, struct claim *claim, in
 static void take_order_reply(struct session_client *client, const struct session_input *input,
                              instant now, uint64_t random)
 {
+    struct errand *found;
+    struct errand errand;
     struct claim *claim;
 
-    DL_SEARCH_SCALAR(client->waiting, claim, request, input->request);
-    if (!claim) {
+    DL_SEARCH_SCALAR(client->waiting, found, request, input->request);
+    if (!found) {
         return;
     }
+    errand = *found;
+    claim = errand.claim;
     if (input->code != BATON_OK && input->code != BATON_ENOENT && input->code != BATON_ECONFLICT) {
-        claim->code = input->code;
+        claim->code = (int16_t)input->code;
         tell(client, claim, TELL_REFUSED);
-        repeat(client, claim);
-        hold_back(client, now);
+        repeat(client, found);
+        session_client_hold_back(client, now);
         return;
     }
-    settle(client, claim);
-    if (claim->asked == SESSION_RESIGN || claim->asked == SESSION_WITHDRAW) {
-        take_given_up(client, claim, input->code, now);
+    settle(client, found);
+    if (errand.type == SESSION_RESIGN || errand.type == SESSION_WITHDRAW) {
+        take_given_up(client, &errand, input->code, now);
         return;
     }
     take_entered(client, claim, input->code);
     if (input->code == BATON_ENOENT) {
         doubt_session(client, now, random);
-        hold_back(client, now);
+        session_client_hold_back(client, now);
     }
 }
 
@@ -557,7 +566,7 @@ static void take_change(struct session_client *client, const struct session_chan
 /* The present agent knows only of the elections that it has reported. */
 static void take_report(struct session_client *client)
 {
-    for (struct claim *at = client->claims; at; at = at->hh.next) {
+    for (struct claim *at = client->claims; at; at = at->next) {
         if (!at->is_reported && at->name[0] != '\0') {
             at->is_confirmed = false;
             review(client, at);
@@ -572,7 +581,7 @@ static void keep_no_more(struct session_client *client)
 {
     client->kept_until = INSTANT_PAST;
     for (struct claim *at = client->claims, *next; at; at = next) {
-        next = at->hh.next;
+        next = at->next;
         if (at->is_kept) {
             at->is_kept = false;
             at->given_up = at->granted > at->given_up ? at->granted : at->given_up;
@@ -653,7 +662,7 @@ static void disconnect(struct session_client *client)
     while (client->waiting) {
         repeat(client, client->waiting);
     }
-    for (struct claim *at = client->claims; at; at = at->hh.next) {
+    for (struct claim *at = client->claims; at; at = at->next) {
         at->is_reported = false;
     }
 }
@@ -681,9 +690,10 @@ static struct lease_input for_lease(const struct session_input *input)
     return ret;
 }
 
-static bool is_overdue(const struct session_client *client, const struct claim *claim, instant now)
+static bool is_overdue(const struct session_client *client, const struct errand *errand,
+                       instant now)
 {
-    return !instant_before(now, instant_add(claim->sent, client->options.lease.answer_timeout));
+    return !instant_before(now, instant_add(errand->sent, client->options.lease.answer_timeout));
 }
 
 void session_client_step(struct session_client *client, const struct session_input *input,

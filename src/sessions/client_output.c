@@ -2,6 +2,7 @@
 #include "sessions/client_int.h"
 #include "sessions/mutants.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -36,7 +37,7 @@ static void describe_event(const struct claim *claim, unsigned what, struct sess
                                   .epoch = what == TELL_LOST    ? claim->lost
                                            : what == TELL_ASKED ? claim->asked_to_pass
                                                                 : claim->epoch,
-                                  .loss = claim->loss,
+                                  .loss = (enum lease_loss)claim->loss,
                                   .code = claim->code};
 }
 
@@ -53,14 +54,15 @@ bool session_client_next_event(struct session_client *client, struct session_eve
     }
     while ((claim = client->telling)) {
         what = first_of(claim->tells);
-        claim->tells &= ~what;
-        describe_event(claim, what, ret);
+        claim->tells &= TELL_ALL & ~what;
         if (claim->tells == 0) {
-            DL_DELETE2(client->telling, claim, prior, later);
+            client->telling = claim->later;
+            claim->is_telling = false;
         }
-        if (what == TELL_ENDED && claim->is_wanted) {
-            continue; /* it was entered again meanwhile */
+        if (what == 0 || (what == TELL_ENDED && claim->is_wanted)) {
+            continue; /* it was lost, or entered again, meanwhile */
         }
+        describe_event(claim, what, ret);
         if (what == TELL_ENDED) {
             session_claim_free(client, claim);
         }
@@ -151,11 +153,13 @@ static bool next_of_session(struct session_client *client, struct session_order 
     return true;
 }
 
-static void prepare(const struct session_client *client, struct claim *claim,
+static void prepare(const struct session_client *client, struct errand *errand,
                     struct session_order *ret)
 {
+    struct claim *claim = errand->claim;
+
     *ret = (struct session_order){.type = session_claim_need(claim),
-                                  .request = claim->request,
+                                  .request = errand->request,
                                   .session = client->update.epoch};
     memcpy(ret->name, claim->name, strlen(claim->name) + 1);
     switch (ret->type) {
@@ -177,8 +181,8 @@ static void prepare(const struct session_client *client, struct claim *claim,
         ret->epoch = claim->granted;
         break;
     }
-    claim->asked = ret->type;
-    claim->asked_epoch = ret->epoch;
+    errand->type = ret->type;
+    errand->epoch = ret->epoch;
 }
 
 static bool may_order(const struct session_client *client)
@@ -191,6 +195,7 @@ bool session_client_next_order(struct session_client *client, instant now,
                                struct session_order *ret)
 {
     struct claim *claim = client->ready;
+    struct errand *errand;
 
     if (next_of_session(client, ret)) {
         return true;
@@ -198,13 +203,17 @@ bool session_client_next_order(struct session_client *client, instant now,
     if (!may_order(client) || instant_before(now, client->paused_until)) {
         return false;
     }
-    DL_DELETE(client->ready, claim);
+    if (!(errand = malloc(sizeof(*errand)))) {
+        session_client_hold_back(client, now);
+        return false;
+    }
+    *errand = (struct errand){.claim = claim, .request = ++client->requests, .sent = now};
+    DL_DELETE2(client->ready, claim, former, latter);
     claim->is_ready = false;
-    claim->request = ++client->requests;
-    claim->sent = now;
-    DL_APPEND(client->waiting, claim);
+    claim->has_errand = true;
+    DL_APPEND(client->waiting, errand);
     client->under_way++;
-    prepare(client, claim, ret);
+    prepare(client, errand, ret);
     return true;
 }
 

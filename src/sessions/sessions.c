@@ -5,12 +5,18 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
+
+/* What counts for SESSIONS_BYTES_MAX. Not the size of a struct, which differs between builds: all
+ * nodes must refuse the same orders. */
+enum { WEIGHT_SESSION = 320, WEIGHT_ELECTION = 96, WEIGHT_CONTENDER = 64 };
 
 struct sessions *sessions_new(session_change_cb on_change, void *userdata)
 {
     struct sessions *sessions = calloc(1, sizeof(*sessions));
 
     if (sessions) {
+        names_init(&sessions->names, offsetof(struct session_election, name));
         sessions->on_change = on_change;
         sessions->userdata = userdata;
     }
@@ -19,22 +25,23 @@ struct sessions *sessions_new(session_change_cb on_change, void *userdata)
 
 static size_t weight_of_election(const struct session_election *election)
 {
-    return sizeof(*election) + strlen(election->name) + 1;
+    return WEIGHT_ELECTION + strlen(election->name) + 1;
 }
 
-/* The analyzer does not see that a table links the neighbours of what is taken out anew. */
 static void free_election(struct sessions *sessions, struct session_election *election)
 {
     sessions->bytes -= weight_of_election(election);
-    HASH_DEL(sessions->elections, election); /* NOLINT(clang-analyzer-unix.Malloc) */
+    names_remove(&sessions->names, election);
+    DL_DELETE(sessions->elections, election);
     free(election);
 }
 
 static size_t weight_of_session(const struct session *session)
 {
-    return sizeof(*session) + (session->metadata ? strlen(session->metadata) : 0);
+    return WEIGHT_SESSION + (session->metadata ? strlen(session->metadata) : 0);
 }
 
+/* The analyzer does not see that a table links the neighbours of what is taken out anew. */
 static void free_session(struct sessions *sessions, struct session *session)
 {
     sessions->bytes -= weight_of_session(session);
@@ -54,9 +61,10 @@ void sessions_free(struct sessions *sessions)
         session_end(sessions, at, 0, SESSION_END_LEFT);
     }
     for (struct session_election *at = sessions->elections, *next; at; at = next) {
-        next = at->hh.next; /* restored in part: its line is empty */
+        next = at->next; /* restored in part: its line is empty */
         free_election(sessions, at);
     }
+    names_fini(&sessions->names);
     free(sessions);
 }
 
@@ -79,10 +87,7 @@ struct session *sessions_find(const struct sessions *sessions, uint64_t id)
 
 static struct session_election *find_election(const struct sessions *sessions, const char *name)
 {
-    struct session_election *election;
-
-    HASH_FIND_STR(sessions->elections, name, election);
-    return election;
+    return names_find(&sessions->names, name);
 }
 
 const struct session_election *sessions_election(const struct sessions *sessions, const char *name)
@@ -116,7 +121,7 @@ struct session *sessions_next(const struct sessions *sessions, const struct sess
 const struct session_election *sessions_next_election(const struct sessions *sessions,
                                                       const struct session_election *prev)
 {
-    return prev ? prev->hh.next : sessions->elections;
+    return prev ? prev->next : sessions->elections;
 }
 
 /* ---- The line of an election ----------------------------------------------------------------- */
@@ -131,17 +136,13 @@ static void report_election(const struct sessions *sessions, enum session_change
 
 static void line_append(struct session_election *election, struct session_contender *contender)
 {
-    contender->prev = election->last;
-    contender->next = NULL;
-    *(election->last ? &election->last->next : &election->first) = contender;
-    election->last = contender;
+    DL_APPEND(election->first, contender);
     election->count++;
 }
 
 static void line_remove(struct session_election *election, struct session_contender *contender)
 {
-    *(contender->prev ? &contender->prev->next : &election->first) = contender->next;
-    *(contender->next ? &contender->next->prev : &election->last) = contender->prev;
+    DL_DELETE(election->first, contender);
     election->count--;
 }
 
@@ -210,7 +211,7 @@ static void leave(struct sessions *sessions, struct session_contender *contender
     *(contender->older ? &contender->older->younger : &session->first) = contender->younger;
     *(contender->younger ? &contender->younger->older : &session->last) = contender->older;
     session->count--;
-    sessions->bytes -= sizeof(*contender);
+    sessions->bytes -= WEIGHT_CONTENDER;
     free(contender);
     report_election(sessions, SESSION_LEFT, election, session->id);
     if (election->wanted == session->id) {
@@ -334,15 +335,15 @@ struct session_election *session_election_add(struct sessions *sessions, const c
     struct session_election *election = find_election(sessions, name);
     size_t bytes = strlen(name) + 1;
 
-    if (election || !(election = calloc(1, sizeof(*election) + bytes))) {
+    if (election || !(election = calloc(1, offsetof(struct session_election, name) + bytes))) {
         return election;
     }
     memcpy(election->name, name, bytes);
-    HASH_ADD_STR(sessions->elections, name, election);
-    if (!election->hh.tbl) {
+    if (names_add(&sessions->names, election) != BATON_OK) {
         free(election);
         return NULL;
     }
+    DL_APPEND(sessions->elections, election);
     sessions->bytes += weight_of_election(election);
     return election;
 }
@@ -363,7 +364,7 @@ struct session_contender *session_contender_add(struct sessions *sessions,
     session->last = contender;
     session->count++;
     line_append(election, contender);
-    sessions->bytes += sizeof(*contender);
+    sessions->bytes += WEIGHT_CONTENDER;
     return contender;
 }
 
@@ -477,12 +478,11 @@ static size_t growth_of(const struct session_order *order)
 {
     switch (order->type) {
     case SESSION_OPEN:
-        return sizeof(struct session) + order->metadata_bytes;
+        return WEIGHT_SESSION + order->metadata_bytes;
     case SESSION_DESCRIBE:
         return order->metadata_bytes;
     case SESSION_ENTER:
-        return sizeof(struct session_election) + sizeof(struct session_contender) +
-               SESSION_NAME_MAX;
+        return WEIGHT_ELECTION + WEIGHT_CONTENDER + SESSION_NAME_MAX;
     default:
         return 0;
     }

@@ -65,13 +65,13 @@ struct session_contender {
 };
 
 struct session_election {
-    struct session_contender *holder;       /* NULL: no eligible contender */
-    uint64_t epoch;                         /* of the holder; index of the entry that granted it */
-    uint64_t wanted;                        /* session that leads next if it may; 0: none */
-    struct session_contender *first, *last; /* the line, the holder included */
-    size_t count;
-    UT_hash_handle hh;
-    char name[]; /* NUL-terminated */
+    struct session_contender *holder;     /* NULL: no eligible contender */
+    uint64_t epoch;                       /* of the holder; index of the entry that granted it */
+    uint64_t wanted;                      /* session that leads next if it may; 0: none */
+    struct session_contender *first;      /* of the line, the holder included */
+    struct session_election *prev, *next; /* of all, in the order in which they began */
+    uint32_t count;                       /* of contenders */
+    char name[];                          /* NUL-terminated */
 };
 
 enum session_change_type {

@@ -2,11 +2,13 @@
 #ifndef SESSIONS_SESSIONS_INT_H
 #define SESSIONS_SESSIONS_INT_H
 
+#include "base/names.h"
 #include "sessions/sessions.h"
 
 struct sessions {
-    struct session *all;                /* by id, in the order of their ids */
-    struct session_election *elections; /* by name */
+    struct session *all; /* by id, in the order of their ids */
+    struct session_election *elections;
+    struct names names; /* of the elections */
     size_t bytes;
     session_change_cb on_change; /* or NULL */
     void *userdata;

@@ -36,7 +36,7 @@ static void put_election(struct buffer *buffer, const struct session_election *e
     buffer_put_u64(buffer, election->holder ? election->holder->session->id : 0);
     buffer_put_u64(buffer, election->epoch);
     buffer_put_u64(buffer, election->wanted);
-    buffer_put_u32(buffer, (uint32_t)election->count);
+    buffer_put_u32(buffer, election->count);
     for (const struct session_contender *at = election->first; at; at = at->next) {
         buffer_put_u64(buffer, at->session->id);
         buffer_put_u32(buffer, (uint32_t)at->priority);
@@ -51,8 +51,8 @@ void sessions_snapshot(const struct sessions *sessions, struct buffer *buffer)
     for (const struct session *at = sessions->all; at; at = at->hh.next) {
         put_session(buffer, at);
     }
-    buffer_put_u32(buffer, HASH_COUNT(sessions->elections));
-    for (const struct session_election *at = sessions->elections; at; at = at->hh.next) {
+    buffer_put_u32(buffer, (uint32_t)sessions->names.count);
+    for (const struct session_election *at = sessions->elections; at; at = at->next) {
         put_election(buffer, at);
     }
 }
@@ -250,12 +250,14 @@ void sessions_install(struct sessions *sessions, struct sessions *restored)
 
     sessions->all = restored->all;
     sessions->elections = restored->elections;
+    sessions->names = restored->names;
     sessions->bytes = restored->bytes;
     restored->all = before.all;
     restored->elections = before.elections;
+    restored->names = before.names;
     restored->bytes = before.bytes;
     report_sessions(sessions, SESSION_OPENED, sessions->all, restored);
-    for (at = restored->elections; at; at = at->hh.next) {
+    for (at = restored->elections; at; at = at->next) {
         const struct session_election *after = sessions_election(sessions, at->name);
         report_line(sessions, SESSION_LEFT, at, sessions);
         if (after) {
@@ -263,7 +265,7 @@ void sessions_install(struct sessions *sessions, struct sessions *restored)
         }
         report_holder(sessions, at, after, at->name);
     }
-    for (at = sessions->elections; at; at = at->hh.next) {
+    for (at = sessions->elections; at; at = at->next) {
         if (!sessions_election(restored, at->name)) {
             report_line(sessions, SESSION_ENTERED, at, restored);
             report_holder(sessions, NULL, at, at->name);

@@ -311,6 +311,24 @@ static void a_refused_order_is_reported_and_repeated_after_a_pause(void **state)
     end(&t);
 }
 
+static void a_grant_that_is_given_up_before_it_was_told_is_not_told(void **state)
+{
+    const struct session_input held = {
+        .type = SESSION_IN_CHANGE,
+        .change = {.type = SESSION_HELD, .session = SESSION, .election = blue, .epoch = 12}};
+    struct talk t;
+    (void)state;
+
+    begin_holding(&t);
+    enter(&t, blue);
+    (void)all_of(&t);
+    (void)answered(&t, BATON_OK);
+    session_client_step(t.client, &held, now_of(&t), 1);
+    assert_int_equal(session_client_resign(t.client, blue, 12, 0), BATON_OK);
+    assert_string_equal(all_of(&t), "RESIGN blue 12");
+    end(&t);
+}
+
 static void a_process_that_leaves_stops_acting_and_ends_its_session(void **state)
 {
     struct talk t;
@@ -536,6 +554,7 @@ int main(void)
         cmocka_unit_test(a_holder_is_asked_and_a_cordoned_one_gives_up),
         cmocka_unit_test(late_orders_that_move_it_in_and_out_of_lines_are_undone),
         cmocka_unit_test(a_refused_order_is_reported_and_repeated_after_a_pause),
+        cmocka_unit_test(a_grant_that_is_given_up_before_it_was_told_is_not_told),
         cmocka_unit_test(a_process_that_leaves_stops_acting_and_ends_its_session),
         cmocka_unit_test(a_resumed_session_leads_on_where_its_process_acts),
         cmocka_unit_test(a_resumed_session_gives_up_what_its_process_has_given_up),

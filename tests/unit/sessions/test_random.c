@@ -135,8 +135,8 @@ static void aim(struct session_order *order, const struct sessions *sessions)
         order->session = election->holder->session->id;
         order->epoch = election->epoch;
     }
-    if (election && election->last && draw(2)) {
-        order->to = election->last->session->id;
+    if (election && election->first && draw(2)) {
+        order->to = election->first->prev->session->id;
     }
 }
 
