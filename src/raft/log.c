@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CAPACITY_MIN = 16, SHRINK_AT = 8 };
+
 void log_fini(struct raft_log *log)
 {
     log_truncate(log, log->snapshot_index + 1);
@@ -45,7 +47,7 @@ raft_term log_term_at(const struct raft_log *log, raft_index index)
 
 static int reserve(struct raft_log *log, size_t count)
 {
-    size_t capacity = log->capacity ? log->capacity : 16;
+    size_t capacity = log->capacity ? log->capacity : CAPACITY_MIN;
     struct raft_entry *entries;
     uint64_t *write_ids;
 
@@ -124,6 +126,25 @@ void log_truncate(struct raft_log *log, raft_index from)
     }
 }
 
+/* A burst of entries needs room only until they are compacted. What does not get smaller does no
+ * harm. */
+static void shrink(struct raft_log *log)
+{
+    size_t capacity = log->count > CAPACITY_MIN ? log->count : CAPACITY_MIN;
+    void *smaller;
+
+    if (log->capacity / SHRINK_AT < capacity) {
+        return;
+    }
+    if ((smaller = realloc(log->entries, capacity * sizeof(*log->entries)))) {
+        log->entries = smaller;
+    }
+    if ((smaller = realloc(log->write_ids, capacity * sizeof(*log->write_ids)))) {
+        log->write_ids = smaller;
+    }
+    log->capacity = capacity;
+}
+
 void log_compact(struct raft_log *log, raft_index through, raft_term term)
 {
     size_t dropped = (size_t)(through - log->snapshot_index);
@@ -139,6 +160,7 @@ void log_compact(struct raft_log *log, raft_index through, raft_term term)
     }
     log->snapshot_index = through;
     log->snapshot_term = term;
+    shrink(log);
 }
 
 void log_reset(struct raft_log *log, raft_index snapshot_index, raft_term snapshot_term)

@@ -73,7 +73,7 @@ void event_member_of(const struct node *node, raft_id id, struct baton_member *r
 /* ---- The queue ------------------------------------------------------------------------------- */
 
 /* One entry of the log can bring thousands of events, and nearly all are about one member and no
- * error: a member is kept once for those that follow one another. */
+ * error: a member is kept once, until another one comes. */
 struct kept_member {
     size_t users;
     struct baton_member member;
@@ -81,13 +81,18 @@ struct kept_member {
 
 enum { HEAD_BYTES = offsetof(struct baton_event, member) };
 
+/* What few events have. */
+struct rare {
+    struct baton_error error;
+    const char *text;
+};
+
 struct queued_event {
     struct queued_event *next;
     event_receiver_fn *receive; /* NULL: the node's election, or all */
     void *to;
     struct kept_member *member; /* NULL: none */
-    struct baton_error *error;  /* NULL: none */
-    const char *text;
+    struct rare *rare;          /* NULL: none */
     unsigned char head[HEAD_BYTES];
 };
 
@@ -101,21 +106,29 @@ static bool is_same(const struct baton_member *one, const struct baton_member *o
            one->metadata == other->metadata;
 }
 
-static struct kept_member *keep_member(const struct node *node, const struct baton_member *member)
+static struct kept_member *keep_member(struct node *node, const struct baton_member *member)
 {
-    struct kept_member *last = node->events_last ? node->events_last->member : NULL;
-    struct kept_member *kept;
+    struct kept_member *kept = node->kept_last;
 
-    if (last && is_same(&last->member, member)) {
-        last->users++;
-        return last;
+    if (kept && is_same(&kept->member, member)) {
+        kept->users++;
+        return kept;
     }
     kept = calloc(1, sizeof(*kept));
     if (kept) {
         kept->users = 1;
         kept->member = *member;
+        node->kept_last = kept;
     }
     return kept;
+}
+
+static void drop_member(struct node *node, struct kept_member *kept)
+{
+    if (kept && --kept->users == 0) {
+        node->kept_last = node->kept_last == kept ? NULL : node->kept_last;
+        free(kept);
+    }
 }
 
 static bool has_member(const struct baton_event *event)
@@ -123,22 +136,20 @@ static bool has_member(const struct baton_event *event)
     return event->member.id[0] != '\0' || event->member.is_self;
 }
 
-static bool has_error(const struct baton_event *event)
+static bool is_rare(const struct baton_event *event)
 {
-    return event->error.code != BATON_OK || event->error.message[0] != '\0';
+    return event->text || event->error.code != BATON_OK || event->error.message[0] != '\0';
 }
 
-static void queued_free(struct queued_event *queued)
+static void queued_free(struct node *node, struct queued_event *queued)
 {
-    if (queued->member && --queued->member->users == 0) {
-        free(queued->member);
-    }
-    free(queued->error);
+    drop_member(node, queued->member);
+    free(queued->rare);
     free(queued);
 }
 
 /* NULL: out of memory. */
-static struct queued_event *queued_of(const struct node *node, const struct baton_event *event)
+static struct queued_event *queued_of(struct node *node, const struct baton_event *event)
 {
     struct queued_event *queued = calloc(1, sizeof(*queued));
 
@@ -146,28 +157,28 @@ static struct queued_event *queued_of(const struct node *node, const struct bato
         return NULL;
     }
     memcpy(queued->head, event, HEAD_BYTES);
-    queued->text = event->text;
     queued->member = has_member(event) ? keep_member(node, &event->member) : NULL;
-    queued->error = has_error(event) ? malloc(sizeof(*queued->error)) : NULL;
-    if ((has_member(event) && !queued->member) || (has_error(event) && !queued->error)) {
-        queued_free(queued);
+    queued->rare = is_rare(event) ? malloc(sizeof(*queued->rare)) : NULL;
+    if ((has_member(event) && !queued->member) || (is_rare(event) && !queued->rare)) {
+        queued_free(node, queued);
         return NULL;
     }
-    if (queued->error) {
-        *queued->error = event->error;
+    if (queued->rare) {
+        *queued->rare = (struct rare){event->error, event->text};
     }
     return queued;
 }
 
 static void unpack(const struct queued_event *queued, struct baton_event *ret)
 {
-    *ret = (struct baton_event){.text = queued->text};
+    *ret = (struct baton_event){0};
     memcpy(ret, queued->head, HEAD_BYTES);
     if (queued->member) {
         ret->member = queued->member->member;
     }
-    if (queued->error) {
-        ret->error = *queued->error;
+    if (queued->rare) {
+        ret->error = queued->rare->error;
+        ret->text = queued->rare->text;
     }
 }
 
@@ -228,7 +239,7 @@ void event_deliver(struct node *node)
         } else if (node->election) {
             deliver(node, &event);
         }
-        queued_free(queued);
+        queued_free(node, queued);
     }
 }
 

@@ -517,7 +517,7 @@ static struct named_election *new_election(struct named *named,
                                            const struct provider_campaign *campaign)
 {
     size_t bytes = strlen(campaign->election) + 1;
-    struct named_election *election = calloc(1, sizeof(*election) + bytes);
+    struct named_election *election = calloc(1, offsetof(struct named_election, name) + bytes);
 
     if (!election) {
         return NULL;

@@ -38,8 +38,8 @@ enum {
     NODE_STATE_FORMAT = 2,                 /* of a snapshot's state: keys and sessions */
     NODE_COMPACT_ENTRIES = 1024,           /* a longer log is compacted at a checkpoint */
     NODE_COMPACT_BYTES = 16 * 1024 * 1024, /* and one of more bytes, and than the state, at once */
-    NODE_COMPACT_ORDER_BYTES = 2 * 1024 * 1024, /* or of so many in orders of sessions */
-    NODE_ENTRY_OVERHEAD = 64,                   /* of an entry in memory */
+    NODE_COMPACT_ORDER_BYTES = 512 * 1024, /* or of so many in orders of sessions */
+    NODE_ENTRY_OVERHEAD = 64,              /* of an entry in memory */
 };
 
 /* X(field, name): a counter in the status and the metrics. */
@@ -282,6 +282,7 @@ struct node {
     uint64_t request_round;
     uint64_t next_request; /* begins at random: the log keeps the requests of earlier processes */
     struct queued_event *events_first, *events_last; /* event.c */
+    struct kept_member *kept_last;                   /* event.c: the member that was kept last */
     int depth; /* of nested steps: events are delivered at 0 */
     bool eligible;
     bool is_isolated;

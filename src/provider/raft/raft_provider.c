@@ -156,13 +156,11 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 }
 
 /* The log has more bytes than it may, and than the state that replaces it. Orders of sessions are
- * small, come in thousands, and stay in memory until then. */
+ * small, come in thousands, and stay in memory until then: of them the memory counts. */
 static bool is_long(const struct node *node)
 {
-    bool has_much =
-        node->applied_bytes > NODE_COMPACT_BYTES || node->order_bytes > NODE_COMPACT_ORDER_BYTES;
-
-    return has_much && node->applied_bytes > node->state_bytes;
+    return (node->applied_bytes > NODE_COMPACT_BYTES && node->applied_bytes > node->state_bytes) ||
+           (node->order_bytes > NODE_COMPACT_ORDER_BYTES && node->order_bytes > node->state_bytes);
 }
 
 /* Bounds what the next start has to read: moves SQLite's log into the file, and compacts a long log

@@ -356,7 +356,8 @@ static int open_database(struct storage *storage, const struct storage_identity 
                          const struct raft_configuration *first, struct baton_error *reterr)
 {
     static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                                  "PRAGMA cell_size_check=ON; PRAGMA secure_delete=FAST;";
+                                  "PRAGMA cell_size_check=ON; PRAGMA secure_delete=FAST;"
+                                  "PRAGMA cache_size=-256;";
     bool is_new = false;
     int r = make_private(storage, reterr);
 
