@@ -19,6 +19,7 @@ struct terms {
     void *userdata;
 };
 
+/* Ten thousand may begin at once: those that fail have their error elsewhere. */
 struct handover {
     struct election *election;
     struct terms terms;
@@ -28,8 +29,8 @@ struct handover {
     bool is_due;        /* its time is up */
     bool is_going;      /* the provider was asked */
     unsigned holds;
-    int code; /* for `done` */
-    struct baton_error error;
+    int code;                  /* for `done` */
+    struct baton_error *error; /* NULL: none, or no memory for it */
 };
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -41,23 +42,36 @@ static void on_timer_closed(uv_handle_t *timer)
 
 void handover_reply(struct handover *handover)
 {
+    struct baton_error error = {0};
+
     if (!handover) {
         return;
     }
-    if (handover->terms.done) {
-        handover->terms.done(handover->terms.userdata, handover->code, &handover->error);
+    if (handover->code != BATON_OK) {
+        (void)error_set(&error, handover->code, "%s",
+                        handover->error ? handover->error->message
+                                        : baton_strerror(handover->code));
     }
+    if (handover->terms.done) {
+        handover->terms.done(handover->terms.userdata, handover->code, &error);
+    }
+    free(handover->error);
     uv_close((uv_handle_t *)&handover->timer, on_timer_closed);
+}
+
+static void note_outcome(struct handover *handover, int code, const struct baton_error *error)
+{
+    handover->code = code;
+    if (code != BATON_OK && (handover->error = malloc(sizeof(*error)))) {
+        *handover->error = *error;
+    }
 }
 
 static struct handover *detach(struct handover *handover, int code, const struct baton_error *error)
 {
     handover->election->handover = NULL;
     (void)uv_timer_stop(&handover->timer);
-    handover->code = code;
-    if (error) {
-        handover->error = *error;
-    }
+    note_outcome(handover, code, error);
     return handover;
 }
 
@@ -243,9 +257,11 @@ static bool has_failed(const struct handover *handover, const struct baton_event
 /* Lost while it drained, and not to be won again. */
 static void cordon_at_last(struct handover *handover)
 {
+    struct baton_error error = {0};
+
     if (handover->terms.kind == HANDOVER_CORDON && !handover->is_going &&
         handover->election->provider) {
-        handover->code = set_cordoned(handover->election, true, &handover->error);
+        note_outcome(handover, set_cordoned(handover->election, true, &error), &error);
     }
 }
 
