@@ -6,11 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 4 };
+enum { ARGUMENTS_MAX = 4, LARGE_BYTES = 128 * 1024 };
 
 /* Flags may stand among the first arguments of a command ("bench failover --rounds 5"), never among
  * those of CMD. Those arguments are moved to just before the rest: argv[*ret_used] is the first. */
@@ -154,8 +155,16 @@ static int dispatch(int argc, char **argv)
     return call(command, argc - 1, argv + 1);
 }
 
+/* A snapshot of the state is as large as the state, and comes again and again. glibc would soon put
+ * it among what is small and lasts, and leave a hole of its size there. */
+static void keep_large_memory_apart(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
+    keep_large_memory_apart();
     return end(dispatch(argc, argv));
 }
