@@ -78,3 +78,39 @@ class RealAgent(Agent):
             with client.makefile() as replies:
                 reply = json.loads(replies.readline())
         return sum(one["waiting"] for one in reply["elections"] if one["election"] == election)
+
+
+class Pool(RealAgent):
+    """A real agent, and a leader of the pool "pool" beside it."""
+
+    def start(self):
+        super().start()
+        self.begin_leader()
+
+    def begin_leader(self):
+        self.leader = subprocess.Popen([os.environ["BATON_LEADER"], "agent:" + self.path],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.leader.stdout.readline() == b"ready\n"
+
+    def kill_leader(self):
+        self.leader.kill()
+        self.leader.wait()
+        self.leader.stdin.close()
+        self.leader.stdout.close()
+
+    def close(self):
+        self.kill_leader()
+        super().close()
+
+
+def main():
+    """harness.py COMMAND...: runs it beside a pool."""
+    pool = Pool()
+    try:
+        sys.exit(subprocess.call(sys.argv[1:], env={**os.environ, "BATON_AGENT": pool.path}))
+    finally:
+        pool.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { BatonError, Campaign, Lost, Machine, PARTS_MAX, RENEWS_MAX, SENT_MAX }
   from '../../clients/node/lib/core.js';
+import * as work from '../../clients/node/lib/work_core.js';
 
 const leads = (election, epoch) => `campaign ${election}
 connect
@@ -220,4 +221,80 @@ test('a reply has so many parts and no more', () => {
     play.line('says {"id":$list,"ok":true,"values":[],"more":true}');
   }
   play.line('fails EPROTO {"id":$list,"ok":true,"values":[],"more":true}');
+});
+
+// A worker, and the lines of a conversation. What it says is compared as text where it has numbers
+// of more than 53 bits.
+class WorkPlay {
+  worker = new work.Worker('w', { slots: 2, labels: ['gpu'] });
+  held = new Map();
+  comes = [];
+
+  play(lines) {
+    for (const line of lines) {
+      const [word, rest] = cut(line);
+      if (['starts', 'halts', 'says'].includes(word)) {
+        const [came, what] = this.comes.shift() ?? [];
+        assert.equal(came, word, line);
+        this.#expect(what, rest, word);
+      } else if (word === 'idle') {
+        assert.equal(this.worker.isIdle, rest === 'yes');
+      } else {
+        assert.deepEqual(this.comes, [], `before: ${line}`);
+        this.#do(word, rest);
+      }
+    }
+    assert.deepEqual(this.comes, []);
+  }
+
+  #expect(what, rest, word) {
+    if (word === 'says') {
+      const [wanted, said] = [JSON.parse(rest), JSON.parse(what)];
+      assert.deepEqual(had(said, wanted), wanted);
+      assert(!('ledger' in wanted) || what.includes(rest.match(/"ledger":\d+/)[0]), what);
+    } else {
+      assert.equal(what, rest);
+    }
+  }
+
+  #do(word, rest) {
+    if (word === 'end' || word === 'fail') {
+      this.worker.ended(...this.held.get(rest), { success: word === 'end' });
+    } else {
+      this.worker[word](word === 'session' ? Number(rest) : rest);
+    }
+    for (const held of this.worker.orders()) {
+      this.held.set(held.id, [held, held.now.epoch]);
+      this.comes.push([held.state === work.RUNNING ? 'starts' : 'halts',
+                       `${held.id} ${held.now.epoch}`]);
+    }
+    this.comes.push(...[...this.worker.messages()].map((message) => ['says', message]));
+  }
+}
+
+/** `value` with the members alone that are wanted. */
+function had(value, wanted) {
+  if (Array.isArray(wanted) && Array.isArray(value) && value.length === wanted.length) {
+    return value.map((one, at) => had(one, wanted[at]));
+  }
+  return wanted === null || typeof wanted !== 'object' || Array.isArray(wanted) ? value
+    : Object.fromEntries(Object.keys(wanted).filter((key) => key in value)
+      .map((key) => [key, had(value[key], wanted[key])]));
+}
+
+const workText = readFileSync(new URL('work_conversations.txt', import.meta.url), 'utf8');
+for (const conversation of workText.split('\n== ').slice(1)) {
+  const [title, ...lines] = conversation.split('\n');
+  test(title, () => new WorkPlay().play(lines.filter((line) => line)));
+}
+
+test('buckets and chunks are those of the leader', () => {
+  assert.deepEqual(['', 'a', 'batch.0', 'n-1.17'].map(work.bucketOf), [17, 34, 50, 3]);
+  const { ids, chunks } = work.chunksOf(
+    ['x'.repeat(61500), { id: 'own' }, 'x'.repeat(61501), ''], 'n');
+  assert.deepEqual(ids, ['n.0', 'own', 'n-1.0', 'n-1.1']);
+  assert.deepEqual(chunks.map(([name]) => name), ['n', 'n-1']);
+  assert(chunks[1][1].startsWith('{"unique":false,"items":[{"body":"x'));
+  assert.deepEqual([...work.checkpoint(258, 'x')], [2, 1, 0, 0, 0, 0, 0, 0, 120]);
+  assert.deepEqual(work.checkpointOf(Buffer.from('short')), { epoch: 0, data: null });
 });

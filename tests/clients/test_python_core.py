@@ -7,7 +7,10 @@ import threading
 import unittest
 
 from baton import core
+from baton.work import core as work
 
+HERE = pathlib.Path(__file__).parent
+BUCKETS = [17, 34, 50, 3]  # as src/work/ledger_bucket.c has them
 MS = 1000000
 LEADS = """campaign {0}
 connect
@@ -159,9 +162,63 @@ class Play:
         self.test.assertEqual(self.keys, rest.split())
 
 
+class WorkPlay:
+    """A worker, and the lines of a conversation."""
+
+    def __init__(self, test):
+        self.test = test
+        self.worker = work.Worker("w", slots=2, labels=["gpu"])
+        self.held = {}
+        self.comes = []
+
+    def play(self, lines):
+        for line in lines:
+            word, _, rest = line.partition(" ")
+            if word in ("starts", "halts", "says"):
+                self.test.assertTrue(self.comes, f"nothing comes: {line}")
+                self.expect(self.comes.pop(0), (word, json.loads(rest) if word == "says" else rest))
+            elif word == "idle":
+                self.test.assertEqual(self.worker.is_idle, rest == "yes")
+            else:
+                self.test.assertEqual(self.comes, [], f"before: {line}")
+                self.do(word, rest)
+        self.test.assertEqual(self.comes, [])
+
+    def expect(self, comes, wanted):
+        if wanted[0] == "says" and comes[0] == "says":
+            self.test.assertEqual(had(comes[1], wanted[1]), wanted[1])
+        else:
+            self.test.assertEqual(comes, wanted)
+
+    def do(self, word, rest):
+        if word == "session":
+            self.worker.session(int(rest))
+        elif word == "hear":
+            self.worker.hear(rest.encode())
+        elif word in ("end", "fail"):
+            held, epoch = self.held[rest]
+            self.worker.ended(held, epoch, {"success": word == "end"})
+        else:
+            getattr(self.worker, word)()
+        for held in self.worker.orders():
+            self.held[held.id] = held, held.now.epoch
+            self.comes.append(("starts" if held.state == work.RUNNING else "halts",
+                               f"{held.id} {held.now.epoch}"))
+        self.comes += [("says", json.loads(message)) for message in self.worker.messages()]
+
+
+def had(value, wanted):
+    """`value` with the members alone that are wanted."""
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        return {key: had(value[key], wanted[key]) for key in wanted if key in value}
+    if isinstance(wanted, list) and isinstance(value, list) and len(value) == len(wanted):
+        return [had(*pair) for pair in zip(value, wanted)]
+    return value
+
+
 class Conversations(unittest.TestCase):
     def test_all(self):
-        text = pathlib.Path(__file__).with_name("conversations.txt").read_text(encoding="utf-8")
+        text = HERE.joinpath("conversations.txt").read_text(encoding="utf-8")
         for number, part in enumerate(text.split("\n== ")[1:]):
             name, *lines = part.splitlines()
             with self.subTest(name):
@@ -233,8 +290,26 @@ class Alone(unittest.TestCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
         self.assertTrue(leadership.is_leader)
 
+    def test_a_worker_plays_the_conversations_of_work(self):
+        text = HERE.joinpath("work_conversations.txt").read_text(encoding="utf-8")
+        for conversation in text.split("\n== ")[1:]:
+            title, *lines = conversation.splitlines()
+            with self.subTest(title):
+                WorkPlay(self).play([line for line in lines if line])
+
+    def test_buckets_and_chunks_are_those_of_the_leader(self):
+        self.assertEqual([work.bucket_of(item) for item in ("", "a", "batch.0", "n-1.17")],
+                         BUCKETS)
+        given, chunks = work.chunks_of("n", ["x" * 61500, {"id": "own"}, "x" * 61501, ""])
+        self.assertEqual(given.ids, ["n.0", "own", "n-1.0", "n-1.1"])
+        self.assertEqual([name for name, _ in chunks], ["n", "n-1"])
+        self.assertTrue(chunks[1][1].startswith('{"unique":false,"items":[{"body":"x'))
+        self.assertEqual(work.checkpoint_of(work.checkpoint(258, b"x")), (258, b"x"))
+        self.assertEqual(work.checkpoint(258, b"x"), b"\2\1\0\0\0\0\0\0x")
+        self.assertEqual(work.checkpoint_of(b"short"), (0, None))
+
     def test_the_page_of_the_clients_has_python_that_compiles(self):
-        page = pathlib.Path(__file__).parents[2] / "docs/clients.md"
+        page = HERE.parents[1] / "docs/clients.md"
         blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
         self.assertGreater(len(blocks), 2)
         for block in blocks:

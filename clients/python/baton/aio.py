@@ -111,6 +111,7 @@ class Agent(Generic[F]):
     def __init__(self, path: str | None, name: str | None, metadata: Any,
                  flag: Callable[[], F]) -> None:
         self.machine: core.Machine[F] = core.Machine(core.hello(name, metadata), boottime, flag)
+        self.flag = flag
         self._path = path or os.environ.get("BATON_AGENT") or SOCKET
         self._pid = os.getpid()
         self._says_bye = False
