@@ -116,7 +116,6 @@ static void take_end(struct supervise *supervise, const struct news *news)
             WIFSIGNALED(news->value) ? 128 + WTERMSIG(news->value) : WEXITSTATUS(news->value);
         DL_DELETE(supervise->cmds, cmd);
         supervise->cmd_count--;
-        count_cmds(supervise);
         uv_close((uv_handle_t *)&cmd->limit, on_closed);
     }
 }
@@ -129,6 +128,7 @@ static void on_news(uv_poll_t *handle, int status, int events)
     (void)events;
     while (supervise->news && supervise_hear(supervise, false, &news)) {
         take_end(supervise, &news);
+        count_cmds(supervise);
     }
 }
 
@@ -207,7 +207,7 @@ static int give_start(const struct cmd *cmd)
     return errnum;
 }
 
-/* Returns 0 or an errno. Others may end meanwhile. */
+/* Returns 0 or an errno. Others may end meanwhile; the news are watched on, for this one. */
 static int await_start(struct cmd *cmd)
 {
     struct supervise *supervise = cmd->config.supervise;
