@@ -112,6 +112,7 @@ static void settle(struct contest *contest)
 
 static void grant(struct contest *contest, uint64_t epoch)
 {
+    contest->is_refused = false;
     if (contest->is_leaving || epoch == 0 || epoch == contest->epoch) {
         return; /* the last: it goes on, by another agent */
     }
@@ -228,13 +229,6 @@ void contests_lose_all(struct remote *remote, enum baton_loss loss)
     }
 }
 
-void contests_settle(struct remote *remote)
-{
-    for (struct contest *at = remote->contests; at; at = at->hh.next) {
-        settle(at);
-    }
-}
-
 /* ---- Entering and leaving -------------------------------------------------------------------- */
 
 static void on_refused(struct contest *contest, int code, const char *text)
@@ -330,11 +324,22 @@ void contests_enter(struct remote *remote)
 {
     for (struct contest *at = remote->contests; at; at = at->hh.next) {
         bool is_known = at->leader_epoch != 0 || at->known != 0;
-        at->is_refused = false;
+        at->is_refused = at->is_out = false;
         enter(at);
         if (is_known && !at->is_leaving) { /* the agent may know it from before */
             send_eligible(at);
             ask_leader(at);
+        }
+        settle(at);
+    }
+}
+
+void contests_settle(struct remote *remote)
+{
+    for (struct contest *at = remote->contests; at; at = at->hh.next) {
+        if (at->is_out && !at->is_leaving) {
+            at->is_out = false;
+            enter(at);
         }
         settle(at);
     }
@@ -487,6 +492,7 @@ static void take_leader(struct contest *contest, const char *name, uint64_t epoc
 {
     bool is_self = name && strcmp(name, contest->remote->node) == 0;
 
+    contest->is_refused = false;
     if (!is_self || contest->acts || epoch < contest->known) {
         report_leader(contest, name, epoch);
     }
@@ -506,6 +512,17 @@ static void take_drain(struct contest *contest)
     deliver(contest, (struct baton_event){.type = BATON_EVENT_DRAIN,
                                           .epoch = contest->epoch,
                                           .lease_left_ns = lease_cell_remaining(contest->cell).ns});
+}
+
+/* Of an agent that refuses again and again, one error is enough. */
+static void take_error(struct contest *contest, const json_t *message)
+{
+    struct baton_error error = {0};
+    int code = remote_code(message, &error);
+
+    if (!contest->is_refused) {
+        deliver_error(contest, code, error.message);
+    }
 }
 
 void contest_take(struct remote *remote, const char *event, const json_t *message)
@@ -531,10 +548,9 @@ void contest_take(struct remote *remote, const char *event, const json_t *messag
     } else if (strcmp(event, "stopped") == 0 && contest->is_leaving) {
         leaves(contest);
     } else if (strcmp(event, "error") == 0) {
-        struct baton_error error = {0};
-        int code = remote_code(message, &error);
-        deliver_error(contest, code, error.message);
+        take_error(contest, message);
     } else if (strcmp(event, "stopped") == 0) {
+        contest->is_out = true;
         on_refused(contest, BATON_EUNAVAILABLE, "the agent ended the process's part in it");
     }
 }

@@ -65,6 +65,7 @@ struct contest {
     bool is_leaving; /* its user has left; it goes when the agent has confirmed that */
     bool has_left;   /* and the agent has confirmed it: to be freed */
     bool is_refused; /* an error was reported for which it cannot take part */
+    bool is_out;     /* the agent has ended its part: it is entered again with the next renewal */
     bool acts;       /* ACQUIRED was reported */
     bool is_doubted; /* JEOPARDY was reported, and the lease not renewed since */
     bool is_drained; /* DRAIN was reported */
@@ -189,7 +190,7 @@ int remote_ask_eligible(struct provider *provider, const char *election, const c
 
 /* The agent has greeted: what each wants is sent again. */
 void contests_enter(struct remote *remote);
-/* Epochs that were given up and not confirmed are said again. */
+/* Epochs that were given up and not confirmed are said again, and what was refused is asked. */
 void contests_settle(struct remote *remote);
 /* A reply to the renewal `id`: all that was granted before it was sent holds until `end`. */
 void contests_renewed(struct remote *remote, int64_t id, instant end);
