@@ -103,11 +103,14 @@ int pool_open(struct pool **ret, struct member *member, const struct pool_config
               struct baton_error *reterr);
 
 /* Takes nothing new; services move, and jobs end. `left` comes once nothing runs here and the
- * leader has all results (0), or when at the deadline all that ran was halted and has ended
- * (BATON_ETIMEDOUT): the pool gives it to other workers, as lost and not as failed. Perhaps before
- * this returns. Then close. BATON_EBUSY: it is leaving already. */
+ * leader has all results (0), or when at the deadline all that ran was halted (in the program's own
+ * time) and has ended (BATON_ETIMEDOUT): the pool gives it to other workers, as lost and not as
+ * failed. Perhaps before this returns. Then close. BATON_EBUSY: it is leaving already. */
 int pool_leave(struct pool *pool, instant deadline, void (*left)(void *userdata, int code),
                void *userdata, struct baton_error *reterr);
+
+/* Of a pool that leaves: its deadline is now. */
+void pool_leave_now(struct pool *pool);
 
 /* Leaves its elections, and frees the pool before `closed` comes, perhaps before this returns; no
  * other callback comes. The worker's session ends here: what still runs must not act any more. */

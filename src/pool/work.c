@@ -371,16 +371,26 @@ int pool_leave(struct pool *pool, instant deadline, void (*left)(void *userdata,
     return BATON_OK;
 }
 
-/* Without a session the copies do not count as failed: the leader finds that they are gone. */
+/* Without a session the copies do not count as failed: the leader finds that they are gone. The
+ * election is held on, so they have time to end. */
 static void give_up(struct pool *pool, instant now)
 {
     struct worker *worker = pool->worker;
 
     worker->is_given_up = true;
     worker->leave_by = INSTANT_NEVER;
-    worker->halt_by = now;
     work_worker_session(worker->core, 0, now);
     halt_all(pool);
+}
+
+void pool_leave_now(struct pool *pool)
+{
+    struct worker *worker = pool->worker;
+
+    if (worker && worker->is_leaving && !worker->is_given_up) {
+        worker->leave_by = clock_now();
+        pool_rearm(pool);
+    }
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
