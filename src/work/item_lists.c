@@ -16,8 +16,10 @@ static int add_label(char ret[static WORK_NEEDS_MAX], const json_t *value, const
 
     if (!label || strlen(label) >= WORK_ID_MAX || !work_id_is_valid(label)) {
         return error_set(reterr, BATON_EPROTO,
-                         "%s%s[%zu] is %s: must be 1 to %d letters, digits and -_.:/{};@+=,", path,
-                         key, at, label ? "another text" : json_type_name(json_typeof(value)),
+                         "%s%s[%zu] is %s%.60s%s: must be 1 to %d letters, digits and "
+                         "-_.:/{};@+=,",
+                         path, key, at, label ? "\"" : "",
+                         label ? label : json_type_name(json_typeof(value)), label ? "\"" : "",
                          WORK_ID_MAX - 1);
     }
     bytes = strlen(label);
