@@ -234,8 +234,9 @@ const struct command commands[] = {
          "in BATON_EPOCH a number that grows with each attempt: it should attach it to everything "
          "it writes. The end of its output is kept with its exit code.\n\n"
          "On the first SIGTERM or SIGINT the worker gets nothing new, services move, and jobs may "
-         "end for --drain-timeout; a second one stops them. Under systemd it reports when it is "
-         "ready and that it is alive (Type=notify).",
+         "end for --drain-timeout. A second signal stops the jobs, with --stop-timeout, and other "
+         "workers run them; a third one kills them. Under systemd it reports when it is ready and "
+         "that it is alive (Type=notify).",
      .example = "baton worker --slots 4 --label gpu --label zone=a\n"
                 "baton worker --pool nightly --provider redis://10.0.0.1",
      .groups = GROUPS(&group_pool, &group_worker, &group_pool_leader, &group_serve),

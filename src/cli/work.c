@@ -4,7 +4,6 @@
 #include "cli/interrupt.h"
 #include "pool/client.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static span timeout_of(const struct invocation *invocation)
@@ -12,10 +11,24 @@ static span timeout_of(const struct invocation *invocation)
     return options_duration(invocation->options, "timeout");
 }
 
+/* None of them, if one is not known: it may be misspelt. */
+static int check_items(const struct invocation *invocation, struct work_link *link,
+                       struct baton_error *reterr)
+{
+    json_t *entries = NULL;
+    int code = work_entries(&entries, invocation, link, reterr);
+
+    for (int i = 1; code == BATON_OK && i < invocation->argc; i++) {
+        code = work_entry(entries, invocation->argv[i], link, reterr) ? BATON_OK : BATON_ENOENT;
+    }
+    json_decref(entries);
+    return code;
+}
+
 static int cancel(const struct invocation *invocation, struct work_link *link)
 {
     struct baton_error error = {0};
-    int code = BATON_OK;
+    int code = check_items(invocation, link, &error);
 
     for (int i = 1; code == BATON_OK && i < invocation->argc; i++) {
         code = pool_cancel(link->member, link->pool, invocation->argv[i], work_link_done, link,
@@ -61,11 +74,28 @@ static const struct verb {
     {"stats", "no argument", 0, 0, work_stats},
 };
 
+/* A flag after the first argument would be taken for another argument. */
+static const char *misplaced_flag(const struct invocation *invocation)
+{
+    for (int i = 1; i < invocation->argc; i++) {
+        if (strncmp(invocation->argv[i], "--", 2) == 0) {
+            return invocation->argv[i];
+        }
+    }
+    return NULL;
+}
+
 static const struct verb *find(const struct invocation *invocation, struct baton_error *reterr)
 {
     const char *name = invocation->argv[0];
+    const char *flag = strcmp(name, "submit") == 0 ? NULL : misplaced_flag(invocation);
     int given = invocation->argc - 1;
 
+    if (flag) {
+        (void)error_set(reterr, BATON_EINVAL, "%s: flags stand before the arguments of %s", flag,
+                        name);
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         if (strcmp(verbs[i].name, name) == 0) {
             if (given >= verbs[i].least && (verbs[i].most < 0 || given <= verbs[i].most)) {

@@ -5,11 +5,23 @@
 #include "cli/command.h"
 #include "cli/work_link.h"
 
+#include <jansson.h>
+
 int work_submit(const struct invocation *invocation, struct work_link *link);
 int work_list(const struct invocation *invocation, struct work_link *link);
 int work_show(const struct invocation *invocation, struct work_link *link);
 int work_logs(const struct invocation *invocation, struct work_link *link);
 int work_watch(const struct invocation *invocation, struct work_link *link);
 int work_stats(const struct invocation *invocation, struct work_link *link);
+
+/* What submit is given, as an array for pool_submit(); NULL: BATON_EINVAL names what is wrong. */
+json_t *work_items(const struct invocation *invocation, struct baton_error *reterr);
+
+/* All items of the pool as an array, sorted by id, which the caller owns in any case. */
+int work_entries(json_t **ret, const struct invocation *invocation, struct work_link *link,
+                 struct baton_error *reterr);
+/* Borrowed from `entries`; NULL: it is not there. */
+json_t *work_entry(const json_t *entries, const char *id, const struct work_link *link,
+                   struct baton_error *reterr);
 
 #endif

@@ -40,42 +40,59 @@ static json_t *entry_json(const struct ledger_entry *entry)
     return json;
 }
 
+struct row {
+    const struct ledger_entry *entry;
+};
+
 static int by_id(const void *a, const void *b)
 {
-    return strcmp((*(const struct ledger_entry *const *)a)->id,
-                  (*(const struct ledger_entry *const *)b)->id);
+    return strcmp(((const struct row *)a)->entry->id, ((const struct row *)b)->entry->id);
+}
+
+static size_t count_entries(const struct ledger *ledger)
+{
+    size_t count = 0;
+
+    for (const struct ledger_entry *at = ledger_next(ledger, NULL); at;
+         at = ledger_next(ledger, at)) {
+        count++;
+    }
+    return count;
+}
+
+/* Sorted by id. */
+static void add_entries(json_t *ret, const struct ledger *ledger)
+{
+    size_t count = count_entries(ledger), used = 0;
+    struct row *rows = calloc(count + 1, sizeof(*rows));
+
+    for (const struct ledger_entry *at = rows ? ledger_next(ledger, NULL) : NULL; at;
+         at = ledger_next(ledger, at)) {
+        rows[used++].entry = at;
+    }
+    if (used > 0) {
+        qsort(rows, used, sizeof(*rows), by_id);
+    }
+    for (size_t i = 0; i < used; i++) {
+        (void)json_array_append_new(ret, entry_json(rows[i].entry));
+    }
+    free(rows);
 }
 
 static void on_ledger(void *userdata, int code, const struct ledger *ledger,
                       const struct baton_error *error)
 {
     struct listing *listing = userdata;
-    size_t count = 0, used = 0;
-    const struct ledger_entry **entries;
 
-    for (struct ledger_entry *at = ledger ? ledger_next(ledger, NULL) : NULL; at;
-         at = ledger_next(ledger, at)) {
-        count++;
-    }
-    entries = calloc(count + 1, sizeof(*entries));
     listing->entries = json_array();
-    for (struct ledger_entry *at = ledger && entries ? ledger_next(ledger, NULL) : NULL; at;
-         at = ledger_next(ledger, at)) {
-        entries[used++] = at;
+    if (ledger) {
+        add_entries(listing->entries, ledger);
     }
-    if (used > 0) {
-        qsort((void *)entries, used, sizeof(entries[0]), by_id);
-    }
-    for (size_t i = 0; i < used; i++) {
-        (void)json_array_append_new(listing->entries, entry_json(entries[i]));
-    }
-    free((void *)entries);
     work_link_done(listing->link, code, error);
 }
 
-/* All entries, which the caller owns. */
-static int list(json_t **ret, const struct invocation *invocation, struct work_link *link,
-                struct baton_error *reterr)
+int work_entries(json_t **ret, const struct invocation *invocation, struct work_link *link,
+                 struct baton_error *reterr)
 {
     struct listing listing = {.link = link};
     int code = pool_list(link->member, link->pool, on_ledger, &listing, reterr);
@@ -143,7 +160,7 @@ int work_list(const struct invocation *invocation, struct work_link *link)
 {
     struct baton_error error = {0};
     json_t *entries = NULL;
-    int code = list(&entries, invocation, link, &error);
+    int code = work_entries(&entries, invocation, link, &error);
 
     if (code == BATON_OK && options_flag(invocation->options, "json")) {
         print_json(stdout, entries);
@@ -156,7 +173,8 @@ int work_list(const struct invocation *invocation, struct work_link *link)
 
 /* ---- One of them ----------------------------------------------------------------------------- */
 
-static json_t *find(const json_t *entries, const char *id)
+json_t *work_entry(const json_t *entries, const char *id, const struct work_link *link,
+                   struct baton_error *reterr)
 {
     json_t *entry;
     size_t index;
@@ -167,6 +185,7 @@ static json_t *find(const json_t *entries, const char *id)
             return entry;
         }
     }
+    (void)error_set(reterr, BATON_ENOENT, "%s: the pool \"%s\" has no such item", id, link->pool);
     return NULL;
 }
 
@@ -175,17 +194,16 @@ int work_show(const struct invocation *invocation, struct work_link *link)
     struct baton_error error = {0};
     json_t *entries = NULL;
     const json_t *entry = NULL;
-    int code = list(&entries, invocation, link, &error);
+    int code = work_entries(&entries, invocation, link, &error);
 
-    if (code == BATON_OK && !(entry = find(entries, invocation->argv[1]))) {
-        code = error_set(&error, BATON_ENOENT, "%s: the pool %s has no such item",
-                         invocation->argv[1], link->pool);
-    }
     if (code == BATON_OK) {
+        entry = work_entry(entries, invocation->argv[1], link, &error);
+    }
+    if (entry) {
         print_json(stdout, entry);
     }
     json_decref(entries);
-    return code ? command_fail(invocation, &error) : EXIT_OK;
+    return entry ? EXIT_OK : command_fail(invocation, &error);
 }
 
 static void on_result(void *userdata, int code, const struct work_result *result,
@@ -260,22 +278,21 @@ int work_watch(const struct invocation *invocation, struct work_link *link)
     json_t *before = json_array();
     int code = BATON_OK;
 
-    while (code == BATON_OK) {
+    while (code == BATON_OK && !ferror(stdout)) {
         json_t *after = NULL;
 
-        code = list(&after, invocation, link, &error);
+        code = work_entries(&after, invocation, link, &error);
         if (code == BATON_OK) {
             print_changes(before, after, options_flag(invocation->options, "json"));
             json_decref(before);
             before = after;
-            code = work_link_wait(link, BATON_OK, SPAN_MS(LOOK_MS), &error);
-            code = code == BATON_ETIMEDOUT ? BATON_OK : code;
+            code = work_link_pause(link, SPAN_MS(LOOK_MS), &error);
         } else {
             json_decref(after);
         }
     }
     json_decref(before);
-    return interrupt_signal() ? EXIT_OK : command_fail(invocation, &error);
+    return code == BATON_OK || interrupt_signal() ? EXIT_OK : command_fail(invocation, &error);
 }
 
 /* ---- The pool as a whole --------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
  */
 #include "cli/cmd.h"
 #include "cli/command.h"
+#include "cli/job_body.h"
 #include "cli/job_output.h"
 #include "cli/settings.h"
 #include "cli/supervise.h"
@@ -28,33 +29,41 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 #include <uthash.h>
+#include <utlist.h>
 
-enum { LOAD_MS = 1000, SIGNALS = 2, VARIABLES_MAX = 256, FOLDER_WORDS = 4, EXIT_NO_BODY = 64 };
+enum { LOAD_MS = 1000, SIGNALS = 2, EXIT_NO_BODY = 64 };
 
 struct worker {
     uv_loop_t loop;
     uv_signal_t signals[SIGNALS];
     uv_timer_t load;
+    uv_poll_t supervisor; /* readable: it is dead */
     const struct invocation *invocation;
     struct logger *logger;
     struct supervise supervise;
     struct member *member;
     struct pool *pool;
     struct http_server *http; /* NULL: none */
-    struct job *jobs;
+    struct job *jobs;         /* by id */
+    struct job *waiting;      /* of these, in the order in which they start */
+    uv_idle_t turns;          /* while any of them waits */
     char name[BATON_NAME_MAX];
-    bool is_leaving;
+    unsigned signals_seen;
     int result;
 };
 
+/* A copy of an item: it waits for its start, or its command runs. */
 struct job {
     struct worker *worker;
-    struct cmd *cmd; /* NULL: it could not be started */
+    struct work_item *item; /* a reference */
+    char *id;               /* of the item */
+    uint32_t attempt;
+    bool is_waiting;
+    struct cmd *cmd; /* NULL: it waits, or could not be started */
     struct job_output *output;
     struct work_result result;
-    bool is_over; /* the command is; its output may still come */
+    struct job *prev, *next; /* of those that wait */
     UT_hash_handle hh;
-    char id[WORK_ID_MAX];
 };
 
 static int64_t unix_ms(void)
@@ -67,7 +76,20 @@ static int64_t unix_ms(void)
 
 /* ---- A job ----------------------------------------------------------------------------------- */
 
-static void job_finish(struct job *job)
+/* In place of the output of a command that could not be started. */
+static void say_why(struct work_result *result, const char *reason)
+{
+    char *text = NULL;
+    int bytes = asprintf(&text, "baton worker: %s\n", reason);
+
+    if (bytes > 0) {
+        result->output = (uint8_t *)text;
+        result->output_bytes = (size_t)bytes;
+    }
+}
+
+/* `reason`: why it was not started; NULL: it was. */
+static void job_finish(struct job *job, const char *reason)
 {
     struct worker *worker = job->worker;
     struct work_result result = job->result;
@@ -75,13 +97,18 @@ static void job_finish(struct job *job)
     result.id = job->id;
     result.ended_unix_ms = unix_ms();
     result.is_success = result.code == 0;
-    job_output_take(job->output, &result.output, &result.output_bytes);
+    if (reason) {
+        say_why(&result, reason);
+    } else {
+        job_output_take(job->output, &result.output, &result.output_bytes);
+    }
     job_output_close(job->output);
     HASH_DEL(worker->jobs, job);
     log_info(worker->logger, "item-ended", LOG_STR("item", job->id),
              LOG_I64("exit_code", result.code));
     (void)pool_ended(worker->pool, &result);
     free(result.output);
+    work_item_unref(job->item);
     free(job);
 }
 
@@ -92,111 +119,21 @@ static void on_command_end(void *userdata, const struct cmd_end *end)
     job->cmd = NULL;
     job->result.code = end->exit_code;
     member_set_victims(job->worker->member, &job->worker->supervise.victims);
-    job_finish(job);
+    job_finish(job, NULL);
 }
 
-/* The command of an item's body. */
-struct order_of_body {
-    json_t *json;
-    char **argv;
-    char **variables;
-};
-
-static void body_fini(struct order_of_body *body)
-{
-    for (char **at = body->variables; at && *at; at++) {
-        free(*at);
-    }
-    free((void *)body->variables);
-    free((void *)body->argv);
-    json_decref(body->json);
-}
-
-static void add_variable(struct order_of_body *body, size_t *used, const char *name,
-                         const char *value)
-{
-    if (*used < VARIABLES_MAX && asprintf(&body->variables[*used], "%s=%s", name, value) > 0) {
-        (*used)++;
-    }
-}
-
-static void add_variables(struct order_of_body *body, const struct pool_start *start)
-{
-    const json_t *env = json_object_get(body->json, "env");
-    const char *name;
-    char attempt[16];
-    size_t used = 0;
-    json_t *value;
-
-    (void)snprintf(attempt, sizeof(attempt), "%u", start->attempt);
-    add_variable(body, &used, "BATON_ITEM", start->item->id);
-    add_variable(body, &used, "BATON_ATTEMPT", attempt);
-    json_object_foreach((json_t *)env, name, value)
-    {
-        if (json_is_string(value) && !strchr(name, '=') && *name) {
-            add_variable(body, &used, name, json_string_value(value));
-        }
-    }
-}
-
-/* The words before CMD by which it starts in "dir"; how many they are. */
-static size_t go_to_folder(const struct order_of_body *body)
-{
-    static const char *const words[] = {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\""};
-    const char *folder = json_string_value(json_object_get(body->json, "dir"));
-
-    if (!folder) {
-        return 0;
-    }
-    memcpy((void *)body->argv, (const void *)words, sizeof(words));
-    body->argv[FOLDER_WORDS - 1] = (char *)folder;
-    return FOLDER_WORDS;
-}
-
-/* {"argv": ["cmd", "arg"], "env": {"A": "B"}, "dir": "/x"} */
-static int body_read(struct order_of_body *body, const struct pool_start *start,
-                     struct baton_error *reterr)
-{
-    const struct work_item *item = start->item;
-    json_t *argv, *word;
-    char **words;
-    size_t index;
-
-    body->json = json_loadb((const char *)item->body, item->body_bytes, 0, NULL);
-    argv = json_object_get(body->json, "argv");
-    body->argv = calloc(json_array_size(argv) + FOLDER_WORDS + 1, sizeof(*body->argv));
-    body->variables = calloc(VARIABLES_MAX + 1, sizeof(*body->variables));
-    if (!body->argv || !body->variables) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    words = body->argv + go_to_folder(body);
-    json_array_foreach(argv, index, word)
-    {
-        words[index] = (char *)json_string_value(word);
-        if (!words[index]) {
-            break;
-        }
-    }
-    if (index == 0 || index != json_array_size(argv)) {
-        return error_set(reterr, BATON_EINVAL,
-                         "the body is no command: {\"argv\": [\"CMD\", …]} is wanted");
-    }
-    add_variables(body, start);
-    return BATON_OK;
-}
-
-static int job_begin(struct job *job, const struct pool_start *start, struct baton_error *reterr)
+static int job_begin(struct job *job, struct baton_error *reterr)
 {
     struct worker *worker = job->worker;
-    struct order_of_body body = {0};
+    struct job_body body = {0};
     struct cmd_config config = {.loop = &worker->loop,
                                 .supervise = &worker->supervise,
                                 .node = worker->name,
                                 .election = pool_name(worker->pool),
-                                .epoch = start->epoch,
+                                .epoch = job->result.epoch,
                                 .on_exit = on_command_end,
                                 .userdata = job};
-    int code = body_read(&body, start, reterr);
+    int code = job_body_read(&body, job->item, job->attempt, reterr);
 
     if (code == BATON_OK) {
         code = job_output_open(&job->output, &worker->loop, &config.output, reterr);
@@ -207,16 +144,51 @@ static int job_begin(struct job *job, const struct pool_start *start, struct bat
         code = cmd_start(&job->cmd, &config, reterr);
         job_output_started(job->output);
     }
-    body_fini(&body);
+    job_body_fini(&body);
     return code;
+}
+
+static void job_start(struct job *job)
+{
+    struct worker *worker = job->worker;
+    struct baton_error error;
+    int code;
+
+    job->result.began_unix_ms = unix_ms();
+    code = job_begin(job, &error);
+    if (code != BATON_OK) {
+        log_warning(worker->logger, "item-not-started", LOG_STR("item", job->id),
+                    LOG_STR("reason", error.message));
+        job->result.code =
+            code == BATON_EINVAL && !job->output ? EXIT_NO_BODY : (int)cmd_exit_code(code);
+        job_finish(job, error.message);
+        return;
+    }
+    member_set_victims(worker->member, &worker->supervise.victims);
+    log_info(worker->logger, "item-started", LOG_STR("item", job->id),
+             LOG_U64("epoch", job->result.epoch), LOG_U64("attempt", job->attempt));
+}
+
+/* One in each turn of the loop: a start takes milliseconds, and the lease is renewed in between. */
+static void on_turn(uv_idle_t *handle)
+{
+    struct worker *worker = handle->data;
+    struct job *job = worker->waiting;
+
+    if (job) {
+        DL_DELETE(worker->waiting, job);
+        job->is_waiting = false;
+        job_start(job);
+    }
+    if (!worker->waiting) {
+        (void)uv_idle_stop(handle);
+    }
 }
 
 static void on_start(void *userdata, const struct pool_start *start)
 {
     struct worker *worker = userdata;
     struct job *job = calloc(1, sizeof(*job));
-    struct baton_error error;
-    int code;
 
     if (!job) {
         struct work_result result = {.id = start->item->id, .epoch = start->epoch, .code = 1};
@@ -225,22 +197,14 @@ static void on_start(void *userdata, const struct pool_start *start)
         return;
     }
     job->worker = worker;
-    memcpy(job->id, start->item->id, strlen(start->item->id) + 1);
+    job->item = work_item_ref(start->item);
+    job->id = job->item->id;
+    job->attempt = start->attempt;
     job->result.epoch = start->epoch;
-    job->result.began_unix_ms = unix_ms();
-    HASH_ADD_STR(worker->jobs, id, job);
-    code = job_begin(job, start, &error);
-    if (code != BATON_OK) {
-        log_warning(worker->logger, "item-not-started", LOG_STR("item", job->id),
-                    LOG_STR("reason", error.message));
-        job->result.code =
-            code == BATON_EINVAL && !job->output ? EXIT_NO_BODY : (int)cmd_exit_code(code);
-        job_finish(job);
-        return;
-    }
-    member_set_victims(worker->member, &worker->supervise.victims);
-    log_info(worker->logger, "item-started", LOG_STR("item", job->id),
-             LOG_U64("epoch", start->epoch), LOG_U64("attempt", start->attempt));
+    job->is_waiting = true;
+    HASH_ADD_KEYPTR(hh, worker->jobs, job->id, strlen(job->id), job);
+    DL_APPEND(worker->waiting, job);
+    (void)uv_idle_start(&worker->turns, on_turn);
 }
 
 static void on_halt(void *userdata, const char *id, uint64_t epoch, instant deadline)
@@ -251,7 +215,13 @@ static void on_halt(void *userdata, const char *id, uint64_t epoch, instant dead
     struct job *job;
 
     HASH_FIND_STR(worker->jobs, id, job);
-    if (job && job->cmd && job->result.epoch == epoch) {
+    if (!job || job->result.epoch != epoch) {
+        return;
+    }
+    if (job->is_waiting) {
+        DL_DELETE(worker->waiting, job);
+        job_finish(job, NULL);
+    } else if (job->cmd) {
         cmd_stop(job->cmd, instant_min(own, deadline));
     }
 }
@@ -315,6 +285,8 @@ static void on_member_closed(void *userdata)
         uv_close((uv_handle_t *)&worker->signals[i], NULL);
     }
     uv_close((uv_handle_t *)&worker->load, NULL);
+    uv_close((uv_handle_t *)&worker->supervisor, NULL);
+    uv_close((uv_handle_t *)&worker->turns, NULL);
 }
 
 static void on_pool_closed(void *userdata)
@@ -333,28 +305,61 @@ static void on_left(void *userdata, int code)
     pool_close(worker->pool, on_pool_closed, worker);
 }
 
-/* The first signal lets jobs end; the second one stops them. */
-static void on_signal(uv_signal_t *handle, int number)
+static void kill_jobs(struct worker *worker)
 {
-    struct worker *worker = handle->data;
-    span patience = options_duration(worker->invocation->options, "drain-timeout");
-    struct job *job, *next;
-
-    if (worker->is_leaving) {
-        HASH_ITER (hh, worker->jobs, job, next) {
-            if (job->cmd) {
-                cmd_kill(job->cmd);
-            }
+    for (const struct job *job = worker->jobs; job; job = job->hh.next) {
+        if (job->cmd) {
+            cmd_kill(job->cmd);
         }
-        return;
     }
-    worker->is_leaving = true;
-    worker->result = EXIT_SIGNAL + number;
+}
+
+static void leave(struct worker *worker, int result)
+{
+    span patience = options_duration(worker->invocation->options, "drain-timeout");
+
+    worker->result = result;
     notify_stopping();
     log_notice(worker->logger, "leaving", LOG_U64("items", pool_running(worker->pool)));
     if (pool_leave(worker->pool, instant_add(clock_now(), patience), on_left, worker, NULL) !=
         BATON_OK) {
         on_left(worker, BATON_OK);
+    }
+}
+
+/* The first signal lets jobs end, the second one stops them, so that other workers run them; a
+ * further one does not wait for --stop-timeout. */
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct worker *worker = handle->data;
+
+    switch (++worker->signals_seen) {
+    case 1:
+        leave(worker, EXIT_SIGNAL + number);
+        break;
+    case 2:
+        pool_leave_now(worker->pool);
+        break;
+    default:
+        kill_jobs(worker);
+        break;
+    }
+}
+
+/* While a command runs, cmd.c notices this. Else the worker would get an item that it cannot start.
+ */
+static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
+{
+    struct worker *worker = handle->data;
+    (void)status;
+    (void)events;
+
+    if (!worker->supervise.cmds) {
+        (void)uv_poll_stop(handle);
+        supervise_tell_dead(&worker->supervise);
+        if (worker->signals_seen++ == 0) {
+            leave(worker, EXIT_REFUSED);
+        }
     }
 }
 
@@ -375,10 +380,28 @@ static int name_worker(struct worker *worker, struct baton_error *reterr)
     return BATON_OK;
 }
 
-static void describe(const struct options *options, struct work_worker_options *ret)
+static int read_labels(const struct options *options, char ret[static WORK_NEEDS_MAX],
+                       struct baton_error *reterr)
+{
+    json_t *object = json_object(), *labels = json_array();
+    size_t count = options_count(options, "label");
+    int code;
+
+    for (size_t i = 0; i < count; i++) {
+        (void)json_array_append_new(labels, json_string(options_item(options, "label", i)));
+    }
+    (void)json_object_set_new(object, "--label", labels);
+    code = json_array_size(labels) < count
+               ? error_set(reterr, BATON_EINVAL, "--label: is not UTF-8")
+               : work_labels_read(object, "", "--label", ret, reterr);
+    json_decref(object);
+    return code == BATON_OK ? BATON_OK : BATON_EINVAL;
+}
+
+static int describe(const struct options *options, struct work_worker_options *ret,
+                    struct baton_error *reterr)
 {
     struct sysinfo info = {0};
-    size_t used = 0;
 
     (void)sysinfo(&info);
     ret->slots = options_is_set(options, "slots") ? (uint32_t)options_number(options, "slots")
@@ -386,13 +409,9 @@ static void describe(const struct options *options, struct work_worker_options *
     ret->gpus = (uint32_t)options_number(options, "gpus");
     ret->memory_mib = options_is_set(options, "memory-mib")
                           ? (uint64_t)options_number(options, "memory-mib")
-                          : (uint64_t)info.totalram * info.mem_unit / (1024 * 1024);
+                          : (uint64_t)info.totalram * info.mem_unit >> 20;
     ret->report_interval = options_duration(options, "report-interval");
-    for (size_t i = 0; i < options_count(options, "label") && used < sizeof(ret->labels); i++) {
-        int wrote = snprintf(ret->labels + used, sizeof(ret->labels) - used, "%s%s",
-                             used ? " " : "", options_item(options, "label", i));
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
+    return read_labels(options, ret->labels, reterr);
 }
 
 static void configure(const struct options *options, struct work_leader_options *ret)
@@ -425,13 +444,13 @@ static int open_all(struct worker *worker, struct baton_error *reterr)
         .lease = worker->supervise.lease,
         .calls = {
             .on_start = on_start, .on_halt = on_halt, .on_event = on_event, .userdata = worker}};
-    int code = member_open(&worker->member, &provider, reterr);
+    int code = describe(options, &config.worker_options, reterr);
 
+    code = code ? code : member_open(&worker->member, &provider, reterr);
     if (code != BATON_OK) {
         return code;
     }
     member_set_victims(worker->member, &worker->supervise.victims);
-    describe(options, &config.worker_options);
     configure(options, &config.leader_options);
     code = pool_open(&worker->pool, worker->member, &config, reterr);
     if (code != BATON_OK) {
@@ -440,7 +459,7 @@ static int open_all(struct worker *worker, struct baton_error *reterr)
     return code;
 }
 
-static void listen_for_signals(struct worker *worker)
+static void begin_handles(struct worker *worker)
 {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT};
 
@@ -452,6 +471,11 @@ static void listen_for_signals(struct worker *worker)
     (void)uv_timer_init(&worker->loop, &worker->load);
     worker->load.data = worker;
     (void)uv_timer_start(&worker->load, on_load, LOAD_MS, LOAD_MS);
+    (void)uv_idle_init(&worker->loop, &worker->turns);
+    worker->turns.data = worker;
+    (void)uv_poll_init(&worker->loop, &worker->supervisor, worker->supervise.victims.process);
+    worker->supervisor.data = worker;
+    (void)uv_poll_start(&worker->supervisor, UV_READABLE, on_supervisor_dead);
 }
 
 static int serve(struct worker *worker, struct baton_error *reterr)
@@ -463,7 +487,7 @@ static int serve(struct worker *worker, struct baton_error *reterr)
     }
     code = open_all(worker, reterr);
     if (code == BATON_OK) {
-        listen_for_signals(worker);
+        begin_handles(worker);
         code = worker_http_open(&worker->http, worker->pool, worker->invocation->options, reterr);
         if (code != BATON_OK) {
             on_left(worker, code);
@@ -485,7 +509,7 @@ static int begin_supervisor(struct worker *worker, struct baton_error *reterr)
     bool has_agent = strncmp(url, "agent:", 6) == 0;
     char agent[LOCAL_PATH_MAX];
     struct supervise_config config = {.agent = has_agent ? agent : NULL, .logger = worker->logger};
-    int code = has_agent ? local_agent_url(agent, url, reterr) : BATON_OK;
+    int code = has_agent ? local_agent_url(agent, url, reterr) : work_check_url(url, reterr);
 
     return code ? code : supervise_init(&worker->supervise, &config, reterr);
 }
@@ -499,6 +523,7 @@ int worker_main(const struct invocation *invocation)
     int code = worker.logger ? name_worker(&worker, &error)
                              : error_set(&error, BATON_ENOMEM, "out of memory");
 
+    (void)signal(SIGPIPE, SIG_IGN);
     code = code ? code : begin_supervisor(&worker, &error);
     code = code ? code : serve(&worker, &error);
     supervise_fini(&worker.supervise);
