@@ -1,0 +1,293 @@
+"""`baton worker` and `baton work`: commands that a pool runs."""
+import json
+import os
+import signal
+import subprocess
+
+from harness import BATON, DEADLINE_S, baton, clean_environment, is_alive, main, until
+from pools import PoolTest
+
+
+class Commands(PoolTest):
+    def setUp(self):
+        super().setUp()
+        self.on_agent()
+        self.workers("one")
+
+    def shell(self, script, *flags):
+        return self.run_work("submit", "--wait", *flags, "--", "sh", "-c", script)
+
+    def test_the_output_and_the_exit_code_of_a_command_come_back(self):
+        done = self.shell("echo out; echo error >&2; exit 3")
+        self.assertEqual((done.returncode, done.stdout), (3, "out\nerror\n"))
+        item = next(iter(self.items()))
+        self.assertEqual(self.work("logs", item), "out\nerror\n")
+        shown = json.loads(self.work("show", item))
+        self.assertEqual((shown["state"], shown["code"], shown["attempt"]), ("failed", 3, 1))
+
+    def test_a_command_finds_its_item_its_attempt_its_epoch_and_what_it_was_given(self):
+        done = self.shell("echo $BATON_ITEM $BATON_ATTEMPT $BATON_NODE $BATON_ELECTION $A; pwd; "
+                          "test $BATON_EPOCH -gt 0", "--id", "here", "--env", "A=b=c", "--dir", "/")
+        self.assertEqual((done.returncode, done.stdout), (0, "here 1 one default b=c\n/\n"))
+
+    def test_a_command_that_cannot_run_says_why(self):
+        for words, code, text in (
+                (["baton-no-such-command"], 127, "baton-no-such-command: No such file"),
+                (["/etc/passwd"], 126, "/etc/passwd: Permission denied"),
+                (["--dir", "/no/such", "true"], 126, "/no/such"),
+                (["sh", "-c", "kill -9 $$"], 137, "")):
+            done = self.run_work("submit", "--wait", *words)
+            self.assertEqual(done.returncode, code, (words, done.stdout))
+            self.assertIn(text, done.stdout)
+
+    def test_of_much_output_the_end_is_kept(self):
+        done = self.shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the end")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(len(done.stdout), 16384)
+        self.assertTrue(done.stdout.endswith("x\nthe end\n"))
+
+    def test_a_command_that_closes_its_output_runs_on(self):
+        self.assertEqual(self.shell("exec >&- 2>&-; sleep 0.1; exit 5").returncode, 5)
+
+    def test_what_a_command_leaves_behind_is_dead_when_its_item_ends(self):
+        path = os.path.join(self.folder.name, "left")
+        done = self.shell("setsid sh -c 'trap \"\" TERM HUP; echo $$ >%s; while :; do sleep 1; "
+                          "done' & while ! test -s %s; do sleep 0.01; done" % (path, path))
+        self.assertEqual(done.returncode, 0)
+        with open(path, encoding="ascii") as file:
+            self.assertFalse(is_alive(int(file.read())))
+
+    def test_each_line_of_a_file_is_a_command(self):
+        lines = "echo one\r\n\n  # a comment\n\texit 4\n   \necho three"
+        done = self.run_work("submit", "--name", "bag", "--wait", "--file", "-", text=lines)
+        self.assertEqual((done.returncode, done.stdout), (1, "bag.1 failed\n"))
+        self.assertEqual([self.work("logs", "bag.%d" % i) for i in range(3)],
+                         ["one\n", "", "three\n"])
+
+    def test_with_json_each_end_is_a_line(self):
+        done = self.run_work("submit", "--json", "--wait", "--name", "bag", "--file", "-",
+                             text="true\nfalse\n")
+        ends = sorted(map(json.loads, done.stdout.splitlines()), key=lambda end: end["id"])
+        self.assertEqual(ends, [{"id": "bag.0", "state": "completed", "code": 0},
+                                {"id": "bag.1", "state": "failed", "code": 1}])
+
+    def test_commands_that_end_while_others_start_are_all_heard_of(self):
+        done = self.run_work("submit", "--wait", "--file", "-", text="true\n" * 300)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_a_file_of_ten_thousand_commands_is_kept_and_begun(self):
+        path = os.path.join(self.folder.name, "count")
+        ids = self.work("submit", "--name", "many", "--file", "-",
+                        text="".join("echo %d >>%s\n" % (i, path) for i in range(10000))).split()
+        self.assertEqual(len(set(ids)), 10000)
+        self.assertEqual(len(self.items()), 10000)
+        until(lambda: os.path.exists(path), "the first of them has run")
+        with open(path, encoding="ascii") as file:
+            done = file.read().split()
+        self.assertEqual(len(set(done)), len(done))
+
+    def test_a_failed_job_is_repeated_as_often_as_it_may(self):
+        done = self.run_work("submit", "--wait", "--id", "job", "--retries", "2", "--backoff",
+                             "10ms", "--", *self.actor(0, 7))
+        self.assertEqual(done.returncode, 7)
+        self.assertEqual([one.number for one in self.attempts("job")], [1, 2, 3])
+        self.assert_never_twice_at_once()
+
+    def test_an_attempt_that_takes_too_long_is_ended(self):
+        done = self.shell("trap '' TERM; echo begun; while :; do sleep 1; done", "--time-limit",
+                          "300ms", "--id", "long")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(self.await_state("long", "failed")["attempt"], 1)
+
+    def test_a_service_is_started_again_when_it_ends(self):
+        self.work("submit", "--service", "--backoff", "10ms", "--id", "service", "--",
+                  *self.actor(0))
+        until(lambda: len(self.attempts("service")) >= 3, "it was started again")
+        self.assert_never_twice_at_once()
+
+    def test_items_are_cancelled_before_while_and_after_they_run(self):
+        self.work("submit", "--id", "ended", "--", "true")
+        self.await_state("ended", "completed")
+        self.work("submit", "--id", "runs", "--", *self.actor(1000))
+        self.work("submit", "--id", "waits", "--needs", "gold", "--", "true")
+        acting = self.await_acting("runs")
+        self.work("cancel", "runs", "waits", "ended")
+        self.await_state("runs", "cancelled")
+        self.await_state("waits", "cancelled")
+        self.assertFalse(is_alive(acting.pid))
+        self.assertEqual(self.state("ended"), "completed")
+
+    def test_the_same_submission_twice_is_one(self):
+        for _ in range(2):
+            done = self.run_work("submit", "--name", "bag", "--wait", "--", *self.actor(0))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.attempts("bag.0")), 1)
+        other = self.run_work("submit", "--name", "bag", "--", "true")
+        self.assertNotEqual(other.returncode, 0)
+        self.assertIn('submission "bag"', other.stderr)
+
+    def test_a_wait_that_is_interrupted_leaves_the_items_to_the_pool(self):
+        command = [BATON, "work", "--provider", self.provider, "submit", "--wait", "--name", "bag",
+                   "--", *self.actor(1000)]
+        waits = subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment())
+        self.addCleanup(waits.stderr.close)
+        self.await_acting("bag.0")
+        waits.send_signal(signal.SIGINT)
+        self.assertEqual(waits.wait(DEADLINE_S), 128 + signal.SIGINT)
+        self.assertIn(b'submission "bag": 1 of 1 items', waits.stderr.read())
+        self.end_actors()
+        self.assertEqual(subprocess.run(command, env=clean_environment(), timeout=DEADLINE_S,
+                                        check=False).returncode, 0)
+        self.assertEqual(len(self.attempts("bag.0")), 1)
+
+    def test_changes_are_watched_as_they_happen(self):
+        watch = subprocess.Popen([BATON, "work", "--provider", self.provider, "watch"],
+                                 stdout=subprocess.PIPE, text=True, env=clean_environment())
+        self.addCleanup(watch.stdout.close)
+        self.addCleanup(watch.kill)
+        self.work("submit", "--id", "seen", "--", *self.actor(1000))
+        line = watch.stdout.readline()
+        if line == "seen idle\n":  # it may have looked before the item had its place
+            line = watch.stdout.readline()
+        self.assertEqual(line, "seen processing on one\n")
+        self.end_actors()
+        self.assertEqual(watch.stdout.readline(), "seen completed\n")
+        watch.send_signal(signal.SIGINT)
+        self.assertEqual(watch.wait(DEADLINE_S), 128 + signal.SIGINT)
+
+    def test_what_cannot_be_is_refused_with_its_value(self):
+        odd = os.path.join(self.folder.name, "odd")
+        with open(odd, "wb") as file:
+            file.write(b"true\ntr\0ue\n")
+        for words, text in (
+                (["submit"], "CMD, or --file"),
+                (["submit", "--file", odd, "true"], "CMD, or --file"),
+                (["submit", "--file", odd], "line 2: has a NUL"),
+                (["submit", "--file", self.folder.name], "Is a directory"),
+                (["submit", "--file", "/no/such"], "/no/such: No such file"),
+                (["submit", "--file", "/dev/null"], "has no command"),
+                (["submit", "--id", "x", "--file", odd], "--id x"),
+                (["submit", "--id", "a b", "true"], '"a b"'),
+                (["submit", "--name", "a b", "true"], '"a b"'),
+                (["submit", "--needs", "a b", "true"], '"a b"'),
+                (["submit", "--env", "=x", "true"], "--env =x"),
+                (["submit", "--env", os.fsdecode(b"A=\xff"), "true"], "--env: is not UTF-8"),
+                (["submit", "--", "echo", os.fsdecode(b"\xff")], "argument 2: is not UTF-8"),
+                (["submit", "--service", "--wait", "true"], "--wait"),
+                (["cancel", "x", "--pool", "p"], "--pool: flags stand before"),
+                (["ls", "--pool", "a/b"], '"a/b"'),
+                (["drain", "all"], '"all"'),
+                (["frob"], "'frob'")):
+            done = self.run_work(*words)
+            self.assertEqual(done.returncode, 64, (words, done.stderr))
+            self.assertIn(text, done.stderr)
+        for words in (["show", "x"], ["cancel", "x"], ["logs", "x"]):
+            done = self.run_work(*words)
+            self.assertEqual(done.returncode, 1, (words, done.stderr))
+            self.assertIn("x", done.stderr)
+        self.assertEqual(self.items(), {})
+
+
+class Providers(PoolTest):
+    def test_a_provider_without_a_pool_is_refused_with_the_way_out(self):
+        data = os.path.join(self.folder.name, "data")
+        for words, code, text in (
+                (["work", "--provider", "agent:/no/such", "ls"], 69, "baton agent"),
+                (["work", "--provider", "memory:", "ls"], 64, "baton agent"),
+                (["work", "--provider", "raft://127.0.0.1:1", "ls"], 64, "baton agent"),
+                (["worker", "--provider", "memory:"], 64, "baton agent"),
+                (["worker", "--provider", "raft://127.0.0.1:0?data=" + data], 1, "group=NAME")):
+            done = baton(*words)
+            self.assertEqual(done.returncode, code, (words, done.stderr))
+            self.assertIn(text, done.stderr)
+
+    def test_without_a_leader_the_pool_keeps_what_is_submitted(self):
+        self.on_agent()
+        self.work("submit", "--id", "early", "--", *self.actor(0))
+        silent = self.run_work("stats", "--timeout", "100ms")
+        self.assertEqual(silent.returncode, 124)
+        self.assertIn("leads", silent.stderr)
+        self.worker("one")
+        self.await_state("early", "completed")
+
+
+class Leaving(PoolTest):
+    def setUp(self):
+        super().setUp()
+        self.on_agent()
+
+    def test_a_drained_worker_keeps_its_jobs_and_its_services_move(self):
+        self.workers("one", "two")
+        self.work("drain", "two")
+        self.work("submit", "--id", "service", "--service", "--", *self.actor(1000))
+        self.work("submit", "--id", "job", "--", *self.actor(1000))
+        self.await_acting("service")
+        job = self.await_acting("job")
+        self.assertEqual({self.items()[one]["worker"] for one in ("service", "job")}, {"one"})
+        self.work("undrain", "two")
+        self.work("drain", "one")
+        until(lambda: self.items()["service"].get("worker") == "two", lambda: self.items())
+        until(lambda: len(self.attempts("service")) == 2, "it runs there")
+        self.assert_never_twice_at_once()
+        self.assertEqual(self.items()["job"]["worker"], "one")
+        self.assertTrue(is_alive(job.pid))
+
+    def test_on_the_first_signal_services_move_and_jobs_end(self):
+        one, _ = self.workers("one", "two")
+        self.work("drain", "two")
+        self.work("submit", "--id", "service", "--service", "--", *self.actor(1000))
+        self.work("submit", "--id", "job", "--", *self.actor(1000))
+        self.await_acting("service")
+        self.await_acting("job")
+        self.work("undrain", "two")
+        one.signal(signal.SIGTERM)
+        until(lambda: self.items()["service"].get("worker") == "two", lambda: self.items())
+        self.assertIsNone(one.process.poll())
+        self.end_actors()
+        self.assertEqual(one.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+        self.assertEqual(self.await_state("job", "completed")["attempt"], 1)
+        self.assert_never_twice_at_once()
+
+    def test_on_the_second_signal_jobs_are_stopped_and_run_elsewhere_without_having_failed(self):
+        one = self.workers("one")[0]
+        self.work("submit", "--id", "job", "--", *self.actor(1000))
+        first = self.await_acting("job")
+        one.signal(signal.SIGTERM)
+        until(lambda: "leaving" in one.log(), one.log)
+        one.signal(signal.SIGTERM)
+        self.assertEqual(one.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+        self.assertFalse(is_alive(first.pid))
+        self.worker("two")
+        self.await_acting("job", first.last)
+        self.end_actors()
+        entry = self.await_state("job", "completed")
+        self.assertEqual((entry["failures"], entry["losses"]), (0, 1))
+        self.assert_never_twice_at_once()
+
+    def test_a_stopped_command_has_time_to_end_unless_there_is_a_third_signal(self):
+        one = self.workers("one")[0]
+        path = os.path.join(self.folder.name, "asked")
+        self.work("submit", "--id", "deaf", "--", "sh", "-c",
+                  "trap 'echo >>%s' TERM; echo $$ >%s.pid; while :; do sleep 0.01; done"
+                  % (path, path))
+        until(lambda: os.path.exists(path + ".pid"), "it runs")
+        one.signal(signal.SIGTERM)
+        until(lambda: "leaving" in one.log(), one.log)
+        one.signal(signal.SIGTERM)
+        until(lambda: os.path.exists(path), "it was asked to end")
+        self.assertIsNone(one.process.poll())
+        one.signal(signal.SIGTERM)
+        self.assertEqual(one.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+
+    def test_a_worker_of_a_name_that_is_taken_waits_for_it(self):
+        first = self.workers("one")[0]
+        second = self.worker("one", "--never-lead")
+        until(lambda: "takes part in it already" in second.log(), second.log)
+        self.work("submit", "--id", "job", "--", *self.actor(1000))
+        self.await_acting("job")
+        first.kill()
+        until(lambda: "worker-session" in second.log(), second.log)
+
+
+if __name__ == "__main__":
+    main()
