@@ -140,6 +140,7 @@ class AgentTest(unittest.TestCase):
         folder = tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
         agent = Agent("--data", os.path.join(folder, "data"), "--listen",
                       "127.0.0.1:%d" % port, *flags, folder=folder)
+        agent.port = port
         self.addCleanup(agent.close)
         return agent
 

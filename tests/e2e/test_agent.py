@@ -171,6 +171,14 @@ class Sessions(AgentTest):
         self.assertGreaterEqual(time.clock_gettime_ns(time.CLOCK_BOOTTIME), end_ns)
 
 
+def bytes_unread(ports):
+    """Those that wait in the kernel for the reader of a connection to one of the ports, at most."""
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        rows = [line.split() for line in file][1:]
+    return max((int(row[4].split(":")[1], 16) for row in rows
+                if any(int(end.split(":")[1], 16) in ports for end in row[1:3])), default=0)
+
+
 class Group(AgentTest):
     """Agents that are a group of their own."""
 
@@ -189,6 +197,28 @@ class Group(AgentTest):
         self.addCleanup(reader.close)
         until(lambda: writer.ask("put", key="k", text="v", timeout_ms=1000)["ok"], second.log)
         self.assertEqual(reader.ask("get", key="k")["values"][0]["text"], "v")
+
+    def test_a_write_that_the_logs_leader_took_with_it_is_given_up_when_another_leads(self):
+        agents = self.group(3)
+        leader = until(lambda: next((one for one in agents if self.leads_the_log(one)), None),
+                       agents[0].log)
+        ports = [one.port for one in agents]
+        agents.remove(leader)
+        writer = self.client(agents[0])
+        self.assertTrue(writer.ask("put", key="k", text="v")["ok"])
+        leader.process.send_signal(signal.SIGSTOP)
+        writer.send(json.dumps({"id": 99, "do": "put", "key": "k", "text": "x" * (MIB // 10)})
+                    .encode() + b"\n")
+        until(lambda: bytes_unread(ports) > MIB // 20, "the leader would receive it")
+        leader.kill()
+        reply = writer.read()
+        self.assertEqual((reply["id"], reply["code"]), (99, "ETIMEDOUT"))
+        self.assertIn("the leader of the log failed; it may still be carried out", reply["error"])
+        self.assertTrue(writer.ask("put", key="k", text="w")["ok"])
+
+    def leads_the_log(self, agent):
+        status = json.loads(baton("status", "--json", "--socket", agent.path).stdout)
+        return status["raft"]["role"] == "leader"
 
     def test_a_client_is_told_to_renew_as_often_as_the_groups_lease_needs(self):
         agent = self.member(self.port, "--preset", "fast")

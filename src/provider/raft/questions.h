@@ -25,7 +25,9 @@ struct question {
     int code;
     uint64_t revision; /* at which the key of a write is then; 0: absent, or not known */
     struct baton_error error;
-    bool is_sent; /* a leader received the order */
+    bool is_sent; /* a leader received the order: */
+    raft_id leader;
+    raft_term term;
     size_t bytes; /* of `order` */
     char name[KEYS_NAME_MAX + 1];
     uint8_t order[]; /* QUESTION_WRITE */

@@ -4,8 +4,10 @@
  *                                                   replies when it has done so
  *   get    read index ─▶ applied up to it ─▶ reply from this node's keys
  *
- * A leader that fails may lose an order: then no reply comes, and at the deadline the caller gets
- * "it may still be carried out".
+ * A leader that fails may lose an order, and no reply comes. The caller is told that it may still
+ * be carried out: at the deadline, or when this node has carried out an entry of a later term while
+ * that leader is not connected. A leader that lives refuses what it did not append, and it is sent
+ * again.
  */
 #include "base/invariant.h"
 #include "provider/listing.h"
@@ -29,6 +31,7 @@ struct node_state {
     struct orders orders; /* used while this node leads */
     struct watches watches;
     uv_timer_t timer;
+    raft_term term; /* of the latest entry that was carried out */
     bool is_telling;
 };
 
@@ -273,6 +276,7 @@ static bool carry_out(struct node_state *state, const struct raft_entry *entry, 
 {
     const uint8_t *data = entry->data;
 
+    state->term = entry->term;
     session_host_reach(state->node->host, entry->term);
     if (entry->kind != RAFT_ENTRY_DATA) {
         return true;
@@ -407,11 +411,14 @@ static void ask(struct node_state *state, struct question *question)
             (void)node_step(node, &input);
         }
     } else if (!question->is_sent && status.role == RAFT_LEADER) {
+        question->leader = RAFT_NOBODY; /* this node knows by itself what it did not append */
         question->is_sent = orders_add(&state->orders, node->id, question->id, question->order,
                                        question->bytes) == BATON_OK;
     } else if (!question->is_sent && status.leader != RAFT_NOBODY &&
                connection_is_up(node, status.leader)) {
         question->is_sent = true;
+        question->leader = status.leader;
+        question->term = status.term;
         connection_send_bytes(node, status.leader, FRAME_ORDER, question->id, question->order,
                               question->bytes);
     }
@@ -509,6 +516,20 @@ static void expire_keys(struct node_state *state)
     }
 }
 
+/* Its leader would have appended the order before the later term began. */
+static bool is_lost(const struct node_state *state, const struct question *question)
+{
+    return question->is_sent && question->leader != RAFT_NOBODY && question->term < state->term &&
+           !connection_is_up(state->node, question->leader);
+}
+
+static void give_up(struct question *question, const char *why)
+{
+    (void)error_set(&question->error, BATON_ETIMEDOUT, "key \"%.60s\": %s%s", question->name, why,
+                    question->kind == QUESTION_WRITE ? "; it may still be carried out" : "");
+    question_answer(question, BATON_ETIMEDOUT);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct node_state *state = timer->data;
@@ -517,14 +538,12 @@ static void on_timer(uv_timer_t *timer)
 
     node->depth++; /* delivers replies after the loop over the list */
     for (struct question *question = state->questions.first; question; question = question->next) {
-        if (instant_before(now, question->deadline)) {
-            ask(state, question);
+        if (!instant_before(now, question->deadline)) {
+            give_up(question, "the group did not answer in time");
+        } else if (is_lost(state, question)) {
+            give_up(question, "the leader of the log failed");
         } else {
-            (void)error_set(&question->error, BATON_ETIMEDOUT,
-                            "key \"%.60s\": the group did not answer in time%s", question->name,
-                            question->kind == QUESTION_WRITE ? "; it may still be carried out"
-                                                             : "");
-            question_answer(question, BATON_ETIMEDOUT);
+            ask(state, question);
         }
     }
     expire_keys(state);
