@@ -99,6 +99,8 @@ class Process:
     def __init__(self, log, name, words, folder):
         self.log, self.name, self.words = log, name, words
         self.errors = os.path.join(folder, name + ".errors")
+        with open(self.errors, "w", encoding="utf-8"):
+            pass  # those of an earlier run are gone
         self.process = self.reader = None
         self.is_over = False  # nothing that it prints counts any more
 
