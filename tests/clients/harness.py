@@ -81,15 +81,20 @@ class RealAgent(Agent):
 
 
 class Pool(RealAgent):
-    """A real agent, and a leader of the pool "pool" beside it."""
+    """A real agent, and a leader of the pool beside it."""
+
+    def __init__(self, pool="pool", **options):
+        self.pool = pool
+        super().__init__(**options)
 
     def start(self):
         super().start()
         self.begin_leader()
 
     def begin_leader(self):
-        self.leader = subprocess.Popen([os.environ["BATON_LEADER"], "agent:" + self.path],
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.leader = subprocess.Popen(
+            [os.environ["BATON_LEADER"], "agent:" + self.path, self.pool],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.leader.stdout.readline() == b"ready\n"
 
     def kill_leader(self):

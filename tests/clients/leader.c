@@ -1,4 +1,4 @@
-/* leader URL: leads the pool "pool" for the tests of the clients, which never lead. Says "ready",
+/* leader URL POOL: leads the pool for the tests of the clients, which never lead. Says "ready",
  * and ends with its standard input. */
 #include <baton/work.h>
 #include <stdio.h>
@@ -23,11 +23,11 @@ int main(int argc, char **argv)
     struct baton_work *work;
     struct baton *baton;
 
-    if (argc != 2 || baton_open(&baton, argv[1], NULL, &error) != 0) {
+    if (argc != 3 || baton_open(&baton, argv[1], NULL, &error) != 0) {
         (void)fprintf(stderr, "leader: %s\n", error.message);
         return 1;
     }
-    if (baton_work_open(&work, baton, "pool", &options, &error) != 0) {
+    if (baton_work_open(&work, baton, argv[2], &options, &error) != 0) {
         (void)fprintf(stderr, "leader: %s\n", error.message);
         baton_close(baton);
         return 1;

@@ -1,7 +1,11 @@
 """Python workers of a pool: threads, asyncio, and a leader in C that comes and goes."""
 import asyncio
 import logging
+import os
+import pathlib
 import queue
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -199,6 +203,32 @@ class Asyncio(WithPool):
                     [result] = await pool.wait(["unending"], DEADLINE_S)
                 self.assertEqual(result.state, "completed")
         asyncio.run(play())
+
+
+class Example(unittest.TestCase):
+    def start(self, agent, *words):
+        path = pathlib.Path(__file__).parents[2] / "examples/clients/jobs.py"
+        process = subprocess.Popen([sys.executable, "-B", path, *words], stdout=subprocess.PIPE,
+                                   env={**os.environ, "BATON_AGENT": agent.path},
+                                   universal_newlines=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_the_jobs_of_a_worker_that_is_killed_are_done_by_another(self):
+        agent = Pool(pool="primes")
+        self.addCleanup(agent.close)
+        client = baton.Client(agent.path)
+        self.addCleanup(client.close)
+        first = self.start(agent, "one")
+        until(lambda: any(one["leader"] == "one" for one in client.elections()), "a worker")
+        asks = self.start(agent, "two", "40")
+        until(lambda: any(b'"processing","one"' in value.data
+                          for value in client.list("work/primes/b/")), "a job is at the first")
+        first.kill()
+        self.assertEqual(asks.communicate(timeout=2 * DEADLINE_S)[0],
+                         "33860 primes below 400000\n")
 
 
 if __name__ == "__main__":

@@ -115,6 +115,60 @@ class Examples(ProgramTest):
         services.pop().end(signal.SIGKILL)
         until(lambda: each_watched_once(services), "the cameras of the dead are taken over")
 
+    def group_urls(self, count):
+        """Of nodes n0, n1, … that hold elections by name."""
+        ports = free_ports(count)
+        peers = ",".join("n%d@127.0.0.1:%d" % pair for pair in enumerate(ports))
+        for number, port in enumerate(ports):
+            data = os.path.join(self.folder(), "data")
+            os.mkdir(data, 0o700)
+            yield ("raft://127.0.0.1:%d?group=examples&preset=fast&data=%s&peers=%s"
+                   % (port, data, peers))
+
+    def begin(self, name, url, number, *words):
+        service = Service(os.path.join(BUILD, "bin", "example_" + name), url, "n%d" % number,
+                          *words)
+        self.addCleanup(service.end, signal.SIGKILL)
+        return service
+
+    def test_the_jobs_of_a_worker_that_is_killed_are_done_by_others(self):
+        jobs = 200
+        first, second, third = self.group_urls(3)
+        workers = [self.begin("jobs", first, 0), self.begin("jobs", second, 1)]
+        asks = self.begin("jobs", third, 2, str(jobs))
+        until(lambda: workers[0].lines, "a job runs in the first process")
+        workers[0].end(signal.SIGKILL)
+        self.assertEqual(asks.process.wait(120), 0)
+        asks.reader.join()
+        sieve = bytearray(b"\1") * (jobs * 10000)
+        sieve[:2] = b"\0\0"
+        for number in range(2, int(len(sieve) ** 0.5) + 1):
+            if sieve[number]:
+                sieve[number * number::number] = bytes(len(sieve[number * number::number]))
+        self.assertEqual(asks.lines[-1:], ["%d primes below %d" % (sum(sieve), len(sieve))])
+        workers[1].end(signal.SIGTERM)
+        self.assertEqual(workers[1].process.returncode, 0)
+
+    def counts(self, service):
+        return [tuple(map(int, line.split()[1::2])) for line in service.lines]
+
+    def test_a_service_goes_on_elsewhere_from_its_checkpoint(self):
+        services = [self.begin("service", url, number)
+                    for number, url in enumerate(self.group_urls(3))]
+        for end in (signal.SIGKILL, None):
+            until(lambda: any(len(self.counts(one)) > 3 for one in services), "one counts")
+            counts = next(one for one in services if len(self.counts(one)) > 3)
+            if end:
+                counts.end(end)
+                services.remove(counts)
+                count, epoch = self.counts(counts)[-1]
+        later, higher = self.counts(counts)[0]
+        self.assertGreater(later, count)
+        self.assertGreater(higher, epoch)
+        until(lambda: all(one.process.poll() is None for one in services), "both live")
+        counts.end(signal.SIGTERM)
+        self.assertEqual(counts.process.returncode, 0)
+
     def lead_a_group(self):
         """The example leads nodes b and c: it is preferred."""
         three = self.cluster(3, "--election", "example", "--preferred-stable", "100ms")
