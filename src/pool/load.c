@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In their order; what follows begins when all before it has come. */
+/* All are asked for at once. Their order is that of the replies (load.h): if it is another one,
+ * since one request was made again, nothing of it counts. */
 static const struct {
     const char *key;
     bool is_list;
@@ -14,19 +15,31 @@ static const struct {
 
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
+struct asked {
+    struct load *load;
+    size_t step;
+};
+
 struct load {
     struct load **handle; /* its owner's; NULL: it was stopped */
     struct member *member;
     struct load_calls calls;
-    size_t step;
+    struct asked asked[STEPS];
+    size_t next;              /* the step whose reply is to come */
+    size_t left;              /* replies that have not come, and load_begin() while it asks */
+    struct baton_error error; /* of the first that failed */
     char pool[POOL_NAME_MAX + 1];
 };
 
-static void finish(struct load *load, int code, const struct baton_error *error)
+/* A reply came, or a request could not be made. */
+static void count_off(struct load *load)
 {
+    if (--load->left > 0) {
+        return;
+    }
     if (load->handle) {
         *load->handle = NULL;
-        load->calls.done(load->calls.userdata, code, error);
+        load->calls.done(load->calls.userdata, load->error.code, &load->error);
     }
     free(load);
 }
@@ -43,41 +56,36 @@ static void pass_on(struct load *load, const struct provider_value *value)
     }
 }
 
-static void go_on(struct load *load);
-
 static void on_values(void *userdata, int code, const struct provider_value *values, size_t count)
 {
-    struct load *load = userdata;
-    struct baton_error error = {0};
+    const struct asked *asked = userdata;
+    struct load *load = asked->load;
 
+    if (code == BATON_OK && asked->step != load->next++) {
+        code = BATON_EUNAVAILABLE;
+    }
     for (size_t i = 0; i < count && code == BATON_OK; i++) {
         pass_on(load, &values[i]);
     }
-    if (code != BATON_OK) {
-        (void)error_set(&error, code, "keys \"work/%s/%s\": %s", load->pool, steps[load->step].key,
+    if (code != BATON_OK && load->error.code == BATON_OK) {
+        (void)error_set(&load->error, code, "the keys of pool \"%s\": %s", load->pool,
                         baton_strerror(code));
-        finish(load, code, &error);
-        return;
     }
-    load->step++;
-    go_on(load);
+    count_off(load);
 }
 
-static void go_on(struct load *load)
+static void ask(struct load *load, size_t step)
 {
     char key[POOL_KEY_MAX];
-    struct baton_error error = {0};
-    int code;
+    struct baton_error error;
 
-    if (load->step == STEPS || !load->handle) {
-        finish(load, BATON_OK, NULL);
-        return;
-    }
-    pool_key(key, load->pool, steps[load->step].key);
-    code = (steps[load->step].is_list ? store_list : store_get)(load->member, key, on_values, load,
-                                                                &error);
-    if (code != BATON_OK) {
-        finish(load, code, &error);
+    pool_key(key, load->pool, steps[step].key);
+    load->asked[step] = (struct asked){load, step};
+    load->left++;
+    if ((steps[step].is_list ? store_list : store_get)(load->member, key, on_values,
+                                                       &load->asked[step], &error) != BATON_OK) {
+        load->error = load->error.code == BATON_OK ? error : load->error;
+        count_off(load);
     }
 }
 
@@ -94,7 +102,11 @@ int load_begin(struct load **ret, struct member *member, const char *pool,
     load->calls = *calls;
     memcpy(load->pool, pool, strlen(pool) + 1);
     *ret = load;
-    go_on(load);
+    load->left = 1;
+    for (size_t i = 0; i < STEPS; i++) {
+        ask(load, i);
+    }
+    count_off(load);
     return BATON_OK;
 }
 
