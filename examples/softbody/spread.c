@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FRAMES_MAX = 1000000, PATIENCE_MS = 250, RETRY_MS = 50 };
+enum { FRAMES_MAX = 1000000, PATIENCE_MS = 250, RETRY_MS = 50, LEAVE_MS = 1000 };
 
 static atomic_bool ends;
 
@@ -41,7 +41,7 @@ static bool lead(const struct master *master, const char *name, uint64_t *announ
     is_done = master_play(master, &hash, &error) == 0;
     if (is_done) {
         (void)printf("done %016" PRIx64 "\n", hash);
-    } else {
+    } else if (!ends) {
         (void)fprintf(stderr, "%s: %s\n", name, error.message);
         (void)poll(NULL, 0, RETRY_MS);
     }
@@ -74,9 +74,11 @@ static int run(struct master *master, const char *url, const char *name, struct 
     code = code ? code : baton_campaign(&master->election, master->baton, "softbody", NULL, reterr);
     if (code == 0) {
         serve(master, name);
-        code = baton_work_leave(work, 1000, reterr);
     }
-    (void)baton_work_close(work, NULL);
+    if (work) { /* no thread uses a run any more when it returns */
+        (void)baton_work_leave(work, LEAVE_MS, NULL);
+        (void)baton_work_close(work, NULL);
+    }
     baton_close(master->baton);
     return code;
 }
