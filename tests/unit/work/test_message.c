@@ -257,7 +257,7 @@ static const struct {
     {"{" REPORT ",'cpu_permille':1001,'claims':[]}", "cpu_permille is 1001: must be 0 to 1000"},
     {"{" REPORT ",'gpus':1001,'claims':[]}", "gpus is 1001: must be 0 to 1000"},
     {"{" REPORT ",'memory_mib':-1,'claims':[]}", "memory_mib is -1: must be 0 to 1073741824"},
-    {"{" REPORT ",'labels':['a b'],'claims':[]}", "labels[0] is another text: must be 1 to 127"},
+    {"{" REPORT ",'labels':['a b'],'claims':[]}", "labels[0] is \"a b\": must be 1 to 127"},
     {"{" REPORT ",'claims':[{'id':'a','epoch':1,'progress_permille':1001}]}",
      "claims[0].progress_permille is 1001: must be 0 to 1000"},
     {"{" REPORT ",'claims':[{'id':'a','epoch':1,'keys':['\\u007f']}]}",
