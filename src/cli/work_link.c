@@ -1,6 +1,7 @@
 #include "cli/work_link.h"
 
 #include "cli/interrupt.h"
+#include "member/store.h"
 #include "net/line_client.h"
 #include "net/local.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100 }; /* for a signal */
+enum { LOOK_MS = 100 /* for a signal */, RETRY_MS = 20 };
 
 const char *work_url(const struct options *options)
 {
@@ -54,31 +55,6 @@ int work_check_url(const char *url, struct baton_error *reterr)
         "--provider %s: is within one process; start `baton agent --provider memory:`, "
         "and use that agent",
         url);
-}
-
-int work_link_open(struct work_link *link, const struct options *options,
-                   struct baton_error *reterr)
-{
-    char name[BATON_NAME_MAX];
-    struct provider_config config = {.loop = &link->loop, .url = work_url(options), .node = name};
-    int code = check_url(config.url, options_duration(options, "timeout"), reterr);
-
-    if (code != BATON_OK) {
-        return code;
-    }
-    *link = (struct work_link){.pool = options_text(options, "pool")};
-    (void)snprintf(name, sizeof(name), "work.%d", (int)getpid());
-    if (uv_loop_init(&link->loop) != 0) {
-        return error_set(reterr, BATON_EIO, "no descriptor is left for a loop");
-    }
-    (void)uv_timer_init(&link->loop, &link->timer);
-    link->timer.data = link;
-    interrupt_listen();
-    code = member_open(&link->member, &config, reterr);
-    if (code != BATON_OK) {
-        work_link_close(link);
-    }
-    return code;
 }
 
 static void on_closed(void *userdata)
@@ -154,7 +130,10 @@ static int run(struct work_link *link, span time, struct baton_error *reterr)
 
 int work_link_wait(struct work_link *link, int code, span time, struct baton_error *reterr)
 {
-    code = code ? code : run(link, time, reterr);
+    if (code != BATON_OK) {
+        return code;
+    }
+    code = run(link, time, reterr);
     if (code != BATON_OK) {
         close_member(link);
         return code;
@@ -171,4 +150,59 @@ int work_link_pause(struct work_link *link, span time, struct baton_error *reter
     int code = run(link, time, reterr);
 
     return code == BATON_ETIMEDOUT ? BATON_OK : code;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static void on_probed(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct baton_error error;
+    (void)values;
+    (void)count;
+
+    (void)error_set(&error, code, "%s", baton_strerror(code));
+    work_link_done(userdata, code, &error);
+}
+
+/* Some providers refuse requests until they are connected. What else fails is the request's. */
+static int await_provider(struct work_link *link, span time, struct baton_error *reterr)
+{
+    instant limit = instant_add(clock_now(), time);
+    int code;
+
+    do {
+        code = store_get(link->member, "work", on_probed, link, reterr);
+        code = work_link_wait(link, code, time, reterr);
+        if (code != BATON_EUNAVAILABLE) {
+            return code == BATON_ETIMEDOUT || code == BATON_ECANCELED ? code : BATON_OK;
+        }
+    } while (instant_before(clock_now(), limit) &&
+             work_link_pause(link, SPAN_MS(RETRY_MS), NULL) == BATON_OK);
+    return code;
+}
+
+int work_link_open(struct work_link *link, const struct options *options,
+                   struct baton_error *reterr)
+{
+    char name[BATON_NAME_MAX];
+    struct provider_config config = {.loop = &link->loop, .url = work_url(options), .node = name};
+    int code = check_url(config.url, options_duration(options, "timeout"), reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    *link = (struct work_link){.pool = options_text(options, "pool")};
+    (void)snprintf(name, sizeof(name), "work.%d", (int)getpid());
+    if (uv_loop_init(&link->loop) != 0) {
+        return error_set(reterr, BATON_EIO, "no descriptor is left for a loop");
+    }
+    (void)uv_timer_init(&link->loop, &link->timer);
+    link->timer.data = link;
+    interrupt_listen();
+    code = member_open(&link->member, &config, reterr);
+    code = code ? code : await_provider(link, options_duration(options, "timeout"), reterr);
+    if (code != BATON_OK) {
+        work_link_close(link);
+    }
+    return code;
 }
