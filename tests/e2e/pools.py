@@ -59,8 +59,7 @@ class Worker:
             return file.read()
 
     def supervisor(self):
-        return int(re.findall(r" supervisor=(\d+)", until(
-            lambda: self.log().rpartition("supervised ")[2], self.log))[-1])
+        return int(until(lambda: re.findall(r" supervisor=(\d+)", self.log()), self.log)[-1])
 
     def signal(self, number):
         self.process.send_signal(number)
