@@ -7,7 +7,7 @@ Each process is a member of a raft: group, a worker of a pool, and a master when
 run ends when the frames are reached, and succeeds if the last state is bit for bit that of the same
 simulation in one process. FOLDER gets the log of the run (README.md) and its pictures.
 
-All processes are ended, by their ids, however this one ends; only a SIGKILL leaves them.
+All processes end with this one, however it ends.
 """
 import argparse
 import os
@@ -29,6 +29,7 @@ DOWN_MAX = 2  # of five; the others are the group's quorum
 SETTINGS = "heartbeat-interval=100ms&heartbeat-timeout=1s&lease=1s&election-timeout=100ms-200ms"
 END_FRAMES = 20  # without a kill
 STALL_S = 60  # without a frame
+WITH_ITS_PARENT = ["setpriv", "--pdeathsig", "TERM"]  # a process ends with run.py
 
 
 class Failure(Exception):
@@ -50,7 +51,7 @@ class Log:
     which is notified of each change."""
 
     def __init__(self, path):
-        self.file = open(path, "w", encoding="utf-8")
+        self.file = open(path, "w", encoding="utf-8", buffering=1)
         self.begin = time.monotonic()
         self.news = threading.Condition()
         self.runners = {}
@@ -163,8 +164,9 @@ class Run:
             os.mkdir(data, 0o700)
             url = f"raft://127.0.0.1:{port}?group=softbody&node={name}&peers={peers}&data={data}" \
                   f"&{SETTINGS}"
-            words = [os.path.join(options.programs, "example_softbody_spread"), url, name, SCENE,
-                     str(options.frames), BATCHES, FRAMES_A_ROUND]
+            program = os.path.join(options.programs, "example_softbody_spread")
+            words = [*WITH_ITS_PARENT, program, url, name, SCENE, str(options.frames), BATCHES,
+                     FRAMES_A_ROUND]
             self.processes.append(Process(self.log, name, words, options.folder))
 
     def victim(self):

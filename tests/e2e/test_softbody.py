@@ -50,6 +50,8 @@ class SpreadRun(unittest.TestCase):
         return pids
 
     def log(self):
+        if not os.path.exists(os.path.join(self.pictures, "log")):
+            return []
         with open(os.path.join(self.pictures, "log"), encoding="utf-8") as file:
             return [line.split()[1:] for line in file]
 
@@ -84,17 +86,24 @@ class SpreadRun(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertEqual(done.stderr, "run.py: the states differ\n")
 
-    def test_an_interrupted_run_leaves_no_process(self):
+    def end_by(self, number):
         run = subprocess.Popen(self.words("--frames", "100000", "--kills", "0"),
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                env=self.environment)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
-        until(lambda: os.path.exists(os.path.join(self.pictures, "log")) and len(self.left()) >= 5,
-              "five processes")
-        run.send_signal(signal.SIGTERM)
-        self.assertEqual(run.wait(60), 128 + signal.SIGTERM)
+        until(lambda: len(self.left()) >= 5 and "frame" in {line[0] for line in self.log()},
+              "five processes at work")
+        run.send_signal(number)
+        code = run.wait(60)
         until(lambda: not self.left(), "no process is left")
+        return code
+
+    def test_an_interrupted_run_leaves_no_process(self):
+        self.assertEqual(self.end_by(signal.SIGTERM), 128 + signal.SIGTERM)
+
+    def test_a_killed_run_leaves_no_process(self):
+        self.assertEqual(self.end_by(signal.SIGKILL), -signal.SIGKILL)
 
 
 if __name__ == "__main__":
