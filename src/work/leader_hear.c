@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BALANCE_SOON_MS = 200 };
+enum { BALANCE_SOON_MS = 200, TIMED_OUT = 124 /* as timeout(1) ends */ };
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
@@ -58,8 +58,36 @@ static struct leader_known *reporter(struct work_leader *leader, const struct wo
     return known;
 }
 
+span leader_backoff(const struct ledger_entry *entry)
+{
+    enum { BACKOFF_MAX_S = 300, SERVICE_BACKOFF_MS = 1000 };
+    span wait = entry->item ? entry->item->backoff : SPAN_NS(0);
+
+    if (entry->failures == 0) {
+        return SPAN_NS(0);
+    }
+    if (wait.ns == 0 && entry->item && entry->item->kind == WORK_SERVICE) {
+        wait = SPAN_MS(SERVICE_BACKOFF_MS);
+    }
+    for (uint32_t i = 1; i < entry->failures && wait.ns < SPAN_S(BACKOFF_MAX_S).ns; i++) {
+        wait.ns *= 2;
+    }
+    return wait.ns < SPAN_S(BACKOFF_MAX_S).ns ? wait : SPAN_S(BACKOFF_MAX_S);
+}
+
+/* The attempt failed, or a service ended: it is tried again. */
+static void try_again(struct work_leader *leader, struct ledger_entry *entry, int32_t code,
+                      instant now, int64_t now_unix_ms)
+{
+    ledger_fail(leader->ledger, entry, code, now_unix_ms);
+    entry->not_before = instant_add(now, leader_backoff(entry));
+    leader->counters.retried += entry->state == WORK_IDLE;
+    leader->counters.failed += entry->state == WORK_FAILED;
+    leader->is_place_due = true;
+}
+
 /* The worker has no such copy, and no message that is still under way can start one. */
-static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
+static void take_absence(struct work_leader *leader, struct ledger_entry *entry, instant now,
                          int64_t now_unix_ms)
 {
     switch (entry->wish) {
@@ -76,17 +104,18 @@ static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
         break;
     case WORK_TIME_OUT:
         leader->counters.timeouts++;
-        ledger_fail(leader->ledger, entry, 124, now_unix_ms);
+        try_again(leader, entry, TIMED_OUT, now, now_unix_ms);
         break;
     }
     leader->is_place_due = true;
 }
 
 /* The copy has ended, and this placing starts no other. */
-static void take_gone(struct work_leader *leader, struct ledger_entry *entry, int64_t now_unix_ms)
+static void take_gone(struct work_leader *leader, struct ledger_entry *entry, instant now,
+                      int64_t now_unix_ms)
 {
     if (entry->wish != WORK_STAY) {
-        take_absence(leader, entry, now_unix_ms);
+        take_absence(leader, entry, now, now_unix_ms);
         return;
     }
     leader->counters.lost++;
@@ -95,7 +124,7 @@ static void take_gone(struct work_leader *leader, struct ledger_entry *entry, in
 }
 
 static void take_claim(struct work_leader *leader, struct leader_known *known,
-                       const struct work_claim *claim, int64_t now_unix_ms)
+                       const struct work_claim *claim, instant now, int64_t now_unix_ms)
 {
     bool is_rebuilt = leader->is_rebuilt && !leader->is_ready;
     struct ledger_entry *entry;
@@ -108,7 +137,7 @@ static void take_claim(struct work_leader *leader, struct leader_known *known,
     entry = ledger_find(leader->ledger, claim->id);
     leader->counters.adopted_claims += verdict == LEDGER_ADOPTED;
     if ((verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) && claim->is_gone) {
-        take_gone(leader, entry, now_unix_ms);
+        take_gone(leader, entry, now, now_unix_ms);
         return;
     }
     if (verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) {
@@ -151,7 +180,7 @@ static void take_absences(struct work_leader *leader, struct leader_known *known
             }
         } else if (entry->report != leader->reports &&
                    (entry->told.epoch != 0 || WORK_MUTANT(ABSENT_WITHOUT_SEEN))) {
-            take_absence(leader, entry, now_unix_ms);
+            take_absence(leader, entry, now, now_unix_ms);
         }
         known->is_due = known->is_due || entry->told.epoch == 0;
     }
@@ -168,7 +197,7 @@ static void hear_report(struct work_leader *leader, const struct work_report *re
     leader->reports++;
     take_report(leader, known, report, now);
     for (size_t i = 0; i < report->claim_count; i++) {
-        take_claim(leader, known, &report->claims[i], now_unix_ms);
+        take_claim(leader, known, &report->claims[i], now, now_unix_ms);
     }
     take_absences(leader, known, now, now_unix_ms);
 }
@@ -215,34 +244,6 @@ static void count_time(struct work_leader *leader, const struct work_result *res
     leader->times[class]++;
     leader->times_count++;
     leader->times_sum_ms += ms > 0 ? ms : 0;
-}
-
-span leader_backoff(const struct ledger_entry *entry)
-{
-    enum { BACKOFF_MAX_S = 300, SERVICE_BACKOFF_MS = 1000 };
-    span wait = entry->item ? entry->item->backoff : SPAN_NS(0);
-
-    if (entry->failures == 0) {
-        return SPAN_NS(0);
-    }
-    if (wait.ns == 0 && entry->item && entry->item->kind == WORK_SERVICE) {
-        wait = SPAN_MS(SERVICE_BACKOFF_MS);
-    }
-    for (uint32_t i = 1; i < entry->failures && wait.ns < SPAN_S(BACKOFF_MAX_S).ns; i++) {
-        wait.ns *= 2;
-    }
-    return wait.ns < SPAN_S(BACKOFF_MAX_S).ns ? wait : SPAN_S(BACKOFF_MAX_S);
-}
-
-/* The attempt failed, or a service ended: it is tried again. */
-static void try_again(struct work_leader *leader, struct ledger_entry *entry, int32_t code,
-                      instant now, int64_t now_unix_ms)
-{
-    ledger_fail(leader->ledger, entry, code, now_unix_ms);
-    entry->not_before = instant_add(now, leader_backoff(entry));
-    leader->counters.retried += entry->state == WORK_IDLE;
-    leader->counters.failed += entry->state == WORK_FAILED;
-    leader->is_place_due = true;
 }
 
 static bool is_last(const struct ledger_entry *entry, const struct work_result *result)

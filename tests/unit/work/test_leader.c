@@ -569,8 +569,10 @@ static void an_attempt_that_takes_too_long_is_stopped_and_counts_as_failed(void 
     (void)report(talk, "w1", 7, talk->told, "a/100");
     assert_string_equal(later(talk, REPORT_MS), "");
     assert_string_equal(later(talk, REPORT_MS), "stop a/100");
-    assert_string_equal(report(talk, "w1", 7, talk->told, ""), "put b, assign a/101");
+    assert_string_equal(report(talk, "w1", 7, talk->told, ""), "put b");
     assert_int_equal(counters(talk)->timeouts, 1);
+    assert_int_equal(counters(talk)->retried, 1);
+    assert_string_equal(later(talk, 1000), "put b, assign a/101"); /* after the backoff */
 }
 
 static void a_cancelled_job_stops_and_the_request_goes_when_that_is_stored(void **state)
