@@ -39,8 +39,8 @@ static void print_end(const struct bag *bag, const struct pool_end *end)
     if (bag->is_json) {
         json_t *line = json_pack("{s:s, s:s}", "id", end->id, "state", work_state_name(end->state));
 
-        if (end->result) {
-            (void)json_object_set_new(line, "code", json_integer(end->result->code));
+        if (end->state != WORK_CANCELLED) {
+            (void)json_object_set_new(line, "code", json_integer(end->code));
         }
         print_json(stdout, line);
         json_decref(line);
@@ -58,7 +58,7 @@ static void on_end(void *userdata, const struct pool_end *end)
     bag->ended++;
     if (end->state != WORK_COMPLETED) {
         bag->failed++;
-        bag->exit_code = end->result && end->result->code > 0 ? end->result->code : EXIT_REFUSED;
+        bag->exit_code = end->code > 0 ? end->code : EXIT_REFUSED;
     }
     print_progress(stderr, NULL, 0);
     print_end(bag, end);

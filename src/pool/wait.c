@@ -49,10 +49,10 @@ static void release(struct pool_wait *wait)
     free(wait);
 }
 
-static void tell(struct pool_wait *wait, struct waited *waited, enum work_state state,
+static void tell(struct pool_wait *wait, struct waited *waited, enum work_state state, int32_t code,
                  const struct work_result *result)
 {
-    const struct pool_end end = {.id = waited->id, .state = state, .result = result};
+    const struct pool_end end = {.id = waited->id, .state = state, .code = code, .result = result};
 
     if (waited->is_over || wait->is_stopped) {
         return;
@@ -77,7 +77,7 @@ static bool take_result(struct pool_wait *wait, struct waited *waited, const voi
     if (!data || work_result_read(&result, data, bytes, NULL) != BATON_OK) {
         return false;
     }
-    tell(wait, waited, result.is_success ? WORK_COMPLETED : WORK_FAILED, &result);
+    tell(wait, waited, result.is_success ? WORK_COMPLETED : WORK_FAILED, result.code, &result);
     work_result_fini(&result);
     return true;
 }
@@ -118,6 +118,7 @@ struct look {
     struct pool_wait *wait;
     unsigned bucket;
     enum work_state state; /* of the item */
+    int32_t code;
     char id[WORK_ID_MAX];
 };
 
@@ -130,7 +131,7 @@ static void on_result(void *userdata, int code, const struct provider_value *val
 
     if (waited && code == BATON_OK && !wait->is_stopped &&
         !(is_there && take_result(wait, waited, values[0].data, values[0].bytes))) {
-        tell(wait, waited, look->state, NULL);
+        tell(wait, waited, look->state, look->code, NULL);
     }
     free(look);
     release(wait);
@@ -163,6 +164,7 @@ static void find_ended(struct pool_wait *wait, unsigned bucket)
 
         if (entry && work_state_is_final(entry->state)) {
             look.state = entry->state;
+            look.code = entry->code;
             memcpy(look.id, at->id, sizeof(look.id));
             key_of(key, wait, 'r', at->id);
             ask(&look, key, on_result);

@@ -12,6 +12,7 @@ struct pool_wait; /* opaque; belongs to its opener */
 struct pool_end {
     const char *id;
     enum work_state state;
+    int32_t code; /* of the attempt that ended last; 124: it took too long */
     const struct work_result *result;
 };
 
