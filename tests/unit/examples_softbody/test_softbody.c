@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 #include "softbody/lockstep.h"
 #include "softbody/scene.h"
+#include "softbody/task.h"
 
 #include <math.h>
 #include <string.h>
@@ -285,6 +286,28 @@ static void a_step_with_wrong_bounds_is_refused(void **state)
     buffer_fini(&bounds);
 }
 
+static void a_torn_task_is_refused_and_a_whole_one_is_the_step(void **state)
+{
+    struct buffer task, output, expected;
+    (void)state;
+
+    buffer_init(&task, 3 * (size_t)BATCH_BYTES_MAX);
+    buffer_init(&output, BATCH_BYTES_MAX);
+    begin(&scene, SCENE_BODIES, 3);
+    task_put(&run, 7, &task);
+    for (size_t bytes = 0; bytes < task.bytes; bytes++) {
+        assert_int_equal(task_run(task.data, bytes, &output, &error), BATON_ECORRUPT);
+    }
+    assert_int_equal(output.bytes, 0);
+    assert_int_equal(task_run(task.data, task.bytes, &output, &error), 0);
+    expected = answer_of(7);
+    assert_int_equal(output.bytes, expected.bytes);
+    assert_memory_equal(output.data, expected.data, expected.bytes);
+    buffer_fini(&expected);
+    buffer_fini(&output);
+    buffer_fini(&task);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -297,6 +320,7 @@ int main(void)
         TEST(every_flipped_bit_and_every_torn_end_is_refused),
         TEST(what_no_scene_has_is_refused_with_a_sum_that_fits),
         TEST(a_step_with_wrong_bounds_is_refused),
+        TEST(a_torn_task_is_refused_and_a_whole_one_is_the_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
