@@ -142,7 +142,8 @@ static json_t *item_of(const struct options *options, json_t *argv, const json_t
     set_number(item, "retries", options_number(options, "retries"));
     set_number(item, "gpus", options_number(options, "gpus"));
     set_number(item, "memory_mib", options_number(options, "memory-mib"));
-    set_number(item, "backoff_ms", options_duration(options, "backoff").ns / 1000000);
+    (void)json_object_set_new(item, "backoff_ms", /* 0 is none, and not the default */
+                              json_integer(options_duration(options, "backoff").ns / 1000000));
     set_number(item, "timeout_ms", options_duration(options, "time-limit").ns / 1000000);
     set_text(item, "together", options_text(options, "together"));
     set_needs(item, options);
