@@ -1,6 +1,7 @@
 """`baton worker` and `baton work`: commands that a pool runs."""
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -209,6 +210,19 @@ class Providers(PoolTest):
         self.assertIn("leads", silent.stderr)
         self.worker("one")
         self.await_state("early", "completed")
+
+
+class Example(PoolTest):
+    def test_the_example_of_a_bag_and_a_service_does_what_it_says(self):
+        script = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "bag.sh")
+        path = os.path.dirname(os.path.abspath(BATON)) + ":" + os.environ["PATH"]
+        done = subprocess.run(["sh", script], env=dict(clean_environment(), PATH=path),
+                              stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("frames.19 wrote: frame 20\n", done.stdout)
+        ran = re.findall(r"the collector ran on (\w+), epoch (\d+)", done.stdout)
+        self.assertEqual({where for where, _ in ran}, {"one", "two"})
+        self.assertLess(int(ran[0][1]), int(ran[1][1]))
 
 
 class Leaving(PoolTest):
