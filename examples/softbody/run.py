@@ -154,6 +154,7 @@ class Run:
         self.marks.sort()
         self.frames = options.frames
         self.killed = {"master": 0, "worker": 0}
+        self.killed_at = 0  # the frame of the latest one
         self.due = []  # (when, process): to be started again
         names = [f"n{i + 1}" for i in range(PROCESSES)]
         ports = free_ports(PROCESSES)
@@ -191,8 +192,11 @@ class Run:
             if time.monotonic() >= when:
                 self.due.remove((when, process))
                 process.start()
-        if self.marks and self.log.frame >= self.marks[0] and len(self.due) < DOWN_MAX:
+        # A kill that had to wait does not come before the run has gone on after the one before.
+        if self.marks and self.log.frame >= max(self.marks[0], self.killed_at + 1) and \
+                len(self.due) < DOWN_MAX:
             self.marks.pop(0)
+            self.killed_at = self.log.frame
             self.kill_one()
         for process in self.processes:
             if process.has_failed():
