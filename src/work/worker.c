@@ -424,18 +424,21 @@ static bool fill_claims(struct work_worker *worker, struct work_report *report)
         return false;
     }
     HASH_ITER (hh, worker->held, held, next) {
-        if (held->session != worker->session) {
+        bool has_next = held->then.item;
+        const struct placing *placing = has_next ? &held->then : &held->now;
+
+        if (!has_next && held->session != worker->session) {
             continue;
         }
-        bytes += held->now.item->body_bytes + WORK_NEEDS_MAX;
+        bytes += placing->item->body_bytes + WORK_NEEDS_MAX;
         report->claims[report->claim_count++] = (struct work_claim){
             .id = held->id,
-            .epoch = held->now.epoch,
-            .is_ended = held->state == HELD_ENDED,
-            .is_gone = held->state == HELD_GONE,
-            .progress_permille = held->progress_permille,
-            .keys = held->keys,
-            .item = worker->is_asked && bytes < REPLY_BYTES_MAX ? held->now.item : NULL,
+            .epoch = placing->epoch,
+            .is_ended = !has_next && held->state == HELD_ENDED,
+            .is_gone = !has_next && held->state == HELD_GONE,
+            .progress_permille = has_next ? 0 : held->progress_permille,
+            .keys = has_next ? NULL : held->keys,
+            .item = worker->is_asked && bytes < REPLY_BYTES_MAX ? placing->item : NULL,
         };
     }
     return true;

@@ -90,12 +90,15 @@ static const char *hear(struct talk *talk, struct work_message *message)
     return all_of(talk);
 }
 
-static const char *assigned(struct talk *talk, const char *id, uint64_t epoch)
+static const char *assigned_in(struct talk *talk, uint64_t session, const char *id, uint64_t epoch)
 {
     json_t *object = json_object();
     struct work_assignment assignment = {.epoch = epoch, .attempt = 1};
-    struct work_message message = {
-        .type = WORK_ASSIGN, .ledger = 1, .assignments = &assignment, .count = 1};
+    struct work_message message = {.type = WORK_ASSIGN,
+                                   .session = session,
+                                   .ledger = 1,
+                                   .assignments = &assignment,
+                                   .count = 1};
     const char *line;
 
     assert_int_equal(work_item_read(&assignment.item, object, id, NULL), BATON_OK);
@@ -104,6 +107,11 @@ static const char *assigned(struct talk *talk, const char *id, uint64_t epoch)
     work_item_unref(assignment.item);
     json_decref(object);
     return line;
+}
+
+static const char *assigned(struct talk *talk, const char *id, uint64_t epoch)
+{
+    return assigned_in(talk, SESSION, id, epoch);
 }
 
 static const char *about(struct talk *talk, enum work_message_type type, const char *id,
@@ -311,6 +319,19 @@ static void the_result_of_a_copy_that_was_to_stop_is_dropped(void **state)
     assert_int_equal(work_worker_results(((struct talk *)*state)->worker), 0);
 }
 
+/* A report without it would say that it is not there, and its leader would place it elsewhere. */
+static void a_placing_that_waits_for_an_earlier_copy_is_reported(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)assigned(talk, "a", 5);
+    (void)session(talk, 0);
+    assert_string_equal(session(talk, 9), "report 1:");
+    assert_string_equal(assigned_in(talk, 9, "a", 6), "");
+    assert_string_equal(later(talk, REPORT_MS), "report 2:, a/6");
+    assert_string_equal(ended(talk, "a", 5), "start a/6, report 2:, a/6");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -330,6 +351,7 @@ int main(void)
         TEST(a_new_leader_gets_the_results_that_wait),
         TEST(to_stop_what_is_not_there_is_answered_by_a_report),
         TEST(the_result_of_a_copy_that_was_to_stop_is_dropped),
+        TEST(a_placing_that_waits_for_an_earlier_copy_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
