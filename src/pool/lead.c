@@ -213,10 +213,10 @@ static void believe(struct pool *pool, uint64_t tag)
     }
 }
 
-/* The ledger is rebuilt from the workers, as by a new leader. */
+/* The next leader rebuilds the ledger from the workers, in another epoch: they take no notice of
+ * numbers that begin again. */
 static void begin_anew(struct pool *pool)
 {
-    uint64_t epoch = pool->lead->epoch;
     struct baton_error error;
 
     (void)error_set(
@@ -224,8 +224,8 @@ static void begin_anew(struct pool *pool)
         "pool \"%s\": its ledger is gone from the state, and is rebuilt from the workers",
         pool->name);
     pool_tell(pool, &(struct pool_event){.type = POOL_ERROR, .error = error});
-    lead_end(pool);
-    lead_begin(pool, epoch);
+    pool->lead->is_checking = true; /* nothing that is missing is believed any more */
+    pool_resign(pool);
 }
 
 static void on_checked(struct pool *pool, const char *key, uint64_t tag, const struct reply *reply)
@@ -354,6 +354,9 @@ static void carry_out(struct pool *pool, const struct work_output *output)
         break;
     case WORK_LEAVE:
         contend_leave(pool, worker);
+        break;
+    case WORK_RESIGN:
+        pool_resign(pool);
         break;
     }
 }

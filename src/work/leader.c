@@ -15,6 +15,7 @@ struct work_leader *work_leader_new(const struct work_leader_options *options, i
         return NULL;
     }
     leader->options = *options;
+    ledger_set_writer(leader->ledger, options->epoch);
     leader->began = now;
     leader->chosen = options->random | 1; /* 0 stands for none */
     leader->place_at = INSTANT_NEVER;
@@ -62,6 +63,11 @@ static void restore_waits(struct work_leader *leader, instant now, int64_t now_u
 void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_unix_ms)
 {
     leader->is_loaded = true;
+    if (leader->birth != 0 && !leader_has_all_buckets(leader)) {
+        leader->birth = 0; /* a part of it was lost */
+        leader->is_born = false;
+        leader->was_lost = true;
+    }
     leader->is_rebuilt = leader->birth == 0;
     leader->is_ask_due = true;
     leader->gather_until =
@@ -72,6 +78,7 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
         leader->next_balance = instant_add(now, leader->options.rebalance_every);
     }
     leader_submit_all(leader, now_unix_ms);
+    leader_cancel_orphans(leader);
     leader_know_places(leader);
     leader_lose_ended(leader, now_unix_ms);
     restore_waits(leader, now, now_unix_ms);
@@ -100,6 +107,9 @@ static void gather(struct work_leader *leader, instant now)
     if (!leader->is_gathered &&
         (!is_anybody_awaited(leader) || !instant_before(now, leader->gather_until))) {
         leader->is_gathered = true;
+        if (leader->is_rebuilt) {
+            leader_make_buckets(leader);
+        }
         leader_hold_back(leader);
     }
     if (leader->is_gathered && leader->birth != 0) {
@@ -150,7 +160,8 @@ void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_
 {
     if (!instant_before(now, leader->next_tick)) {
         leader->next_tick = instant_add(now, leader->options.report_interval);
-        leader->is_ask_due = leader->is_ask_due || !leader->is_ready;
+        leader->is_ask_due = leader->is_ask_due || !leader->is_ready || leader->is_ask_wanted;
+        leader->is_ask_wanted = false;
         find_silent(leader, now);
         find_overdue(leader, now);
     }
@@ -174,6 +185,9 @@ instant work_leader_deadline(const struct work_leader *leader)
 {
     instant next = instant_min(leader->next_tick, leader->next_purge);
 
+    if (leader->is_over) {
+        return INSTANT_NEVER;
+    }
     next = instant_min(next, leader->next_balance);
     if (leader->is_loaded && !leader->is_gathered) {
         next = instant_min(next, leader->gather_until);
@@ -205,6 +219,10 @@ static bool next_queued(struct work_leader *leader, struct work_output *ret)
 bool work_leader_next_output(struct work_leader *leader, instant now, int64_t now_unix_ms,
                              struct work_output *ret)
 {
+    if (leader->is_over) {
+        *ret = (struct work_output){.type = WORK_RESIGN};
+        return !leader->has_resigned && (leader->has_resigned = true);
+    }
     gather(leader, now);
     leader_cancel_due(leader, now_unix_ms);
     leader_place(leader, now, now_unix_ms);

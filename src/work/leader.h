@@ -7,7 +7,7 @@
  *
  * A pool's keys, below "work/POOL/":
  *
- *   ledger    birth of the ledger: there once it has been complete
+ *   ledger    birth of the ledger: there once all buckets have been written
  *   b/NN      a bucket of the ledger (ledger.h)
  *   s/NAME    a submission (item.h); deleted when all its items have ended long ago
  *   c/ID      somebody asks to cancel the item; deleted when that is done
@@ -15,10 +15,12 @@
  *   r/ID      the result of an item, which the state drops after a time
  *
  * The rules that keep two copies of an item from running at once:
- *   - a placing is stored, by compare-and-set, before the worker hears of it. So no two leaders
- *     place an item, however late one learns that it leads no longer;
+ *   - a placing is stored, by compare-and-set, before the worker hears of it, and only the leader
+ *     that stored it sends it. So no two leaders place an item, however late one learns that it
+ *     leads no longer; it resigns when it reads what a later one wrote;
  *   - an item leaves its place when its worker reports that it has no such copy, after a message
- *     of this leader that came after every message which could start one;
+ *     of this leader that came after every message which could start one. It is placed anew then:
+ *     perhaps it has ended there, as another leader knows;
  *   - or when the worker's session is over: by the word of the election (it was granted to another
  *     session), never by silence. For that the leader contends for each worker's election, and
  *     gives it back when nothing of the worker's is left in the ledger;
@@ -78,11 +80,13 @@ void work_leader_stored(struct work_leader *leader, const char *key, int code, u
 void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_ms);
 
 enum work_output_type {
-    WORK_PUT,   /* .key, .data (NULL: delete), .bytes, .revision, .lifetime */
-    WORK_READ,  /* .key: reply by work_leader_value() */
-    WORK_SEND,  /* .worker (NULL: all), .data, .bytes: a message */
-    WORK_ENTER, /* .worker: contend for its election */
-    WORK_LEAVE, /* .worker: do so no more, and give it up if it is ours */
+    WORK_PUT,    /* .key, .data (NULL: delete), .bytes, .revision, .lifetime */
+    WORK_READ,   /* .key: reply by work_leader_value() */
+    WORK_SEND,   /* .worker (NULL: all), .data, .bytes: a message */
+    WORK_ENTER,  /* .worker: contend for its election */
+    WORK_LEAVE,  /* .worker: do so no more, and give it up if it is ours */
+    WORK_RESIGN, /* its last: give the leadership up. A later leader has followed, or the ledger was
+                    lost, and whoever leads next begins anew */
 };
 
 /* Borrowed until the next call. */

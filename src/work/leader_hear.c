@@ -79,6 +79,11 @@ span leader_backoff(const struct ledger_entry *entry)
 static void try_again(struct work_leader *leader, struct ledger_entry *entry, int32_t code,
                       instant now, int64_t now_unix_ms)
 {
+    if (!entry->item) { /* its submission is gone */
+        leader->counters.cancelled++;
+        ledger_finish(leader->ledger, entry, WORK_CANCELLED, code, now_unix_ms);
+        return;
+    }
     ledger_fail(leader->ledger, entry, code, now_unix_ms);
     entry->not_before = instant_add(now, leader_backoff(entry));
     leader->counters.retried += entry->state == WORK_IDLE;
@@ -91,8 +96,8 @@ static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
                          int64_t now_unix_ms)
 {
     switch (entry->wish) {
-    case WORK_STAY:
-        entry->told = (struct work_number){0}; /* again */
+    case WORK_STAY: /* it has ended there, as another leader knows, or it never came there */
+        ledger_release(leader->ledger, entry, now_unix_ms);
         break;
     case WORK_MOVE:
         leader->counters.migrations++;
@@ -154,8 +159,7 @@ static void take_claim(struct work_leader *leader, struct leader_known *known,
     leader->counters.stale_claims++;
     if (!claim->is_ended && !claim->is_gone) {
         leader_note(&known->stops, claim->id, claim->epoch);
-    } else if (!entry || leader_is_stored(leader, entry) ||
-               (claim->is_ended && claim->epoch < entry->epoch)) {
+    } else if (!entry || leader_is_stored(leader, entry)) {
         leader_note(&known->acks, claim->id, claim->epoch);
     }
     known->is_due = true;
@@ -175,9 +179,10 @@ static void take_absences(struct work_leader *leader, struct leader_known *known
     for (entry = place ? ledger_place_entries(place) : NULL; entry; entry = next) {
         next = entry->next;
         if (entry->told.epoch != 0 && work_number_before(known->seen, entry->told)) {
-            if (is_late) {
+            if (is_late && (entry->is_ours || entry->wish != WORK_STAY)) {
                 entry->told = (struct work_number){0};
             }
+            leader->is_ask_wanted = leader->is_ask_wanted || !entry->is_ours;
         } else if (entry->report != leader->reports &&
                    (entry->told.epoch != 0 || WORK_MUTANT(ABSENT_WITHOUT_SEEN))) {
             take_absence(leader, entry, now, now_unix_ms);
@@ -192,6 +197,10 @@ static void hear_report(struct work_leader *leader, const struct work_report *re
     struct leader_known *known = reporter(leader, report, now_unix_ms);
 
     if (!known) {
+        return;
+    }
+    if (report->seen.epoch > leader->options.epoch) {
+        leader->is_over = true; /* it hears a later leader */
         return;
     }
     leader->reports++;
@@ -221,6 +230,10 @@ void leader_acknowledge(struct work_leader *leader)
 
         if (result->state != RESULT_WRITTEN ||
             (entry && !leader_is_stored(leader, entry) && !WORK_MUTANT(ACKS_BEFORE_STORED))) {
+            continue;
+        }
+        if (entry && entry->state == WORK_PROCESSING && entry->epoch == result->epoch) {
+            leader_result_free(leader, result); /* its put failed, and the result comes again */
             continue;
         }
         if (known && known->session == result->session) {
@@ -298,7 +311,7 @@ static void refuse_result(struct work_leader *leader, struct leader_known *known
     bool is_repeated = entry && entry->epoch == message->result.epoch;
 
     leader->counters.refused_results += !is_repeated;
-    if (!entry || leader_is_stored(leader, entry) || !is_repeated) {
+    if (!entry || leader_is_stored(leader, entry)) {
         leader_note(&known->acks, message->result.id, message->result.epoch);
         known->is_due = true;
     }

@@ -47,10 +47,11 @@ struct leader_known {
 };
 
 struct leader_bucket {
-    uint64_t revision;
-    uint64_t storing; /* ledger_change() when it was encoded; 0: no put is under way */
-    uint64_t stored;  /* the same of what is stored */
-    bool is_reading;  /* what it has is not known: another leader wrote it, or it is damaged */
+    uint64_t revision; /* 0: its key is not there */
+    uint64_t storing;  /* ledger_change() when it was encoded */
+    uint64_t stored;   /* the same of what is stored */
+    bool is_storing;
+    bool is_reading; /* what it has is not known: another leader wrote it, or it is damaged */
 };
 
 struct leader_submission {
@@ -66,6 +67,7 @@ struct leader_submission {
 /* A request to cancel. */
 struct leader_request {
     uint64_t revision;
+    unsigned purges; /* since it came */
     bool is_deleting;
     UT_hash_handle hh;
     char id[WORK_ID_MAX];
@@ -117,6 +119,10 @@ struct work_leader {
     bool is_rebuilt;  /* there was no ledger */
     bool was_lost;    /* and somebody knows of an earlier one */
     bool is_born;     /* the put of its birth is under way or done */
+    bool is_over;     /* a later leader writes the ledger, or it was lost: this one does nothing */
+    bool has_resigned;
+    bool is_checking; /* whether the ledger is still there */
+    uint64_t birth_revision;
     instant gather_until;
 
     struct leader_known *known;
@@ -130,6 +136,7 @@ struct work_leader {
     instant place_at; /* an idle item's time comes */
     instant next_tick, next_balance, next_purge;
     bool is_ask_due;
+    bool is_ask_wanted; /* at the next tick */
     bool is_cancel_due; /* perhaps a request can be carried out, or is done */
 
     struct buffer out; /* what the latest output borrows */
@@ -167,10 +174,15 @@ bool leader_is_stored(const struct work_leader *leader, const struct ledger_entr
 /* The next put or read, into leader->out and leader->key. */
 bool leader_next_put(struct work_leader *leader, struct work_output *ret);
 bool leader_is_all_stored(const struct work_leader *leader);
+/* Writes those that are not there, before the birth: so a bucket that is absent later was lost. */
+void leader_make_buckets(struct work_leader *leader);
+bool leader_has_all_buckets(const struct work_leader *leader);
 /* Without the ledger there was before: what it may have had is not placed yet. */
 void leader_hold_back(struct work_leader *leader);
 /* Submits again what a bucket that was read does not have yet. */
 void leader_submit_all(struct work_leader *leader, int64_t now_unix_ms);
+/* Cancels what the list had no submission of: somebody deleted that. */
+void leader_cancel_orphans(struct work_leader *leader);
 /* Carries out requests to cancel, and submissions that are gone. */
 void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms);
 /* Removes what has ended long ago. */

@@ -156,6 +156,20 @@ void work_leader_heard(struct work_leader *leader, const char *worker, uint64_t 
     }
 }
 
+/* Another leader has placed items there. It is not for us to tell their worker: they may have ended
+ * since. A report that lacks them counts once the worker has heard the ask that comes next. */
+static void take_over(struct work_leader *leader, const struct ledger_place *place)
+{
+    struct ledger_entry *entry;
+
+    for (entry = ledger_place_entries(place); entry; entry = entry->next) {
+        if (!entry->is_ours && entry->wish == WORK_STAY && entry->told.epoch == 0) {
+            entry->told = (struct work_number){leader->options.epoch, leader->messages + 1};
+            leader->is_ask_due = true;
+        }
+    }
+}
+
 void leader_know_places(struct work_leader *leader)
 {
     const struct ledger_place *place;
@@ -163,6 +177,7 @@ void leader_know_places(struct work_leader *leader)
 
     for (place = ledger_place_next(leader->ledger, NULL); place;
          place = ledger_place_next(leader->ledger, place)) {
+        take_over(leader, place);
         if ((known = leader_know(leader, ledger_place_worker(place))) &&
             ledger_place_session(place) > known->session) {
             known->session = ledger_place_session(place);

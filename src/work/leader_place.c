@@ -8,6 +8,7 @@
 struct pass {
     struct placement_node *nodes;
     struct leader_known **known; /* of each node */
+    struct placement_node *left; /* of each node: what nothing takes now, whatever is to move */
     size_t node_count;
     struct placement_item *items;
     struct ledger_entry **entries; /* of each item */
@@ -18,6 +19,7 @@ static void pass_fini(struct pass *pass)
 {
     free(pass->nodes);
     free((void *)pass->known);
+    free(pass->left);
     free(pass->items);
     free((void *)pass->entries);
 }
@@ -49,11 +51,12 @@ static bool pass_init(struct pass *pass, const struct work_leader *leader, size_
     *pass = (struct pass){
         .nodes = calloc(workers + 1, sizeof(*pass->nodes)),
         .known = calloc(workers + 1, sizeof(*pass->known)),
+        .left = calloc(workers + 1, sizeof(*pass->left)),
         .items = calloc(items + 1, sizeof(*pass->items)),
         .entries = calloc(items + 1, sizeof(*pass->entries)),
         .item_room = items,
     };
-    if (!pass->nodes || !pass->known || !pass->items || !pass->entries) {
+    if (!pass->nodes || !pass->known || !pass->left || !pass->items || !pass->entries) {
         pass_fini(pass);
         return false;
     }
@@ -95,6 +98,16 @@ static uint32_t less(uint32_t from, uint32_t by)
     return from > by ? from - by : 0;
 }
 
+static void take(struct placement_node *node, const struct work_item *item)
+{
+    node->slots = less(node->slots, item ? item->weight : 1);
+    if (item) {
+        node->gpus = less(node->gpus, item->gpus);
+        node->memory_mib -=
+            item->memory_mib < node->memory_mib ? item->memory_mib : node->memory_mib;
+    }
+}
+
 /* A node has what its items leave of it. */
 static void take_used(struct placement_node *node, const struct ledger_place *place)
 {
@@ -103,17 +116,23 @@ static void take_used(struct placement_node *node, const struct ledger_place *pl
 
     for (const struct ledger_entry *entry = ledger_place_entries(place); entry;
          entry = entry->next) {
-        uint32_t weight = entry->item ? entry->item->weight : 1;
-
-        used += weight;
-        node->slots = less(node->slots, weight);
-        if (entry->item) {
-            node->gpus = less(node->gpus, entry->item->gpus);
-            node->memory_mib -= entry->item->memory_mib < node->memory_mib ? entry->item->memory_mib
-                                                                           : node->memory_mib;
-        }
+        used += entry->item ? entry->item->weight : 1;
+        take(node, entry->item);
     }
     node->cpu_permille = slots > 0 ? (uint32_t)(used * 1000 / slots) : 0;
+}
+
+static void find_left(struct pass *pass, const struct work_leader *leader)
+{
+    for (size_t i = 0; i < pass->node_count; i++) {
+        const struct ledger_place *place =
+            ledger_place_find(leader->ledger, pass->known[i]->name, pass->known[i]->session);
+
+        pass->left[i] = pass->nodes[i];
+        if (place) {
+            take_used(&pass->left[i], place);
+        }
+    }
 }
 
 /* All that runs, where it runs: a job stays there, a service may move. */
@@ -237,6 +256,27 @@ void leader_wish(struct work_leader *leader, struct ledger_entry *entry, enum wo
     }
 }
 
+/* What is to leave a worker is still there: an item that needs its room waits for that. */
+static bool has_room(const struct placement_node *left, const struct work_item *item)
+{
+    return item->weight <= left->slots && item->gpus <= left->gpus &&
+           item->memory_mib <= left->memory_mib;
+}
+
+static void place(struct work_leader *leader, const struct pass *pass, struct ledger_entry *entry,
+                  int32_t node, int64_t now_unix_ms)
+{
+    struct leader_known *known = pass->known[node];
+
+    if (ledger_place(leader->ledger, entry, known->name, known->session, leader->options.epoch,
+                     now_unix_ms) == BATON_OK) {
+        entry->is_ours = true;
+        leader->counters.assigned++;
+        known->is_due = true;
+        take(&pass->left[node], entry->item);
+    }
+}
+
 static void carry_out(struct work_leader *leader, const struct pass *pass,
                       const struct placement_answer *answer, int64_t now_unix_ms)
 {
@@ -249,27 +289,25 @@ static void carry_out(struct work_leader *leader, const struct pass *pass,
             if (node != pass->items[i].node && !pass->items[i].is_pinned) {
                 leader_wish(leader, entry, WORK_MOVE);
             }
-        } else if (node != PLACEMENT_NOWHERE) {
-            struct leader_known *known = pass->known[node];
-
-            if (ledger_place(leader->ledger, entry, known->name, known->session,
-                             leader->options.epoch, now_unix_ms) == BATON_OK) {
-                leader->counters.assigned++;
-                known->is_due = true;
-            }
+        } else if (node != PLACEMENT_NOWHERE && (entry->reason == PLACEMENT_OVERFILLS ||
+                                                 has_room(&pass->left[node], entry->item))) {
+            place(leader, pass, entry, node, now_unix_ms);
         }
     }
 }
 
-static void solve(struct work_leader *leader, const struct pass *pass, int64_t now_unix_ms)
+static void solve(struct work_leader *leader, const struct pass *pass, bool balances,
+                  int64_t now_unix_ms)
 {
+    enum { ANY_IMBALANCE = 1000000 };
     struct placement_problem problem = {
         .nodes = pass->nodes,
         .node_count = pass->node_count,
         .items = pass->items,
         .item_count = pass->item_count,
         .strategy = leader->options.strategy,
-        .hysteresis_permille = leader->options.rebalance_percent * 10,
+        .hysteresis_permille =
+            balances ? leader->options.rebalance_percent * 10 : (uint32_t)ANY_IMBALANCE,
         .overfills = leader->options.overfills,
     };
     struct placement_answer answer = {0};
@@ -291,18 +329,12 @@ static bool place_idle(struct work_leader *leader, instant now, int64_t now_unix
         return true;
     }
     add_nodes(&pass, leader);
-    for (size_t i = 0; i < pass.node_count; i++) {
-        const struct ledger_place *place =
-            ledger_place_find(leader->ledger, pass.known[i]->name, pass.known[i]->session);
-
-        if (place) {
-            take_used(&pass.nodes[i], place);
-        }
-    }
+    find_left(&pass, leader);
+    memcpy(pass.nodes, pass.left, pass.node_count * sizeof(*pass.nodes));
     if (free_slots(&pass) > 0 || leader->options.overfills || pass.node_count == 0) {
         is_alone = !add_idle(&pass, leader, free_slots(&pass), now);
         if (is_alone) {
-            solve(leader, &pass, now_unix_ms);
+            solve(leader, &pass, false, now_unix_ms);
         }
     } else {
         leader->place_at = INSTANT_NEVER; /* the next free slot is an occasion */
@@ -311,7 +343,8 @@ static bool place_idle(struct work_leader *leader, instant now, int64_t now_unix
     return is_alone;
 }
 
-static void place_all(struct work_leader *leader, instant now, int64_t now_unix_ms)
+/* Beside all that runs. */
+static void place_all(struct work_leader *leader, bool balances, instant now, int64_t now_unix_ms)
 {
     struct pass pass;
 
@@ -321,25 +354,45 @@ static void place_all(struct work_leader *leader, instant now, int64_t now_unix_
         return;
     }
     add_nodes(&pass, leader);
+    find_left(&pass, leader);
     add_running(&pass, leader);
     (void)add_idle(&pass, leader, SIZE_MAX - 1, now);
-    solve(leader, &pass, now_unix_ms);
+    solve(leader, &pass, balances, now_unix_ms);
     pass_fini(&pass);
 }
 
+/* Something waits to leave a worker, which it may do when another one has room. */
+static bool is_anything_leaving(const struct work_leader *leader)
+{
+    const struct leader_known *known;
+
+    for (known = leader->known; known; known = known->hh.next) {
+        if ((known->is_leaving || known->is_draining) &&
+            ledger_place_find(leader->ledger, known->name, known->session)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With few items all are looked at each time, so that what was moved for balance goes where it was
+ * to go. With many that takes too long: what is left of each worker is as good a reason. */
 void leader_place(struct work_leader *leader, instant now, int64_t now_unix_ms)
 {
-    bool is_balance_due = leader->is_balance_due;
+    enum { FEW = 1000 };
+    bool balances = leader->is_balance_due;
+    bool is_leaving = is_anything_leaving(leader);
+    bool is_all = balances || is_leaving || ledger_count(leader->ledger, WORK_PROCESSING) <= FEW;
 
-    if (!leader->is_ready || (!leader->is_place_due && !is_balance_due)) {
+    if (!leader->is_ready || (!leader->is_place_due && !balances)) {
         return;
     }
     leader->is_place_due = leader->is_balance_due = false;
-    if (!is_balance_due && ledger_count(leader->ledger, WORK_IDLE) == 0) {
+    if (!balances && !is_leaving && ledger_count(leader->ledger, WORK_IDLE) == 0) {
         leader->place_at = INSTANT_NEVER;
         return;
     }
-    if (is_balance_due || !place_idle(leader, now, now_unix_ms)) {
-        place_all(leader, now, now_unix_ms);
+    if (is_all || !place_idle(leader, now, now_unix_ms)) {
+        place_all(leader, balances, now, now_unix_ms);
     }
 }

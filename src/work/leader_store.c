@@ -72,7 +72,13 @@ static void submit(struct work_leader *leader, struct leader_submission *submiss
 
         if (ledger_submit(leader->ledger, submission->items[i], now_unix_ms, &entry) != BATON_OK) {
             leader->counters.odd_values++; /* another submission has this id, or it is full */
-        } else if (leader->is_gathered && may_have_run(leader, entry)) {
+            continue;
+        }
+        if (entry->item != submission->items[i]) { /* submitted before: it has it, too */
+            work_item_unref(submission->items[i]);
+            submission->items[i] = work_item_ref(entry->item);
+        }
+        if (leader->is_gathered && may_have_run(leader, entry)) {
             entry->not_before = instant_add(leader->began, leader->options.worker_lease);
         }
     }
@@ -90,6 +96,15 @@ void leader_submit_all(struct work_leader *leader, int64_t now_unix_ms)
     }
 }
 
+/* A submission is gone: with all the rest, if the ledger is gone, too. */
+static void check_ledger(struct work_leader *leader)
+{
+    if (leader->is_loaded && leader->birth != 0 && !leader->is_checking) {
+        leader->is_checking = true;
+        leader_queue(leader, WORK_READ, "ledger", 0);
+    }
+}
+
 static void take_submission(struct work_leader *leader, const char *name, const void *data,
                             size_t bytes, uint64_t revision, int64_t now_unix_ms)
 {
@@ -98,6 +113,9 @@ static void take_submission(struct work_leader *leader, const char *name, const 
     HASH_FIND_STR(leader->submissions, name, submission);
     if (submission) {
         submission->is_gone = !data && !submission->is_deleting;
+        if (submission->is_gone) {
+            check_ledger(leader);
+        }
         submission->revision = data ? revision : submission->revision;
         return; /* what was submitted does not change */
     }
@@ -149,6 +167,16 @@ static void cancel(struct work_leader *leader, struct ledger_entry *entry, int64
     }
 }
 
+/* The submission of an item that is not known may be reported later than the request. */
+static bool is_done(const struct work_leader *leader, const struct leader_request *request,
+                    const struct ledger_entry *entry)
+{
+    enum { PURGES_WAITED = 6 };
+
+    return entry ? work_state_is_final(entry->state) && leader_is_stored(leader, entry)
+                 : request->purges > PURGES_WAITED;
+}
+
 void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
 {
     struct leader_request *request, *next;
@@ -164,18 +192,32 @@ void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
         if (entry) {
             cancel(leader, entry, now_unix_ms);
         }
-        if (!request->is_deleting &&
-            (!entry || (work_state_is_final(entry->state) && leader_is_stored(leader, entry)))) {
+        if (!request->is_deleting && is_done(leader, request, entry)) {
             request->is_deleting = true;
             queue_deletion(leader, 'c', request->id, request->revision);
         }
     }
     HASH_ITER (hh, leader->submissions, submission, after) {
-        for (size_t i = 0; submission->is_gone && i < submission->count; i++) {
+        bool is_cancelled = submission->is_gone && !leader->is_checking;
+        for (size_t i = 0; is_cancelled && i < submission->count; i++) {
             entry = ledger_find(leader->ledger, submission->items[i]->id);
             if (entry && entry->item == submission->items[i]) {
                 cancel(leader, entry, now_unix_ms);
             }
+        }
+    }
+}
+
+void leader_cancel_orphans(struct work_leader *leader)
+{
+    struct leader_request *request;
+    struct ledger_entry *entry;
+
+    for (entry = ledger_next(leader->ledger, NULL); entry;
+         entry = ledger_next(leader->ledger, entry)) {
+        HASH_FIND_STR(leader->requests, entry->id, request);
+        if (!request && !entry->item && !work_state_is_final(entry->state)) {
+            take_request(leader, entry->id, true, 0); /* its key is not there */
         }
     }
 }
@@ -210,12 +252,16 @@ static void remove_entry(struct work_leader *leader, struct ledger_entry *entry)
     ledger_remove(leader->ledger, entry);
 }
 
+enum { OF_ENTRY_AND_SUBMISSION = 2 };
+
+/* An item that another submission has, too, stays until that one goes. */
 static void remove_submission(struct work_leader *leader, struct leader_submission *submission)
 {
     for (size_t i = 0; i < submission->count; i++) {
         struct ledger_entry *entry = ledger_find(leader->ledger, submission->items[i]->id);
 
-        if (entry && entry->item == submission->items[i] && work_state_is_final(entry->state)) {
+        if (entry && entry->item == submission->items[i] && work_state_is_final(entry->state) &&
+            entry->item->references == OF_ENTRY_AND_SUBMISSION) {
             remove_entry(leader, entry);
         }
     }
@@ -225,8 +271,13 @@ static void remove_submission(struct work_leader *leader, struct leader_submissi
 void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
 {
     struct leader_submission *submission, *next;
+    struct leader_request *request, *following;
     struct ledger_entry *entry, *after;
 
+    HASH_ITER (hh, leader->requests, request, following) {
+        request->purges++;
+        leader->is_cancel_due = true;
+    }
     HASH_ITER (hh, leader->submissions, submission, next) {
         if (submission->is_deleting || !is_over(leader, submission, now_unix_ms)) {
             continue;
@@ -257,6 +308,27 @@ static int bucket_of_key(const char *key)
     return strlen(key) == 2 && *end == '\0' && number < LEDGER_BUCKETS ? (int)number : -1;
 }
 
+/* Of a placing of ours that was not stored and one of another leader, the latter may be read, and
+ * look the same: then its worker heard of it from that leader. */
+static void disown(struct work_leader *leader, unsigned number)
+{
+    struct ledger_entry *entry;
+
+    for (entry = ledger_next(leader->ledger, NULL); entry;
+         entry = ledger_next(leader->ledger, entry)) {
+        if (entry->bucket == number && !leader_is_stored(leader, entry)) {
+            entry->is_ours = false;
+        }
+    }
+}
+
+/* It was there. */
+static bool is_lost(const struct work_leader *leader, const struct leader_bucket *bucket,
+                    const void *data)
+{
+    return leader->is_loaded && !data && bucket->revision != 0;
+}
+
 static void take_bucket(struct work_leader *leader, unsigned number, const void *data, size_t bytes,
                         uint64_t revision, int64_t now_unix_ms)
 {
@@ -265,6 +337,11 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     if (leader->is_loaded && !bucket->is_reading) {
         return; /* what we write ourselves */
     }
+    if (is_lost(leader, bucket, data)) {
+        leader->is_over = true;
+        return;
+    }
+    disown(leader, number);
     bucket->revision = revision;
     if (ledger_decode(leader->ledger, number, data, bytes, NULL) != BATON_OK) {
         /* Where its items are is not known here: it is not written, and nothing of it is sent. */
@@ -274,12 +351,37 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     }
     bucket->is_reading = false;
     bucket->stored = ledger_change(leader->ledger);
+    if (leader->is_loaded && !data) {
+        ledger_touch(leader->ledger, number); /* it was not made */
+    }
+    leader->is_over =
+        leader->is_over || ledger_writer(leader->ledger, number) > leader->options.epoch;
     if (leader->is_loaded) {
         leader_submit_all(leader, now_unix_ms);
         leader_know_places(leader);
         leader_lose_ended(leader, now_unix_ms);
+        leader_acknowledge(leader);
         leader->is_place_due = true;
     }
+}
+
+void leader_make_buckets(struct work_leader *leader)
+{
+    for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
+        if (leader->buckets[i].revision == 0) {
+            ledger_touch(leader->ledger, i);
+        }
+    }
+}
+
+bool leader_has_all_buckets(const struct work_leader *leader)
+{
+    for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
+        if (leader->buckets[i].revision == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* The result of an attempt before: it was stored first, and so it is the item's. */
@@ -306,15 +408,24 @@ static void take_result(struct work_leader *leader, const char *id, const void *
     leader_result_stored(leader, result, now, now_unix_ms);
 }
 
-static void take_birth(struct work_leader *leader, const void *data, size_t bytes)
+static void take_birth(struct work_leader *leader, const void *data, size_t bytes,
+                       uint64_t revision)
 {
     char text[32] = "";
+    uint64_t birth;
 
-    if (!data) {
+    if (data) {
+        memcpy(text, data, bytes < sizeof(text) ? bytes : sizeof(text) - 1);
+    }
+    birth = strtoull(text, NULL, 16);
+    if (leader->is_loaded && leader->birth != 0) {
+        leader->is_checking = false;
+        leader->is_over = leader->is_over || birth != leader->birth;
         return;
     }
-    memcpy(text, data, bytes < sizeof(text) ? bytes : sizeof(text) - 1);
-    leader->birth = strtoull(text, NULL, 16);
+    leader->birth = birth;
+    leader->birth_revision = data ? revision : 0;
+    leader->is_born = birth != 0;
 }
 
 void work_leader_value(struct work_leader *leader, const char *key, const void *data, size_t bytes,
@@ -326,7 +437,7 @@ void work_leader_value(struct work_leader *leader, const char *key, const void *
 
     leader->is_cancel_due = true;
     if (strcmp(key, "ledger") == 0) {
-        take_birth(leader, data, bytes);
+        take_birth(leader, data, bytes, revision);
         return;
     }
     if (key[0] == '\0' || key[1] != '/') {
@@ -369,12 +480,13 @@ static bool next_bucket(struct work_leader *leader, struct work_output *ret)
          i = ledger_changed_bucket(leader->ledger, (unsigned)i + 1)) {
         struct leader_bucket *bucket = &leader->buckets[i];
 
-        if (bucket->storing != 0 || bucket->is_reading) {
+        if (bucket->is_storing || bucket->is_reading) {
             continue;
         }
         buffer_clear(&leader->out);
         ledger_encode(leader->ledger, (unsigned)i, &leader->out);
-        bucket->storing = leader->out.failed ? 0 : ledger_change(leader->ledger);
+        bucket->is_storing = !leader->out.failed;
+        bucket->storing = ledger_change(leader->ledger);
         (void)snprintf(key, sizeof(key), "b/%02d", i);
         return put(leader, key, WORK_MUTANT(WRITES_AT_ANY_REVISION) ? UINT64_MAX : bucket->revision,
                    SPAN_NS(0), ret);
@@ -404,7 +516,7 @@ static bool next_result(struct work_leader *leader, struct work_output *ret)
 bool leader_is_all_stored(const struct work_leader *leader)
 {
     for (size_t i = 0; i < LEDGER_BUCKETS; i++) {
-        if (leader->buckets[i].storing != 0 || leader->buckets[i].is_reading) {
+        if (leader->buckets[i].is_storing || leader->buckets[i].is_reading) {
             return false;
         }
     }
@@ -421,7 +533,7 @@ static bool next_birth(struct work_leader *leader, struct work_output *ret)
     leader->is_born = true;
     buffer_clear(&leader->out);
     buffer_printf(&leader->out, "%016llx", (unsigned long long)leader->chosen);
-    return put(leader, "ledger", 0, SPAN_NS(0), ret);
+    return put(leader, "ledger", leader->birth_revision, SPAN_NS(0), ret);
 }
 
 bool leader_next_put(struct work_leader *leader, struct work_output *ret)
@@ -449,16 +561,18 @@ static void bucket_stored(struct work_leader *leader, struct leader_bucket *buck
         bucket->is_reading = true;
         leader_queue(leader, WORK_READ, key, 0);
     }
-    bucket->storing = 0;
+    bucket->is_storing = false;
 }
 
-static void birth_stored(struct work_leader *leader, int code)
+static void birth_stored(struct work_leader *leader, int code, uint64_t revision)
 {
     if (code == BATON_OK) {
         leader->birth = leader->chosen;
+        leader->birth_revision = revision;
+    } else if (code == BATON_ECONFLICT) { /* by another leader, or by us when no reply came */
+        leader_queue(leader, WORK_READ, "ledger", 0);
     } else {
         leader->is_born = false;
-        leader_queue(leader, WORK_READ, "ledger", 0);
     }
 }
 
@@ -511,7 +625,7 @@ void work_leader_stored(struct work_leader *leader, const char *key, int code, u
 
     leader->is_cancel_due = true;
     if (strcmp(key, "ledger") == 0) {
-        birth_stored(leader, code);
+        birth_stored(leader, code, revision);
     } else if (key[0] == 'b' && (number = bucket_of_key(key + 2)) >= 0) {
         bucket_stored(leader, &leader->buckets[number], key, code, revision);
     } else if (key[0] == 'r') {

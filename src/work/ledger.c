@@ -268,6 +268,7 @@ void ledger_entry_clear(struct ledger *ledger, struct ledger_entry *entry)
 {
     entry->progress_permille = 0;
     entry->wish = WORK_STAY;
+    entry->is_ours = false;
     entry->told = (struct work_number){0};
     entry->not_before = (instant){0};
     entry->deadline = (instant){0};
@@ -388,6 +389,9 @@ int ledger_place(struct ledger *ledger, struct ledger_entry *entry, const char *
 
     INVARIANT(entry->state == WORK_IDLE);
     INVARIANT(session != 0);
+    if (epoch <= ledger->floor) {
+        epoch = ledger->floor + 1;
+    }
     if (epoch < leader_epoch && !WORK_MUTANT(EPOCH_BELOW_LEADER)) {
         epoch = leader_epoch;
     }

@@ -13,11 +13,13 @@
  * worker hears of it. Of two leaders, one fails, reads anew, and finds what the other did.
  * A bucket's key is never deleted: its revision would begin anew.
  *
- *   {"format":1,"items":[["id","processing","worker",session,epoch,attempt,failures,losses,
- *                         code,since_unix_ms,began_unix_ms], …]}
+ *   {"format":1,"leader":epoch,
+ *    "items":[["id","processing","worker",session,epoch,attempt,failures,losses,code,
+ *              since_unix_ms,began_unix_ms], …]}
  *
- * with worker "" and session 0 where it is not processing. It is read as strictly as it is written,
- * without a blank or an escape, because a general reader takes longer than a takeover may.
+ * in one line, with the epoch of the leader that wrote it, and with worker "" and session 0 where
+ * an item is not processing. It is read as strictly as it is written, without a blank or an escape,
+ * because a general reader takes longer than a takeover may.
  *
  * Each placing gives an item a higher epoch, its fencing token; at least the leader's own.
  */
@@ -88,6 +90,7 @@ struct ledger_entry {
 
     /* The leader's own: not stored, and zero in a new entry. */
     enum work_wish wish;
+    bool is_ours;            /* this leader has placed it */
     struct work_number told; /* its worker was told of the placing, or of the wish; 0: not yet */
     instant not_before;      /* of the next placing */
     instant deadline;        /* of the present attempt */
@@ -203,6 +206,11 @@ unsigned ledger_bucket_of(const char *id); /* FNV-1a, so that it is the same for
 uint64_t ledger_change(const struct ledger *ledger);
 /* The next bucket that has changed since it was encoded or decoded, from `from` on; -1: none. */
 int ledger_changed_bucket(const struct ledger *ledger, unsigned from);
+/* The leader that writes the buckets from now on, by its epoch. A bucket's value has it, so that a
+ * leader that others have followed sees that in the first value which it reads. */
+void ledger_set_writer(struct ledger *ledger, uint64_t leader_epoch);
+/* The leader that wrote the value which was decoded last; 0: not known. */
+uint64_t ledger_writer(const struct ledger *ledger, unsigned bucket);
 /* Marks one as changed. */
 void ledger_touch(struct ledger *ledger, unsigned bucket);
 /* Appends its JSON, and takes the mark away unless buffer->failed. */

@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-static const char opening[] = "{\"format\":1,\"items\":[";
+/* Between them the leader that wrote it, if that is known. */
+static const char format[] = "{\"format\":1";
+static const char opening[] = ",\"items\":[";
 
 unsigned ledger_bucket_of(const char *id)
 {
@@ -18,6 +20,16 @@ unsigned ledger_bucket_of(const char *id)
     }
     hash ^= hash >> 32; /* the low bits of an FNV-1a depend on the low bits of the text alone */
     return (unsigned)((hash ^ hash >> 16) % LEDGER_BUCKETS);
+}
+
+void ledger_set_writer(struct ledger *ledger, uint64_t leader_epoch)
+{
+    ledger->writer = leader_epoch;
+}
+
+uint64_t ledger_writer(const struct ledger *ledger, unsigned bucket)
+{
+    return ledger->buckets[bucket].writer;
 }
 
 int ledger_changed_bucket(const struct ledger *ledger, unsigned from)
@@ -106,6 +118,10 @@ void ledger_encode(struct ledger *ledger, unsigned bucket, struct buffer *buffer
 {
     const struct ledger_entry *first = ledger->buckets[bucket].entries;
 
+    buffer_put_text(buffer, format);
+    if (ledger->writer != 0) {
+        buffer_printf(buffer, ",\"leader\":%llu", (unsigned long long)ledger->writer);
+    }
     buffer_put_text(buffer, opening);
     for (const struct ledger_entry *at = first; at; at = at->bucket_next) {
         put_entry(buffer, at, at == first);
@@ -344,6 +360,14 @@ static bool is_as_before(const struct ledger_entry *entry, const struct row *row
            entry->since_unix_ms == row->since_unix_ms && entry->began_unix_ms == row->began_unix_ms;
 }
 
+/* What had this epoch may run, although the value does not have it: so none gets it again. */
+static void raise_floor(struct ledger *ledger, const struct ledger_entry *entry)
+{
+    if (entry->epoch > ledger->floor) {
+        ledger->floor = entry->epoch;
+    }
+}
+
 static void replace(struct ledger *ledger, const struct row *row)
 {
     struct ledger_entry *entry = ledger_find(ledger, row->id);
@@ -363,6 +387,9 @@ static void replace(struct ledger *ledger, const struct row *row)
     if (WORK_MUTANT(ITEM_FORGOTTEN)) {
         work_item_unref(entry->item);
         entry->item = NULL;
+    }
+    if (entry->epoch > row->epoch) {
+        raise_floor(ledger, entry);
     }
     entry->epoch = row->epoch;
     entry->attempt = (uint32_t)row->attempt;
@@ -385,6 +412,7 @@ static void replace_all(struct ledger *ledger, unsigned bucket, struct cursor cu
     for (struct ledger_entry *at = ledger->buckets[bucket].entries, *next; at; at = next) {
         next = at->bucket_next;
         if (!at->is_listed && !WORK_MUTANT(REMOVED_ENTRY_STAYS)) {
+            raise_floor(ledger, at);
             ledger_entry_drop(ledger, at);
         } else {
             at->is_listed = false;
@@ -392,20 +420,28 @@ static void replace_all(struct ledger *ledger, unsigned bucket, struct cursor cu
     }
 }
 
+static bool starts_with(const struct cursor *cursor, const char *text)
+{
+    size_t length = strlen(text);
+
+    return (size_t)(cursor->end - cursor->at) >= length && memcmp(cursor->at, text, length) == 0;
+}
+
 /* Behind the opening, if the format is ours. */
-static int open_value(struct cursor *ret, unsigned bucket, const void *data, size_t bytes,
-                      struct baton_error *reterr)
+static int open_value(struct cursor *ret, uint64_t *ret_leader, unsigned bucket, const void *data,
+                      size_t bytes, struct baton_error *reterr)
 {
     static const char none[] = "{\"format\":1,\"items\":[]}";
+    static const char leader[] = ",\"leader\":";
     struct cursor cursor = {.at = data ? data : none, .why = NULL};
-    struct cursor format;
+    struct cursor version;
     uint64_t number;
 
     cursor.end = cursor.at + (data ? bytes : sizeof(none) - 1);
-    format = cursor;
-    take(&format, "{\"format\":");
-    number = take_number(&format, UINT32_MAX);
-    if (!format.why && number > LEDGER_FORMAT) {
+    version = cursor;
+    take(&version, "{\"format\":");
+    number = take_number(&version, UINT32_MAX);
+    if (!version.why && number > LEDGER_FORMAT) {
         return error_set(reterr, BATON_ENOTSUP,
                          "bucket %u of the ledger has format %llu: this program reads %d; let the "
                          "newer version lead",
@@ -413,6 +449,12 @@ static int open_value(struct cursor *ret, unsigned bucket, const void *data, siz
     }
     if (bytes > LEDGER_BUCKET_MAX) {
         fail(&cursor, "it is too long");
+    }
+    take(&cursor, format);
+    *ret_leader = 0;
+    if (!cursor.why && starts_with(&cursor, leader)) {
+        take(&cursor, leader);
+        *ret_leader = take_number(&cursor, WORK_NUMBER_MAX);
     }
     take(&cursor, opening);
     *ret = cursor;
@@ -425,8 +467,9 @@ int ledger_decode(struct ledger *ledger, unsigned bucket, const void *data, size
     struct ledger_bucket *of = &ledger->buckets[bucket];
     bool was_changed = of->is_changed;
     uint64_t before = ledger->change;
+    uint64_t leader = 0;
     struct cursor first, cursor;
-    int code = open_value(&first, bucket, data, bytes, reterr);
+    int code = open_value(&first, &leader, bucket, data, bytes, reterr);
 
     if (code != BATON_OK) {
         return code;
@@ -441,6 +484,7 @@ int ledger_decode(struct ledger *ledger, unsigned bucket, const void *data, size
                          cursor.why ? cursor.why : baton_strerror(code));
     }
     replace_all(ledger, bucket, first);
+    of->writer = leader;
     of->is_changed = WORK_MUTANT(DECODED_MARK_KEPT) && was_changed;
     return BATON_OK;
 }

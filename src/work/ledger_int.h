@@ -31,7 +31,8 @@ struct ledger_ended {
 
 struct ledger_bucket {
     struct ledger_entry *entries;
-    size_t bytes; /* of its JSON, at most */
+    size_t bytes;    /* of its JSON, at most */
+    uint64_t writer; /* epoch of the leader that wrote it, as decoded last; 0: not known */
     bool is_changed;
 };
 
@@ -45,6 +46,8 @@ struct ledger {
     struct ledger_bucket buckets[LEDGER_BUCKETS];
     size_t counts[WORK_STATE_COUNT];
     uint64_t change;
+    uint64_t writer; /* epoch of the leader whose ledger this is; 0: not known */
+    uint64_t floor;  /* the highest epoch of a placing that a value, read later, did not have */
     struct ledger_findings found; /* counters of claims */
 };
 

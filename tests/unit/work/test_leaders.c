@@ -1,0 +1,283 @@
+/* Schedules of several leaders, of late replies and of lost data: each was found by the simulator.
+ */
+#include "talk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void bucket_key(char ret[8], const char *id)
+{
+    (void)snprintf(ret, 8, "b/%02u", ledger_bucket_of(id));
+}
+
+/* The leader reads the bucket, and this is in it. */
+static const char *reads(struct talk *talk, const char *id, const char *value)
+{
+    char key[8];
+
+    bucket_key(key, id);
+    talk_write_key(talk, key, value, value ? strlen(value) : 0);
+    talk_tell_key(talk, key);
+    return talk_all_of(talk);
+}
+
+static void an_item_of_an_earlier_leader_is_placed_anew_if_its_worker_lacks_it(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "enter w1, ask all");
+    /* It may have ended there, as the leader before may know: it is not sent again. */
+    assert_string_equal(talk_report(talk, "w1", 7, 0, ""), "");
+    assert_string_equal(talk_later(talk, REPORT_MS), "ask all");
+}
+
+static void an_item_that_is_absent_after_the_ask_is_placed_in_a_higher_epoch(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "put b, assign a/101");
+}
+
+static void a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b, read b");
+    talk->code = BATON_OK;
+    assert_string_equal(reads(talk, "a",
+                              "{\"format\":1,\"items\":[[\"a\",\"processing\",\"w1\",7,100,1,0,0,0,"
+                              "1000,1000]]}"),
+                        "ask all");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/100"), "");
+}
+
+static void a_failure_that_was_not_stored_is_not_acknowledged(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    (void)talk_submit(talk, "x", "{\"id\":\"a\",\"retries\":1}");
+    talk->code = BATON_ETIMEDOUT;
+    assert_string_equal(talk_done(talk, "w1", 7, "a", 100, false), "put b, read b");
+    talk->code = BATON_OK;
+    assert_string_equal(reads(talk, "a",
+                              "{\"format\":1,\"items\":[[\"a\",\"processing\",\"w1\",7,100,1,0,0,0,"
+                              "1000,1000]]}"),
+                        "ask all");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/100!"), "");
+    assert_string_equal(talk_done(talk, "w1", 7, "a", 100, false), "put b, ack a/100");
+}
+
+static void a_result_is_not_acknowledged_while_the_next_placing_is_not_stored(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    (void)talk_submit(talk, "x", "{\"id\":\"a\",\"retries\":1,\"backoff_ms\":0}");
+    talk->withholds = true;
+    assert_string_equal(talk_done(talk, "w1", 7, "a", 100, false), "put b");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/100!"), "");
+    talk->withholds = false;
+}
+
+static void a_bucket_of_a_later_leader_ends_this_one(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk->code = BATON_ECONFLICT;
+    (void)talk_submit(talk, "x", "{\"id\":\"a\"}");
+    talk->code = BATON_OK;
+    assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":101,\"items\":[]}"), "resign");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "");
+    assert_string_equal(talk_later(talk, REPORT_MS), "");
+}
+
+static void a_worker_that_hears_a_later_leader_ends_this_one(void **state)
+{
+    struct talk *talk = *state;
+    struct work_message message = {
+        .type = WORK_REPORT, .report = {.worker = "w1", .session = 7, .seen = {EPOCH + 1, 1}}};
+
+    talk_run_a(talk);
+    work_leader_hear(talk->leader, &message, (instant){0}, 0);
+    assert_string_equal(talk_all_of(talk), "resign");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
+}
+
+static void a_bucket_that_is_gone_ends_the_leader(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(talk_done(talk, "w1", 7, "a", 100, false), "put r, read r");
+    (void)talk_submit(talk, "y", "{\"id\":\"a\"},{\"id\":\"c\"}");
+    assert_string_equal(reads(talk, "c", NULL), "resign");
+    talk->code = BATON_OK;
+}
+
+static void a_ledger_of_another_birth_ends_the_leader(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_write_key(talk, "ledger", "00000000000000ab", 16);
+    talk_tell_key(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "resign");
+}
+
+static void a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_key(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "read l"); /* is all the rest gone, too? */
+    talk_tell_key(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "stop a/100");
+}
+
+static void a_ledger_that_lacks_a_bucket_is_rebuilt(void **state)
+{
+    struct talk *talk = *state;
+    char key[8];
+
+    talk_run_a(talk);
+    bucket_key(key, "c");
+    talk_write_key(talk, key, NULL, 0);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "enter w1, ask all in full");
+}
+
+static void a_request_to_cancel_waits_for_its_item(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk_write_key(talk, "c/a", "", 0);
+    talk_tell_key(talk, "c/a");
+    assert_string_equal(talk_all_of(talk), "");
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b, delete c/a");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_CANCELLED);
+}
+
+static void a_request_to_cancel_what_never_comes_goes_in_the_end(void **state)
+{
+    struct talk *talk = *state;
+    int asked = 0;
+
+    talk_write_key(talk, "c/a", "", 0);
+    talk_tell_key(talk, "c/a");
+    while (asked < 20 && strcmp(talk_later(talk, 10000), "delete c/a") != 0) {
+        asked++;
+    }
+    assert_in_range(asked, 6, 19);
+}
+
+static void an_item_without_a_submission_is_cancelled_by_the_next_leader(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    (void)talk_all_of(talk);
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "stop a/100");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "put b, delete c/a");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_CANCELLED);
+}
+
+static void an_item_that_was_submitted_twice_stays_until_both_submissions_go(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"a\"}"), "");
+    (void)talk_done(talk, "w1", 7, "a", 100, true);
+    talk->ms += (int64_t)KEEP_S * 1000 + 1000;
+    (void)talk_later(talk, 10000);
+    assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
+    assert_int_equal(talk_counters(talk)->assigned, 1);
+}
+
+static void an_item_waits_for_the_room_of_one_that_moves(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    (void)talk_submit(talk, "x", "{\"id\":\"a\",\"kind\":\"service\",\"weight\":2}");
+    (void)talk_report(talk, "w2", 8, 0, "");
+    talk_write_key(talk, "d/w1", "", 0);
+    talk_tell_key(talk, "d/w1");
+    assert_string_equal(talk_all_of(talk), "stop a/100");
+    talk_write_key(talk, "d/w1", NULL, 0);
+    talk_tell_key(talk, "d/w1");
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"c\",\"weight\":2}"),
+                        "put b, assign c/100");
+    assert_string_equal(talk_submit(talk, "z", "{\"id\":\"d\",\"weight\":2}"), "put b");
+}
+
+static void a_service_leaves_a_drained_worker_when_another_one_has_room(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    (void)talk_submit(talk, "x", "{\"id\":\"a\",\"kind\":\"service\",\"weight\":2}");
+    (void)talk_report(talk, "w2", 8, 0, "");
+    (void)talk_submit(talk, "y", "{\"id\":\"c\",\"weight\":2}");
+    talk_write_key(talk, "d/w1", "", 0);
+    talk_tell_key(talk, "d/w1");
+    assert_string_equal(talk_all_of(talk), ""); /* w2 is full */
+    assert_string_equal(talk_done(talk, "w2", 8, "c", 100, true),
+                        "put r, put b, stop a/100, ack c/100");
+}
+
+static void an_epoch_that_the_state_has_forgotten_is_not_given_again(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    (void)talk_report(talk, "w2", 8, 0, "");
+    talk->code = BATON_ECONFLICT;
+    (void)talk_granted(talk, "w1", 9, true);
+    talk->code = BATON_OK; /* the servers have changed, and the new one lacks the latest writes */
+    assert_string_equal(
+        reads(talk, "a", "{\"format\":1,\"items\":[[\"a\",\"idle\",\"\",0,0,0,0,0,0,1000,0]]}"),
+        "put b, assign a/102");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, talk_begin, talk_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_item_of_an_earlier_leader_is_placed_anew_if_its_worker_lacks_it),
+        TEST(an_item_that_is_absent_after_the_ask_is_placed_in_a_higher_epoch),
+        TEST(a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours),
+        TEST(a_failure_that_was_not_stored_is_not_acknowledged),
+        TEST(a_result_is_not_acknowledged_while_the_next_placing_is_not_stored),
+        TEST(a_bucket_of_a_later_leader_ends_this_one),
+        TEST(a_worker_that_hears_a_later_leader_ends_this_one),
+        TEST(a_bucket_that_is_gone_ends_the_leader),
+        TEST(a_ledger_of_another_birth_ends_the_leader),
+        TEST(a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone),
+        TEST(a_ledger_that_lacks_a_bucket_is_rebuilt),
+        TEST(a_request_to_cancel_waits_for_its_item),
+        TEST(a_request_to_cancel_what_never_comes_goes_in_the_end),
+        TEST(an_item_without_a_submission_is_cancelled_by_the_next_leader),
+        TEST(an_item_that_was_submitted_twice_stays_until_both_submissions_go),
+        TEST(an_item_waits_for_the_room_of_one_that_moves),
+        TEST(a_service_leaves_a_drained_worker_when_another_one_has_room),
+        TEST(an_epoch_that_the_state_has_forgotten_is_not_given_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
