@@ -3,6 +3,7 @@
 #include "sim/play.h"
 #include "sim/run.h"
 #include "sim/sessions/play.h"
+#include "sim/work/play.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -11,9 +12,9 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: baton-sim [--lease|--sessions] --seed S [--nodes N] [--events M] [--trace]\n"
-    "       baton-sim [--lease|--sessions] --seeds FROM..TO [--jobs N] [--json]\n"
-    "       baton-sim [--lease|--sessions] --mutants [--max-seeds N] [--quick] [--json]\n"
+    "usage: baton-sim [--lease|--sessions|--work] --seed S [--nodes N] [--events M] [--trace]\n"
+    "       baton-sim [--lease|--sessions|--work] --seeds FROM..TO [--jobs N] [--json]\n"
+    "       baton-sim [--lease|--sessions|--work] --mutants [--max-seeds N] [--quick] [--json]\n"
     "\n"
     "Plays the Raft core of Baton in a world of its own: virtual time, drifting clocks, lost and\n"
     "late messages, crashing processes, failing disks. The same seed plays the same run.\n"
@@ -21,6 +22,7 @@ static const char help[] =
     "  --lease           play the lease core in place of it: contenders for a lock in a model of\n"
     "                    Redis, which restarts, forgets and fails over\n"
     "  --sessions        play sessions: processes that hold elections on a replicated log\n"
+    "  --work            play a pool of workers: its leaders, its workers, and the items of work\n"
     "  --seed S          play one seed; a violation is shown with the end of its trace\n"
     "  --nodes N         members at the start, 1 to 9 (drawn from the seed)\n"
     "  --events M        events of the phase with faults (drawn from the seed)\n"
@@ -42,6 +44,7 @@ static const char help[] =
 enum {
     OPT_LEASE = 1,
     OPT_SESSIONS,
+    OPT_WORK,
     OPT_SEED,
     OPT_SEEDS,
     OPT_NODES,
@@ -60,6 +63,7 @@ enum {
 static const struct option long_options[] = {
     {"lease", no_argument, NULL, OPT_LEASE},
     {"sessions", no_argument, NULL, OPT_SESSIONS},
+    {"work", no_argument, NULL, OPT_WORK},
     {"seed", required_argument, NULL, OPT_SEED},
     {"seeds", required_argument, NULL, OPT_SEEDS},
     {"nodes", required_argument, NULL, OPT_NODES},
@@ -153,6 +157,9 @@ static void take(struct order *order, int option, char **words)
         break;
     case OPT_SESSIONS:
         run->game = &sessions_game;
+        break;
+    case OPT_WORK:
+        run->game = &work_game;
         break;
     case OPT_SEED:
         run->options.seed = number("seed", optarg, 0, UINT64_MAX - 1);

@@ -1,0 +1,173 @@
+/* Swarm testing: each seed draws the kind of its yard. Most seeds concentrate on a few kinds of
+ * faults, since a rare bug needs several of one kind in a row. */
+#include "sim/work/profile.h"
+
+static const struct theme {
+    const char *name;
+    uint32_t weight[YARD_FAULT_COUNT];
+    bool may_forget;
+    bool straggles; /* many messages are very late or lost */
+    bool denies;    /* leaders act on for long */
+} themes[] = {
+    {.name = "everything",
+     .weight = {[YARD_FAULT_CRASH_WORKER] = 3,
+                [YARD_FAULT_CRASH_LEADER] = 2,
+                [YARD_FAULT_CRASH_ALL] = 1,
+                [YARD_FAULT_STOP_WORKER] = 2,
+                [YARD_FAULT_STOP_LEADER] = 2,
+                [YARD_FAULT_CUT_WORKER] = 2,
+                [YARD_FAULT_CUT_LEADER] = 2,
+                [YARD_FAULT_DEPOSE] = 2,
+                [YARD_FAULT_LEAVE] = 2,
+                [YARD_FAULT_STALL] = 1,
+                [YARD_FAULT_CLOCK_RATE] = 1,
+                [YARD_FAULT_WALL_CLOCK] = 1}},
+    {.name = "deaths",
+     .weight = {[YARD_FAULT_CRASH_WORKER] = 6,
+                [YARD_FAULT_CRASH_LEADER] = 3,
+                [YARD_FAULT_CRASH_ALL] = 1,
+                [YARD_FAULT_LEAVE] = 2}},
+    {.name = "stops",
+     .weight = {[YARD_FAULT_STOP_WORKER] = 4,
+                [YARD_FAULT_CUT_WORKER] = 4,
+                [YARD_FAULT_STOP_LEADER] = 2,
+                [YARD_FAULT_CUT_LEADER] = 2,
+                [YARD_FAULT_CLOCK_RATE] = 1}},
+    {.name = "old leaders",
+     .weight = {[YARD_FAULT_DEPOSE] = 8,
+                [YARD_FAULT_STOP_LEADER] = 3,
+                [YARD_FAULT_CUT_LEADER] = 2,
+                [YARD_FAULT_CRASH_WORKER] = 2,
+                [YARD_FAULT_STALL] = 2},
+     .denies = true},
+    {.name = "messages",
+     .weight = {[YARD_FAULT_DEPOSE] = 2,
+                [YARD_FAULT_CRASH_WORKER] = 2,
+                [YARD_FAULT_CUT_WORKER] = 1,
+                [YARD_FAULT_LEAVE] = 2},
+     .straggles = true},
+    {.name = "lost data",
+     .weight = {[YARD_FAULT_LOSE_DATA] = 4,
+                [YARD_FAULT_CRASH_LEADER] = 3,
+                [YARD_FAULT_DEPOSE] = 3,
+                [YARD_FAULT_CRASH_WORKER] = 2,
+                [YARD_FAULT_CUT_WORKER] = 1,
+                [YARD_FAULT_STOP_LEADER] = 1,
+                [YARD_FAULT_STALL] = 1},
+     .may_forget = true},
+    {.name = "data taken back",
+     .weight = {[YARD_FAULT_ROLL_BACK] = 4,
+                [YARD_FAULT_CRASH_LEADER] = 2,
+                [YARD_FAULT_DEPOSE] = 2,
+                [YARD_FAULT_CRASH_WORKER] = 2},
+     .may_forget = true},
+    {.name = "clients",
+     .weight = {[YARD_FAULT_LEAVE] = 3, [YARD_FAULT_CRASH_WORKER] = 1, [YARD_FAULT_DEPOSE] = 1}},
+};
+
+static span part(span whole, int64_t ppm)
+{
+    return SPAN_NS(whole.ns / 1000 * ppm / 1000);
+}
+
+static void draw_options(struct yard *yard)
+{
+    static const int64_t leases_ms[] = {1000, 3000, 10000};
+    struct random *random = &yard->random;
+    struct yard_profile *p = &yard->profile;
+    struct work_leader_options *o = &p->options;
+
+    p->lease = SPAN_MS(leases_ms[random_below(random, 3)]);
+    o->report_interval = part(p->lease, random_between(random, 100000, 400000));
+    o->silence = SPAN_NS(o->report_interval.ns * random_between(random, 3, 6));
+    o->collect = part(p->lease, random_between(random, 500000, 3000000));
+    o->worker_lease = part(p->lease, 1200000);
+    o->strategy = (enum placement_strategy)random_below(random, 4);
+    o->overfills = random_chance(random, 200000);
+    o->rebalance_every = random_chance(random, 500000)
+                             ? SPAN_NS(0)
+                             : part(p->lease, random_between(random, 300000, 2000000));
+    o->rebalance_percent = (uint32_t)random_between(random, 10, 50);
+    o->keep = part(p->lease, random_between(random, 1000000, 20000000));
+}
+
+static void draw_ways(struct yard *yard, const struct theme *theme)
+{
+    struct random *random = &yard->random;
+    struct yard_profile *p = &yard->profile;
+    int64_t lease = p->lease.ns;
+
+    p->delay = lease / 100000 * random_between(random, 1, 2000);
+    p->jitter = lease / 100000 * random_between(random, 1, 2000);
+    p->tail = lease / 100 * random_between(random, 1, theme->straggles ? 200 : 50);
+    p->tail_ppm = (uint32_t)random_between(random, 0, theme->straggles ? 300000 : 50000);
+    p->loss_ppm = theme->straggles                ? (uint32_t)random_between(random, 0, 300000)
+                  : random_chance(random, 330000) ? 0
+                                                  : (uint32_t)random_between(random, 0, 100000);
+    p->twice_ppm = random_chance(random, 500000) ? 0 : 100000;
+    p->timeout = lease / 100 * random_between(random, 10, 60);
+    p->denial = lease / 100 * random_between(random, 1, theme->denies ? 400 : 100);
+    p->proof_ppm = random_chance(random, 300000) ? 0 : 700000;
+    p->down_time = lease / 100 * random_between(random, 1, 200);
+    p->halt_time = lease / 100 * random_between(random, 0, 40);
+    p->job_time = lease / 100 * random_between(random, 10, 200);
+    p->fail_ppm = random_chance(random, 300000) ? 0 : (uint32_t)random_between(random, 0, 500000);
+    p->drift_ppm = random_chance(random, 500000) ? 0 : random_between(random, 1000, 50000);
+    p->walls_differ = random_chance(random, 500000);
+}
+
+static void draw_size(struct yard *yard)
+{
+    struct random *random = &yard->random;
+    struct yard_profile *p = &yard->profile;
+    size_t fewer;
+
+    p->candidates = (size_t)random_between(random, 1, YARD_CANDIDATES_MAX);
+    p->workers = (size_t)random_between(random, 1, YARD_WORKERS_MAX);
+    p->workers = yard->options.nodes ? yard->options.nodes : p->workers;
+    fewer = p->candidates < p->workers ? p->candidates : p->workers;
+    p->both = random_below(random, fewer + 1);
+    p->services_max = random_below(random, 4);
+    p->service_ppm = 300000;
+    p->job_weight = (uint32_t)random_between(random, 1, 3);
+    p->slots = (uint32_t)p->services_max + p->job_weight;
+    p->items_max = (size_t)random_between(random, 3, YARD_ITEMS_MAX - YARD_OF_SUBMISSION_MAX);
+    p->events = (uint32_t)random_between(random, 500, 1500);
+    p->events = yard->options.events ? yard->options.events : p->events;
+}
+
+static void draw_faults(struct yard *yard, const struct theme *theme)
+{
+    struct yard_profile *p = &yard->profile;
+
+    for (int i = 0; i < YARD_FAULT_COUNT; i++) {
+        p->fault_weight[i] = random_chance(&yard->random, 200000) ? 0 : theme->weight[i];
+        p->fault_weight_sum += p->fault_weight[i];
+    }
+    if (p->fault_weight_sum == 0) {
+        p->fault_weight[YARD_FAULT_CRASH_WORKER] = p->fault_weight_sum = 1;
+    }
+    p->fault_every = p->lease.ns / 100 * random_between(&yard->random, 5, 100);
+    p->client_every = p->lease.ns / 100 * random_between(&yard->random, 2, 50);
+    p->may_forget = theme->may_forget;
+}
+
+int64_t yard_draw_rate(struct yard *yard)
+{
+    int64_t bound = yard->profile.drift_ppm;
+
+    return random_between(&yard->random, -bound, bound);
+}
+
+void yard_draw(struct yard *yard)
+{
+    struct yard_profile *p = &yard->profile;
+    const struct theme *theme =
+        &themes[random_below(&yard->random, sizeof(themes) / sizeof(themes[0]))];
+
+    *p = (struct yard_profile){.name = theme->name};
+    draw_options(yard);
+    draw_ways(yard, theme);
+    draw_faults(yard, theme);
+    draw_size(yard);
+}
