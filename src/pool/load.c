@@ -31,7 +31,7 @@ struct load {
     char pool[POOL_NAME_MAX + 1];
 };
 
-/* A reply came, or a request could not be made. */
+/* A reply came, or all requests were made. */
 static void count_off(struct load *load)
 {
     if (--load->left > 0) {
@@ -77,7 +77,7 @@ static void on_values(void *userdata, int code, const struct provider_value *val
 static void ask(struct load *load, size_t step)
 {
     char key[POOL_KEY_MAX];
-    struct baton_error error;
+    struct baton_error error = {0};
 
     pool_key(key, load->pool, steps[step].key);
     load->asked[step] = (struct asked){load, step};
@@ -85,7 +85,7 @@ static void ask(struct load *load, size_t step)
     if ((steps[step].is_list ? store_list : store_get)(load->member, key, on_values,
                                                        &load->asked[step], &error) != BATON_OK) {
         load->error = load->error.code == BATON_OK ? error : load->error;
-        count_off(load);
+        load->left--; /* that of load_begin() is left */
     }
 }
 
