@@ -15,7 +15,8 @@
 #include <utlist.h>
 
 enum {
-    UNDER_WAY_MAX = 64, /* reads and writes */
+    UNDER_WAY_MAX = 64,      /* reads, writes and messages; and of these, */
+    BYTES_MAX = 1024 * 1024, /* so much: an agent closes a client with 4 MiB that wait */
     RETRY_MS = 300,
     WATCHES = 4
 };
@@ -42,6 +43,7 @@ struct lead {
     struct feed *questions;
     struct failed *failed;
     size_t under_way;
+    size_t bytes;      /* of the writes and messages among them */
     instant load_at;   /* INSTANT_NEVER: it was begun */
     instant resign_at; /* INSTANT_NEVER: it leads on */
     instant check_at;  /* for the ledger, after a failure; INSTANT_NEVER: none */
@@ -289,6 +291,7 @@ static void on_stored(struct pool *pool, const char *key, uint64_t tag, const st
     if (!is_present(pool, tag)) {
         return;
     }
+    pool->lead->bytes -= reply->bytes;
     if (reply->code != BATON_OK && reply->code != BATON_ECONFLICT) {
         fail(pool, key, false, reply);
         return;
@@ -328,6 +331,21 @@ static void tell_of(struct pool *pool, enum pool_event_type type, const char *na
     pool_tell(pool, &(struct pool_event){.type = type, .name = name, .epoch = epoch});
 }
 
+/* A message may be lost: reports show that. */
+static void on_sent(struct pool *pool, const char *name, uint64_t tag, const struct reply *reply)
+{
+    (void)name;
+    if (!is_present(pool, tag)) {
+        return;
+    }
+    pool->lead->bytes -= reply->bytes;
+    pool->lead->under_way--;
+    give_soon(pool);
+    if (reply->code != BATON_OK) {
+        pool_complain(pool, reply->error);
+    }
+}
+
 static void carry_out(struct pool *pool, const struct work_output *output)
 {
     struct lead *lead = pool->lead;
@@ -339,6 +357,7 @@ static void carry_out(struct pool *pool, const struct work_output *output)
     switch (output->type) {
     case WORK_PUT:
         lead->under_way++;
+        lead->bytes += output->bytes;
         request_put(pool, output->key, pool->leads, output->data, output->bytes, output->revision,
                     output->lifetime, on_stored);
         break;
@@ -346,7 +365,10 @@ static void carry_out(struct pool *pool, const struct work_output *output)
         read_key(pool, output->key);
         break;
     case WORK_SEND:
-        pool_publish(pool, output->worker ? output->worker : POOL_ALL, output->data, output->bytes);
+        lead->under_way++;
+        lead->bytes += output->bytes;
+        request_publish(pool, output->worker ? output->worker : POOL_ALL, pool->leads, output->data,
+                        output->bytes, on_sent);
         break;
     case WORK_ENTER:
         tell_of(pool, POOL_WORKER_USED, worker, 0);
@@ -373,7 +395,7 @@ static void give(struct pool *pool, struct moment moment)
     }
     lead->is_giving = true;
     lead->is_due = false;
-    while (is_present(pool, leads) && lead->under_way < UNDER_WAY_MAX &&
+    while (is_present(pool, leads) && lead->under_way < UNDER_WAY_MAX && lead->bytes < BYTES_MAX &&
            election_is_leader(pool->leadership.election, NULL) &&
            work_leader_next_output(lead->core, moment.now, moment.unix_ms, &output)) {
         carry_out(pool, &output);

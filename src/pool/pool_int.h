@@ -76,7 +76,7 @@ struct reply {
     const struct baton_error *error; /* of a failure */
     uint64_t revision;               /* of the key */
     const void *data;                /* of a read; NULL: the key is absent */
-    size_t bytes;
+    size_t bytes;                    /* of that; of a write or message, what was sent */
 };
 
 /* `key` and `tag` are those of the request. */
@@ -89,6 +89,9 @@ void request_get(struct pool *pool, const char *key, uint64_t tag, reply_cb done
 /* As store_put(). */
 void request_put(struct pool *pool, const char *key, uint64_t tag, const void *data, size_t bytes,
                  uint64_t revision, span lifetime, reply_cb done);
+/* A message on "work/POOL/NAME". */
+void request_publish(struct pool *pool, const char *name, uint64_t tag, const void *data,
+                     size_t bytes, reply_cb done);
 void requests_drop(struct pool *pool);
 
 /* ---- lead.c ---------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@ struct request {
     struct request *prev, *next;
     reply_cb done;
     uint64_t tag;
+    size_t bytes; /* that were sent */
     char key[];
 };
 
@@ -46,12 +47,20 @@ static void on_got(void *userdata, int code, const struct provider_value *values
 
 static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    struct reply reply = {.code = code, .error = error, .revision = revision};
+    struct request *request = userdata;
+    struct reply reply = {
+        .code = code, .error = error, .revision = revision, .bytes = request->bytes};
 
-    settle(userdata, &reply);
+    settle(request, &reply);
 }
 
-static struct request *request_new(struct pool *pool, const char *key, uint64_t tag, reply_cb done)
+static void on_published(void *userdata, int code, const struct baton_error *error)
+{
+    on_put(userdata, code, 0, error);
+}
+
+static struct request *request_new(struct pool *pool, const char *key, uint64_t tag, size_t sent,
+                                   reply_cb done)
 {
     size_t bytes = strlen(key) + 1;
     struct request *request = calloc(1, sizeof(*request) + bytes);
@@ -60,6 +69,7 @@ static struct request *request_new(struct pool *pool, const char *key, uint64_t 
         request->pool = pool;
         request->done = done;
         request->tag = tag;
+        request->bytes = sent;
         memcpy(request->key, key, bytes);
         DL_APPEND(pool->requests, request);
     }
@@ -79,7 +89,7 @@ static void refuse(struct pool *pool, struct request *request, const char *key, 
 
 void request_get(struct pool *pool, const char *key, uint64_t tag, reply_cb done)
 {
-    struct request *request = request_new(pool, key, tag, done);
+    struct request *request = request_new(pool, key, tag, 0, done);
     struct baton_error error = {0};
     struct reply reply = {.error = &error};
     char full[POOL_KEY_MAX];
@@ -95,9 +105,9 @@ void request_get(struct pool *pool, const char *key, uint64_t tag, reply_cb done
 void request_put(struct pool *pool, const char *key, uint64_t tag, const void *data, size_t bytes,
                  uint64_t revision, span lifetime, reply_cb done)
 {
-    struct request *request = request_new(pool, key, tag, done);
+    struct request *request = request_new(pool, key, tag, bytes, done);
     struct baton_error error = {0};
-    struct reply reply = {.error = &error};
+    struct reply reply = {.error = &error, .bytes = bytes};
     char full[POOL_KEY_MAX];
 
     pool_key(full, pool->name, key);
@@ -106,6 +116,23 @@ void request_put(struct pool *pool, const char *key, uint64_t tag, const void *d
                          : error_set(&error, BATON_ENOMEM, "out of memory");
     if (reply.code != BATON_OK) {
         refuse(pool, request, key, tag, done, &reply);
+    }
+}
+
+void request_publish(struct pool *pool, const char *name, uint64_t tag, const void *data,
+                     size_t bytes, reply_cb done)
+{
+    struct request *request = request_new(pool, name, tag, bytes, done);
+    struct baton_error error = {0};
+    struct reply reply = {.error = &error, .bytes = bytes};
+    char channel[POOL_KEY_MAX];
+
+    pool_key(channel, pool->name, name);
+    reply.code =
+        request ? store_publish(pool->member, channel, data, bytes, on_published, request, &error)
+                : error_set(&error, BATON_ENOMEM, "out of memory");
+    if (reply.code != BATON_OK) {
+        refuse(pool, request, name, tag, done, &reply);
     }
 }
 

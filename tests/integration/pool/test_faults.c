@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL = 1000000 };
+enum { ALL = 1000000, ALL_HELD = 128 };
 
 /* Of the calls for keys that begin so, how many fail; and how. */
 static struct fault {
@@ -16,7 +16,25 @@ static struct fault {
     int code;
     bool is_late;  /* by the callback, not by the call */
     bool succeeds; /* although the reply says that it failed */
+    bool is_held;  /* only writes: no reply comes before release() */
 } fault;
+
+/* Writes that wait for release(). */
+static struct held {
+    provider_put_cb done;
+    void *userdata;
+} held[ALL_HELD];
+static size_t held_count, held_bytes;
+
+static void release(void)
+{
+    const struct baton_error error = {.code = BATON_ETIMEDOUT, .message = "planted"};
+
+    while (held_count > 0) {
+        held_count--;
+        held[held_count].done(held[held_count].userdata, error.code, 0, &error);
+    }
+}
 
 static bool fails(const char *key)
 {
@@ -62,6 +80,12 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
                                           NULL, reterr),
                          BATON_OK);
     }
+    if (fault.is_held) {
+        assert_true(held_count < ALL_HELD);
+        held_bytes += bytes;
+        held[held_count++] = (struct held){done, userdata};
+        return BATON_OK;
+    }
     (void)error_set(fault.is_late ? &error : reterr, fault.code, "planted");
     if (!fault.is_late) {
         return fault.code;
@@ -82,15 +106,15 @@ static int fail_read(provider_values_cb done, void *userdata, struct baton_error
 int __wrap_store_get(struct member *member, const char *key, provider_values_cb done,
                      void *userdata, struct baton_error *reterr)
 {
-    return fails(key) ? fail_read(done, userdata, reterr)
-                      : __real_store_get(member, key, done, userdata, reterr);
+    return !fault.is_held && fails(key) ? fail_read(done, userdata, reterr)
+                                        : __real_store_get(member, key, done, userdata, reterr);
 }
 
 int __wrap_store_list(struct member *member, const char *key, provider_values_cb done,
                       void *userdata, struct baton_error *reterr)
 {
-    return fails(key) ? fail_read(done, userdata, reterr)
-                      : __real_store_list(member, key, done, userdata, reterr);
+    return !fault.is_held && fails(key) ? fail_read(done, userdata, reterr)
+                                        : __real_store_list(member, key, done, userdata, reterr);
 }
 
 static int set_up(void **state)
@@ -210,6 +234,28 @@ static void a_checkpoint_that_was_stored_without_a_reply_may_be_stored_again(voi
     }
 }
 
+/* An agent closes a client of which more than 4 MiB wait. */
+static void no_more_than_a_few_writes_are_under_way_if_they_are_large(void **state)
+{
+    char *items = crew_items(30000, "");
+    (void)state;
+
+    held_count = held_bytes = 0;
+    crew_open_member(1);
+    assert_int_equal(crew_submit(1, "all", items), BATON_OK);
+    free(items);
+    plant("work/pool/b/", ALL, BATON_OK, false);
+    fault.is_held = true;
+    crew_open(0, true, true);
+    CREW_AWAIT(held_bytes > 512 * 1024);
+    for (int i = 0; i < 50; i++) { /* nothing follows */
+        (void)uv_run(&crew_loop, UV_RUN_ONCE);
+    }
+    assert_true(held_bytes < 1536 * 1024);
+    crew_kill(0);
+    release();
+}
+
 int main(void)
 {
 #define FAULT_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, crew_tear_down)
@@ -221,6 +267,7 @@ int main(void)
         FAULT_TEST(a_result_that_was_refused_is_written_again),
         FAULT_TEST(a_copy_does_not_start_before_its_checkpoint_was_read),
         FAULT_TEST(a_copy_is_halted_while_its_checkpoint_cannot_be_read),
+        FAULT_TEST(no_more_than_a_few_writes_are_under_way_if_they_are_large),
         FAULT_TEST(a_checkpoint_that_was_stored_without_a_reply_may_be_stored_again),
     };
 
