@@ -91,7 +91,8 @@ static const char *missing_of_keys(struct yard *yard)
 {
     struct yard_key *key, *next;
 
-    HASH_ITER (hh, yard->store.keys, key, next) {
+    for (key = yard->store.keys; key; key = next) {
+        next = key->hh.next;
         const struct yard_item *item =
             key->value && key->name[0] == 'c' ? yard_item_find(yard, key->name + 2) : NULL;
         if (item && item->stored.is_there) {

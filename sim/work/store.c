@@ -27,7 +27,8 @@ void store_end(struct yard *yard)
     struct yard_key *key, *next;
 
     forget_undo(store);
-    HASH_ITER (hh, store->keys, key, next) {
+    for (key = store->keys; key; key = next) {
+        next = key->hh.next;
         HASH_DEL(store->keys, key);
         yard_value_unref(key->value);
         free(key);
@@ -183,7 +184,8 @@ static void list(struct yard *yard, struct yard_process *process, int64_t at)
 {
     struct yard_key *key, *next;
 
-    HASH_ITER (hh, yard->store.keys, key, next) {
+    for (key = yard->store.keys; key; key = next) {
+        next = key->hh.next;
         if (key->value && strncmp(key->name, "s/", 2) == 0) {
             struct yard_event *event = push_to_leader(yard, process, YARD_NOTICE, at);
             event->key = key;
@@ -200,7 +202,8 @@ static void watch(struct yard *yard, struct yard_process *process, enum yard_wat
     struct yard_key *key, *next;
 
     process->leading.is_watching[watch] = true;
-    HASH_ITER (hh, yard->store.keys, key, next) {
+    for (key = yard->store.keys; key; key = next) {
+        next = key->hh.next;
         if (key->value && watch_of(key) == watch) {
             notify_one(yard, process, key, key->revision);
         }
@@ -287,7 +290,8 @@ void store_lose_all(struct yard *yard)
     forget_undo(store);
     yard_check_loss(yard);
     yard->is_forgetting = true;
-    HASH_ITER (hh, store->keys, key, next) {
+    for (key = store->keys; key; key = next) {
+        next = key->hh.next;
         if (key->value) {
             yard_value_unref(key->value);
             key->value = NULL;

@@ -32,10 +32,12 @@ void work_leader_free(struct work_leader *leader)
     if (!leader) {
         return;
     }
-    HASH_ITER (hh, leader->known, known, next) {
+    for (known = leader->known; known; known = next) {
+        next = known->hh.next;
         leader_forget(leader, known);
     }
-    HASH_ITER (hh, leader->results, result, after) {
+    for (result = leader->results; result; result = after) {
+        after = result->hh.next;
         leader_result_free(leader, result);
     }
     leader_store_free(leader);
@@ -116,7 +118,8 @@ static void gather(struct work_leader *leader, instant now)
         struct leader_known *known, *next;
 
         leader->is_ready = leader->is_place_due = true;
-        HASH_ITER (hh, leader->known, known, next) {
+        for (known = leader->known; known; known = next) {
+            next = known->hh.next;
             known->is_due = true;
         }
     }
@@ -128,7 +131,8 @@ static void find_silent(struct work_leader *leader, instant now)
 {
     struct leader_known *known, *next;
 
-    HASH_ITER (hh, leader->known, known, next) {
+    for (known = leader->known; known; known = next) {
+        next = known->hh.next;
         bool is_silent = leader_is_reachable(known) &&
                          instant_before(instant_add(known->heard, leader->options.silence), now);
 

@@ -224,7 +224,8 @@ void leader_acknowledge(struct work_leader *leader)
 {
     struct leader_result *result, *next;
 
-    HASH_ITER (hh, leader->results, result, next) {
+    for (result = leader->results; result; result = next) {
+        next = result->hh.next;
         const struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
         struct leader_known *known = leader_known(leader, result->worker);
 

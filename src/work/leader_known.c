@@ -184,7 +184,8 @@ void leader_know_places(struct work_leader *leader)
             known->is_awaited = true;
         }
     }
-    HASH_ITER (hh, leader->known, known, next) {
+    for (known = leader->known; known; known = next) {
+        next = known->hh.next;
         if (known->session != 0) {
             leader_enter(leader, known);
         }

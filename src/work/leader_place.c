@@ -73,7 +73,8 @@ static void add_nodes(struct pass *pass, const struct work_leader *leader)
 {
     struct leader_known *known, *next;
 
-    HASH_ITER (hh, leader->known, known, next) {
+    for (known = leader->known; known; known = next) {
+        next = known->hh.next;
         if (leader_is_reachable(known)) {
             pass->known[pass->node_count++] = known;
         }
@@ -181,7 +182,8 @@ static void needs_free(struct need **needs)
 {
     struct need *need, *next;
 
-    HASH_ITER (hh, *needs, need, next) {
+    for (need = *needs; need; need = next) {
+        next = need->hh.next;
         HASH_DEL(*needs, need);
         free(need);
     }

@@ -175,7 +175,8 @@ bool leader_next_message(struct work_leader *leader, instant now, struct work_ou
     if (leader->is_ask_due && ask(leader, ret)) {
         return true;
     }
-    HASH_ITER (hh, leader->known, known, next) {
+    for (known = leader->known; known; known = next) {
+        next = known->hh.next;
         if (!known->is_due || !leader_is_reachable(known)) {
             continue;
         }

@@ -89,7 +89,8 @@ void leader_submit_all(struct work_leader *leader, int64_t now_unix_ms)
 {
     struct leader_submission *submission, *next;
 
-    HASH_ITER (hh, leader->submissions, submission, next) {
+    for (submission = leader->submissions; submission; submission = next) {
+        next = submission->hh.next;
         if (!submission->is_gone) {
             submit(leader, submission, now_unix_ms);
         }
@@ -187,7 +188,8 @@ void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
         return;
     }
     leader->is_cancel_due = false;
-    HASH_ITER (hh, leader->requests, request, next) {
+    for (request = leader->requests; request; request = next) {
+        next = request->hh.next;
         entry = ledger_find(leader->ledger, request->id);
         if (entry) {
             cancel(leader, entry, now_unix_ms);
@@ -197,7 +199,8 @@ void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
             queue_deletion(leader, 'c', request->id, request->revision);
         }
     }
-    HASH_ITER (hh, leader->submissions, submission, after) {
+    for (submission = leader->submissions; submission; submission = after) {
+        after = submission->hh.next;
         bool is_cancelled = submission->is_gone && !leader->is_checking;
         for (size_t i = 0; is_cancelled && i < submission->count; i++) {
             entry = ledger_find(leader->ledger, submission->items[i]->id);
@@ -274,11 +277,13 @@ void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
     struct leader_request *request, *following;
     struct ledger_entry *entry, *after;
 
-    HASH_ITER (hh, leader->requests, request, following) {
+    for (request = leader->requests; request; request = following) {
+        following = request->hh.next;
         request->purges++;
         leader->is_cancel_due = true;
     }
-    HASH_ITER (hh, leader->submissions, submission, next) {
+    for (submission = leader->submissions; submission; submission = next) {
+        next = submission->hh.next;
         if (submission->is_deleting || !is_over(leader, submission, now_unix_ms)) {
             continue;
         }
@@ -499,7 +504,8 @@ static bool next_result(struct work_leader *leader, struct work_output *ret)
     struct leader_result *result, *next;
     char key[LEADER_KEY_MAX];
 
-    HASH_ITER (hh, leader->results, result, next) {
+    for (result = leader->results; result; result = next) {
+        next = result->hh.next;
         const struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
 
         if (result->state == RESULT_WAITS && entry) {
@@ -553,7 +559,8 @@ static void bucket_stored(struct work_leader *leader, struct leader_bucket *buck
         bucket->revision = revision;
         bucket->stored = bucket->storing;
         leader_acknowledge(leader);
-        HASH_ITER (hh, leader->known, known, next) {
+        for (known = leader->known; known; known = next) {
+            next = known->hh.next;
             known->is_due = known->is_due || known->is_waiting;
         }
     } else {
@@ -640,10 +647,12 @@ void leader_store_free(struct work_leader *leader)
     struct leader_submission *submission, *next;
     struct leader_request *request, *after;
 
-    HASH_ITER (hh, leader->submissions, submission, next) {
+    for (submission = leader->submissions; submission; submission = next) {
+        next = submission->hh.next;
         submission_free(leader, submission);
     }
-    HASH_ITER (hh, leader->requests, request, after) {
+    for (request = leader->requests; request; request = after) {
+        after = request->hh.next;
         HASH_DEL(leader->requests, request);
         free(request);
     }

@@ -96,7 +96,8 @@ void work_worker_free(struct work_worker *worker)
     if (!worker) {
         return;
     }
-    HASH_ITER (hh, worker->held, held, next) {
+    for (held = worker->held; held; held = next) {
+        next = held->hh.next;
         held_free(worker, held);
     }
     free(worker);
@@ -180,7 +181,8 @@ void work_worker_session(struct work_worker *worker, uint64_t session, instant n
         return;
     }
     worker->session = session;
-    HASH_ITER (hh, worker->held, held, next) {
+    for (held = worker->held; held; held = next) {
+        next = held->hh.next;
         forget_next(held);
         if (!WORK_MUTANT(RUNS_WITHOUT_SESSION)) {
             halt(worker, held);
@@ -311,7 +313,8 @@ static void send_results(struct work_worker *worker)
 {
     struct held *held, *next;
 
-    HASH_ITER (hh, worker->held, held, next) {
+    for (held = worker->held; held; held = next) {
+        next = held->hh.next;
         if (held->state == HELD_ENDED) {
             unsent_set(worker, held, true);
         }
@@ -423,7 +426,8 @@ static bool fill_claims(struct work_worker *worker, struct work_report *report)
     if (!report->claims) {
         return false;
     }
-    HASH_ITER (hh, worker->held, held, next) {
+    for (held = worker->held; held; held = next) {
+        next = held->hh.next;
         bool has_next = held->then.item;
         const struct placing *placing = has_next ? &held->then : &held->now;
 
