@@ -53,7 +53,7 @@ int work_may_wait(const struct baton *baton, struct baton_error *reterr);
 /* As those of struct pool_calls, with the handle. */
 void run_start(void *userdata, const struct pool_start *start);
 void run_halt(void *userdata, const char *id, uint64_t epoch, instant deadline);
-/* Before the pool is closed: no run may act any more, and nothing is stored. */
+/* Before the pool is closed: what waits for it to store a checkpoint has ended. */
 void runs_end(struct baton_work *work);
 void runs_free(struct baton_work *work);
 

@@ -330,10 +330,8 @@ int baton_work_checkpoint(struct baton_work_run *shown, const void *data, size_t
 void runs_end(struct baton_work *work)
 {
     const struct baton_error closed = {BATON_ECLOSED, "the handle was closed: open another one"};
-    instant now = clock_now();
 
     for (struct run *run = work->runs; run; run = run->hh.next) {
-        halt(run, now);
         if (run->storing) {
             call_finish(run->storing, BATON_ECLOSED, &closed);
         }

@@ -3,6 +3,7 @@
 #include "provider/conformance.h"
 
 #include <baton/work.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,8 @@ struct hand {
     struct baton_work *work;
     _Atomic(struct baton_work_run *) service; /* that runs here */
     char checkpoint[16];                      /* that it was given */
+    atomic_int sessions, halts;               /* that its worker had */
+    atomic_bool hangs;                        /* on_halt does not end it */
 };
 
 static struct hand hands[GROUP_NODES];
@@ -43,10 +46,35 @@ static void on_halt(struct baton_work *work, struct baton_work_run *run, int64_t
     (void)work;
     (void)left_ns;
 
-    if (hand->service == run) {
+    hand->halts++;
+    if (hand->service == run && !hand->hangs) {
         hand->service = NULL;
         ASSERT_OK(baton_work_ended(run, true, 0, NULL, 0, failure));
     }
+}
+
+static void on_event(struct baton_work *work, const struct baton_work_event *event, void *userdata)
+{
+    struct hand *hand = userdata;
+    (void)work;
+
+    hand->sessions += event->type == BATON_WORK_EVENT_SESSION;
+}
+
+/* A server may not be reached yet; to submit the same by the same name is to submit it once. */
+static struct baton_work_submission *submit(struct baton *baton, const char *name,
+                                            const char *items)
+{
+    struct baton_work_submission *given = NULL;
+
+    GROUP_AWAIT(baton_work_submit(baton, "pool", name, items, &given, NULL) == BATON_OK);
+    return given;
+}
+
+static void submit_service(struct baton *baton)
+{
+    baton_work_submission_free(
+        submit(baton, "services", "{\"id\":\"x\",\"kind\":\"service\",\"body\":\"service\"}"));
 }
 
 static void work_on_all(struct group *group)
@@ -61,6 +89,7 @@ static void work_on_all(struct group *group)
                                              .worker_lease_ms = 3000,
                                              .on_start = on_start,
                                              .on_halt = on_halt,
+                                             .on_event = on_event,
                                              .userdata = &hands[i]};
 
         hands[i] = (struct hand){0};
@@ -75,7 +104,7 @@ static void jobs_of_a_pool_run_once_and_their_results_are_kept(void **state)
 {
     struct group *group = *state;
     struct baton *baton;
-    struct baton_work_submission *given = NULL;
+    struct baton_work_submission *given;
     struct baton_work_result *results = NULL, *one = NULL;
     char items[JOBS * 20];
     size_t at = 0;
@@ -88,7 +117,7 @@ static void jobs_of_a_pool_run_once_and_their_results_are_kept(void **state)
                                i == 0 ? '[' : ',', i);
     }
     (void)snprintf(items + at, sizeof(items) - at, "]");
-    ASSERT_OK(baton_work_submit(baton, "pool", NULL, items, &given, failure));
+    given = submit(baton, "jobs", items);
     ASSERT_OK(baton_work_wait(baton, "pool", (const char *const *)given->ids, JOBS,
                               GROUP_PATIENCE_MS, &results, failure));
     for (int i = 0; i < JOBS; i++) {
@@ -121,9 +150,7 @@ static void a_service_goes_on_elsewhere_when_its_process_ends(void **state)
     uint64_t epoch;
 
     work_on_all(group);
-    ASSERT_OK(baton_work_submit(group->members[0].baton, "pool", "services",
-                                "{\"id\":\"x\",\"kind\":\"service\",\"body\":\"service\"}", NULL,
-                                failure));
+    submit_service(group->members[0].baton);
     GROUP_AWAIT((first = who_serves(-1)) >= 0);
     epoch = hands[first].service->epoch;
     ASSERT_OK(baton_work_checkpoint(hands[first].service, "so far", 6, failure));
@@ -135,11 +162,94 @@ static void a_service_goes_on_elsewhere_when_its_process_ends(void **state)
     GROUP_AWAIT(!hands[second].service);
 }
 
+static atomic_int is_open, is_entered; /* a gate, at which the loop's thread waits */
+
+static void wait_at_gate(struct baton *baton, const char *channel, const void *data, size_t bytes,
+                         void *userdata)
+{
+    (void)baton;
+    (void)channel;
+    (void)data;
+    (void)bytes;
+    (void)userdata;
+
+    is_entered = 1;
+    GROUP_AWAIT(is_open);
+}
+
+/* Nobody can tell it then: it has to see that by itself. And a later session of its worker is none
+ * of its own. */
+static void a_run_may_not_act_after_its_lease_though_the_loop_stands_still(void **state)
+{
+    struct group *group = *state;
+    struct baton_work_run *run;
+    int number;
+
+    if (strcmp(tested->name, "memory") == 0) {
+        skip(); /* its leases do not end */
+    }
+    work_on_all(group);
+    submit_service(group->members[0].baton);
+    GROUP_AWAIT((number = who_serves(-1)) >= 0);
+    run = hands[number].service;
+    is_open = is_entered = 0;
+    ASSERT_OK(
+        baton_subscribe(NULL, group->members[number].baton, "gate", wait_at_gate, NULL, failure));
+    GROUP_AWAIT(baton_publish(group->members[(number + 1) % GROUP_NODES].baton, "gate", "", 0,
+                              NULL) == BATON_OK &&
+                (group_pause(), is_entered));
+    GROUP_AWAIT(!baton_work_may_act(run, NULL));
+    assert_true(baton_work_is_halted(run));
+    hands[number].hangs = true;
+    is_open = 1;
+    GROUP_AWAIT(hands[number].sessions > 1);
+    GROUP_AWAIT(hands[number].halts > 0);
+    for (int i = 0; i < 100; i++) {
+        assert_false(baton_work_may_act(run, NULL));
+        group_pause();
+    }
+    hands[number].service = NULL;
+    (void)baton_work_ended(run, true, 0, NULL, 0, NULL);
+    GROUP_AWAIT(who_serves(-1) >= 0);
+}
+
+static void *store_late(void *run)
+{
+    assert_int_equal(baton_work_checkpoint(run, "late", 4, NULL), BATON_ECLOSED);
+    return NULL;
+}
+
+/* Where a quorum can be taken away, by which a write waits. */
+static void a_stop_ends_a_checkpoint_that_is_being_stored(void **state)
+{
+    struct group *group = *state;
+    pthread_t thread;
+    int number;
+
+    if (strcmp(tested->name, "raft-group") != 0) {
+        skip();
+    }
+    work_on_all(group);
+    submit_service(group->members[0].baton);
+    GROUP_AWAIT((number = who_serves(-1)) >= 0);
+    hands[number].hangs = true;
+    group_close(group, (number + 1) % GROUP_NODES);
+    group_close(group, (number + 2) % GROUP_NODES);
+    assert_int_equal(pthread_create(&thread, NULL, store_late, hands[number].service), 0);
+    for (int i = 0; i < 100; i++) {
+        group_pause();
+    }
+    baton_stop(group->members[number].baton);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int conformance_work(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(jobs_of_a_pool_run_once_and_their_results_are_kept),
         CASE(a_service_goes_on_elsewhere_when_its_process_ends),
+        CASE(a_run_may_not_act_after_its_lease_though_the_loop_stands_still),
+        CASE(a_stop_ends_a_checkpoint_that_is_being_stored),
     };
 
     return cmocka_run_group_tests_name("work", tests, NULL, NULL);

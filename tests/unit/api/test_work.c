@@ -1,5 +1,6 @@
 /* <baton/work.h>: what a program sees of a pool. Over memory:, each worker with a handle of its
  * own. */
+#include "api/object.h"
 #include "cmocka_all.h"
 #include "fixture.h"
 #include "lib/process.h"
@@ -424,6 +425,7 @@ static void a_wait_ends_with_its_time_and_leaves_nothing_behind(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(baton_work_wait(a.baton, "pool", once, 1, 0, NULL, NULL), BATON_ETIMEDOUT);
     }
+    assert_null(a.baton->work_waits);
     assert_int_equal(baton_work_wait(a.baton, "pool", twice, 2, 0, NULL, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "\"x\""));
     OK(baton_work_wait(a.baton, "pool", NULL, 0, -1, NULL, failure));
@@ -432,19 +434,28 @@ static void a_wait_ends_with_its_time_and_leaves_nothing_behind(void **state)
 
 static void the_list_and_the_status_show_what_there_is(void **state)
 {
+    static const char *const ids[] = {"a", "b", "k", "t", "x", "y"};
     struct baton *other = open_node("other");
-    char *list = NULL, *status = NULL;
+    char *list = NULL, *status = NULL, entry[32];
+    const char *at;
     struct hand a;
     (void)state;
 
     assert_int_equal(baton_work_status(other, "pool", 0, &status, NULL), BATON_ETIMEDOUT);
     begin(&a, "a", "w");
-    submit_as(other, "one", "[{\"id\":\"y\",\"body\":\"wait\"},{\"id\":\"x\",\"body\":\"quick\"}]");
-    await(&a.started, 2);
+    submit_as(other, "one",
+              "[{\"id\":\"y\",\"body\":\"wait\"},{\"id\":\"t\"},{\"id\":\"b\"},{\"id\":\"x\","
+              "\"body\":\"quick\",\"priority\":1},{\"id\":\"k\"},{\"id\":\"a\"}]");
     assert_int_equal(await_end(other, "x"), BATON_WORK_COMPLETED);
+    await(&a.started, 4);
     OK(baton_work_list(other, "pool", &list, failure));
-    assert_non_null(strstr(list, "[{\"id\":\"x\",\"state\":"));
-    assert_non_null(strstr(list, "{\"id\":\"y\",\"state\":\"processing\",\"worker\":\"w\","));
+    at = list;
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        (void)snprintf(entry, sizeof(entry), "{\"id\":\"%s\",\"state\":", ids[i]);
+        at = strstr(at, entry);
+        assert_non_null(at);
+    }
+    assert_non_null(strstr(list, "\"state\":\"processing\",\"worker\":\"w\","));
     OK(baton_work_status(other, "pool", PROCESS_PATIENCE_MS, &status, failure));
     assert_non_null(strstr(status, "\"worker\":\"w\""));
     free(list);
