@@ -507,6 +507,7 @@ void remote_step(struct remote *remote)
     remote_enter_callback(remote);
     next = contests_expire(remote);
     next = instant_min(next, expire_calls(remote, now));
+    next = instant_min(next, contests_enter_again(remote));
     if (!remote->local && !instant_before(now, remote->connect_at)) {
         remote_connect(remote);
     }

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENTER_AGAIN SPAN_MS(500) /* after a refusal */
+
 enum { DOUBTED_SHARE = 3 }; /* of a lease: left when it is reported to be in jeopardy */
 
 static struct contest *contest_of(struct provider_election *election)
@@ -229,6 +231,13 @@ void contests_lose_all(struct remote *remote, enum baton_loss loss)
     }
 }
 
+void contests_settle(struct remote *remote)
+{
+    for (struct contest *at = remote->contests; at; at = at->hh.next) {
+        settle(at);
+    }
+}
+
 /* ---- Entering and leaving -------------------------------------------------------------------- */
 
 static void on_refused(struct contest *contest, int code, const char *text)
@@ -334,15 +343,22 @@ void contests_enter(struct remote *remote)
     }
 }
 
-void contests_settle(struct remote *remote)
+instant contests_enter_again(struct remote *remote)
 {
-    for (struct contest *at = remote->contests; at; at = at->hh.next) {
-        if (at->is_out && !at->is_leaving) {
+    instant next = INSTANT_NEVER, now = clock_now();
+
+    for (struct contest *at = remote->contests; at && remote->is_ready; at = at->hh.next) {
+        if (!at->is_out || at->is_leaving) {
+            continue;
+        }
+        if (instant_before(now, at->enter_at)) {
+            next = instant_min(next, at->enter_at);
+        } else {
             at->is_out = false;
             enter(at);
         }
-        settle(at);
     }
+    return next;
 }
 
 static int check_name(struct remote *remote, const char *name, struct baton_error *reterr)
@@ -551,6 +567,7 @@ void contest_take(struct remote *remote, const char *event, const json_t *messag
         take_error(contest, message);
     } else if (strcmp(event, "stopped") == 0) {
         contest->is_out = true;
+        contest->enter_at = instant_add(clock_now(), ENTER_AGAIN);
         on_refused(contest, BATON_EUNAVAILABLE, "the agent ended the process's part in it");
     }
 }

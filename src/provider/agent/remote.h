@@ -65,7 +65,7 @@ struct contest {
     bool is_leaving; /* its user has left; it goes when the agent has confirmed that */
     bool has_left;   /* and the agent has confirmed it: to be freed */
     bool is_refused; /* an error was reported for which it cannot take part */
-    bool is_out;     /* the agent has ended its part: it is entered again with the next renewal */
+    bool is_out;     /* the agent has ended its part: it is entered again at enter_at */
     bool acts;       /* ACQUIRED was reported */
     bool is_doubted; /* JEOPARDY was reported, and the lease not renewed since */
     bool is_drained; /* DRAIN was reported */
@@ -76,6 +76,7 @@ struct contest {
     int64_t granted_at; /* id of the last request before the grant */
     uint64_t owed;      /* epoch that was given up, until the agent confirms that; 0: none */
     instant end;        /* of the lease */
+    instant enter_at;
     struct baton_member leader;
     uint64_t leader_epoch;
     struct baton_member *members; /* as the agent said last; for check_heir */
@@ -190,7 +191,9 @@ int remote_ask_eligible(struct provider *provider, const char *election, const c
 
 /* The agent has greeted: what each wants is sent again. */
 void contests_enter(struct remote *remote);
-/* Epochs that were given up and not confirmed are said again, and what was refused is asked. */
+/* Enters again what the agent has refused, when it is time; returns when the next is due. */
+instant contests_enter_again(struct remote *remote);
+/* Epochs that were given up and not confirmed are said again. */
 void contests_settle(struct remote *remote);
 /* A reply to the renewal `id`: all that was granted before it was sent holds until `end`. */
 void contests_renewed(struct remote *remote, int64_t id, instant end);
