@@ -27,9 +27,10 @@ void store_end(struct yard *yard)
     struct yard_key *key, *next;
 
     forget_undo(store);
-    for (key = store->keys; key; key = next) {
+    key = store->keys;
+    HASH_CLEAR(hh, store->keys);
+    for (; key; key = next) {
         next = key->hh.next;
-        HASH_DEL(store->keys, key);
         yard_value_unref(key->value);
         free(key);
     }

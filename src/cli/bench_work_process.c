@@ -124,13 +124,14 @@ int bench_process_run(const struct bench_process *process)
 {
     static struct bench_process own;
     unsigned count = process->workers > 0 ? process->workers : 1;
-    struct hosted *hosted = calloc(count, sizeof(*hosted));
+    static struct hosted *hosted; /* for as long as the process lives */
     struct member *member;
     uv_loop_t loop;
     char name[16];
     struct provider_config config = {.loop = &loop, .url = process->url, .node = name};
 
     own = *process;
+    hosted = calloc(count, sizeof(*hosted));
     (void)snprintf(name, sizeof(name), "p%u", process->number);
     if (!hosted || uv_loop_init(&loop) != 0 || member_open(&member, &config, NULL) != BATON_OK) {
         return EXIT_FAILURE;

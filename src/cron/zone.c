@@ -9,7 +9,8 @@
 
 #define VARIABLE "TZ="
 
-static char current[sizeof(VARIABLE) + 2 * ZONE_NAME_MAX] = VARIABLE; /* in the environment */
+static char current[sizeof(VARIABLE) + (size_t)2 * ZONE_NAME_MAX] =
+    VARIABLE;                                        /* in the environment */
 static char host[ZONE_NAME_MAX] = ":/etc/localtime"; /* $TZ at the start, if it was set */
 static char used[ZONE_NAME_MAX];                     /* the zone of `current`; "": the host's */
 

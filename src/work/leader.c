@@ -17,10 +17,10 @@ struct work_leader *work_leader_new(const struct work_leader_options *options, i
     leader->options = *options;
     ledger_set_writer(leader->ledger, options->epoch);
     leader->began = now;
-    leader->chosen = options->random | 1; /* 0 stands for none */
+    leader->chosen = (options->random & WORK_NUMBER_MAX) | 1; /* 0 stands for none */
     leader->place_at = INSTANT_NEVER;
     leader->next_tick = leader->next_balance = leader->next_purge = INSTANT_NEVER;
-    buffer_init(&leader->out, LEDGER_BUCKET_MAX);
+    buffer_init(&leader->out, WORK_MESSAGE_MAX); /* a bucket is shorter */
     return leader;
 }
 

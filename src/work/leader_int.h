@@ -137,6 +137,7 @@ struct work_leader {
     instant next_tick, next_balance, next_purge;
     bool is_ask_due;
     bool is_ask_wanted; /* at the next tick */
+    bool is_crowded;    /* an item had no room in the ledger */
     bool is_cancel_due; /* perhaps a request can be carried out, or is done */
 
     struct buffer out; /* what the latest output borrows */

@@ -50,10 +50,10 @@ static bool pass_init(struct pass *pass, const struct work_leader *leader, size_
 
     *pass = (struct pass){
         .nodes = calloc(workers + 1, sizeof(*pass->nodes)),
-        .known = calloc(workers + 1, sizeof(*pass->known)),
+        .known = calloc(workers + 1, sizeof(void *)),
         .left = calloc(workers + 1, sizeof(*pass->left)),
         .items = calloc(items + 1, sizeof(*pass->items)),
-        .entries = calloc(items + 1, sizeof(*pass->entries)),
+        .entries = calloc(items + 1, sizeof(void *)),
         .item_room = items,
     };
     if (!pass->nodes || !pass->known || !pass->left || !pass->items || !pass->entries) {

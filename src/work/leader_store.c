@@ -5,6 +5,8 @@
 #include <string.h>
 #include <utlist.h>
 
+enum { CROWDED_KEEP_MS = 15000 };
+
 void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
                   uint64_t revision)
 {
@@ -70,8 +72,11 @@ static void submit(struct work_leader *leader, struct leader_submission *submiss
     for (size_t i = 0; i < submission->count; i++) {
         struct ledger_entry *entry;
 
-        if (ledger_submit(leader->ledger, submission->items[i], now_unix_ms, &entry) != BATON_OK) {
-            leader->counters.odd_values++; /* another submission has this id, or it is full */
+        int code = ledger_submit(leader->ledger, submission->items[i], now_unix_ms, &entry);
+
+        if (code != BATON_OK) {
+            leader->is_crowded = leader->is_crowded || code == BATON_EFULL;
+            leader->counters.odd_values += code == BATON_EEXIST; /* another item has this id */
             continue;
         }
         if (entry->item != submission->items[i]) { /* submitted before: it has it, too */
@@ -227,11 +232,18 @@ void leader_cancel_orphans(struct work_leader *leader)
 
 /* ---- What is over ---------------------------------------------------------------------------- */
 
+/* Where others have no room, an entry is kept just until those who wait for it have seen its end.
+ */
 static bool is_old(const struct work_leader *leader, const struct ledger_entry *entry,
                    int64_t now_unix_ms)
 {
+    int64_t keep_ms = leader->options.keep.ns / 1000000;
+
+    if (leader->is_crowded && keep_ms > CROWDED_KEEP_MS) {
+        keep_ms = CROWDED_KEEP_MS;
+    }
     return work_state_is_final(entry->state) && leader_is_stored(leader, entry) &&
-           now_unix_ms - entry->since_unix_ms > leader->options.keep.ns / 1000000;
+           now_unix_ms - entry->since_unix_ms > keep_ms;
 }
 
 /* Its items may be removed once the submission is gone: otherwise they would begin anew. */
@@ -241,6 +253,9 @@ static bool is_over(const struct work_leader *leader, const struct leader_submis
     for (size_t i = 0; i < submission->count; i++) {
         const struct ledger_entry *entry = ledger_find(leader->ledger, submission->items[i]->id);
 
+        if (!entry && !submission->is_gone) {
+            return false; /* there was no room for it yet */
+        }
         if (entry && entry->item == submission->items[i] && !is_old(leader, entry, now_unix_ms)) {
             return false;
         }
@@ -248,9 +263,12 @@ static bool is_over(const struct work_leader *leader, const struct leader_submis
     return true;
 }
 
+/* Its result is dropped by the state in its time, unless a later item may have the same id. */
 static void remove_entry(struct work_leader *leader, struct ledger_entry *entry)
 {
-    queue_deletion(leader, 'r', entry->id, UINT64_MAX);
+    if (!entry->item || !entry->item->is_unique) {
+        queue_deletion(leader, 'r', entry->id, UINT64_MAX);
+    }
     queue_deletion(leader, 'k', entry->id, UINT64_MAX);
     ledger_remove(leader->ledger, entry);
 }
@@ -300,6 +318,7 @@ void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
             remove_entry(leader, entry);
         }
     }
+    leader->is_crowded = false;
     leader_submit_all(leader, now_unix_ms); /* some may not have had room */
 }
 
@@ -651,9 +670,10 @@ void leader_store_free(struct work_leader *leader)
         next = submission->hh.next;
         submission_free(leader, submission);
     }
-    for (request = leader->requests; request; request = after) {
+    request = leader->requests;
+    HASH_CLEAR(hh, leader->requests);
+    for (; request; request = after) {
         after = request->hh.next;
-        HASH_DEL(leader->requests, request);
         free(request);
     }
     while (leader->queue) {

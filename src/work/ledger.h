@@ -34,7 +34,7 @@
 enum {
     LEDGER_FORMAT = 1,
     LEDGER_BUCKETS = 64,
-    LEDGER_BUCKET_MAX = 1000 * 1000, /* bytes of one */
+    LEDGER_BUCKET_MAX = 120 * 1024, /* bytes of one, which every provider takes */
     LEDGER_ENTRIES_MAX = 200000,
     LEDGER_ENDED_MAX = 65536, /* workers of which an ended session is known: the latest ones */
 };

@@ -300,6 +300,51 @@ static void what_has_ended_is_kept_for_a_time_and_then_forgotten(void **state)
     assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
 }
 
+/* "s/NAME" with items whose ids are of one bucket, from the `first` one on. */
+static const char *submit_crowd(struct talk *talk, const char *name, unsigned first, unsigned count)
+{
+    char key[WORK_ID_MAX], id[24];
+    json_t *items = json_array(), *all = json_pack("{s:o}", "items", items);
+    char *text;
+
+    for (unsigned i = 0, found = 0; found < first + count; i++) {
+        (void)snprintf(id, sizeof(id), "crowd-%u", i);
+        if (ledger_bucket_of(id) == 0 && found++ >= first) {
+            (void)json_array_append_new(items, json_pack("{s:s}", "id", id));
+        }
+    }
+    text = json_dumps(all, JSON_COMPACT);
+    (void)snprintf(key, sizeof(key), "s/%s", name);
+    talk_write_key(talk, key, text, strlen(text));
+    talk_tell_key(talk, key);
+    json_decref(all);
+    free(text);
+    return talk_all_of(talk);
+}
+
+static void an_item_without_room_waits_and_what_has_ended_makes_some(void **state)
+{
+    struct talk *talk = *state;
+    const struct ledger *ledger = work_leader_ledger(talk->leader);
+    size_t before;
+
+    (void)submit_crowd(talk, "first", 0, 600);
+    before = ledger_count(ledger, WORK_IDLE);
+    assert_in_range(before, 300, 599);
+    talk_write_key(talk, "s/first", NULL, 0); /* all of it is cancelled */
+    talk_tell_key(talk, "s/first");
+    (void)talk_all_of(talk);
+    talk_tell_key(talk, "ledger"); /* it is still there, so the state was not lost */
+    (void)talk_all_of(talk);
+    assert_int_equal(ledger_count(ledger, WORK_CANCELLED), before);
+    (void)submit_crowd(talk, "second", 600, 10);
+    assert_int_equal(ledger_count(ledger, WORK_IDLE), 0);
+    (void)talk_later(talk, 10000);
+    assert_int_equal(ledger_count(ledger, WORK_IDLE), 0);
+    (void)talk_later(talk, 10000);
+    assert_int_equal(ledger_count(ledger, WORK_IDLE), 10);
+}
+
 static void the_next_leader_goes_on_where_the_ledger_stands(void **state)
 {
     struct talk *talk = *state;
@@ -346,6 +391,7 @@ int main(void)
         TEST(an_attempt_that_takes_too_long_is_stopped_and_counts_as_failed),
         TEST(a_cancelled_job_stops_and_the_request_goes_when_that_is_stored),
         TEST(what_has_ended_is_kept_for_a_time_and_then_forgotten),
+        TEST(an_item_without_room_waits_and_what_has_ended_makes_some),
         TEST(the_next_leader_goes_on_where_the_ledger_stands),
         TEST(a_copy_that_the_ledger_has_elsewhere_is_stopped),
     };
