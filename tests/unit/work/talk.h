@@ -7,7 +7,7 @@
 #include "cmocka_all.h"
 #include "work/leader.h"
 
-enum { EPOCH = 100, REPORT_MS = 1000, LEASE_MS = 30000, KEEP_S = 60, KEYS_MAX = 128 };
+enum { EPOCH = 100, REPORT_MS = 1000, LEASE_MS = 30000, KEEP_S = 60, KEYS_MAX = 2048 };
 
 struct key {
     char name[WORK_ID_MAX + 8];
