@@ -57,7 +57,7 @@ check-all: ## every test once more, under each sanitizer, fuzzing and lint; STAG
 
 bench: build ## every figure of the README, measured here and now
 	@scripts/deps $(WITH) check
-	@scripts/bench && bench/detector && build/bin/baton-bench-web
+	@scripts/bench && bench/jobs/peers && bench/detector && build/bin/baton-bench-web
 
 sim: build ## plays a million seeds of each core, 50,000 of the sessions, and every planted bug
 	@build/bin/baton-sim --seeds $(SEEDS) --jobs $(JOBS)
