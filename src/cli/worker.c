@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 #include <uthash.h>
@@ -148,6 +149,20 @@ static int job_begin(struct job *job, struct baton_error *reterr)
     return code;
 }
 
+/* This host is short of something: the job waits on, as the first. on_load() tries again. */
+static void job_postpone(struct job *job, const struct baton_error *error)
+{
+    struct worker *worker = job->worker;
+
+    log_warning(worker->logger, "item-waits", LOG_STR("item", job->id),
+                LOG_STR("reason", error->message));
+    job_output_close(job->output);
+    job->output = NULL;
+    job->is_waiting = true;
+    DL_PREPEND(worker->waiting, job);
+    (void)uv_idle_stop(&worker->turns);
+}
+
 static void job_start(struct job *job)
 {
     struct worker *worker = job->worker;
@@ -156,6 +171,10 @@ static void job_start(struct job *job)
 
     job->result.began_unix_ms = unix_ms();
     code = job_begin(job, &error);
+    if (code == BATON_EIO || code == BATON_ENOMEM) {
+        job_postpone(job, &error);
+        return;
+    }
     if (code != BATON_OK) {
         log_warning(worker->logger, "item-not-started", LOG_STR("item", job->id),
                     LOG_STR("reason", error.message));
@@ -273,6 +292,9 @@ static void on_load(uv_timer_t *timer)
 
     pool_load(worker->pool, cpu_permille());
     notify_alive();
+    if (worker->waiting) {
+        (void)uv_idle_start(&worker->turns, on_turn);
+    }
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -514,6 +536,18 @@ static int begin_supervisor(struct worker *worker, struct baton_error *reterr)
     return code ? code : supervise_init(&worker->supervise, &config, reterr);
 }
 
+/* Each command's output is a descriptor. Commands keep the limit that this process had: the
+ * supervisor has begun before. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int worker_main(const struct invocation *invocation)
 {
     struct worker worker = {.invocation = invocation,
@@ -525,6 +559,7 @@ int worker_main(const struct invocation *invocation)
 
     (void)signal(SIGPIPE, SIG_IGN);
     code = code ? code : begin_supervisor(&worker, &error);
+    raise_limit();
     code = code ? code : serve(&worker, &error);
     supervise_fini(&worker.supervise);
     logger_free(worker.logger);

@@ -45,12 +45,12 @@ class Attempt:
 class Worker:
     """A process `baton worker`."""
 
-    def __init__(self, provider, name, folder, *flags):
+    def __init__(self, provider, name, folder, *flags, under=()):
         self.name = name
         self.path = os.path.join(folder, name + ".log")
         with open(self.path, "ab") as log:
             self.process = subprocess.Popen(
-                [BATON, "worker", "--provider", provider, "--worker", name, "--slots", "2",
+                [*under, BATON, "worker", "--provider", provider, "--worker", name, "--slots", "2",
                  "--report-interval", "100ms", *flags], stdin=subprocess.DEVNULL, stderr=log,
                 env=clean_environment(), start_new_session=True)
 
@@ -90,8 +90,8 @@ class PoolTest(AgentTest):
         self.provider = "agent:" + agent.path
         return agent
 
-    def worker(self, name, *flags, provider=None):
-        worker = Worker(provider or self.provider, name, self.folder.name, *flags)
+    def worker(self, name, *flags, provider=None, under=()):
+        worker = Worker(provider or self.provider, name, self.folder.name, *flags, under=under)
         self.addCleanup(worker.close)
         return worker
 

@@ -215,6 +215,17 @@ class Providers(PoolTest):
         self.await_state("early", "completed")
 
 
+class Shortage(PoolTest):
+    def test_a_command_that_its_host_has_no_room_for_waits_and_does_not_fail(self):
+        self.on_agent()
+        one = self.worker("one", "--slots", "100", under=("prlimit", "--nofile=40:40"))
+        ids = self.submit_actors("bag", 60, 1000)
+        until(lambda: "item-waits" in one.log(), one.log)
+        self.end_actors()
+        self.await_all(ids)
+        self.assertEqual({one.number for one in self.attempts()}, {1})
+
+
 class Example(PoolTest):
     def test_the_example_of_a_bag_and_a_service_does_what_it_says(self):
         script = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "bag.sh")
