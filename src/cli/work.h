@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/work_link.h"
+#include "work/message.h"
 
 #include <jansson.h>
 
@@ -23,5 +24,8 @@ int work_entries(json_t **ret, const struct invocation *invocation, struct work_
 /* Borrowed from `entries`; NULL: it is not there. */
 json_t *work_entry(const json_t *entries, const char *id, const struct work_link *link,
                    struct baton_error *reterr);
+
+/* As it is, to standard output. */
+void work_print_output(const struct work_result *result);
 
 #endif

@@ -206,11 +206,18 @@ int work_show(const struct invocation *invocation, struct work_link *link)
     return entry ? EXIT_OK : command_fail(invocation, &error);
 }
 
+void work_print_output(const struct work_result *result)
+{
+    if (result->output_bytes > 0) {
+        (void)fwrite(result->output, 1, result->output_bytes, stdout);
+    }
+}
+
 static void on_result(void *userdata, int code, const struct work_result *result,
                       const struct baton_error *error)
 {
     if (result) {
-        (void)fwrite(result->output, 1, result->output_bytes, stdout);
+        work_print_output(result);
     }
     work_link_done(userdata, code, error);
 }

@@ -45,7 +45,7 @@ static void print_end(const struct bag *bag, const struct pool_end *end)
         print_json(stdout, line);
         json_decref(line);
     } else if (bag->shows_output && end->result) {
-        (void)fwrite(end->result->output, 1, end->result->output_bytes, stdout);
+        work_print_output(end->result);
     } else if (end->state != WORK_COMPLETED) {
         printf("%s %s\n", end->id, work_state_name(end->state));
     }

@@ -92,11 +92,12 @@ static bool collect(struct solver *solver, const struct bin *bin, const struct u
                     bool displaces)
 {
     struct amount room = bin_free(bin);
+    int lack = lack_of(bin, unit, NULL);
 
     solver->looks++;
     solver->leaving.count = 0;
     solver->leaving.order = displaces ? LEAST_IMPORTANT_FIRST : LARGEST_FIRST;
-    solver->leaving.dimension = (enum dimension)lack_of(bin, unit, NULL);
+    solver->leaving.dimension = lack < DIMENSIONS ? (enum dimension)lack : WEIGHT;
     if (!amount_fits(&unit->amount, &bin->size)) {
         return false;
     }
