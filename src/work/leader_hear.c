@@ -46,9 +46,7 @@ static struct leader_known *reporter(struct work_leader *leader, const struct wo
         return NULL;
     }
     if (report->session > known->session) {
-        known->session = report->session;
-        known->is_heard = known->is_over = known->is_ours = false;
-        known->seen = known->told = (struct work_number){0};
+        leader_know_session(known, report->session);
         leader_sessions_end(leader, known, report->session - 1, now_unix_ms);
     }
     if (work_number_before(report->seen, known->seen)) {
@@ -101,6 +99,7 @@ static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
         break;
     case WORK_MOVE:
         leader->counters.migrations++;
+        leader->is_balance_due = true; /* by the same reasons as it was moved */
         ledger_release(leader->ledger, entry, now_unix_ms);
         break;
     case WORK_CANCEL:
@@ -150,11 +149,17 @@ static void take_claim(struct work_leader *leader, struct leader_known *known,
         entry->progress_permille = claim->progress_permille;
         if (entry->told.epoch == 0 && entry->wish == WORK_STAY) {
             entry->told.epoch = leader->options.epoch; /* by an earlier leader */
+        } else if (entry->wish != WORK_STAY && entry->told.epoch != 0 &&
+                   work_number_before(entry->told, known->seen)) {
+            entry->told = (struct work_number){0}; /* perhaps a later message overtook it */
         }
         return;
     }
     if (is_rebuilt && verdict == LEDGER_UNKNOWN) {
         return; /* its item may come with the reply to the ask */
+    }
+    if (!entry && !leader_is_unknown(leader, claim->id)) {
+        return;
     }
     leader->counters.stale_claims++;
     if (!claim->is_ended && !claim->is_gone) {
@@ -312,7 +317,7 @@ static void refuse_result(struct work_leader *leader, struct leader_known *known
     bool is_repeated = entry && entry->epoch == message->result.epoch;
 
     leader->counters.refused_results += !is_repeated;
-    if (!entry || leader_is_stored(leader, entry)) {
+    if (entry ? leader_is_stored(leader, entry) : leader_is_unknown(leader, message->result.id)) {
         leader_note(&known->acks, message->result.id, message->result.epoch);
         known->is_due = true;
     }

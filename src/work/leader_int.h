@@ -51,6 +51,7 @@ struct leader_bucket {
     uint64_t storing;  /* ledger_change() when it was encoded */
     uint64_t stored;   /* the same of what is stored */
     bool is_storing;
+    bool is_written; /* by this leader, so that no earlier one can write it any more */
     bool is_reading; /* what it has is not known: another leader wrote it, or it is damaged */
 };
 
@@ -58,8 +59,10 @@ struct leader_submission {
     uint64_t revision;
     struct work_item **items;
     size_t count;
+    bool is_checked;  /* it is there, or its deletion is reported */
     bool is_gone;     /* deleted by somebody else: what has not ended is cancelled */
     bool is_deleting; /* by us */
+    unsigned purges;  /* since it was deleted, and its items are forgotten; 0: it is there */
     UT_hash_handle hh;
     char name[WORK_ID_MAX];
 };
@@ -156,6 +159,8 @@ struct leader_known *leader_know(struct work_leader *leader, const char *worker)
 struct leader_known *leader_known(const struct work_leader *leader, const char *worker);
 void leader_forget(struct work_leader *leader, struct leader_known *known);
 void leader_enter(struct work_leader *leader, struct leader_known *known);
+/* The worker has a later session than was known. */
+void leader_know_session(struct leader_known *known, uint64_t session);
 /* The worker's sessions up to this one are over: what they had is lost. */
 void leader_sessions_end(struct work_leader *leader, struct leader_known *known, uint64_t session,
                          int64_t now_unix_ms);
@@ -172,6 +177,9 @@ void leader_notes_free(struct leader_note **list);
 
 /* What the entry says is stored. */
 bool leader_is_stored(const struct work_leader *leader, const struct ledger_entry *entry);
+/* There is no such item. False may also mean that this is not certain: then the bucket is written,
+ * which fails if an earlier leader has written it since it was read. */
+bool leader_is_unknown(struct work_leader *leader, const char *id);
 /* The next put or read, into leader->out and leader->key. */
 bool leader_next_put(struct work_leader *leader, struct work_output *ret);
 bool leader_is_all_stored(const struct work_leader *leader);

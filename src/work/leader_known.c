@@ -144,6 +144,13 @@ void leader_sessions_end(struct work_leader *leader, struct leader_known *known,
     leader_lose_ended(leader, now_unix_ms);
 }
 
+void leader_know_session(struct leader_known *known, uint64_t session)
+{
+    known->session = session;
+    known->is_heard = known->is_over = known->is_ours = false;
+    known->seen = known->told = (struct work_number){0};
+}
+
 void work_leader_heard(struct work_leader *leader, const char *worker, uint64_t session,
                        uint64_t ledger)
 {
@@ -151,7 +158,7 @@ void work_leader_heard(struct work_leader *leader, const char *worker, uint64_t 
 
     leader->was_lost = leader->was_lost || ledger != 0;
     if (known && session > known->session) {
-        known->session = session;
+        leader_know_session(known, session);
         known->is_awaited = true;
     }
 }
@@ -180,7 +187,7 @@ void leader_know_places(struct work_leader *leader)
         take_over(leader, place);
         if ((known = leader_know(leader, ledger_place_worker(place))) &&
             ledger_place_session(place) > known->session) {
-            known->session = ledger_place_session(place);
+            leader_know_session(known, ledger_place_session(place));
             known->is_awaited = true;
         }
     }

@@ -36,15 +36,35 @@ bool leader_is_stored(const struct work_leader *leader, const struct ledger_entr
            WORK_MUTANT(TELLS_BEFORE_STORED);
 }
 
+bool leader_is_unknown(struct work_leader *leader, const char *id)
+{
+    unsigned bucket = ledger_bucket_of(id);
+
+    if (ledger_find(leader->ledger, id)) {
+        return false;
+    }
+    if (!leader->buckets[bucket].is_written) {
+        ledger_touch(leader->ledger, bucket);
+    }
+    return leader->buckets[bucket].is_written;
+}
+
 /* ---- Submissions and requests ---------------------------------------------------------------- */
 
-static void submission_free(struct work_leader *leader, struct leader_submission *submission)
+static void submission_empty(struct leader_submission *submission)
 {
-    HASH_DEL(leader->submissions, submission);
     for (size_t i = 0; i < submission->count; i++) {
         work_item_unref(submission->items[i]);
     }
     free((void *)submission->items);
+    submission->items = NULL;
+    submission->count = 0;
+}
+
+static void submission_free(struct work_leader *leader, struct leader_submission *submission)
+{
+    HASH_DEL(leader->submissions, submission);
+    submission_empty(submission);
     free(submission);
 }
 
@@ -111,36 +131,6 @@ static void check_ledger(struct work_leader *leader)
     }
 }
 
-static void take_submission(struct work_leader *leader, const char *name, const void *data,
-                            size_t bytes, uint64_t revision, int64_t now_unix_ms)
-{
-    struct leader_submission *submission;
-
-    HASH_FIND_STR(leader->submissions, name, submission);
-    if (submission) {
-        submission->is_gone = !data && !submission->is_deleting;
-        if (submission->is_gone) {
-            check_ledger(leader);
-        }
-        submission->revision = data ? revision : submission->revision;
-        return; /* what was submitted does not change */
-    }
-    if (!data || strlen(name) >= sizeof(submission->name) ||
-        !(submission = calloc(1, sizeof(*submission)))) {
-        return;
-    }
-    if (work_submission_read(&submission->items, &submission->count, name, data, bytes, NULL) !=
-        BATON_OK) {
-        leader->counters.odd_values++;
-        free(submission);
-        return;
-    }
-    memcpy(submission->name, name, strlen(name) + 1);
-    submission->revision = revision;
-    HASH_ADD_STR(leader->submissions, name, submission);
-    submit(leader, submission, now_unix_ms);
-}
-
 static void take_request(struct work_leader *leader, const char *id, bool is_there,
                          uint64_t revision)
 {
@@ -160,6 +150,68 @@ static void take_request(struct work_leader *leader, const char *id, bool is_the
     }
 }
 
+static void add_submission(struct work_leader *leader, const char *name, const void *data,
+                           size_t bytes, uint64_t revision, int64_t now_unix_ms)
+{
+    struct leader_submission *submission = calloc(1, sizeof(*submission));
+
+    if (!submission || strlen(name) >= sizeof(submission->name) ||
+        work_submission_read(&submission->items, &submission->count, name, data, bytes, NULL) !=
+            BATON_OK) {
+        leader->counters.odd_values++;
+        free(submission);
+        return;
+    }
+    memcpy(submission->name, name, strlen(name) + 1);
+    submission->revision = revision;
+    submission->is_checked = leader->is_loaded;
+    HASH_ADD_STR(leader->submissions, name, submission);
+    submit(leader, submission, now_unix_ms);
+}
+
+/* It was deleted, and there is another one of its name. */
+static void replace_submission(struct work_leader *leader, struct leader_submission *submission,
+                               const void *data, size_t bytes, uint64_t revision,
+                               int64_t now_unix_ms)
+{
+    struct leader_submission before = *submission;
+
+    before.items = submission->items;
+    submission->items = NULL;
+    submission->count = 0;
+    submission_free(leader, submission);
+    add_submission(leader, before.name, data, bytes, revision, now_unix_ms);
+    for (size_t i = 0; i < before.count; i++) {
+        struct ledger_entry *entry = ledger_find(leader->ledger, before.items[i]->id);
+
+        work_item_unref(before.items[i]);
+        if (entry && entry->item && entry->item->references == 1 &&
+            !work_state_is_final(entry->state)) {
+            take_request(leader, entry->id, true, 0); /* no submission has it any more */
+        }
+    }
+    free((void *)before.items);
+}
+
+static void take_submission(struct work_leader *leader, const char *name, const void *data,
+                            size_t bytes, uint64_t revision, int64_t now_unix_ms)
+{
+    struct leader_submission *submission;
+
+    HASH_FIND_STR(leader->submissions, name, submission);
+    if (submission) {
+        submission->is_checked = submission->is_checked || leader->is_loaded;
+    }
+    if (!submission && data) {
+        add_submission(leader, name, data, bytes, revision, now_unix_ms);
+    } else if (submission && data && revision > submission->revision) {
+        replace_submission(leader, submission, data, bytes, revision, now_unix_ms);
+    } else if (submission && !data && !submission->is_deleting && submission->purges == 0) {
+        submission->is_gone = true;
+        check_ledger(leader);
+    }
+}
+
 static void cancel(struct work_leader *leader, struct ledger_entry *entry, int64_t now_unix_ms)
 {
     if (WORK_MUTANT(FORGETS_TO_CANCEL)) {
@@ -173,12 +225,12 @@ static void cancel(struct work_leader *leader, struct ledger_entry *entry, int64
     }
 }
 
+enum { PURGES_WAITED = 6 }; /* for what may still be reported late */
+
 /* The submission of an item that is not known may be reported later than the request. */
 static bool is_done(const struct work_leader *leader, const struct leader_request *request,
                     const struct ledger_entry *entry)
 {
-    enum { PURGES_WAITED = 6 };
-
     return entry ? work_state_is_final(entry->state) && leader_is_stored(leader, entry)
                  : request->purges > PURGES_WAITED;
 }
@@ -216,17 +268,23 @@ void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
     }
 }
 
-void leader_cancel_orphans(struct work_leader *leader)
+static void cancel_orphan(struct work_leader *leader, const struct ledger_entry *entry)
 {
     struct leader_request *request;
+
+    HASH_FIND_STR(leader->requests, entry->id, request);
+    if (!request && !entry->item && !work_state_is_final(entry->state)) {
+        take_request(leader, entry->id, true, 0); /* its key is not there */
+    }
+}
+
+void leader_cancel_orphans(struct work_leader *leader)
+{
     struct ledger_entry *entry;
 
     for (entry = ledger_next(leader->ledger, NULL); entry;
          entry = ledger_next(leader->ledger, entry)) {
-        HASH_FIND_STR(leader->requests, entry->id, request);
-        if (!request && !entry->item && !work_state_is_final(entry->state)) {
-            take_request(leader, entry->id, true, 0); /* its key is not there */
-        }
+        cancel_orphan(leader, entry);
     }
 }
 
@@ -286,7 +344,56 @@ static void remove_submission(struct work_leader *leader, struct leader_submissi
             remove_entry(leader, entry);
         }
     }
-    submission_free(leader, submission);
+    submission_empty(submission);
+    submission->is_gone = false;
+    submission->purges = 1;
+}
+
+/* It was listed, but no change was reported of it since all are watched, not even that it is there:
+ * perhaps it was deleted in between. */
+static void check_submission(struct work_leader *leader, struct leader_submission *submission)
+{
+    char key[LEADER_KEY_MAX];
+
+    if (!submission->is_checked) {
+        (void)snprintf(key, sizeof(key), "s/%s", submission->name);
+        leader_queue(leader, WORK_READ, key, 0);
+    }
+}
+
+static void purge_submission(struct work_leader *leader, struct leader_submission *submission,
+                             int64_t now_unix_ms)
+{
+    if (submission->purges > 0) {
+        if (submission->purges++ > PURGES_WAITED) {
+            submission_free(leader, submission);
+        }
+        return;
+    }
+    check_submission(leader, submission);
+    if (submission->is_deleting || !submission->is_checked ||
+        !is_over(leader, submission, now_unix_ms)) {
+        return;
+    }
+    if (submission->is_gone) {
+        remove_submission(leader, submission);
+    } else {
+        submission->is_deleting = true;
+        queue_deletion(leader, 's', submission->name, submission->revision);
+    }
+}
+
+/* An entry whose submission was deleted, or, if it was read a moment ago, is not reported yet. */
+static void purge_orphan(struct work_leader *leader, struct ledger_entry *entry,
+                         int64_t now_unix_ms)
+{
+    if (entry->item) {
+        entry->purges = 0;
+    } else if (is_old(leader, entry, now_unix_ms)) {
+        remove_entry(leader, entry);
+    } else if (!work_state_is_final(entry->state) && entry->purges++ == PURGES_WAITED) {
+        cancel_orphan(leader, entry);
+    }
 }
 
 void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
@@ -302,21 +409,11 @@ void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
     }
     for (submission = leader->submissions; submission; submission = next) {
         next = submission->hh.next;
-        if (submission->is_deleting || !is_over(leader, submission, now_unix_ms)) {
-            continue;
-        }
-        if (submission->is_gone) {
-            remove_submission(leader, submission);
-        } else {
-            submission->is_deleting = true;
-            queue_deletion(leader, 's', submission->name, submission->revision);
-        }
+        purge_submission(leader, submission, now_unix_ms);
     }
     for (entry = ledger_next(leader->ledger, NULL); entry; entry = after) {
         after = ledger_next(leader->ledger, entry);
-        if (!entry->item && is_old(leader, entry, now_unix_ms)) {
-            remove_entry(leader, entry);
-        }
+        purge_orphan(leader, entry, now_unix_ms);
     }
     leader->is_crowded = false;
     leader_submit_all(leader, now_unix_ms); /* some may not have had room */
@@ -346,11 +443,11 @@ static void disown(struct work_leader *leader, unsigned number)
     }
 }
 
-/* It was there. */
+/* It was there, or it was newer: the state has lost it, or its latest writes. */
 static bool is_lost(const struct work_leader *leader, const struct leader_bucket *bucket,
-                    const void *data)
+                    const void *data, uint64_t revision)
 {
-    return leader->is_loaded && !data && bucket->revision != 0;
+    return leader->is_loaded && (data ? revision < bucket->revision : bucket->revision != 0);
 }
 
 static void take_bucket(struct work_leader *leader, unsigned number, const void *data, size_t bytes,
@@ -361,7 +458,7 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     if (leader->is_loaded && !bucket->is_reading) {
         return; /* what we write ourselves */
     }
-    if (is_lost(leader, bucket, data)) {
+    if (is_lost(leader, bucket, data, revision)) {
         leader->is_over = true;
         return;
     }
@@ -574,6 +671,7 @@ static void bucket_stored(struct work_leader *leader, struct leader_bucket *buck
 {
     struct leader_known *known, *next;
 
+    bucket->is_written = code == BATON_OK;
     if (code == BATON_OK) {
         bucket->revision = revision;
         bucket->stored = bucket->storing;

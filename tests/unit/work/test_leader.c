@@ -365,6 +365,7 @@ static void a_copy_that_the_ledger_has_elsewhere_is_stopped(void **state)
 
     talk_run_a(talk);
     assert_string_equal(talk_report(talk, "w2", 8, 0, "a/99"), "enter w2, stop a/99");
+    assert_string_equal(talk_report(talk, "w2", 8, talk->told, "z/99"), "put b");
     assert_string_equal(talk_report(talk, "w2", 8, talk->told, "z/99"), "stop z/99");
 }
 

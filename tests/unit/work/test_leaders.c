@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OTHER "o53" /* in the same bucket as "a" */
+
 static void bucket_key(char ret[8], const char *id)
 {
     (void)snprintf(ret, 8, "b/%02u", ledger_bucket_of(id));
@@ -182,6 +184,64 @@ static void a_request_to_cancel_what_never_comes_goes_in_the_end(void **state)
     assert_in_range(asked, 6, 19);
 }
 
+static void a_submission_that_was_deleted_before_it_was_watched_is_looked_for(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    (void)talk_all_of(talk);
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "");
+    talk_write_key(talk, "s/x", NULL, 0);
+    assert_non_null(strstr(talk_later(talk, 10000), "read s"));
+    talk_tell_key(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "read l");
+    talk_tell_key(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "stop a/100");
+}
+
+static void a_submission_that_is_deleted_and_made_anew_is_another_one(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_write_key(talk, "s/x", "{\"items\":[{\"id\":\"c\"}]}", 22);
+    talk_tell_key(talk, "s/x"); /* of quick changes only the last one is reported */
+    assert_string_equal(talk_all_of(talk), "put b, assign c/100, stop a/100");
+}
+
+static void a_late_notice_of_a_submission_that_was_deleted_starts_nothing(void **state)
+{
+    struct talk *talk = *state;
+    uint64_t revision;
+
+    talk_run_a(talk);
+    revision = talk_key_of(talk, "s/x")->revision;
+    (void)talk_done(talk, "w1", 7, "a", 100, true);
+    (void)talk_later(talk, (int64_t)KEEP_S * 1000 + 20000);
+    assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
+    work_leader_value(talk->leader, "s/x", "{\"items\":[{\"id\":\"a\"}]}", 22, revision,
+                      talk_now(talk), talk->ms);
+    assert_string_equal(talk_all_of(talk), "");
+}
+
+static void an_entry_whose_submission_never_comes_is_cancelled(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk->code = BATON_ECONFLICT;
+    (void)talk_submit(talk, "x", "{\"id\":\"a\"},{\"id\":\"a\"}");
+    talk->code = BATON_OK;
+    (void)reads(talk, "a",
+                "{\"format\":1,\"items\":[[\"" OTHER "\",\"idle\",\"\",0,0,0,0,0,0,1,0]]}");
+    for (int i = 0; i < 10; i++) {
+        (void)talk_later(talk, 10000);
+    }
+    assert_int_equal(talk_state_of(talk, OTHER), WORK_CANCELLED);
+}
+
 static void an_item_without_a_submission_is_cancelled_by_the_next_leader(void **state)
 {
     struct talk *talk = *state;
@@ -207,6 +267,53 @@ static void an_item_that_was_submitted_twice_stays_until_both_submissions_go(voi
     (void)talk_later(talk, 10000);
     assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
     assert_int_equal(talk_counters(talk)->assigned, 1);
+}
+
+static void what_is_to_stop_is_stopped_again_if_a_later_message_was_heard(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_write_key(talk, "c/a", "", 0);
+    talk_tell_key(talk, "c/a");
+    assert_string_equal(talk_all_of(talk), "stop a/100");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/100"), ""); /* it is ending */
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told + 1, "a/100"), "stop a/100");
+}
+
+static void a_session_that_another_leader_places_on_is_not_over_with_the_one_before(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk_write_key(talk, "d/w1", "", 0); /* so that it is remembered */
+    talk_tell_key(talk, "d/w1");
+    (void)talk_granted(talk, "w1", 8, true);
+    talk->code = BATON_ECONFLICT;
+    (void)talk_report(talk, "w2", 5, 0, "");
+    (void)talk_submit(talk, "x", "{\"id\":\"a\"}");
+    talk->code = BATON_OK;
+    (void)reads(talk, "a",
+                "{\"format\":1,\"items\":[[\"a\",\"processing\",\"w1\",9,100,1,0,0,0,1000,1000]]}");
+    (void)talk_report(talk, "w1", 9, talk->told, "a/100");
+    assert_string_equal(talk_done(talk, "w1", 9, "a", 100, true), "put r, put b, ack a/100");
+}
+
+/* An earlier leader may have placed it after this one read the bucket. */
+static void a_result_of_an_unknown_item_is_acknowledged_once_that_is_certain(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(talk_done(talk, "w1", 7, "a", 99, true), "put b, read b");
+    talk->code = BATON_OK;
+    assert_string_equal(reads(talk, "a",
+                              "{\"format\":1,\"leader\":99,\"items\":[[\"a\",\"processing\","
+                              "\"w1\",7,99,1,0,0,0,1000,1000]]}"),
+                        "ask all");
+    (void)talk_submit(talk, "x", "{\"id\":\"a\"}");
+    assert_string_equal(talk_done(talk, "w1", 7, "a", 99, true), "put r, put b, ack a/99");
 }
 
 static void an_item_waits_for_the_room_of_one_that_moves(void **state)
@@ -273,8 +380,15 @@ int main(void)
         TEST(a_ledger_that_lacks_a_bucket_is_rebuilt),
         TEST(a_request_to_cancel_waits_for_its_item),
         TEST(a_request_to_cancel_what_never_comes_goes_in_the_end),
+        TEST(a_submission_that_was_deleted_before_it_was_watched_is_looked_for),
+        TEST(a_submission_that_is_deleted_and_made_anew_is_another_one),
+        TEST(a_late_notice_of_a_submission_that_was_deleted_starts_nothing),
+        TEST(an_entry_whose_submission_never_comes_is_cancelled),
         TEST(an_item_without_a_submission_is_cancelled_by_the_next_leader),
         TEST(an_item_that_was_submitted_twice_stays_until_both_submissions_go),
+        TEST(what_is_to_stop_is_stopped_again_if_a_later_message_was_heard),
+        TEST(a_session_that_another_leader_places_on_is_not_over_with_the_one_before),
+        TEST(a_result_of_an_unknown_item_is_acknowledged_once_that_is_certain),
         TEST(an_item_waits_for_the_room_of_one_that_moves),
         TEST(a_service_leaves_a_drained_worker_when_another_one_has_room),
         TEST(an_epoch_that_the_state_has_forgotten_is_not_given_again),
