@@ -149,7 +149,7 @@ static void check_gone(struct yard *yard, struct yard_item *item, const struct y
     if (before->is_there && !work_state_is_final(before->state)) {
         yard_violated(yard, "forgotten", "%s is gone from the ledger, and has not ended", item->id);
     }
-    if (before->is_there && !yard->profile.walls_differ &&
+    if (before->is_there && !yard->profile.walls_differ && !yard->has_lost &&
         yard->now - before->since < yard->profile.options.keep.ns / 2) {
         yard_violated(yard, "forgotten-early", "%s is gone from the ledger %lld ms after its end",
                       item->id, (long long)(yard->now - before->since) / 1000000);
@@ -289,6 +289,8 @@ void yard_check_taken_back(struct yard *yard, const struct yard_key *key)
         struct yard_item *its = &yard->items[i];
         if (its->bucket == (unsigned)strtoul(key->name + 2, NULL, 10)) {
             its->is_unsure = its->is_doubtful = true;
+            its->is_cancelled = false;
+            its->may_end = true;
         }
     }
     if (key->name[0] == 's' && (submission = find_submission(yard, key->name + 2))) {

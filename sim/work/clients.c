@@ -104,6 +104,7 @@ static json_t *item_json(struct yard *yard, struct yard_submission *submission, 
     struct work_item drawn;
     json_t *json;
 
+    *item = (struct yard_item){.kind = WORK_JOB};
     draw_item(yard, item, &drawn);
     if (is_unique) { /* as the submission names it */
         (void)snprintf(item->id, sizeof(item->id), "n%d.%zu", (int)(submission - yard->submissions),
@@ -240,7 +241,8 @@ static void cancel(struct yard *yard)
     }
     item = &yard->items[random_below(&yard->random, yard->item_count)];
     if (item->submitted == 1) {
-        item->may_end = item->is_cancelled = true;
+        item->may_end = true;
+        item->is_cancelled = !item->is_doubtful; /* its leader may know of its end already */
         yard_say(yard, YARD_NOBODY, "a client cancels %s", item->id);
         (void)store_put(yard, yard_key_named(yard, 'c', item->id), text_value("{}"), UINT64_MAX,
                         SPAN_NS(0));

@@ -131,6 +131,9 @@ void yard_fault_next(struct yard *yard)
 void yard_faults_stop(struct yard *yard)
 {
     yard->store.stalled_until = 0;
+    if (yard->has_lost) { /* a leader may not notice that the store has taken writes back */
+        election_depose(yard);
+    }
     for (size_t i = 0; i < yard->process_count; i++) {
         yard_heal(yard, &yard->processes[i]);
     }

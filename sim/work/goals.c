@@ -56,6 +56,15 @@ static const char *missing_of_service(struct yard *yard, const struct yard_item 
     return NULL;
 }
 
+/* An earlier leader, which did not know that its submission was deleted, wrote it into a bucket
+ * that the present one had read before. The next leader will cancel it. */
+static bool is_left_behind(const struct yard *yard, const struct yard_item *item)
+{
+    const struct yard_process *process = &yard->processes[yard->elections[YARD_POOL].holder];
+
+    return item->may_end && !ledger_find(work_leader_ledger(process->leading.core), item->id);
+}
+
 /* An item of a submission that nobody has deleted is known; one whose submission was deleted
  * before any leader knew of it never will be. */
 static const char *missing_of_item(struct yard *yard, const struct yard_item *item)
@@ -66,6 +75,9 @@ static const char *missing_of_item(struct yard *yard, const struct yard_item *it
         return item->is_acked && !item->has_ended
                    ? of(yard, item->id, "an item that was submitted is not known")
                    : NULL;
+    }
+    if (is_left_behind(yard, item)) {
+        return NULL;
     }
     if (item->is_cancelled && !work_state_is_final(stored->state)) {
         return of(yard, item->id, "an item that was cancelled has not ended");
@@ -169,6 +181,9 @@ static void compare(struct yard *yard, const struct ledger *rebuilt)
         const struct ledger_entry *entry = ledger_find(rebuilt, item->id);
         bool is_there = entry && entry->state == WORK_PROCESSING;
         bool is_stored = item->stored.state == WORK_PROCESSING;
+        if (is_left_behind(yard, item)) {
+            continue;
+        }
         if (is_there != is_stored ||
             (is_there && (entry->epoch != item->stored.epoch ||
                           ledger_place_worker(entry->place)[0] - '0' != item->stored.process ||

@@ -200,20 +200,6 @@ static void pass_on_heard(struct yard *yard, const struct yard_process *process)
     }
 }
 
-/* The keys of the ledger, each by itself; then the submissions. */
-static void load(struct yard *yard, struct yard_process *process)
-{
-    char name[YARD_KEY_MAX];
-
-    ask(yard, process, YARD_WATCH, NULL, YARD_WATCH_REQUESTS);
-    ask(yard, process, YARD_READ, yard_key_of(yard, "ledger"), 0);
-    for (int i = 0; i < LEDGER_BUCKETS; i++) {
-        (void)snprintf(name, sizeof(name), "b/%02d", i);
-        ask(yard, process, YARD_READ, yard_key_of(yard, name), 0);
-    }
-    process->leading.loading = LEDGER_BUCKETS + 1;
-}
-
 void leading_elected(struct yard *yard, struct yard_process *process, uint64_t epoch)
 {
     struct work_leader_options options = yard->profile.options;
@@ -231,13 +217,14 @@ void leading_elected(struct yard *yard, struct yard_process *process, uint64_t e
     leading->tick_at = INT64_MAX;
     leading->change = 0;
     leading->under_way = 0;
-    leading->is_loaded = false;
+    leading->has_birth = leading->is_loaded = false;
     leading->is_watching[YARD_WATCH_REQUESTS] = leading->is_watching[YARD_WATCH_SUBMISSIONS] =
         false;
     yard->result.counts[YARD_COUNT_LEADERS]++;
     yard_say(yard, process->number, "LEADS, epoch %llu", (unsigned long long)epoch);
     pass_on_heard(yard, process);
-    load(yard, process);
+    ask(yard, process, YARD_WATCH, NULL, YARD_WATCH_REQUESTS);
+    ask(yard, process, YARD_READ, yard_key_of(yard, "ledger"), 0);
 }
 
 static void note_heard(struct yard *yard, struct yard_process *process,
@@ -275,14 +262,25 @@ static void loaded(struct yard *yard, struct yard_process *process)
                        yard_unix_ms(yard, process));
 }
 
+/* The birth of the ledger comes first, then the rest. */
 static void take_read(struct yard *yard, struct yard_process *process,
                       const struct yard_event *event)
 {
-    struct yard_leading *leading = &process->leading;
+    bool is_birth = !process->leading.has_birth;
 
+    process->leading.has_birth = true;
     take_value(yard, process, event);
-    if (leading->loading > 0 && --leading->loading == 0) {
-        ask(yard, process, YARD_LIST, NULL, 0);
+    if (is_birth) {
+        ask(yard, process, YARD_LIST, NULL, YARD_LIST_BUCKETS);
+    }
+}
+
+static void take_list(struct yard *yard, struct yard_process *process, enum yard_listed listed)
+{
+    if (listed == YARD_LIST_BUCKETS) {
+        ask(yard, process, YARD_LIST, NULL, YARD_LIST_SUBMISSIONS);
+    } else {
+        loaded(yard, process);
     }
 }
 
@@ -300,7 +298,7 @@ static void take_reply(struct yard *yard, struct yard_process *process,
     } else if (event->request == YARD_READ) {
         take_read(yard, process, event);
     } else if (event->request == YARD_LIST) {
-        loaded(yard, process);
+        take_list(yard, process, (enum yard_listed)event->revision);
     }
 }
 

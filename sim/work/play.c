@@ -45,6 +45,7 @@ static void begin(struct yard *yard, const struct options *options)
     yard->random = (struct random){options->seed * 0x2545f4914f6cdd1du + 1};
     yard->result = (struct result){0};
     yard->now = yard->spun_at = 0;
+    yard->spins = 0;
     yard->queued = 0;
     yard->ranks = yard->copy_number = 0;
     yard->is_calm = yard->has_lost = yard->is_forgetting = false;

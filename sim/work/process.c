@@ -99,7 +99,7 @@ void yard_heal(struct yard *yard, struct yard_process *process)
         yard_start(yard, process);
         return;
     }
-    process->stopped_until = process->cut_until = 0;
+    process->cut_until = 0; /* a stopped one goes on when its time comes */
     if (process->working.core && process->working.is_leaving) {
         yard_leave(yard, process);
     } else {

@@ -11,7 +11,7 @@ void yard_crash(struct yard *yard, struct yard_process *process);
 void yard_leave(struct yard *yard, struct yard_process *process);
 void yard_stop(struct yard *yard, struct yard_process *process, int64_t until);
 void yard_cut(struct yard *yard, struct yard_process *process, int64_t until);
-/* Starts it if it is down, lets it go on, ends its cut. */
+/* Starts it if it is down, ends its cut. */
 void yard_heal(struct yard *yard, struct yard_process *process);
 void yard_set_rate(struct yard *yard, struct yard_process *process, int64_t ppm);
 /* Frees what it has. */

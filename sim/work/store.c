@@ -180,14 +180,16 @@ static bool is_asking(const struct yard *yard, const struct yard_event *request)
            process->leading.number == request->number;
 }
 
-/* All submissions in one instant. */
-static void list(struct yard *yard, struct yard_process *process, int64_t at)
+/* All keys of a kind, as they are in one instant. */
+static void list(struct yard *yard, struct yard_process *process, enum yard_listed listed,
+                 int64_t at)
 {
+    const char *prefix = listed == YARD_LIST_BUCKETS ? "b/" : "s/";
     struct yard_key *key, *next;
 
     for (key = yard->store.keys; key; key = next) {
         next = key->hh.next;
-        if (key->value && strncmp(key->name, "s/", 2) == 0) {
+        if (key->value && strncmp(key->name, prefix, 2) == 0) {
             struct yard_event *event = push_to_leader(yard, process, YARD_NOTICE, at);
             event->key = key;
             event->value = yard_value_ref(key->value);
@@ -226,7 +228,7 @@ static void reply(struct yard *yard, const struct yard_event *request, int code,
         return;
     }
     if (request->request == YARD_LIST) {
-        list(yard, process, at);
+        list(yard, process, (enum yard_listed)request->revision, at);
     }
     if (request->request == YARD_WATCH) {
         watch(yard, process, (enum yard_watch)request->revision);

@@ -231,6 +231,9 @@ struct yard_election {
     bool is_granting;
 };
 
+/* What a leader lists when it begins, after the birth of the ledger and in this order. */
+enum yard_listed { YARD_LIST_BUCKETS, YARD_LIST_SUBMISSIONS };
+
 /* What a leader watches: requests from the beginning, the rest once it has loaded. */
 enum yard_watch { YARD_WATCH_REQUESTS, YARD_WATCH_SUBMISSIONS, YARD_WATCHES };
 
@@ -249,9 +252,8 @@ struct yard_leading {
     uint64_t change; /* of its ledger, as last looked at */
     int64_t tick_at; /* INT64_MAX: no tick is scheduled */
     bool is_watching[YARD_WATCHES];
-    bool is_loaded;
-    size_t loading;   /* keys of the ledger that it has not read yet */
-    size_t under_way; /* requests */
+    bool has_birth, is_loaded; /* it has read the ledger's birth; and all the rest */
+    size_t under_way;          /* requests */
     bool is_entered[YARD_PROCESSES_MAX];
     struct yard_heard heard[YARD_PROCESSES_MAX];
     instant listens_since;
@@ -310,7 +312,7 @@ enum yard_event_kind {
 enum yard_request {
     YARD_PUT,
     YARD_READ,
-    YARD_LIST,  /* of the submissions */
+    YARD_LIST,  /* .revision: enum yard_listed */
     YARD_WATCH, /* .revision: enum yard_watch */
 };
 
