@@ -52,9 +52,9 @@ struct stream_options {
     size_t queue_bytes_max;
     const struct tls *tls; /* NULL: in the clear; outlives the stream */
     const char *peer_name; /* TLS: the name that the peer's certificate must have; or NULL */
-    /* For small messages that must arrive soon: lost data is retransmitted at even intervals (by
-     * default the kernel doubles them), and little waits in the kernel, where it cannot be
-     * replaced. */
+    /* For small messages that must arrive soon: lost data is retransmitted some milliseconds after
+     * the round trip (where the kernel can, Linux 6.15), and at even intervals (by default the
+     * kernel doubles them), and little waits in the kernel, where it cannot be replaced. */
     bool is_prompt;
 };
 

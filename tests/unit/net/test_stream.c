@@ -246,6 +246,21 @@ static void a_peer_that_does_not_read_is_not_a_line_that_loses(void **state)
     assert_false(stream_is_stuck(world->stream));
 }
 
+/* Where the kernel can: TCP_RTO_MIN_US of Linux 6.15. */
+static void a_lost_packet_is_repeated_sooner_than_by_default(void **state)
+{
+    struct world *world = *state;
+    int before_us = 0, us = 0;
+    socklen_t bytes = sizeof(us);
+
+    if (getsockopt(world->listener, IPPROTO_TCP, 45, &before_us, &bytes) != 0) {
+        skip();
+    }
+    connect_both(world);
+    assert_int_equal(getsockopt(stream_fd(world->stream), IPPROTO_TCP, 45, &us, &bytes), 0);
+    assert_true(us > 0 && us < before_us);
+}
+
 static void a_refusal_is_told_from_other_failures(void **state)
 {
     struct world *world = *state;
@@ -336,6 +351,7 @@ int main(void)
         TEST(what_is_written_otherwise_is_never_replaced),
         TEST(the_latest_does_not_wait_for_a_queue_to_be_empty),
         TEST(a_peer_that_does_not_read_is_not_a_line_that_loses),
+        TEST(a_lost_packet_is_repeated_sooner_than_by_default),
         TEST(a_refusal_is_told_from_other_failures),
         TEST(out_of_descriptors_is_no_refusal),
         TEST(the_next_address_of_a_name_is_tried),
