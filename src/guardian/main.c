@@ -87,6 +87,7 @@ static void add_peer(struct sender *sender, const struct guardian_message *messa
             .address_bytes = message->peer.address_bytes,
             .address = message->peer.address,
             .fd = -1,
+            .spare = -1,
         };
     }
 }

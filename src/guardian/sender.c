@@ -6,58 +6,79 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdint.h>
 #include <unistd.h>
 
 enum {
     TRIES_MAX = 6,
     RETRY_MS = 25,          /* doubled with each try */
+    SPARE_MS = 10,          /* after the first dial; more than a round trip in one place */
     DELIVERY_MAX_MS = 5000, /* all peers and tries together */
 };
 
-static void drop(struct sender_peer *peer)
+static void drop(int *fd)
 {
-    if (peer->fd >= 0) {
-        (void)close(peer->fd);
+    if (*fd >= 0) {
+        (void)close(*fd);
     }
-    peer->fd = -1;
+    *fd = -1;
 }
 
 void sender_clear(struct sender *sender)
 {
     for (size_t i = 0; i < sender->count; i++) {
-        drop(&sender->peers[i]);
+        drop(&sender->peers[i].fd);
+        drop(&sender->peers[i].spare);
     }
     sender->count = 0;
 }
 
-static void fail(struct sender_peer *peer)
+/* One of the two connections has ended. */
+static void fail(struct sender_peer *peer, int *fd)
 {
-    drop(peer);
-    peer->tries++;
-    peer->is_done = peer->tries >= TRIES_MAX;
-    peer->retry_at_ns = instant_add(clock_now(), SPAN_MS(RETRY_MS << peer->tries)).ns;
+    drop(fd);
+    if (peer->fd < 0) {
+        peer->fd = peer->spare;
+        peer->spare = -1;
+    }
+    if (peer->fd < 0) {
+        peer->tries++;
+        peer->is_done = peer->tries >= TRIES_MAX;
+        peer->retry_at_ns = instant_add(clock_now(), SPAN_MS(RETRY_MS << peer->tries)).ns;
+    }
 }
 
-static void dial(struct sender_peer *peer)
+static void dial(struct sender_peer *peer, int *fd)
 {
     int one = 1;
-    peer->fd =
-        socket(peer->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-    if (peer->fd < 0) {
-        fail(peer);
+
+    *fd = socket(peer->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (*fd < 0) {
+        fail(peer, fd);
         return;
     }
-    (void)setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* only for speed */
-    if (connect(peer->fd, (const struct sockaddr *)&peer->address, peer->address_bytes) != 0 &&
+    (void)setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* only for speed */
+    if (connect(*fd, (const struct sockaddr *)&peer->address, peer->address_bytes) != 0 &&
         errno != EINPROGRESS) {
-        fail(peer);
+        fail(peer, fd);
     }
 }
 
 static void dial_if_due(struct sender_peer *peer)
 {
-    if (!peer->is_done && peer->fd < 0 && clock_now().ns >= peer->retry_at_ns) {
-        dial(peer);
+    int64_t now_ns = clock_now().ns;
+
+    if (!peer->is_done && peer->fd < 0 && now_ns >= peer->retry_at_ns) {
+        peer->spare_at_ns = now_ns + SPAN_MS(SPARE_MS).ns;
+        dial(peer, &peer->fd);
+    }
+}
+
+static void dial_spare_if_due(struct sender_peer *peer)
+{
+    if (!peer->is_done && peer->fd >= 0 && clock_now().ns >= peer->spare_at_ns) {
+        peer->spare_at_ns = INT64_MAX;
+        dial(peer, &peer->spare);
     }
 }
 
@@ -81,15 +102,18 @@ void sender_connect(struct sender *sender, uint64_t heir)
     }
 }
 
-static void send_frame(struct sender_peer *peer, const uint8_t *frame)
+static void send_frame(struct sender_peer *peer, int *fd, const uint8_t *frame)
 {
-    if (send(peer->fd, frame, CERTIFICATE_BYTES, MSG_NOSIGNAL) == CERTIFICATE_BYTES) {
+    if (peer->is_done || *fd < 0) {
+        return;
+    }
+    if (send(*fd, frame, CERTIFICATE_BYTES, MSG_NOSIGNAL) == CERTIFICATE_BYTES) {
         /* Ends our side only: closing with unread input would send a reset, which may overtake the
          * frame. */
-        (void)shutdown(peer->fd, SHUT_WR);
+        (void)shutdown(*fd, SHUT_WR);
         peer->is_done = true;
     } else if (errno != EAGAIN) { /* still connecting: POLLOUT follows */
-        fail(peer);
+        fail(peer, fd);
     }
 }
 
@@ -103,32 +127,42 @@ static bool is_done(const struct sender *sender)
     return true;
 }
 
+/* When the peer needs the next dial; INT64_MAX: not before something happens. */
+static int64_t next_dial_ns(const struct sender_peer *peer)
+{
+    return peer->is_done ? INT64_MAX : peer->fd < 0 ? peer->retry_at_ns : peer->spare_at_ns;
+}
+
 /* Sends on each connection that is established, then waits until something changes. On one host
  * connect() succeeds at once: the first peer has its frame before the second is dialled. */
 static void deliver_round(struct sender *sender, const uint8_t *frame, int64_t end_ns)
 {
-    struct pollfd polls[GUARDIAN_PEERS_MAX];
+    struct pollfd polls[2 * GUARDIAN_PEERS_MAX];
     int64_t wake_ns = end_ns;
 
     for (size_t i = 0; i < sender->count; i++) {
         struct sender_peer *peer = &sender->peers[i];
         dial_if_due(peer);
-        if (!peer->is_done && peer->fd >= 0) {
-            send_frame(peer, frame);
-        }
-        if (!peer->is_done && peer->fd < 0 && peer->retry_at_ns < wake_ns) {
-            wake_ns = peer->retry_at_ns;
-        }
-        polls[i] = (struct pollfd){.fd = peer->is_done ? -1 : peer->fd, .events = POLLOUT};
+        send_frame(peer, &peer->spare, frame);
+        send_frame(peer, &peer->fd, frame);
+        dial_spare_if_due(peer);
+        wake_ns = next_dial_ns(peer) < wake_ns ? next_dial_ns(peer) : wake_ns;
+        polls[2 * i] = (struct pollfd){.fd = peer->is_done ? -1 : peer->fd, .events = POLLOUT};
+        polls[2 * i + 1] =
+            (struct pollfd){.fd = peer->is_done ? -1 : peer->spare, .events = POLLOUT};
     }
     if (is_done(sender)) {
         return;
     }
     int64_t wait_ms = (wake_ns - clock_now().ns + 999999) / 1000000;
-    (void)poll(polls, sender->count, wait_ms > 0 ? (int)wait_ms : 0);
+    (void)poll(polls, 2 * sender->count, wait_ms > 0 ? (int)wait_ms : 0);
     for (size_t i = 0; i < sender->count; i++) {
-        if (polls[i].fd >= 0 && polls[i].revents & (POLLERR | POLLHUP)) {
-            fail(&sender->peers[i]);
+        struct sender_peer *peer = &sender->peers[i];
+        if (polls[2 * i + 1].fd >= 0 && polls[2 * i + 1].revents & (POLLERR | POLLHUP)) {
+            fail(peer, &peer->spare);
+        }
+        if (polls[2 * i].fd >= 0 && polls[2 * i].revents & (POLLERR | POLLHUP)) {
+            fail(peer, &peer->fd);
         }
     }
 }

@@ -1,5 +1,9 @@
 /* Sends the death certificate to the peers, and connects only then.
  *
+ * A peer that does not answer a dial at once is dialled a second time beside the first: the kernel
+ * would repeat a lost first packet after a whole second. Whichever connection is there first is
+ * used.
+ *
  * Everything is non-blocking and bounded: each peer is tried a few times with growing pauses. Once
  * sent, the certificate is with the kernel, which delivers it even if this process exits.
  */
@@ -15,10 +19,11 @@ struct sender_peer {
     uint64_t node;
     socklen_t address_bytes;
     struct sockaddr_storage address;
-    int fd; /* -1: no connection */
+    int fd;    /* -1: no connection */
+    int spare; /* the second one; -1: none */
     int tries;
     bool is_done; /* sent, or given up */
-    int64_t retry_at_ns;
+    int64_t retry_at_ns, spare_at_ns;
 };
 
 struct sender {

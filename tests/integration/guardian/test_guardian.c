@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -556,6 +557,49 @@ static void a_peer_that_refuses_is_tried_again(void **state)
     close(alone.shared);
 }
 
+/* How many dials of this port have had no answer yet. */
+static unsigned unanswered_dials(int port)
+{
+    FILE *table = fopen("/proc/net/tcp", "re");
+    unsigned count = 0, remote, status;
+    char line[256];
+
+    assert_non_null(table);
+    while (fgets(line, sizeof(line), table)) {
+        count += sscanf(line, " %*d: %*x:%*x %*x:%x %x", &remote, &status) == 2 &&
+                 remote == (unsigned)port && status == TCP_SYN_SENT;
+    }
+    fclose(table);
+    return count;
+}
+
+/* A listener whose queue is full drops first packets, as a network does that loses them. */
+static void a_peer_that_does_not_answer_is_dialled_a_second_time(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct alone alone;
+    int port, listener = process_listen(&port),
+              other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)state;
+
+    address.sin_port = htons((uint16_t)port);
+    assert_int_equal(listen(listener, 0), 0);
+    assert_int_equal(connect(other, (struct sockaddr *)&address, sizeof(address)), 0);
+    start_alone(&alone, port);
+    process_end(alone.parent);
+    for (int looks = 0; unanswered_dials(port) < 2; looks++) {
+        assert_true(looks < 4000); /* the guardian ends after 5 s */
+        (void)poll(NULL, 0, 1);
+    }
+    close(process_accept(listener));
+    expect_certificate_on(process_accept(listener), 0);
+    close(other);
+    close(listener);
+    close(alone.socket);
+    close(alone.pidfd);
+    close(alone.shared);
+}
+
 static void it_is_small(void **state)
 {
     struct alone alone;
@@ -616,6 +660,7 @@ int main(void)
         cmocka_unit_test(the_end_of_the_socket_proves_nothing),
         cmocka_unit_test(words_sent_before_the_death_are_heard_after_it),
         cmocka_unit_test(a_peer_that_refuses_is_tried_again),
+        cmocka_unit_test(a_peer_that_does_not_answer_is_dialled_a_second_time),
         cmocka_unit_test(it_is_small),
         cmocka_unit_test(a_missing_program_is_named),
     };
