@@ -15,6 +15,7 @@
 #include "cli/print.h"
 #include "raft/raft.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,10 @@ struct bench {
     const char *fault;
     struct cluster cluster;
     struct bench_server server; /* used with Redis only */
-    struct bench_agent agent;   /* and this one with the agent */
+    struct bench_agent agent;   /* and this one with the agent, … */
+    struct bench_group group;   /* … or with a network an agent at each host */
+    const char *urls[BENCH_GROUP_AGENTS];
+    char folder[40];            /* of the group; "": none */
     struct bench_memory memory; /* with --fault oom */
     char server_url[256];
     span silence; /* how long a node does not vote after its start */
@@ -253,7 +257,7 @@ static int read_loss(const char *text, uint32_t *ret_ppm, struct baton_error *re
     return 0;
 }
 
-static int open_network(const struct options *options, bool is_raft, unsigned nodes,
+static int open_network(const struct options *options, bool has_hosts, unsigned nodes,
                         struct bench_network **ret, struct baton_error *reterr)
 {
     struct delay_settings settings = {.rtt = options_duration(options, "rtt"),
@@ -270,14 +274,55 @@ static int open_network(const struct options *options, bool is_raft, unsigned no
                    ? 0
                    : error_set(reterr, BATON_EINVAL, "--jitter and --loss: only with --rtt");
     }
-    if (!is_raft) {
-        return error_set(reterr, BATON_ENOTSUP, "--rtt: only for --provider raft");
+    if (!has_hosts) {
+        return error_set(reterr, BATON_ENOTSUP, "--rtt: only for --provider raft and agent");
     }
     if (settings.jitter.ns > settings.rtt.ns || settings.rtt.ns > SPAN_S(10).ns) {
         return error_set(reterr, BATON_EINVAL,
                          "--rtt, --jitter: the round trip is at most 10 s, and the jitter no more");
     }
     return bench_network_open(ret, nodes, &settings, reterr);
+}
+
+/* A process that hangs is silent: to its agent that is the end of its client lease. */
+static span client_lease(const struct options *options)
+{
+    return options_duration(options, options_text(options, "hang") ? "hang" : "lease");
+}
+
+static int start_agents(struct bench *bench, struct cluster_plan *plan, span client_lease,
+                        struct baton_error *reterr)
+{
+    plan->hang = NULL;
+    if (!plan->network) {
+        plan->server = bench->agent.url;
+        return bench_agent_start(&bench->agent, client_lease, reterr);
+    }
+    if (plan->nodes != BENCH_GROUP_AGENTS) {
+        return error_set(reterr, BATON_EINVAL, "--nodes: %d with --provider agent and --rtt",
+                         BENCH_GROUP_AGENTS);
+    }
+    (void)snprintf(bench->folder, sizeof(bench->folder), "%s", "/tmp/baton-agents-XXXXXX");
+    if (!mkdtemp(bench->folder)) {
+        bench->folder[0] = '\0';
+        return error_set(reterr, BATON_EIO, "/tmp: %s", strerror(errno));
+    }
+    bench->group.network = plan->network;
+    bench->group.client_lease = client_lease;
+    for (unsigned i = 0; i < BENCH_GROUP_AGENTS; i++) {
+        bench->urls[i] = bench->group.agents[i].url;
+    }
+    plan->servers = bench->urls;
+    return bench_group_start(&bench->group, bench->folder, reterr);
+}
+
+static void end_agents(struct bench *bench)
+{
+    bench_agent_kill(&bench->agent);
+    bench_group_kill(&bench->group);
+    if (bench->folder[0]) {
+        cluster_remove(bench->folder);
+    }
 }
 
 static int run(const struct options *options, struct bench_round *rounds, size_t count,
@@ -314,17 +359,15 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
         name_server(&bench, options, is_redis);
         plan.server = bench.server_url;
     }
-    if (!code && is_agent) {
-        code = plan.hang
-                   ? error_set(reterr, BATON_ENOTSUP, "--hang: not for --provider agent")
-                   : bench_agent_start(&bench.agent, options_duration(options, "lease"), reterr);
-        plan.server = bench.agent.url;
-    }
     if (!code && is_fault(&bench, "oom")) {
         code = bench_memory_open(&bench.memory, plan.nodes, OOM_LIMIT, reterr);
         plan.memory = &bench.memory;
     }
-    code = code ? code : open_network(options, is_raft, plan.nodes, &plan.network, reterr);
+    code =
+        code ? code : open_network(options, is_raft || is_agent, plan.nodes, &plan.network, reterr);
+    if (!code && is_agent) {
+        code = start_agents(&bench, &plan, client_lease(options), reterr);
+    }
     code = code ? code : run_rounds(&bench, &plan, rounds, count, reterr);
     if (!code && plan.network) {
         bench_network_figures(plan.network, ret_network);
@@ -332,7 +375,7 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
     bench_network_close(plan.network);
     bench_memory_close(&bench.memory);
     bench_server_kill(&bench.server);
-    bench_agent_kill(&bench.agent);
+    end_agents(&bench);
     return code;
 }
 

@@ -39,9 +39,22 @@ static bool listens(const struct bench_agent *agent)
     return does;
 }
 
-/* The flags that not every agent gets end with NULL. */
+/* What not every agent gets. */
+struct extra {
+    struct bench_network *network; /* at this host of it; NULL: on loopback */
+    unsigned host;
+    const char *flags[WORDS_MAX];
+    size_t count;
+};
+
+static void add(struct extra *extra, const char *flag, const char *value)
+{
+    extra->flags[extra->count++] = flag;
+    extra->flags[extra->count++] = value;
+}
+
 static _Noreturn void become_agent(const struct bench_agent *agent, const char *name,
-                                   const char *listen, char *const *flags)
+                                   const char *listen, const struct extra *extra)
 {
     char data[80];
     const char *words[WORDS_MAX] = {"baton", "agent",  "--node", name,       "--socket",
@@ -56,20 +69,23 @@ static _Noreturn void become_agent(const struct bench_agent *agent, const char *
     }
     (void)snprintf(data, sizeof(data), "%s/data", agent->folder);
     words[5] = bench_agent_socket(agent);
-    while (*flags && count < WORDS_MAX - 1) {
-        words[count++] = *flags++;
+    for (size_t i = 0; i < extra->count && count < WORDS_MAX - 1; i++) {
+        words[count++] = extra->flags[i];
+    }
+    if (extra->network && !bench_network_enter(extra->network, extra->host)) {
+        _exit(126);
     }
     (void)execv("/proc/self/exe", (char *const *)words);
     _exit(127);
 }
 
 static int launch(struct bench_agent *agent, const char *name, const char *listen,
-                  char *const *flags, struct baton_error *reterr)
+                  const struct extra *extra, struct baton_error *reterr)
 {
     (void)snprintf(agent->url, sizeof(agent->url), "agent:%s/socket", agent->folder);
     agent->pid = fork();
     if (agent->pid == 0) {
-        become_agent(agent, name, listen, flags);
+        become_agent(agent, name, listen, extra);
     }
     if (agent->pid < 0) {
         agent->pid = 0;
@@ -96,10 +112,11 @@ static int await(const struct bench_agent *agent, struct baton_error *reterr)
 int bench_agent_start(struct bench_agent *agent, span client_lease, struct baton_error *reterr)
 {
     char listen[32], lease[32];
-    char *flags[] = {"--client-lease", lease, NULL};
+    struct extra extra = {.count = 0};
     int code = cluster_free_address(listen, sizeof(listen), reterr);
 
     (void)snprintf(lease, sizeof(lease), "%lldms", (long long)client_lease.ns / 1000000);
+    add(&extra, "--client-lease", lease);
     (void)snprintf(agent->folder, sizeof(agent->folder), "%s", "/tmp/baton-agent-XXXXXX");
     if (!code && !mkdtemp(agent->folder)) {
         code = error_set(reterr, BATON_EIO, "%s: %s", agent->folder, strerror(errno));
@@ -108,7 +125,7 @@ int bench_agent_start(struct bench_agent *agent, span client_lease, struct baton
         agent->folder[0] = '\0';
         return code;
     }
-    code = launch(agent, "host", listen, flags, reterr);
+    code = launch(agent, "host", listen, &extra, reterr);
     return code ? code : await(agent, reterr);
 }
 
@@ -127,36 +144,64 @@ void bench_agent_kill(struct bench_agent *agent)
 
 /* ---- A group --------------------------------------------------------------------------------- */
 
+static void key_path(const char *folder, char *ret, size_t bytes)
+{
+    (void)snprintf(ret, bytes, "%s/key", folder);
+}
+
 static int start_member(struct bench_group *group, unsigned number, const char *folder,
                         struct baton_error *reterr)
 {
     struct bench_agent *agent = &group->agents[number];
-    char name[8], peers[BENCH_GROUP_AGENTS][48];
-    char *flags[2 * BENCH_GROUP_AGENTS + 1] = {NULL};
-    size_t count = 0;
+    char name[8], key[80], lease[32], peers[BENCH_GROUP_AGENTS][48];
+    struct extra extra = {.network = group->network, .host = number};
 
     for (unsigned i = 0; i < BENCH_GROUP_AGENTS; i++) {
         if (i != number) {
             (void)snprintf(peers[i], sizeof(peers[i]), "n%u=%s", i, group->addresses[i]);
-            flags[count++] = "--peer";
-            flags[count++] = peers[i];
+            add(&extra, "--peer", peers[i]);
         }
+    }
+    if (group->network) {
+        key_path(folder, key, sizeof(key));
+        add(&extra, "--key-file", key);
+    }
+    if (group->client_lease.ns > 0) {
+        (void)snprintf(lease, sizeof(lease), "%lldms", (long long)group->client_lease.ns / 1000000);
+        add(&extra, "--client-lease", lease);
     }
     (void)snprintf(name, sizeof(name), "n%u", number);
     (void)snprintf(agent->folder, sizeof(agent->folder), "%s/n%u", folder, number);
     if (mkdir(agent->folder, 0700) != 0) {
         return error_set(reterr, BATON_EIO, "%s: %s", agent->folder, strerror(errno));
     }
-    return launch(agent, name, group->addresses[number], flags, reterr);
+    return launch(agent, name, group->addresses[number], &extra, reterr);
+}
+
+static int find_addresses(struct bench_group *group, const char *folder, struct baton_error *reterr)
+{
+    int code = BATON_OK;
+    char key[80];
+
+    for (unsigned i = 0; code == BATON_OK && i < BENCH_GROUP_AGENTS; i++) {
+        char *address = group->addresses[i];
+        if (group->network) {
+            bench_network_address(i, address, sizeof(group->addresses[i]));
+        } else {
+            code = cluster_free_address(address, sizeof(group->addresses[i]), reterr);
+        }
+    }
+    if (group->network) {
+        key_path(folder, key, sizeof(key));
+        code = cluster_make_key(key, reterr);
+    }
+    return code;
 }
 
 int bench_group_start(struct bench_group *group, const char *folder, struct baton_error *reterr)
 {
-    int code = BATON_OK;
+    int code = find_addresses(group, folder, reterr);
 
-    for (unsigned i = 0; code == BATON_OK && i < BENCH_GROUP_AGENTS; i++) {
-        code = cluster_free_address(group->addresses[i], sizeof(group->addresses[i]), reterr);
-    }
     for (unsigned i = 0; code == BATON_OK && i < BENCH_GROUP_AGENTS; i++) {
         code = start_member(group, i, folder, reterr);
     }

@@ -1,9 +1,10 @@
-/* The agents that a benchmark needs, on loopback. */
+/* The agents that a benchmark needs. */
 #ifndef CLI_BENCH_AGENT_H
 #define CLI_BENCH_AGENT_H
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/bench_network.h"
 
 #include <sys/types.h>
 
@@ -22,8 +23,11 @@ const char *bench_agent_socket(const struct bench_agent *agent);
 
 enum { BENCH_GROUP_AGENTS = 3 };
 
-/* Three agents that are one group, with the settings that an agent has by default. */
+/* Three agents that are one group, with the settings that an agent has by default. The first two
+ * are the caller's. */
 struct bench_group {
+    struct bench_network *network; /* each is at a host of its own; NULL: they are on loopback */
+    span client_lease;             /* 0: the default */
     struct bench_agent agents[BENCH_GROUP_AGENTS];
     char addresses[BENCH_GROUP_AGENTS][32];
 };

@@ -20,6 +20,7 @@
 enum {
     PACKET_MAX = 65536,
     PING_PORT = 7,
+    NODE_PORT = 7400,
     PINGS = 100,
     PING_LIMIT_MS = 200,
     LATE_KEPT = 65536, /* of the latest packets */
@@ -57,9 +58,11 @@ static struct sockaddr_in address_of(unsigned host, uint16_t port)
 
 void bench_network_address(unsigned host, char *ret, size_t bytes)
 {
-    struct sockaddr_in address = address_of(host, 0);
+    struct sockaddr_in address = address_of(host, NODE_PORT);
+    char text[INET_ADDRSTRLEN] = "";
 
-    (void)inet_ntop(AF_INET, &address.sin_addr, ret, (socklen_t)bytes);
+    (void)inet_ntop(AF_INET, &address.sin_addr, text, sizeof(text));
+    (void)snprintf(ret, bytes, "%s:%d", text, NODE_PORT);
 }
 
 static int write_map(const char *path, const char *text)

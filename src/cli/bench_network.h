@@ -24,7 +24,7 @@ int bench_network_open(struct bench_network **ret, unsigned hosts,
                        const struct delay_settings *settings, struct baton_error *reterr);
 void bench_network_close(struct bench_network *network); /* NULL allowed */
 
-/* "10.77.0.1" … */
+/* Of the node at this host: "10.77.0.1:7400" … */
 void bench_network_address(unsigned host, char *ret, size_t bytes);
 /* Moves the calling process to that host; async-signal-safe. False: it stays. */
 bool bench_network_enter(const struct bench_network *network, unsigned host);

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000, HOST_PORT = 7400, KEY_BYTES = 32 };
+enum { ARGUMENTS_MAX = 40, END_WAIT_MS = 3000, KEY_BYTES = 32 };
 
 /* *ret_fd holds the port until the caller closes it. */
 static int hold_port(int *ret_fd, char *ret, size_t ret_bytes, struct baton_error *reterr)
@@ -66,30 +66,16 @@ static int find_ports(struct cluster *cluster, struct baton_error *reterr)
     return code;
 }
 
-static void take_hosts(struct cluster *cluster)
-{
-    char host[20];
-
-    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
-        bench_network_address(i, host, sizeof(host));
-        (void)snprintf(cluster->nodes[i].address, sizeof(cluster->nodes[i].address), "%s:%d", host,
-                       HOST_PORT);
-    }
-}
-
 static void key_path(const struct cluster *cluster, char *ret, size_t bytes)
 {
     (void)snprintf(ret, bytes, "%s/key", cluster->dir);
 }
 
-static int make_key(const struct cluster *cluster, struct baton_error *reterr)
+int cluster_make_key(const char *path, struct baton_error *reterr)
 {
     unsigned char key[KEY_BYTES];
-    char path[96];
-    FILE *file;
+    FILE *file = getrandom(key, sizeof(key), 0) == sizeof(key) ? fopen(path, "wxe") : NULL;
 
-    key_path(cluster, path, sizeof(path));
-    file = getrandom(key, sizeof(key), 0) == sizeof(key) ? fopen(path, "wxe") : NULL;
     if (!file || fchmod(fileno(file), 0600) != 0) {
         int code = error_set(reterr, BATON_EIO, "%s: %s", path, strerror(errno));
         if (file) {
@@ -120,6 +106,23 @@ static void add_pair(struct arguments *arguments, const char *flag, const char *
 {
     add(arguments, flag);
     add(arguments, value);
+}
+
+static int take_hosts(struct cluster *cluster, struct baton_error *reterr)
+{
+    char path[96];
+
+    for (unsigned i = 0; i < cluster->plan.nodes; i++) {
+        bench_network_address(i, cluster->nodes[i].address, sizeof(cluster->nodes[i].address));
+    }
+    key_path(cluster, path, sizeof(path));
+    return cluster_make_key(path, reterr);
+}
+
+/* NULL: the nodes hold the election themselves. */
+static const char *server_of(const struct cluster *cluster, unsigned node)
+{
+    return cluster->plan.servers ? cluster->plan.servers[node] : cluster->plan.server;
 }
 
 static void fill_peer_arguments(const struct cluster *cluster, unsigned node, struct arguments *ret)
@@ -176,8 +179,8 @@ static void fill_arguments(const struct cluster *cluster, unsigned node, struct 
     add(ret, "node");
     add_pair(ret, "--node", cluster->nodes[node].name);
     add_pair(ret, "--data", cluster->nodes[node].data);
-    if (cluster->plan.server) {
-        add_pair(ret, "--provider", cluster->plan.server);
+    if (server_of(cluster, node)) {
+        add_pair(ret, "--provider", server_of(cluster, node));
     } else {
         add_raft_flags(cluster, node, ret);
     }
@@ -287,8 +290,7 @@ int cluster_open(struct cluster *cluster, const struct cluster_plan *plan,
     }
     int code = act_open(&cluster->act, cluster->act_path, reterr);
     if (!code && plan->network) {
-        take_hosts(cluster);
-        code = make_key(cluster, reterr);
+        code = take_hosts(cluster, reterr);
     } else if (!code) {
         code = find_ports(cluster, reterr);
     }

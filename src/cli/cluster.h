@@ -42,6 +42,7 @@ struct cluster_plan {
     /* The server that holds the election, if the nodes do not: its URL for `baton node`; for
      * another program its address, in place of the nodes' addresses. */
     const char *server;
+    const char *const *servers; /* one for each node, in place of `server`; NULL: that one */
     /* Each node is at a host of its own, and they trust each other by a common key. The network
      * outlives the cluster. NULL: they are on loopback. */
     struct bench_network *network;
@@ -59,6 +60,9 @@ struct cluster {
 
 /* Removes a folder with all that is in it. */
 void cluster_remove(const char *folder);
+
+/* A new file with the key that the members of a group share. BATON_EIO. */
+int cluster_make_key(const char *path, struct baton_error *reterr);
 
 /* Returns "127.0.0.1:PORT" with a port that is free now. */
 int cluster_free_address(char *ret, size_t ret_bytes, struct baton_error *reterr);

@@ -318,9 +318,11 @@ const struct option_group group_bench = {
          .choices = "raft|agent|redis|seed|seed-tuned|etcd|libraft|libraft-tuned",
          .initial = "raft",
          .is_flag_only = true, /* other sources may set a URL that contains a password */
-         .help = "what to measure; agent: processes that take part through one agent; seed: SET NX "
-                 "and polling, as a plain program does it on Redis; seed-tuned: the same with a "
-                 "lock of 1 s"},
+         .help =
+             "what to measure; agent: processes that take part through one agent, or with --rtt "
+             "through one at each host; seed: SET NX "
+             "and polling, as a plain program does it on Redis; seed-tuned: the same with a "
+             "lock of 1 s"},
         NUMBER("nodes", 1, 9, "3", NULL, "number of processes"),
         CHOICE("fault",
                "kill|crash|elector|container|oom|stop|resign|partition|redis-restart|worker|master",
@@ -339,7 +341,9 @@ const struct option_group group_bench = {
                  "own and trusts the others by a key; needs root or user namespaces; 0: loopback"),
         DURATION("jitter", "0", NULL, "each way takes up to half as much more or less; with --rtt"),
         TEXT("loss", "PERCENT", "0", NULL, "share of the packets that are lost; with --rtt"),
-        DURATION("hang", NULL, NULL, "setting hang of each node, for --fault stop"),
+        DURATION("hang", NULL, NULL,
+                 "setting hang of each node, for --fault stop; with --provider agent its client "
+                 "lease, by which it notices a hang"),
         NUMBER("resident-mb", 0, 65536, "0", NULL, "memory that each process holds, in MiB"),
         FLAG("json", "print JSON for programs"),
         END,

@@ -58,9 +58,11 @@ class Shows(unittest.TestCase):
             self.assertIn("baton node: ", log.read())
 
     def test_the_benchmark_plays_a_network_that_delays_and_loses(self):
-        for fault in ("kill", "resign", "partition"):
+        for fault, provider in (("kill", "raft"), ("resign", "raft"), ("partition", "raft"),
+                                ("kill", "agent"), ("resign", "agent")):
             done = baton("bench", "failover", "--fault", fault, "--rounds", "2", "--preset", "lan",
-                         "--rtt", "2ms", "--jitter", "1ms", "--loss", "1%", "--json")
+                         "--provider", provider, "--rtt", "2ms", "--jitter", "1ms", "--loss", "1%",
+                         "--json")
             if done.returncode == 77:
                 self.skipTest(done.stderr)
             self.assertEqual(done.returncode, 0, done.stderr)
