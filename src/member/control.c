@@ -3,6 +3,7 @@
 #include "member/addition.h"
 #include "member/handover.h"
 #include "member/members.h"
+#include "member/store.h"
 #include "net/control.h"
 #ifdef BATON_PROVIDER_RAFT
 #include "provider/raft/raft_provider.h"
@@ -133,6 +134,49 @@ static int do_watch(struct member_control *control, uint64_t client, const json_
     (void)reterr;
     control_server_subscribe(control->server, client);
     return 0;
+}
+
+static json_t *value_json(const struct provider_value *value)
+{
+    return json_pack("{s:s, s:s%, s:I}", "key", value->key, "text", (const char *)value->data,
+                     value->bytes, "revision", (json_int_t)value->revision);
+}
+
+static void on_list(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct question *question = userdata;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count && code == BATON_OK; i++) {
+        json_t *value = values[i].data ? value_json(&values[i]) : NULL; /* NULL: it is no text */
+        (void)(value && json_array_append_new(list, value));
+    }
+    if (code) {
+        json_decref(list);
+        answer_code(question->control, question->client, code, NULL);
+    } else {
+        answer(question->control, question->client,
+               json_pack("{s:b, s:o}", "ok", 1, "values", list));
+    }
+    free(question);
+}
+
+static int do_list(struct member_control *control, uint64_t client, const json_t *request,
+                   struct baton_error *reterr)
+{
+    const char *prefix = json_string_value(json_object_get(request, "prefix"));
+    struct question *question = question_new(control, client, reterr);
+    int code;
+
+    if (!question) {
+        return BATON_ENOMEM;
+    }
+    code = prefix ? store_list(control->config.member, prefix, on_list, question, reterr)
+                  : error_set(reterr, BATON_EINVAL, "list: needs a prefix");
+    if (code) {
+        free(question);
+    }
+    return code;
 }
 
 /* ---- Giving leadership away ------------------------------------------------------------------ */
@@ -358,9 +402,9 @@ static const struct {
     const char *name;
     act_fn act;
 } requests[] = {
-    {"status", do_status}, {"members", do_members}, {"watch", do_watch},
-    {"pass", do_pass},     {"cordon", do_cordon},   {"uncordon", do_uncordon},
-    {"join", do_join},     {"leave", do_leave},     {"isolate", do_isolate},
+    {"status", do_status}, {"members", do_members}, {"list", do_list},         {"watch", do_watch},
+    {"pass", do_pass},     {"cordon", do_cordon},   {"uncordon", do_uncordon}, {"join", do_join},
+    {"leave", do_leave},   {"isolate", do_isolate},
 };
 
 static void on_request(void *userdata, uint64_t client, const json_t *request)

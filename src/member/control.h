@@ -1,5 +1,6 @@
 /* The control socket of a member: what the commands of its machine may ask of it.
  *
+ *   {"do":"list","prefix":…}                             keys of the state that are text: store.h
  *   {"do":"status"} {"do":"members"} {"do":"watch"}      what it knows; its events as they come
  *   {"do":"pass","to":…} {"do":"cordon"} {"do":"uncordon"}         handover.h
  *   {"do":"join","member":…,"replace":…} {"do":"leave","member":…} members.h
