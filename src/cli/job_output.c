@@ -10,8 +10,10 @@
 
 struct job_output {
     uv_pipe_t pipe;
-    int write_end;  /* -1: closed */
-    size_t written; /* in all */
+    int write_end;                                                      /* -1: closed */
+    size_t written;                                                     /* in all */
+    void (*on_data)(void *userdata, const uint8_t *data, size_t bytes); /* or NULL */
+    void *userdata;
     uint8_t read[4096];
     uint8_t ring[WORK_OUTPUT_MAX];
 };
@@ -28,6 +30,9 @@ static void keep(struct job_output *output, const uint8_t *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
         output->ring[output->written++ % sizeof(output->ring)] = data[i];
+    }
+    if (output->on_data) {
+        output->on_data(output->userdata, data, bytes);
     }
 }
 
@@ -61,6 +66,14 @@ int job_output_open(struct job_output **ret, uv_loop_t *loop, int *ret_write,
     *ret_write = output->write_end = ends[1];
     *ret = output;
     return BATON_OK;
+}
+
+void job_output_listen(struct job_output *output,
+                       void (*on_data)(void *userdata, const uint8_t *data, size_t bytes),
+                       void *userdata)
+{
+    output->on_data = on_data;
+    output->userdata = userdata;
 }
 
 void job_output_started(struct job_output *output)

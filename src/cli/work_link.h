@@ -1,5 +1,5 @@
-/* A member of the provider that holds a pool, for commands that ask one thing and end: `baton
- * work`. It has a loop of its own, which runs while a request is waited for. */
+/* A member of the provider that holds a pool or other state, for commands that ask one thing and
+ * end: `baton work`, `baton cron ls`. It has a loop of its own, which runs while a request is waited for. */
 #ifndef CLI_WORK_LINK_H
 #define CLI_WORK_LINK_H
 
@@ -10,7 +10,7 @@ struct work_link {
     uv_loop_t loop;
     uv_timer_t timer;
     struct member *member;
-    const char *pool;
+    const char *pool; /* NULL: none */
     bool is_done;
     bool is_closed; /* the member is */
     int code;
