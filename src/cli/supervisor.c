@@ -255,13 +255,15 @@ static void note_all_ended(struct supervision *all)
     all->is_ending = all->is_overdue = all->is_asked = false;
 }
 
-/* A command whose foreman was killed has ended when nothing is left of it. */
+/* A command whose foreman was killed has ended when nothing is left of it. While all are being
+ * ended, note_all_ended() does it, with the reason. */
 static bool end_abandoned(struct supervision *all)
 {
     char cgroup[VICTIMS_PATH_MAX];
     bool is_settled = true;
 
-    for (struct command *command = all->commands; command; command = command->next) {
+    for (struct command *command = all->commands; command && !all->is_ending;
+         command = command->next) {
         if (command->foreman != 0 || command->has_ended) {
             continue;
         }
