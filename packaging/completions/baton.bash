@@ -10,12 +10,13 @@ _baton_members() {
 _baton() {
     local word=${COMP_WORDS[COMP_CWORD]} words
     case ${COMP_CWORD}:${COMP_WORDS[1]} in
-        1:*) words=" node agent elections run once status members watch pass cordon uncordon join leave state publish subscribe worker work explain demo bench help --help --version" ;;
+        1:*) words=" node agent elections run once cron status members watch pass cordon uncordon join leave state publish subscribe worker work explain demo bench help --help --version" ;;
         *:node) words=" --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:agent) words=" --socket --socket-mode --socket-group --client-lease --allow --node --provider --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
         *:elections) words=" --socket --timeout --json --help --config --log-level --log-json" ;;
         *:run) words=" --on-loss --watchdog --outlive-lease --stop-timeout --wait-timeout --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:once) words=" --wait-timeout --stop-timeout --keep --keep-failed --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
+        *:cron) words=" --file --stop-timeout --count --timeout --json --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:status) words=" --data --election --socket --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
         *:members) words=" --data --election --socket --http --http-token-file --timeout --json --help --config --log-level --log-json" ;;
         *:watch) words=" --data --election --socket --timeout --json --help --config --log-level --log-json" ;;
@@ -60,6 +61,12 @@ _baton() {
         once:--proofs) words="all guardian none" ;;
         once:--preset) words="default lan wan fast" ;;
         once:--log-level) words="error warning notice info debug" ;;
+        cron:--init) words="auto on off" ;;
+        cron:--kind) words="voter witness learner" ;;
+        cron:--guardian) words="on off" ;;
+        cron:--proofs) words="all guardian none" ;;
+        cron:--preset) words="default lan wan fast" ;;
+        cron:--log-level) words="error warning notice info debug" ;;
         status:--log-level) words="error warning notice info debug" ;;
         members:--log-level) words="error warning notice info debug" ;;
         watch:--log-level) words="error warning notice info debug" ;;

@@ -50,6 +50,7 @@ int explain_main(const struct invocation *invocation);
 int node_main(const struct invocation *invocation);
 int run_main(const struct invocation *invocation);
 int once_main(const struct invocation *invocation);
+int cron_main(const struct invocation *invocation);
 int status_main(const struct invocation *invocation);
 int members_main(const struct invocation *invocation);
 int watch_main(const struct invocation *invocation);

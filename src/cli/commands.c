@@ -96,6 +96,45 @@ const struct command commands[] = {
      .arguments_min = 2,
      .arguments_max = -1,
      .main = once_main},
+    {.name = "cron",
+     .arguments = "run|ls|check",
+     .summary = "run a crontab on exactly one node of a group, and miss no fire when it fails",
+     .text =
+         "run takes part in an election on each of several hosts and fires the lines of --file "
+         "where "
+         "it leads. Each fire is claimed in the group's state before its command starts, and its "
+         "end "
+         "is kept there: after a failover none is lost, and none that has ended runs again. One "
+         "that "
+         "was missed or interrupted runs once more, unless its line says otherwise. Commands run "
+         "in "
+         "the shell under the supervisor of baton-run(1), which ends them before the lease ends; "
+         "what "
+         "they write goes to the log.\n\n"
+         "The file is a crontab: minute, hour, day of the month, month and day of the week, or "
+         "with "
+         "seconds in front; @hourly and its like, @every TIME; NAME=value for the lines below, of "
+         "which CRON_TZ or TZ is the time zone and SHELL the shell. Options of the next line stand "
+         "in a comment: \"# baton: name=report overlap=wait missed=skip interrupted=skip "
+         "jitter=30s\". docs/cron.md has all of it. A file with a mistake is refused whole. On "
+         "SIGHUP "
+         "it is read again, as are certificates, keys and passwords; if it is refused then, the "
+         "lines of before remain.\n\n"
+         "The command finds its line in BATON_CRON_LINE, the scheduled instant in BATON_CRON_FIRE "
+         "and "
+         "the number of the attempt in BATON_CRON_ATTEMPT, besides what CMD of run finds.\n\n"
+         "ls prints for each line when it fired last, what became of that, how long it took, "
+         "where, "
+         "and when it fires next; it asks the agent of this host, or --provider, or the node of "
+         "--data. check reads the file and prints the next fires.",
+     .example = "baton cron run --election nightly --file /etc/baton/crontab\n"
+                "baton cron ls --election nightly\n"
+                "baton cron check --file /etc/baton/crontab --count 5",
+     .groups = GROUPS(&group_cron, &group_election, &group_peers, &group_timing, &group_serve),
+     .interspersed = 1,
+     .arguments_min = 1,
+     .arguments_max = 1,
+     .main = cron_main},
     {.name = "status",
      .arguments = "",
      .summary = "show who leads, as a node or the agent knows it: leader, epoch, lease",

@@ -280,6 +280,21 @@ const struct option_group group_once = {
         END,
     }};
 
+const struct option_group group_cron = {
+    "Crontab",
+    (const struct option_spec[]){
+        {.name = "file",
+         .letter = 'f',
+         .type = OPTION_TEXT,
+         .value = "FILE",
+         .help = "the crontab; for run and check"},
+        STOP_TIMEOUT,
+        NUMBER("count", 0, 1000, "3", NULL, "for check: how many fires of each line to print"),
+        DURATION("timeout", "10s", NULL, "for ls: how long to wait for the answer"),
+        FLAG("json", "for ls and check: print JSON for programs"),
+        END,
+    }};
+
 const struct option_group group_pass = {
     "Handing over", (const struct option_spec[]){
                         TEXT("to", "NAME", NULL, NULL,

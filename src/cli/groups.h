@@ -22,6 +22,7 @@ extern const struct option_group group_ask_http; /* for queries that a status se
 extern const struct option_group group_output;   /* json */
 extern const struct option_group group_run;
 extern const struct option_group group_once;
+extern const struct option_group group_cron;
 extern const struct option_group group_pass;
 extern const struct option_group group_join;
 extern const struct option_group group_watch;

@@ -191,8 +191,8 @@ int work_link_open(struct work_link *link, const struct options *options,
     if (code != BATON_OK) {
         return code;
     }
-    *link = (struct work_link){
-        .pool = options_find(options, "pool") ? options_text(options, "pool") : NULL};
+    *link = (struct work_link){.pool = options_find(options, "pool") ? options_text(options, "pool")
+                                                                     : NULL};
     (void)snprintf(name, sizeof(name), "work.%d", (int)getpid());
     if (uv_loop_init(&link->loop) != 0) {
         return error_set(reterr, BATON_EIO, "no descriptor is left for a loop");

@@ -1,5 +1,6 @@
 /* A member of the provider that holds a pool or other state, for commands that ask one thing and
- * end: `baton work`, `baton cron ls`. It has a loop of its own, which runs while a request is waited for. */
+ * end: `baton work`, `baton cron ls`. It has a loop of its own, which runs while a request is
+ * waited for. */
 #ifndef CLI_WORK_LINK_H
 #define CLI_WORK_LINK_H
 

@@ -1,5 +1,8 @@
 #include "cron/calendar.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* The calendar repeats every 400 years. A year here begins in March, so that the leap day is its
  * last day. */
 enum { ERA_DAYS = 146097, ERA_YEARS = 400, YEAR_DAYS = 365, EPOCH_DAYS = 719468 };
@@ -39,4 +42,15 @@ struct calendar_date calendar_date(int64_t day)
 unsigned calendar_weekday(int64_t day)
 {
     return (unsigned)(day + 4 - 7 * calendar_divide(day + 4, 7)); /* day 0 was a Thursday */
+}
+
+const char *calendar_text(char ret[static CALENDAR_TEXT_BYTES], int64_t at_s)
+{
+    int64_t day = calendar_divide(at_s, CALENDAR_DAY_S);
+    struct calendar_date date = calendar_date(day);
+    int second = (int)(at_s - day * CALENDAR_DAY_S);
+
+    (void)snprintf(ret, CALENDAR_TEXT_BYTES, "%04" PRId64 "-%02u-%02uT%02d:%02d:%02dZ", date.year,
+                   date.month, date.day, second / 3600, second / 60 % 60, second % 60);
+    return ret;
 }

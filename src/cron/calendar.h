@@ -20,6 +20,10 @@ struct calendar_date calendar_date(int64_t day);
 /* 0: Sunday. */
 unsigned calendar_weekday(int64_t day);
 
+/* An instant as "2026-11-25T12:00:00Z"; years beyond 9999 are not shown right. Returns `ret`. */
+enum { CALENDAR_TEXT_BYTES = 64 };
+const char *calendar_text(char ret[static CALENDAR_TEXT_BYTES], int64_t at_s);
+
 /* Rounds down, as 1969 needs. `by` is positive. */
 int64_t calendar_divide(int64_t number, int64_t by);
 

@@ -30,6 +30,19 @@ static bool has_live(const struct cron_record *record)
     return false;
 }
 
+/* When the command started that lives; of several, any. */
+static int64_t live_since_ms(const struct cron_record *record)
+{
+    int64_t since_ms = INT64_MIN;
+
+    for (size_t i = 0; i < record->running_count; i++) {
+        if (!is_to_run_again(&record->running[i])) {
+            since_ms = record->running[i].start_ms;
+        }
+    }
+    return since_ms;
+}
+
 static void drop(struct cron_record *record, size_t index)
 {
     record->running_count--;
@@ -76,6 +89,7 @@ bool cron_note_end(struct cron_record *record, const struct cron_line *line,
         record->running[index].epoch = 0;
         return true;
     }
+    record->interrupted += end->state == CRON_INTERRUPTED;
     record->runs += end->state != CRON_INTERRUPTED;
     record->failures += end->state == CRON_FAILED;
     drop(record, index);
@@ -93,6 +107,7 @@ bool cron_take_over(struct cron_record *record, const struct cron_line *line, in
         struct cron_end end = {
             .run = *run, .state = CRON_INTERRUPTED, .exit_code = -1, .end_ms = now_ms};
         if (is_to_run_again(run) && !runs_again(line)) {
+            record->interrupted++;
             drop(record, i - 1);
             has_changed = true;
         } else if (!is_to_run_again(run) && !is_live(userdata, run)) {
@@ -113,6 +128,20 @@ static bool is_busy(const struct cron_record *record, const struct cron_line *li
 {
     return line->overlap == CRON_OVERLAP_ALLOW ? record->running_count == CRON_RUNNING_MAX
                                                : has_live(record);
+}
+
+/* Whether the next fire waits for the end of a command: by the line's option; or because it was due
+ * before that command started, which runs an interrupted fire again. */
+static bool waits(const struct cron_record *record, const struct cron_line *line,
+                  const struct calendar_zone *zone)
+{
+    int64_t due_s;
+
+    if (line->overlap == CRON_OVERLAP_ALLOW || !has_live(record)) {
+        return false;
+    }
+    due_s = cron_next(&line->schedule, zone, decided_until(record)) + line->delay_s;
+    return line->overlap == CRON_OVERLAP_WAIT || due_s * 1000 <= live_since_ms(record);
 }
 
 /* The clock was set back, by more than what is waited for. */
@@ -146,7 +175,7 @@ static bool is_missed(const struct cron_record *record, const struct cron_line *
 {
     int64_t due_s = fire_s + line->delay_s, ready_s = due_s;
 
-    if (line->overlap == CRON_OVERLAP_WAIT && record->last.end_ms / 1000 > ready_s) {
+    if (line->overlap != CRON_OVERLAP_ALLOW && record->last.end_ms / 1000 > ready_s) {
         ready_s = record->last.end_ms / 1000;
     }
     return due_s < leader->led_since_s || now_s - ready_s > CRON_LATE_S;
@@ -201,7 +230,7 @@ enum cron_verdict cron_decide(struct cron_record *record, const struct cron_line
     }
     fire_s = cron_latest(&line->schedule, zone, decided_until(record), now_s - line->delay_s);
     missed = fire_s < INT64_MAX && is_missed(record, line, leader, fire_s, now_s);
-    if (fire_s == INT64_MAX || (busy && line->overlap == CRON_OVERLAP_WAIT)) {
+    if (fire_s == INT64_MAX || waits(record, line, zone)) {
         return CRON_NOTHING;
     }
     count = count_fires(line, zone, decided_until(record), fire_s);
@@ -232,8 +261,8 @@ int64_t cron_due(const struct cron_record *record, const struct cron_line *line,
 {
     int64_t next_s;
 
-    if (line->overlap == CRON_OVERLAP_WAIT && is_busy(record, line)) {
-        return INT64_MAX; /* its end comes first */
+    if (waits(record, line, zone)) {
+        return INT64_MAX; /* the end comes first */
     }
     next_s = cron_following(record, line, zone);
     return next_s == INT64_MAX ? next_s : next_s + line->delay_s;

@@ -60,12 +60,13 @@ static json_t *running_json(const struct cron_record *record)
 static json_t *record_json(const struct cron_record *record, const struct cron_text *text)
 {
     json_t *json = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:b, s:o, s:I, s:I, s:I, s:I}", "schedule", text->when,
-        "zone", text->zone, "command", text->command, "since", (json_int_t)record->since_s, "fire",
-        (json_int_t)record->fire_s, "state", cron_state_name(record->state), "next",
-        (json_int_t)record->next_s, "removed", record->is_removed, "running", running_json(record),
-        "runs", (json_int_t)record->runs, "failures", (json_int_t)record->failures, "skipped",
-        (json_int_t)record->skipped, "missed", (json_int_t)record->missed);
+        "{s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:b, s:o, s:I, s:I, s:I, s:I, s:I}", "schedule",
+        text->when, "zone", text->zone, "command", text->command, "since",
+        (json_int_t)record->since_s, "fire", (json_int_t)record->fire_s, "state",
+        cron_state_name(record->state), "next", (json_int_t)record->next_s, "removed",
+        record->is_removed, "running", running_json(record), "runs", (json_int_t)record->runs,
+        "failures", (json_int_t)record->failures, "interrupted", (json_int_t)record->interrupted,
+        "skipped", (json_int_t)record->skipped, "missed", (json_int_t)record->missed);
 
     if (json && record->last.run.attempt > 0 &&
         json_object_set_new(json, "last", end_json(&record->last)) != 0) {
@@ -197,6 +198,7 @@ static int read_all(struct cron_record *ret, const json_t *object, struct baton_
     code = code ? code : read_state(&ret->state, object, "", reterr);
     code = code ? code : read_count(&ret->runs, object, "", "runs", reterr);
     code = code ? code : read_count(&ret->failures, object, "", "failures", reterr);
+    code = code ? code : read_count(&ret->interrupted, object, "", "interrupted", reterr);
     code = code ? code : read_count(&ret->skipped, object, "", "skipped", reterr);
     code = code ? code : read_count(&ret->missed, object, "", "missed", reterr);
     code = code ? code : read_running(ret, object, reterr);

@@ -5,11 +5,13 @@
  *    "running":[{"fire":1764120600,"attempt":1,"node":"a","epoch":7,"start_ms":1764120600003}],
  *    "last":{"fire":1764034200,"state":"done","exit_code":0,"node":"b","epoch":6,"attempt":1,
  *            "start_ms":1764034200002,"end_ms":1764034260002,"output":"…"},
- *    "runs":31,"failures":0,"skipped":0,"missed":1}
+ *    "runs":31,"failures":0,"interrupted":0,"skipped":0,"missed":1}
  *
  * "fire" is the latest instant that is decided: none that is earlier fires any more. "running" has
- * the fires that were claimed and have no end; "last" is the run that ended last. Seconds and
- * milliseconds since 1970; a schedule's instants are its name, whatever clock started the command.
+ * the fires that were claimed and have no end; "last" is the run that ended last. Each fire counts
+ * once in the end: as a run (of which some are failures), or as interrupted, skipped or missed.
+ * Seconds and milliseconds since 1970; a schedule's instants are its name, whatever clock started
+ * the command.
  */
 #ifndef CRON_RECORD_H
 #define CRON_RECORD_H
@@ -70,7 +72,7 @@ struct cron_record {
     struct cron_run running[CRON_RUNNING_MAX];
     size_t running_count;
     struct cron_end last;
-    uint64_t runs, failures, skipped, missed;
+    uint64_t runs, failures, interrupted, skipped, missed;
 };
 
 /* What the line says, for readers of the record. Borrowed. */

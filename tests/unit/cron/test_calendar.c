@@ -28,11 +28,20 @@ static void division_rounds_down(void **state)
     assert_int_equal(calendar_divide(9, 10), 0);
 }
 
+static void an_instant_is_shown_in_utc(void **state)
+{
+    char text[CALENDAR_TEXT_BYTES];
+    (void)state;
+    assert_string_equal(calendar_text(text, 1795608001), "2026-11-25T12:00:01Z");
+    assert_string_equal(calendar_text(text, -1), "1969-12-31T23:59:59Z");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(days_and_dates_agree_with_the_c_library),
         cmocka_unit_test(division_rounds_down),
+        cmocka_unit_test(an_instant_is_shown_in_utc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

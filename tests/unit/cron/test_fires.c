@@ -202,6 +202,7 @@ static void or_does_not(void **state)
     fail_over(&scene, NOON + 43210);
     assert_int_equal(scene.record.state, CRON_INTERRUPTED);
     assert_int_equal(scene.record.running_count, 0);
+    assert_int_equal(scene.record.interrupted, 1);
     expect_nothing(&scene, NOON + 43210);
 }
 
@@ -227,6 +228,22 @@ static void an_interrupted_fire_is_run_before_a_missed_one(void **state)
     expect_nothing(&scene, NOON + 1900);
     end(&scene, CRON_DONE, NOON + 1901);
     expect_run(&scene, NOON + 1901, NOON + 1800);
+}
+
+/* Else a fire of which no command was running when it was due would be lost. */
+static void a_missed_fire_waits_for_the_one_that_runs_again_and_is_not_skipped(void **state)
+{
+    struct scene scene = scene_of("*/10 * * * *");
+    (void)state;
+    expect_run(&scene, NOON + 600, NOON + 600);
+    fail_over(&scene, NOON + 1300);
+    expect_run(&scene, NOON + 1300, NOON + 600);
+    expect_nothing(&scene, NOON + 1300);
+    assert_int_equal(cron_due(&scene.record, &scene.line, &utc), INT64_MAX);
+    end(&scene, CRON_DONE, NOON + 1400);
+    expect_run(&scene, NOON + 1400, NOON + 1200);
+    assert_int_equal(decide(&scene, NOON + 1800), CRON_NOTED);
+    assert_int_equal(scene.record.state, CRON_SKIPPED);
 }
 
 static void an_interruption_between_two_leaders_is_remembered(void **state)
@@ -360,6 +377,7 @@ int main(void)
         cmocka_unit_test(or_does_not),
         cmocka_unit_test(what_ended_never_runs_again),
         cmocka_unit_test(an_interrupted_fire_is_run_before_a_missed_one),
+        cmocka_unit_test(a_missed_fire_waits_for_the_one_that_runs_again_and_is_not_skipped),
         cmocka_unit_test(an_interruption_between_two_leaders_is_remembered),
         cmocka_unit_test(all_that_ran_side_by_side_run_again),
         cmocka_unit_test(what_runs_in_this_process_goes_on),

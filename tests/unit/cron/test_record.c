@@ -22,6 +22,7 @@ static struct cron_record full(void)
                                           .output = "one\ntwo\n"},
                                  .runs = 7,
                                  .failures = 1,
+                                 .interrupted = 4,
                                  .skipped = 2,
                                  .missed = 3};
 
@@ -86,7 +87,8 @@ static void what_is_wrong_is_named(void **state)
     (void)state;
     expect_refused("\"since\":1", "\"since\":-1", "since");
     expect_refused("\"since\":1,", "", "since is missing");
-    expect_refused("\"fire\":1200,\"last\"", "\"fire\":\"x\",\"last\"", "fire is a string");
+    expect_refused("\"fire\":1200,\"interrupted\"", "\"fire\":\"x\",\"interrupted\"",
+                   "fire is a string");
     expect_refused("\"state\":\"running\"", "\"state\":\"asleep\"", "state 'asleep'");
     expect_refused("\"attempt\":3", "\"attempt\":0", "running[1].attempt");
     expect_refused("\"exit_code\":3", "\"exit_code\":300", "last.exit_code");
