@@ -764,9 +764,12 @@ void leader_store_free(struct work_leader *leader)
     struct leader_submission *submission, *next;
     struct leader_request *request, *after;
 
-    for (submission = leader->submissions; submission; submission = next) {
+    submission = leader->submissions;
+    HASH_CLEAR(hh, leader->submissions);
+    for (; submission; submission = next) {
         next = submission->hh.next;
-        submission_free(leader, submission);
+        submission_empty(submission);
+        free(submission);
     }
     request = leader->requests;
     HASH_CLEAR(hh, leader->requests);
