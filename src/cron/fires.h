@@ -1,8 +1,8 @@
 /* Which fires of a line run: decided from its record and the time. Pure.
  *
- *   leader ─▶ cron_take_over ─▶ cron_decide ─▶ the record is written: the fire is claimed ─▶
- * command ▲                                                        │ └─────────────── cron_note_end
- * ◀─────────────────────────┘
+ *   cron_take_over ─▶ cron_decide ─▶ the record is written: claimed ─▶ the command runs
+ *                          ▲                                              │
+ *                          └──────────────── cron_note_end ◀──────────────┘
  *
  * Each fire is claimed by a compare-and-set of the record before its command starts, and an instant
  * that is decided is never decided again. So after a failover none is lost, and none runs twice:

@@ -9,6 +9,10 @@
 
 enum { DEPTH_MAX = 8 };
 
+/* The end of the year 9999, so that sums do not overflow. */
+#define TIME_MAX_S  INT64_C(253402300799)
+#define TIME_MAX_MS (TIME_MAX_S * 1000)
+
 static const char *const state_names[] = {
 #define CRON_STATE(name, text) [CRON_##name] = (text),
     CRON_STATES(CRON_STATE)
@@ -119,13 +123,13 @@ static int read_run(struct cron_run *ret, const json_t *object, const char *path
                     struct baton_error *reterr)
 {
     const char *node;
-    int code = json_read_integer(object, path, "fire", 0, INT64_MAX, NULL, &ret->fire_s, reterr);
+    int code = json_read_integer(object, path, "fire", 0, TIME_MAX_S, NULL, &ret->fire_s, reterr);
 
     code = code ? code
                 : json_read_integer(object, path, "attempt", 1, INT64_MAX, NULL, &ret->attempt,
                                     reterr);
     code = code ? code
-                : json_read_integer(object, path, "start_ms", 0, INT64_MAX, NULL, &ret->start_ms,
+                : json_read_integer(object, path, "start_ms", 0, TIME_MAX_MS, NULL, &ret->start_ms,
                                     reterr);
     code = code ? code : read_count(&ret->epoch, object, path, "epoch", reterr);
     code =
@@ -148,7 +152,7 @@ static int read_last(struct cron_end *ret, const json_t *object, struct baton_er
                 : json_read_integer(object, "last.", "exit_code", 0, 255, &has_code, &exit_code,
                                     reterr);
     code = code ? code
-                : json_read_integer(object, "last.", "end_ms", 0, INT64_MAX, NULL, &ret->end_ms,
+                : json_read_integer(object, "last.", "end_ms", 0, TIME_MAX_MS, NULL, &ret->end_ms,
                                     reterr);
     ret->exit_code = (int)exit_code;
     if (!code && (!json_is_string(output) || json_string_length(output) > CRON_OUTPUT_MAX ||
@@ -188,12 +192,12 @@ static int read_running(struct cron_record *record, const json_t *object,
 static int read_all(struct cron_record *ret, const json_t *object, struct baton_error *reterr)
 {
     json_t *last;
-    int code = json_read_integer(object, "", "since", 0, INT64_MAX, NULL, &ret->since_s, reterr);
+    int code = json_read_integer(object, "", "since", 0, TIME_MAX_S, NULL, &ret->since_s, reterr);
 
     code = code ? code
-                : json_read_integer(object, "", "fire", 0, INT64_MAX, NULL, &ret->fire_s, reterr);
+                : json_read_integer(object, "", "fire", 0, TIME_MAX_S, NULL, &ret->fire_s, reterr);
     code = code ? code
-                : json_read_integer(object, "", "next", 0, INT64_MAX, NULL, &ret->next_s, reterr);
+                : json_read_integer(object, "", "next", 0, TIME_MAX_S, NULL, &ret->next_s, reterr);
     code = code ? code : json_read_flag(object, "", "removed", &ret->is_removed, reterr);
     code = code ? code : read_state(&ret->state, object, "", reterr);
     code = code ? code : read_count(&ret->runs, object, "", "runs", reterr);

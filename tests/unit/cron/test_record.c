@@ -87,6 +87,7 @@ static void what_is_wrong_is_named(void **state)
     (void)state;
     expect_refused("\"since\":1", "\"since\":-1", "since");
     expect_refused("\"since\":1,", "", "since is missing");
+    expect_refused("\"since\":1", "\"since\":9223372036854775807", "since");
     expect_refused("\"fire\":1200,\"interrupted\"", "\"fire\":\"x\",\"interrupted\"",
                    "fire is a string");
     expect_refused("\"state\":\"running\"", "\"state\":\"asleep\"", "state 'asleep'");
