@@ -10,7 +10,8 @@
  * jeopardy by itself ends none: most pass.
  *
  * A draining waits for the commands that run until --stop-timeout before its deadline; then they
- * get SIGTERM, and SIGKILL at the deadline. SIGTERM and SIGINT to this process do the same at once.
+ * get SIGTERM, and SIGKILL at the deadline. SIGTERM and SIGINT to this process do the same at once,
+ * and end it.
  */
 #include "cli/cron.h"
 #include "cli/cron_book.h"
@@ -32,14 +33,15 @@
 
 enum {
     SIGNALS = 3,
-    RELIEF_MS = 500,    /* interval of the checks whether a hand-over has failed */
-    CLOCK_SET_MS = 500, /* a wall clock that differs by more from the other one was set */
+    RELIEF_MS = 500,     /* interval of the checks whether a hand-over has failed */
+    CLOCK_SET_MS = 2500, /* by so much at least; NTP slews by less in SLEEP_MAX_S */
     SLEEP_MAX_S = 3600,
+    LATE_MS = 1000, /* for the last writes, when all commands are dead */
 };
 
 struct running {
     struct cron *cron;
-    struct book_fire *fire;
+    struct cron_fire *fire;
     struct cron_command *command;
     bool was_stopped; /* by this process, which ends or hands over */
     struct running *prev, *next;
@@ -63,6 +65,7 @@ struct cron {
     bool is_draining;
     bool is_holding; /* the hand-over waits for this process */
     bool is_ending;  /* a signal asked this process to end */
+    bool is_late;    /* and it does not wait for the state any more */
     bool is_leaving;
     instant deadline; /* of the draining or ending */
     int result;
@@ -163,16 +166,16 @@ static void on_command_end(void *userdata, const struct cmd_end *end, const char
 }
 
 /* Its end is a failure, and the record has the reason. */
-static void fail(struct cron *cron, struct book_fire *fire, int code,
+static void fail(struct cron *cron, struct cron_fire *fire, int code,
                  const struct baton_error *error)
 {
-    log_error(cron->logger, "cron-not-started", LOG_STR("line", book_fire_name(fire)),
+    log_error(cron->logger, "cron-not-started", LOG_STR("line", fire->page->id),
               LOG_STR("text", error->message));
     book_end(cron->book, fire, CRON_FAILED, cmd_exit_code(code), error->message);
 }
 
 /* If the line has left the file meanwhile, its fire has no command any more. */
-static void run_fire(void *userdata, struct book_fire *fire, const struct crontab *crontab,
+static void run_fire(void *userdata, struct cron_fire *fire, const struct crontab *crontab,
                      const struct cron_line *line)
 {
     struct cron *cron = userdata;
@@ -257,7 +260,9 @@ static void lead_on(struct cron *cron)
 static void on_lost(struct cron *cron)
 {
     cron->is_draining = cron->is_holding = false;
-    (void)uv_timer_stop(&cron->stopping);
+    if (!cron->is_ending) {
+        (void)uv_timer_stop(&cron->stopping);
+    }
     (void)uv_timer_stop(&cron->relief);
     kill_commands(cron);
     book_follow(cron->book);
@@ -323,11 +328,13 @@ static void settle(struct cron *cron)
 {
     bool is_idle = book_is_idle(cron->book) && !cron->running;
 
-    if (is_idle && cron->is_ending) {
+    if (cron->is_ending && !cron->running && (is_idle || cron->is_late)) {
         leave(cron, EXIT_OK);
     } else if (is_idle && cron->is_holding) {
         cron->is_holding = false;
-        (void)uv_timer_stop(&cron->stopping);
+        if (!cron->is_ending) {
+            (void)uv_timer_stop(&cron->stopping);
+        }
         handover_release(participant_election(cron->participant));
     }
     if (!cron->is_leaving) {
@@ -398,7 +405,17 @@ static void reload(struct cron *cron)
     settle(cron);
 }
 
-/* A second signal does not wait for the commands. */
+/* What is not written by now, without a quorum perhaps, the next leader finds interrupted. */
+static void on_late(uv_timer_t *timer)
+{
+    struct cron *cron = timer->data;
+
+    cron->is_late = true;
+    kill_commands(cron);
+    settle(cron);
+}
+
+/* A second signal does not wait for anything. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct cron *cron = handle->data;
@@ -410,11 +427,12 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     book_hold(cron->book, true);
     if (cron->is_ending) {
-        kill_commands(cron);
-    } else {
-        stop_commands(cron, instant_add(clock_now(), patience));
+        on_late(&cron->stopping);
+        return;
     }
     cron->is_ending = true;
+    stop_commands(cron, instant_add(clock_now(), patience));
+    (void)uv_timer_start(&cron->stopping, on_late, (uint64_t)(patience.ns / 1000000) + LATE_MS, 0);
     settle(cron);
 }
 
@@ -458,14 +476,15 @@ static void prepare(struct cron *cron)
 static int open_book(struct cron *cron, struct crontab *crontab, struct baton_error *reterr)
 {
     struct member *member = participant_member(cron->participant);
-    struct book_config config = {.member = member,
-                                 .election = election_name(participant_election(cron->participant)),
-                                 .node = participant_node(cron->participant),
-                                 .logger = cron->logger,
-                                 .now_ms = wall_ms,
-                                 .run = run_fire,
-                                 .changed = on_changed,
-                                 .userdata = cron};
+    struct cron_page_config config = {.member = member,
+                                      .election =
+                                          election_name(participant_election(cron->participant)),
+                                      .node = participant_node(cron->participant),
+                                      .logger = cron->logger,
+                                      .now_ms = wall_ms,
+                                      .run = run_fire,
+                                      .changed = on_changed,
+                                      .userdata = cron};
     int code = member_need(member, PROVIDER_STATE, "state, where the fires are kept", reterr);
 
     return code ? code : book_open(&cron->book, &config, crontab, reterr);

@@ -257,6 +257,7 @@ class Faults(CronTest):
                                   stdout=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
+        self.server = server
         until(lambda: subprocess.run(["redis-cli", "-p", str(port), "PING"], check=False,
                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
                                      ).stdout == b"PONG\n", "redis answers")
@@ -404,6 +405,22 @@ class Faults(CronTest):
         self.assertIn(first, hosts.runs("end"))
         self.check_once(hosts)
         self.check_apart(hosts)
+
+    def test_sigterm_ends_it_though_the_server_does_not_answer(self):
+        """The end of the command cannot be written, and the lease goes on for ten minutes."""
+        port = self.redis()
+        hosts = self.job(self.hosts(1, kind=OnRedis, port=port))
+        hosts.url = "redis://127.0.0.1:%d?lease=600s&max-lease=600s&heartbeat-interval=5s" % port
+        info = subprocess.run(["redis-cli", "-p", str(port), "INFO", "replication"], check=True,
+                              stdout=subprocess.PIPE, universal_newlines=True).stdout
+        history = next(line[14:] for line in info.splitlines() if line.startswith("master_replid:"))
+        subprocess.run(["redis-cli", "-p", str(port), "HSET", "default:epoch", "server", history,
+                        "since", "0"], check=True, stdout=subprocess.DEVNULL)
+        hosts.start("a", "--stop-timeout", "100ms")
+        self.started(hosts, "job")
+        self.server.send_signal(signal.SIGSTOP)
+        hosts.signal("a", signal.SIGTERM)
+        self.assertEqual(hosts.processes["a"].wait(timeout=60), 0, hosts.log("a"))
 
     def test_sigterm_stops_the_command_and_hands_over(self):
         hosts = self.job(self.hosts(3))

@@ -35,7 +35,7 @@ static struct {
     uint64_t revision;
     int64_t now_ms;
     struct book *book;
-    struct book_fire *fires[FIRES_MAX]; /* that run */
+    struct cron_fire *fires[FIRES_MAX]; /* that run */
     struct cron_run runs[FIRES_MAX];    /* all that ran */
     size_t fire_count;
     uv_loop_t loop;
@@ -171,7 +171,7 @@ static int64_t now_ms(void)
     return world.now_ms;
 }
 
-static void run(void *userdata, struct book_fire *fire, const struct crontab *crontab,
+static void run(void *userdata, struct cron_fire *fire, const struct crontab *crontab,
                 const struct cron_line *line)
 {
     (void)userdata;
@@ -204,7 +204,7 @@ static struct crontab *crontab_of(const char *text)
 
 static void open_book(const char *text)
 {
-    const struct book_config config = {
+    const struct cron_page_config config = {
         .election = "e", .node = "a", .now_ms = now_ms, .run = run, .changed = changed};
 
     memset(&world, 0, sizeof(world));
