@@ -4,8 +4,9 @@
 #
 # JOBS=N bounds what runs at once, PREFIX and DESTDIR place an installation, SECONDS_EACH=N is how
 # long `make fuzz` stays with each target, SEEDS=FROM..TO and ASSEMBLIES=FROM..TO what `make sim`
-# plays, SECONDS=N how long `make torture` lasts; TORTURE holds its other options. WING=baton or
-# WING=detector builds, tests and installs that wing alone (docs/architecture.md), with what it needs.
+# plays, SECONDS=N how long `make torture` lasts; TORTURE holds its other options. WING=baton,
+# WING=detector or WING=fleet builds, tests and installs that wing alone (docs/architecture.md), with
+# what it needs.
 JOBS         ?= $(shell nproc)
 PREFIX       ?= /usr/local
 SEEDS        ?= 1..1000000
@@ -14,7 +15,7 @@ SECONDS_EACH ?= 60
 STAGES       ?= tsan asan plain fuzz lint
 SECONDS      ?= 60
 WING         ?=
-WITH          = $(if $(filter baton,$(WING)),,detector)
+WITH          = $(if $(filter baton fleet,$(WING)),,detector)
 export JOBS DESTDIR WING
 
 .DEFAULT_GOAL := build

@@ -11,7 +11,7 @@
 #ifndef POOL_POOL_INT_H
 #define POOL_POOL_INT_H
 
-#include "pool/candidacy.h"
+#include "member/candidacy.h"
 #include "pool/heard.h"
 #include "pool/pool.h"
 

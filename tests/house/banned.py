@@ -16,7 +16,7 @@ BANNED = {
     "popen": "uv_spawn",
     "scanf": "strtol", "usleep": "a timer of the loop",
 }
-FOLDERS = ("src", "detector", "include", "sim", "fuzz", "bench", "examples")
+FOLDERS = ("src", "detector", "fleet", "include", "sim", "fuzz", "bench", "examples")
 
 CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")\s*\(")
 

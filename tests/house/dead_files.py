@@ -4,7 +4,7 @@ import re
 
 from house import files, run, text_of
 
-FOLDERS = ("src", "detector", "sim", "tests", "fuzz", "bench", "examples", "include")
+FOLDERS = ("src", "detector", "fleet", "sim", "tests", "fuzz", "bench", "examples", "include")
 
 
 def is_built(root, path):

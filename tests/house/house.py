@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 
-WINGS = ("detector",)  # beside src/; the includes of a wing begin with its name
+WINGS = ("detector", "fleet")  # beside src/; the includes of a wing begin with its name
 CODE = ("src",) + WINGS
 
 SKIPPED = re.compile(r"(^|/)(build(-[a-z]+)?|node_modules|__pycache__|\.git)(/|$)")

@@ -1,4 +1,4 @@
-#include "pool/candidacy.h"
+#include "member/candidacy.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
-/* An election in which the pool takes part, with the memory that belongs to it.
+/* An election that its owner enters and leaves more than once, with the memory that belongs to it.
  *
  *   candidacy_begin ─▶ on_event … ─▶ candidacy_leave ─▶ on_event … ─▶ left
  */
-#ifndef POOL_CANDIDACY_H
-#define POOL_CANDIDACY_H
+#ifndef MEMBER_CANDIDACY_H
+#define MEMBER_CANDIDACY_H
 
 #include "member/join.h"
 
