@@ -320,11 +320,18 @@ static int read_subscription_list(const json_t *message, struct command *command
     json_t *element;
     size_t index;
     size_t count;
+    bool is_given = false;
+    int64_t epoch = 0;
     int rc = json_read_field(message, "", "subscriptions", true, JSON_ARRAY, &list, reterr);
 
+    if (rc == 0) {
+        rc = json_read_integer(message, "", "epoch", 1, PROTOCOL_INTEGER_MAX, &is_given, &epoch,
+                               reterr);
+    }
     if (rc != 0) {
         return rc;
     }
+    command->epoch = (uint64_t)epoch;
     count = json_array_size(list);
     if (count > PROTOCOL_SUBSCRIPTIONS_MAX) {
         return error_set(reterr, BATON_ETOOBIG, "%zu subscriptions: at most %d in one list", count,

@@ -92,6 +92,8 @@ struct command {
     enum command_type type;
     char name[PROTOCOL_NAME_MAX + 1]; /* the `type` as received */
     /* setSubscriptionList */
+    uint64_t epoch; /* of the backend's ownership of the worker; 0: not given. No field of the
+                       specification's */
     struct subscription *subscriptions;
     size_t subscription_count;
     struct rejection *rejections;
@@ -111,6 +113,10 @@ struct command {
 int command_parse(const char *bytes, size_t count, struct command *command,
                   struct baton_error *reterr);
 void command_fini(struct command *command);
+
+/* The message of a backend, in the order of the specification's fields, as text for free(); NULL
+ * when out of memory. Its type is a known one. `rejections` and `name` are not used. */
+char *format_command(const struct command *command);
 
 void subscription_fini(struct subscription *subscription);
 int subscription_copy(const struct subscription *from, struct subscription *to);
@@ -170,9 +176,13 @@ json_t *patch_of_detection(const struct detection *detection);
 char *format_patch_session(int64_t session_id, const json_t *data);
 
 /* For the other end of the wire: checks one message of a worker and hands out its JSON (a new
- * reference) with every required field present and of its type. */
+ * reference) with every required field present and of its type. A worker without a GPU may leave
+ * out that GPU's usage, and one that counts in other units than percent is read as well. */
 int worker_message_parse(const char *bytes, size_t count, json_t **message,
                          struct baton_error *reterr);
+
+/* The usage in a stateReport; what is not there is 0, and what is above 100 is 100. */
+struct usage usage_of_report(const json_t *report);
 
 /* 2025-07-14T12:34:56.789Z; `text` has room for PROTOCOL_TIMESTAMP_BYTES. */
 enum { PROTOCOL_TIMESTAMP_BYTES = 32 };

@@ -21,6 +21,15 @@ static const struct {
 } car_fields[] = {{"carModel", false}, {"carBrand", false},         {"carYear", true},
                   {"bodyType", false}, {"licensePlateText", false}, {"licensePlateType", false}};
 
+/* A process of several threads may count more than 100 %. */
+#define USAGE_MAX 1e6
+
+static const struct {
+    const char *key;
+    bool is_required;
+} usage_fields[] = {
+    {"cpuUsage", true}, {"memoryUsage", true}, {"gpuUsage", false}, {"gpuMemoryUsage", false}};
+
 /* Dumps and releases `message`; NULL stays NULL. */
 static char *dump_and_release(json_t *message)
 {
@@ -183,6 +192,21 @@ char *format_patch_session(int64_t session_id, const json_t *data)
                                       (json_int_t)session_id, "data", data));
 }
 
+static double percent_of(const json_t *report, const char *key)
+{
+    double value = json_number_value(json_object_get(report, key));
+
+    return value < 100 ? value : 100;
+}
+
+struct usage usage_of_report(const json_t *report)
+{
+    return (struct usage){.cpu = percent_of(report, "cpuUsage"),
+                          .memory = percent_of(report, "memoryUsage"),
+                          .gpu = percent_of(report, "gpuUsage"),
+                          .gpu_memory = percent_of(report, "gpuMemoryUsage")};
+}
+
 static int check_connection(const json_t *connection, size_t index, struct baton_error *reterr)
 {
     char path[64];
@@ -214,18 +238,27 @@ static int check_connection(const json_t *connection, size_t index, struct baton
     return rc;
 }
 
-static int check_state_report(const json_t *message, struct baton_error *reterr)
+static int check_usage(const json_t *message, struct baton_error *reterr)
 {
-    static const char *const keys[] = {"cpuUsage", "memoryUsage", "gpuUsage", "gpuMemoryUsage"};
-    json_t *list;
-    json_t *element;
-    size_t index;
     double value;
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < 4; i++) {
-        rc = json_read_number(message, "", keys[i], 0, 100, &value, reterr);
+    for (size_t i = 0; rc == 0 && i < sizeof(usage_fields) / sizeof(usage_fields[0]); i++) {
+        const json_t *found = json_object_get(message, usage_fields[i].key);
+        if (usage_fields[i].is_required || (found != NULL && !json_is_null(found))) {
+            rc = json_read_number(message, "", usage_fields[i].key, 0, USAGE_MAX, &value, reterr);
+        }
     }
+    return rc;
+}
+
+static int check_state_report(const json_t *message, struct baton_error *reterr)
+{
+    json_t *list;
+    json_t *element;
+    size_t index;
+    int rc = check_usage(message, reterr);
+
     if (rc == 0) {
         rc = json_read_field(message, "", "cameraConnections", true, JSON_ARRAY, &list, reterr);
     }

@@ -200,7 +200,9 @@ static void a_workers_bad_message_is_refused_with_its_path(void **state)
         const char *says;
     } cases[] = {
         {"{\"type\":\"stateReport\"}", "cpuUsage is missing: must be a number"},
-        {"{\"type\":\"stateReport\",\"cpuUsage\":101}", "cpuUsage is 101: must be 0 to 100"},
+        {"{\"type\":\"stateReport\",\"cpuUsage\":-1}", "cpuUsage is -1: must be 0 to 1e+06"},
+        {"{\"type\":\"stateReport\",\"cpuUsage\":1,\"memoryUsage\":1,\"gpuUsage\":\"0\"}",
+         "gpuUsage is a string: must be a number"},
         {"{\"type\":\"stateReport\",\"cpuUsage\":1,\"memoryUsage\":1,\"gpuUsage\":0,"
          "\"gpuMemoryUsage\":0,\"cameraConnections\":[{\"subscriptionIdentifier\":\"d;c\","
          "\"modelId\":1,\"modelName\":\"M\",\"online\":1}]}",
@@ -224,6 +226,20 @@ static void a_workers_bad_message_is_refused_with_its_path(void **state)
     }
 }
 
+static void a_report_is_read_without_a_gpu_and_in_other_units(void **state)
+{
+    static const char text[] = "{\"type\":\"stateReport\",\"cpuUsage\":312.5,\"memoryUsage\":7,"
+                               "\"gpuUsage\":null,\"cameraConnections\":[]}";
+    json_t *message = NULL;
+    struct usage usage;
+    (void)state;
+
+    assert_int_equal(worker_message_parse(text, sizeof(text) - 1, &message, NULL), 0);
+    usage = usage_of_report(message);
+    assert_true(usage.cpu == 100 && usage.memory == 7 && usage.gpu == 0 && usage.gpu_memory == 0);
+    json_decref(message);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +254,7 @@ int main(void)
         cmocka_unit_test(timestamps_are_utc_with_milliseconds),
         cmocka_unit_test(every_message_of_a_worker_is_read_again),
         cmocka_unit_test(a_workers_bad_message_is_refused_with_its_path),
+        cmocka_unit_test(a_report_is_read_without_a_gpu_and_in_other_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
