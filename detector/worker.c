@@ -13,6 +13,7 @@ struct worker {
     uint64_t backends[WORKER_BACKENDS_MAX]; /* in order of arrival */
     size_t backend_count;
     uint64_t owner; /* one of them, or 0 */
+    uint64_t epoch; /* the highest in a list; 0: none */
 
     struct subscription *subscriptions;
     bool *is_online; /* beside it */
@@ -403,6 +404,21 @@ static int set_subscription_list(struct worker *worker, uint64_t backend, struct
     return 0;
 }
 
+/* A backend that has lost the worker to another one, and does not know it yet. */
+static int fence(struct worker *worker, uint64_t backend, uint64_t epoch,
+                 struct baton_error *reterr)
+{
+    int rc = error_set(reterr, BATON_ECONFLICT,
+                       "a list of epoch %llu: a backend of epoch %llu owns or owned this worker; "
+                       "if the backends' group was made anew, restart the worker",
+                       (unsigned long long)epoch, (unsigned long long)worker->epoch);
+
+    worker_disconnected(worker, backend);
+    worker->hooks.close(worker->hooks.userdata, backend, WORKER_CLOSE_SUPERSEDED,
+                        "a backend of a higher epoch owns this worker");
+    return rc;
+}
+
 /* ---- messages ---- */
 
 static void report_unknown(struct worker *worker, uint64_t backend, const char *name)
@@ -428,6 +444,10 @@ static int apply(struct worker *worker, uint64_t backend, struct command *comman
 {
     switch (command->type) {
     case COMMAND_SET_SUBSCRIPTION_LIST:
+        if (command->epoch != 0 && command->epoch < worker->epoch) {
+            return fence(worker, backend, command->epoch, reterr);
+        }
+        worker->epoch = command->epoch != 0 ? command->epoch : worker->epoch;
         take_over(worker, backend);
         return set_subscription_list(worker, backend, command, reterr);
     case COMMAND_SET_SESSION_ID:

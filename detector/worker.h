@@ -10,7 +10,8 @@
  *
  * A backend that connects while another owns the worker waits: it gets state reports and answers,
  * so that it sees a living worker, and takes over with its first setSubscriptionList, setSessionId
- * or setProgressionStage. A silent connection takes nothing over.
+ * or setProgressionStage. A silent connection takes nothing over. Nor does a list whose epoch is
+ * lower than the highest that was seen: its backend has lost the worker already, and is closed.
  *
  * A detection that cannot be sent at once (no backend, or one that does not read) is queued, the
  * oldest dropped when the queue is full. What was queued is late: it goes out as patchSession to
@@ -96,7 +97,7 @@ void worker_connected(struct worker *worker, uint64_t backend);
 void worker_disconnected(struct worker *worker, uint64_t backend); /* unknown ones are ignored */
 
 /* One whole message of a backend. 0, or the error that was also given as an event: then nothing
- * has changed. */
+ * has changed, but that BATON_ECONFLICT (its epoch is too low) has closed the backend. */
 int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, size_t count);
 
 /* A backend's message cannot be given to worker_receive(): counts and reports it. */

@@ -128,6 +128,8 @@ static int detect(struct fixture *fixture, const char *identifier, const char *a
 #define SUB(identifier)                                                                            \
     "{\"subscriptionIdentifier\":\"" identifier "\",\"rtspUrl\":\"rtsp://h/1\","                   \
     "\"modelUrl\":\"http://m/1\",\"modelName\":\"M\",\"modelId\":1}"
+#define EPOCH_LIST(epoch, elements)                                                                \
+    "{\"type\":\"setSubscriptionList\",\"epoch\":" epoch ",\"subscriptions\":[" elements "]}"
 #define LIST(elements) "{\"type\":\"setSubscriptionList\",\"subscriptions\":[" elements "]}"
 #define SESSION(display, id)                                                                       \
     "{\"type\":\"setSessionId\",\"payload\":{\"displayIdentifier\":\"" display                     \
@@ -335,6 +337,45 @@ static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **
     worker_disconnected(fixture->worker, 1);
     assert_true(worker_owner(fixture->worker) == 2);
     assert_int_equal(worker_counters(fixture->worker)->takeovers, 1);
+}
+
+static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **state)
+{
+    struct fixture *fixture = *state;
+
+    worker_connected(fixture->worker, 1);
+    assert_int_equal(receive(fixture, 1, EPOCH_LIST("7", SUB("a;1"))), 0);
+    worker_connected(fixture->worker, 2);
+    forget(fixture);
+    assert_int_equal(receive(fixture, 2, EPOCH_LIST("6", "")), BATON_ECONFLICT);
+    expect(fixture, "2x 4001\n! message-refused\n");
+    assert_true(worker_owner(fixture->worker) == 1);
+    assert_int_equal(worker_subscription_count(fixture->worker), 1);
+    assert_int_equal(receive(fixture, 2, LIST("")), BATON_ECLOSED);
+
+    worker_disconnected(fixture->worker, 1); /* it is remembered without its backend, too */
+    worker_connected(fixture->worker, 3);
+    assert_int_equal(receive(fixture, 3, EPOCH_LIST("6", "")), BATON_ECONFLICT);
+    assert_true(worker_owner(fixture->worker) == 0);
+    assert_int_equal(worker_subscription_count(fixture->worker), 1);
+}
+
+static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
+{
+    struct fixture *fixture = *state;
+
+    worker_connected(fixture->worker, 1);
+    assert_int_equal(receive(fixture, 1, EPOCH_LIST("7", "")), 0);
+    assert_int_equal(receive(fixture, 1, EPOCH_LIST("7", "")), 0);
+    worker_connected(fixture->worker, 2);
+    assert_int_equal(receive(fixture, 2, EPOCH_LIST("8", "")), 0);
+    assert_true(worker_owner(fixture->worker) == 2);
+    worker_connected(fixture->worker, 3);
+    assert_int_equal(receive(fixture, 3, LIST("")), 0);
+    assert_true(worker_owner(fixture->worker) == 3);
+    worker_connected(fixture->worker, 4);
+    assert_int_equal(receive(fixture, 4, EPOCH_LIST("7", "")), BATON_ECONFLICT);
+    assert_true(worker_owner(fixture->worker) == 3);
 }
 
 static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
@@ -605,6 +646,8 @@ int main(void)
         TEST(a_message_that_was_not_read_is_told_and_counted),
         TEST(a_silent_newcomer_deposes_nobody),
         TEST(a_successor_takes_over_and_the_older_is_closed_with_a_reason),
+        TEST(a_list_of_a_lower_epoch_is_refused_and_its_backend_closed),
+        TEST(an_equal_or_higher_epoch_and_none_are_accepted),
         TEST(the_newest_that_waits_follows_an_owner_that_goes),
         TEST(of_too_many_that_wait_the_oldest_goes_never_the_owner),
         TEST(subscriptions_outlive_their_backend),
