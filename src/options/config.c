@@ -1,7 +1,8 @@
 #include "options/config.h"
 
+#include "options/yaml_text.h"
+
 #include <errno.h>
-#include <jansson.h>
 #include <libfyaml.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,34 +185,6 @@ static int parse(struct loading *loading, struct fy_parser *parser)
     return code;
 }
 
-/* Texts that the parser must not get: it may never return from a line of directives ('%') that is
- * not UTF-8, and it reads past the end when it shows an error on a line with tabs; fuzzing found
- * both. Neither belongs in a configuration. */
-static int check_text(const char *name, const char *text, size_t bytes, struct baton_error *reterr)
-{
-    json_t *judged = json_stringn(text, bytes); /* NULL unless it is UTF-8 */
-    bool is_utf8 = judged != NULL;
-    json_decref(judged);
-    if (!is_utf8) {
-        return error_set(reterr, BATON_EINVAL, "%s: not UTF-8; save it as such", name);
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte == '\t') {
-            return error_set(reterr, BATON_EINVAL, "%s: has a tab; indent with spaces", name);
-        }
-        if ((byte < ' ' && byte != '\n' && byte != '\r') || byte == 0x7f) {
-            return error_set(reterr, BATON_EINVAL, "%s: has the control character 0x%02x", name,
-                             byte);
-        }
-        if (byte == '%' && (i == 0 || text[i - 1] == '\n' || text[i - 1] == '\r')) {
-            return error_set(reterr, BATON_EINVAL, "%s: YAML directives (%%) are not supported",
-                             name);
-        }
-    }
-    return 0;
-}
-
 int config_take_text(struct options *options, const char *name, const char *text, size_t bytes,
                      config_is_known is_known, struct baton_error *reterr)
 {
@@ -222,16 +195,17 @@ int config_take_text(struct options *options, const char *name, const char *text
         return error_set(reterr, BATON_EINVAL, "%s: larger than %d KiB", name,
                          CONFIG_BYTES_MAX / 1024);
     }
-    int code = check_text(name, text, bytes, reterr);
-    if (code) {
-        return code;
+    int line = 1;
+    const char *fault = yaml_text_fault(text, bytes, &line);
+    if (fault) {
+        return error_set(reterr, BATON_EINVAL, "%s, line %d: %s", name, line, fault);
     }
     fy_diag_cfg_default(&quiet);
     quiet.fp = NULL;
     struct fy_diag *diag = fy_diag_create(&quiet);
     struct fy_parse_cfg config = {.flags = FYPCF_QUIET | FYPCF_JSON_NONE, .diag = diag};
     struct fy_parser *parser = diag ? fy_parser_create(&config) : NULL;
-    code = BATON_ENOMEM;
+    int code = BATON_ENOMEM;
     if (parser && fy_parser_set_string(parser, text, bytes) == 0) {
         code = parse(&loading, parser);
     } else {
