@@ -50,14 +50,27 @@ static struct ledger_entry *entries_at(const struct work_leader *leader,
 static bool is_untold(const struct ledger_entry *entry, bool is_stop)
 {
     return entry->told.epoch == 0 && (entry->wish != WORK_STAY) == is_stop &&
-           (is_stop || (entry->item && entry->is_ours));
+           (is_stop || (entry->item && (entry->is_ours)));
+}
+
+static size_t count_untold(const struct work_leader *leader, const struct leader_known *known,
+                           bool is_stop)
+{
+    size_t count = 0;
+
+    for (const struct ledger_entry *entry = entries_at(leader, known);
+         entry && count < SEND_ITEMS_MAX; entry = entry->next) {
+        count += is_untold(entry, is_stop);
+    }
+    return count;
 }
 
 /* The placings that it was not told of; false: there are none. */
 static bool assign(struct work_leader *leader, struct leader_known *known, instant now,
                    struct work_output *ret)
 {
-    struct work_assignment *assignments = calloc(SEND_ITEMS_MAX, sizeof(*assignments));
+    size_t room = count_untold(leader, known, false);
+    struct work_assignment *assignments = room > 0 ? calloc(room, sizeof(*assignments)) : NULL;
     struct work_message message = {.type = WORK_ASSIGN,
                                    .session = known->session,
                                    .ledger = leader->birth,
@@ -67,7 +80,7 @@ static bool assign(struct work_leader *leader, struct leader_known *known, insta
 
     known->is_waiting = false;
     for (struct ledger_entry *entry = assignments ? entries_at(leader, known) : NULL;
-         entry && message.count < SEND_ITEMS_MAX; entry = entry->next) {
+         entry && message.count < room; entry = entry->next) {
         if (!is_untold(entry, false)) {
             continue;
         }
@@ -93,9 +106,21 @@ static bool assign(struct work_leader *leader, struct leader_known *known, insta
     return is_given;
 }
 
-static size_t notes_take(struct leader_note *note, struct work_claim *ids, size_t count)
+static size_t count_notes(const struct leader_note *note)
 {
+    size_t count = 0;
+
     for (; note && count < SEND_ITEMS_MAX; note = note->next) {
+        count++;
+    }
+    return count;
+}
+
+static size_t notes_take(struct leader_note *note, struct work_claim *ids, size_t room)
+{
+    size_t count = 0;
+
+    for (; note && count < room; note = note->next) {
         ids[count++] = (struct work_claim){.id = note->id, .epoch = note->epoch};
     }
     return count;
@@ -106,14 +131,17 @@ static size_t notes_take(struct leader_note *note, struct work_claim *ids, size_
 static bool stop(struct work_leader *leader, struct leader_known *known, instant now,
                  struct work_output *ret)
 {
-    struct work_claim *ids = calloc(SEND_ITEMS_MAX, sizeof(*ids));
+    size_t noted = count_notes(known->stops);
+    size_t wanted = noted + count_untold(leader, known, true);
+    size_t room = wanted < SEND_ITEMS_MAX ? wanted : SEND_ITEMS_MAX;
+    struct work_claim *ids = room > 0 ? calloc(room, sizeof(*ids)) : NULL;
     struct work_message message = {
         .type = WORK_STOP, .session = known->session, .ledger = leader->birth, .ids = ids};
     bool is_given;
 
-    message.count = ids ? notes_take(known->stops, ids, 0) : 0;
+    message.count = ids ? notes_take(known->stops, ids, noted) : 0;
     for (struct ledger_entry *entry = ids ? entries_at(leader, known) : NULL;
-         entry && message.count < SEND_ITEMS_MAX; entry = entry->next) {
+         entry && message.count < room; entry = entry->next) {
         if (is_untold(entry, true)) {
             ids[message.count++] = (struct work_claim){.id = entry->id, .epoch = entry->epoch};
         }
@@ -137,13 +165,14 @@ static bool stop(struct work_leader *leader, struct leader_known *known, instant
 static bool acknowledge(struct work_leader *leader, struct leader_known *known, instant now,
                         struct work_output *ret)
 {
-    struct work_claim *ids = known->acks ? calloc(SEND_ITEMS_MAX, sizeof(*ids)) : NULL;
+    size_t room = count_notes(known->acks);
+    struct work_claim *ids = room > 0 ? calloc(room, sizeof(*ids)) : NULL;
     struct work_message message = {
         .type = WORK_ACK, .session = known->session, .ledger = leader->birth, .ids = ids};
     bool is_given = false;
 
     if (ids) {
-        message.count = notes_take(known->acks, ids, 0);
+        message.count = notes_take(known->acks, ids, room);
         message.number = next_number(leader, known, now);
         is_given = give(leader, known, &message, ret);
     }
