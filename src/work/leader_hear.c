@@ -77,7 +77,7 @@ span leader_backoff(const struct ledger_entry *entry)
 static void try_again(struct work_leader *leader, struct ledger_entry *entry, int32_t code,
                       instant now, int64_t now_unix_ms)
 {
-    if (!entry->item) { /* its submission is gone */
+    if (!entry->item) { /* its submission is gone: it is to be cancelled */
         leader->counters.cancelled++;
         ledger_finish(leader->ledger, entry, WORK_CANCELLED, code, now_unix_ms);
         return;
@@ -348,13 +348,19 @@ static void keep_result(struct work_leader *leader, struct ledger_entry *entry,
     }
 }
 
+/* Another leader placed it, and its submission is not reported yet. */
+static bool is_submitted_late(const struct ledger_entry *entry)
+{
+    return entry->state == WORK_PROCESSING && !entry->item && entry->wish != WORK_CANCEL;
+}
+
 static void hear_done(struct work_leader *leader, const struct work_message *message, instant now,
                       int64_t now_unix_ms)
 {
     struct leader_known *known = leader_known(leader, message->worker);
     struct ledger_entry *entry = ledger_find(leader->ledger, message->result.id);
 
-    if (!known || !leader->is_ready) {
+    if (!known || !leader->is_ready || (entry && is_submitted_late(entry))) {
         return; /* it comes again */
     }
     if (entry && message->result.epoch > entry->epoch) {

@@ -242,6 +242,26 @@ static void an_entry_whose_submission_never_comes_is_cancelled(void **state)
     assert_int_equal(talk_state_of(talk, OTHER), WORK_CANCELLED);
 }
 
+static void a_result_waits_for_its_submission(void **state)
+{
+    static const char submission[] = "{\"unique\":false,\"items\":[{\"id\":\"" OTHER "\"}]}";
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk->code = BATON_ECONFLICT;
+    (void)talk_submit(talk, "x", "{\"id\":\"a\"}");
+    talk->code = BATON_OK;
+    (void)reads(talk, "a",
+                "{\"format\":1,\"items\":[[\"" OTHER
+                "\",\"processing\",\"w1\",7,90,1,0,0,0,1000,1000]]}");
+    assert_string_equal(talk_done(talk, "w1", 7, OTHER, 90, true), "");
+    talk_write_key(talk, "s/late", submission, strlen(submission));
+    talk_tell_key(talk, "s/late");
+    assert_string_equal(talk_done(talk, "w1", 7, OTHER, 90, true),
+                        "put r, put b, ack " OTHER "/90");
+    assert_int_equal(talk_state_of(talk, OTHER), WORK_COMPLETED);
+}
+
 static void an_item_without_a_submission_is_cancelled_by_the_next_leader(void **state)
 {
     struct talk *talk = *state;
@@ -384,6 +404,7 @@ int main(void)
         TEST(a_submission_that_is_deleted_and_made_anew_is_another_one),
         TEST(a_late_notice_of_a_submission_that_was_deleted_starts_nothing),
         TEST(an_entry_whose_submission_never_comes_is_cancelled),
+        TEST(a_result_waits_for_its_submission),
         TEST(an_item_without_a_submission_is_cancelled_by_the_next_leader),
         TEST(an_item_that_was_submitted_twice_stays_until_both_submissions_go),
         TEST(what_is_to_stop_is_stopped_again_if_a_later_message_was_heard),
