@@ -136,7 +136,8 @@ static void find_left(struct pass *pass, const struct work_leader *leader)
     }
 }
 
-/* All that runs, where it runs: a job stays there, a service may move. */
+/* All that runs, where it runs: a job stays there, a service may move. A service that is to move
+ * counts as one that waits, so that the others of its group do not follow it back. */
 static void add_running(struct pass *pass, const struct work_leader *leader)
 {
     for (size_t i = 0; i < pass->node_count; i++) {
@@ -145,9 +146,12 @@ static void add_running(struct pass *pass, const struct work_leader *leader)
 
         for (struct ledger_entry *entry = place ? ledger_place_entries(place) : NULL; entry;
              entry = entry->next) {
+            bool is_moving = entry->wish == WORK_MOVE;
+
             if (entry->item) {
-                (void)pass_add(pass, entry, (int32_t)i,
-                               entry->item->kind == WORK_JOB || entry->wish != WORK_STAY);
+                (void)pass_add(pass, entry, is_moving ? PLACEMENT_NOWHERE : (int32_t)i,
+                               !is_moving &&
+                                   (entry->item->kind == WORK_JOB || entry->wish != WORK_STAY));
             }
         }
     }

@@ -353,6 +353,24 @@ static void an_item_waits_for_the_room_of_one_that_moves(void **state)
     assert_string_equal(talk_submit(talk, "z", "{\"id\":\"d\",\"weight\":2}"), "put b");
 }
 
+static void an_item_that_is_to_move_does_not_hold_its_group(void **state)
+{
+    struct talk *talk = *state;
+    uint64_t told;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    (void)talk_submit(talk, "x",
+                      "{\"id\":\"a\",\"kind\":\"service\",\"together\":\"g\"},"
+                      "{\"id\":\"c\",\"kind\":\"service\",\"together\":\"g\"}");
+    (void)talk_report(talk, "w2", 8, 0, "");
+    talk_write_key(talk, "d/w1", "", 0);
+    talk_tell_key(talk, "d/w1");
+    assert_string_equal(talk_all_of(talk), "stop a/100, stop c/100");
+    told = talk->told;
+    assert_string_equal(talk_report(talk, "w1", 7, told, "c/100"), "put b, assign a/101");
+    assert_string_equal(talk_report(talk, "w1", 7, told, ""), "put b, assign c/101");
+}
+
 static void a_service_leaves_a_drained_worker_when_another_one_has_room(void **state)
 {
     struct talk *talk = *state;
@@ -411,6 +429,7 @@ int main(void)
         TEST(a_session_that_another_leader_places_on_is_not_over_with_the_one_before),
         TEST(a_result_of_an_unknown_item_is_acknowledged_once_that_is_certain),
         TEST(an_item_waits_for_the_room_of_one_that_moves),
+        TEST(an_item_that_is_to_move_does_not_hold_its_group),
         TEST(a_service_leaves_a_drained_worker_when_another_one_has_room),
         TEST(an_epoch_that_the_state_has_forgotten_is_not_given_again),
     };
