@@ -389,9 +389,6 @@ int ledger_place(struct ledger *ledger, struct ledger_entry *entry, const char *
 
     INVARIANT(entry->state == WORK_IDLE);
     INVARIANT(session != 0);
-    if (epoch <= ledger->floor) {
-        epoch = ledger->floor + 1;
-    }
     if (epoch < leader_epoch && !WORK_MUTANT(EPOCH_BELOW_LEADER)) {
         epoch = leader_epoch;
     }

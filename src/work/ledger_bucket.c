@@ -360,14 +360,6 @@ static bool is_as_before(const struct ledger_entry *entry, const struct row *row
            entry->since_unix_ms == row->since_unix_ms && entry->began_unix_ms == row->began_unix_ms;
 }
 
-/* What had this epoch may run, although the value does not have it: so none gets it again. */
-static void raise_floor(struct ledger *ledger, const struct ledger_entry *entry)
-{
-    if (entry->epoch > ledger->floor) {
-        ledger->floor = entry->epoch;
-    }
-}
-
 static void replace(struct ledger *ledger, const struct row *row)
 {
     struct ledger_entry *entry = ledger_find(ledger, row->id);
@@ -387,9 +379,6 @@ static void replace(struct ledger *ledger, const struct row *row)
     if (WORK_MUTANT(ITEM_FORGOTTEN)) {
         work_item_unref(entry->item);
         entry->item = NULL;
-    }
-    if (entry->epoch > row->epoch) {
-        raise_floor(ledger, entry);
     }
     entry->epoch = row->epoch;
     entry->attempt = (uint32_t)row->attempt;
@@ -412,7 +401,6 @@ static void replace_all(struct ledger *ledger, unsigned bucket, struct cursor cu
     for (struct ledger_entry *at = ledger->buckets[bucket].entries, *next; at; at = next) {
         next = at->bucket_next;
         if (!at->is_listed && !WORK_MUTANT(REMOVED_ENTRY_STAYS)) {
-            raise_floor(ledger, at);
             ledger_entry_drop(ledger, at);
         } else {
             at->is_listed = false;

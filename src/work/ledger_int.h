@@ -46,8 +46,7 @@ struct ledger {
     struct ledger_bucket buckets[LEDGER_BUCKETS];
     size_t counts[WORK_STATE_COUNT];
     uint64_t change;
-    uint64_t writer; /* epoch of the leader whose ledger this is; 0: not known */
-    uint64_t floor;  /* the highest epoch of a placing that a value, read later, did not have */
+    uint64_t writer;              /* epoch of the leader whose ledger this is; 0: not known */
     struct ledger_findings found; /* counters of claims */
 };
 

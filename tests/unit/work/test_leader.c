@@ -174,7 +174,7 @@ static void a_bucket_that_cannot_be_read_is_neither_written_nor_told_of(void **s
     assert_int_equal(talk_counters(talk)->odd_values, 1);
     talk_write_key(talk, key, empty, strlen(empty));
     talk_tell_key(talk, key);
-    assert_string_equal(talk_all_of(talk), "put b, assign a/101");
+    assert_string_equal(talk_all_of(talk), "put b, assign a/100");
 }
 
 static void a_service_moves_once_its_worker_has_stopped_it(void **state)
