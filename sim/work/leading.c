@@ -242,16 +242,18 @@ static void take_value(struct yard *yard, struct yard_process *process,
 {
     static const uint8_t nothing[1] = {0};
     const struct yard_value *value = event->value;
+    bool is_read = event->kind == YARD_REPLY || event->has_reply; /* or of a list */
 
     yard_say(yard, process->number, "hears that %s is %.*s, revision %llu", event->key->name,
              value ? (int)value->bytes : 6, value ? (const char *)value->data : "absent",
              (unsigned long long)event->revision);
-    work_leader_value(process->leading.core, event->key->name,
-                      !value             ? NULL
-                      : value->bytes > 0 ? value->data
-                                         : nothing,
-                      value ? value->bytes : 0, event->revision, yard_local(yard, process),
-                      yard_unix_ms(yard, process));
+    (is_read ? work_leader_read : work_leader_value)(process->leading.core, event->key->name,
+                                                     !value             ? NULL
+                                                     : value->bytes > 0 ? value->data
+                                                                        : nothing,
+                                                     value ? value->bytes : 0, event->revision,
+                                                     yard_local(yard, process),
+                                                     yard_unix_ms(yard, process));
 }
 
 static void loaded(struct yard *yard, struct yard_process *process)

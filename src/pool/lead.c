@@ -74,6 +74,15 @@ static void take_value(struct pool *pool, const char *key, const struct provider
     give(pool, moment);
 }
 
+static void take_read(struct pool *pool, const char *key, const struct provider_value *value)
+{
+    struct moment moment = pool_now();
+
+    work_leader_read(pool->lead->core, key, value->data, value->bytes, value->revision, moment.now,
+                     moment.unix_ms);
+    give(pool, moment);
+}
+
 static void on_read(struct pool *pool, const char *key, uint64_t tag, const struct reply *reply);
 
 static void read_key(struct pool *pool, const char *key)
@@ -126,7 +135,7 @@ static void load_later(struct pool *pool, const struct baton_error *error)
 
 static void on_value(void *userdata, const char *key, const struct provider_value *value)
 {
-    take_value(userdata, key, value);
+    take_read(userdata, key, value);
 }
 
 static void on_loaded(void *userdata, int code, const struct baton_error *error)
@@ -208,7 +217,7 @@ static void believe(struct pool *pool, uint64_t tag)
             DL_DELETE(pool->lead->failed, failed);
             free(failed);
             pool->lead->under_way--;
-            take_value(pool, now.key, &value);
+            take_read(pool, now.key, &value);
             now.next = is_present(pool, tag) ? pool->lead->failed : NULL;
         }
         failed = now.next;
@@ -280,7 +289,7 @@ static void on_read(struct pool *pool, const char *key, uint64_t tag, const stru
         check_ledger(pool);
     } else {
         pool->lead->under_way--;
-        take_value(pool, key, &value);
+        take_read(pool, key, &value);
     }
 }
 

@@ -61,10 +61,13 @@ void work_leader_free(struct work_leader *leader); /* NULL allowed */
  * process has listened. Before work_leader_loaded(). */
 void work_leader_heard(struct work_leader *leader, const char *worker, uint64_t session,
                        uint64_t ledger);
-/* A key of the pool, without "work/POOL/": of the list at the beginning, of a read, and of each
- * later change. data NULL: it is not there (any more). Odd values are counted and left alone. */
+/* A watch reports a key of the pool, without "work/POOL/". data NULL: it is not there (any more).
+ * Odd values are counted and left alone. */
 void work_leader_value(struct work_leader *leader, const char *key, const void *data, size_t bytes,
                        uint64_t revision, instant now, int64_t now_unix_ms);
+/* The same, of the list at the beginning or as the reply to a read: no watch need have it. */
+void work_leader_read(struct work_leader *leader, const char *key, const void *data, size_t bytes,
+                      uint64_t revision, instant now, int64_t now_unix_ms);
 /* The list is complete. */
 void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_unix_ms);
 /* A report or result. */
@@ -81,7 +84,7 @@ void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_
 
 enum work_output_type {
     WORK_PUT,    /* .key, .data (NULL: delete), .bytes, .revision, .lifetime */
-    WORK_READ,   /* .key: reply by work_leader_value() */
+    WORK_READ,   /* .key: reply by work_leader_read() */
     WORK_SEND,   /* .worker (NULL: all), .data, .bytes: a message */
     WORK_ENTER,  /* .worker: contend for its election */
     WORK_LEAVE,  /* .worker: do so no more, and give it up if it is ours */

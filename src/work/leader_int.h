@@ -59,7 +59,9 @@ struct leader_submission {
     uint64_t revision;
     struct work_item **items;
     size_t count;
-    bool is_checked;  /* it is there, or its deletion is reported */
+    unsigned reads;   /* under way, of whether it is there */
+    bool is_watched;  /* a watch has reported it: the watch reports its deletion, too */
+    bool is_doubted;  /* perhaps another leader has brought it to its end and deleted it */
     bool is_gone;     /* deleted by somebody else: what has not ended is cancelled */
     bool is_deleting; /* by us */
     unsigned purges;  /* since it was deleted, and its items are forgotten; 0: it is there */
@@ -196,7 +198,8 @@ void leader_cancel_orphans(struct work_leader *leader);
 void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms);
 /* Removes what has ended long ago. */
 void leader_purge(struct work_leader *leader, int64_t now_unix_ms);
-void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
+/* false: out of memory. */
+bool leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
                   uint64_t revision);
 void leader_store_free(struct work_leader *leader);
 

@@ -58,7 +58,7 @@ void leader_enter(struct work_leader *leader, struct leader_known *known)
 {
     if (!known->is_entered) {
         known->is_entered = true;
-        leader_queue(leader, WORK_ENTER, known->name, 0);
+        (void)leader_queue(leader, WORK_ENTER, known->name, 0);
     }
 }
 
@@ -215,7 +215,7 @@ void work_leader_session(struct work_leader *leader, const char *worker, uint64_
     }
     /* Nothing of the worker's is in the ledger any more, so its next life may have its election. */
     known->is_entered = known->is_ours = false;
-    leader_queue(leader, WORK_LEAVE, known->name, 0);
+    (void)leader_queue(leader, WORK_LEAVE, known->name, 0);
     if (!known->is_draining && items_of(leader, known) == 0) {
         leader_forget(leader, known);
     } else {

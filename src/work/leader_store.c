@@ -7,7 +7,7 @@
 
 enum { CROWDED_KEEP_MS = 15000 };
 
-void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
+bool leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
                   uint64_t revision)
 {
     struct leader_queued *queued = calloc(1, sizeof(*queued));
@@ -18,6 +18,7 @@ void leader_queue(struct work_leader *leader, enum work_output_type type, const 
         (void)snprintf(queued->text, sizeof(queued->text), "%s", text);
         DL_APPEND(leader->queue, queued);
     }
+    return queued != NULL;
 }
 
 /* A deletion of "c/ID", "s/NAME", …. */
@@ -27,7 +28,7 @@ static void queue_deletion(struct work_leader *leader, char kind, const char *na
     char key[LEADER_KEY_MAX];
 
     (void)snprintf(key, sizeof(key), "%c/%.*s", kind, WORK_ID_MAX, name);
-    leader_queue(leader, WORK_PUT, key, revision);
+    (void)leader_queue(leader, WORK_PUT, key, revision);
 }
 
 bool leader_is_stored(const struct work_leader *leader, const struct ledger_entry *entry)
@@ -116,7 +117,7 @@ void leader_submit_all(struct work_leader *leader, int64_t now_unix_ms)
 
     for (submission = leader->submissions; submission; submission = next) {
         next = submission->hh.next;
-        if (!submission->is_gone) {
+        if (!submission->is_gone && !submission->is_doubted) {
             submit(leader, submission, now_unix_ms);
         }
     }
@@ -127,7 +128,7 @@ static void check_ledger(struct work_leader *leader)
 {
     if (leader->is_loaded && leader->birth != 0 && !leader->is_checking) {
         leader->is_checking = true;
-        leader_queue(leader, WORK_READ, "ledger", 0);
+        (void)leader_queue(leader, WORK_READ, "ledger", 0);
     }
 }
 
@@ -150,8 +151,10 @@ static void take_request(struct work_leader *leader, const char *id, bool is_the
     }
 }
 
-static void add_submission(struct work_leader *leader, const char *name, const void *data,
-                           size_t bytes, uint64_t revision, int64_t now_unix_ms)
+/* NULL: it is odd, or there is no memory. */
+static struct leader_submission *add_submission(struct work_leader *leader, const char *name,
+                                                const void *data, size_t bytes, uint64_t revision,
+                                                int64_t now_unix_ms)
 {
     struct leader_submission *submission = calloc(1, sizeof(*submission));
 
@@ -160,19 +163,55 @@ static void add_submission(struct work_leader *leader, const char *name, const v
             BATON_OK) {
         leader->counters.odd_values++;
         free(submission);
-        return;
+        return NULL;
     }
     memcpy(submission->name, name, strlen(name) + 1);
     submission->revision = revision;
-    submission->is_checked = leader->is_loaded;
     HASH_ADD_STR(leader->submissions, name, submission);
     submit(leader, submission, now_unix_ms);
+    return submission;
+}
+
+static void read_submission(struct work_leader *leader, struct leader_submission *submission)
+{
+    char key[LEADER_KEY_MAX];
+
+    (void)snprintf(key, sizeof(key), "s/%s", submission->name);
+    if (leader_queue(leader, WORK_READ, key, 0)) {
+        submission->reads++;
+    }
+}
+
+/* Another leader has written the bucket, and lacks an item of the submission. It does not know it,
+ * or it has removed it since it ended, and the submission before that. */
+static void doubt(struct work_leader *leader, struct leader_submission *submission, unsigned bucket)
+{
+    for (size_t i = 0; i < submission->count && !submission->is_doubted; i++) {
+        const char *id = submission->items[i]->id;
+
+        submission->is_doubted = ledger_bucket_of(id) == bucket && !ledger_find(leader->ledger, id);
+    }
+}
+
+static void doubt_submissions(struct work_leader *leader, unsigned bucket)
+{
+    struct leader_submission *submission;
+
+    for (submission = leader->submissions; submission; submission = submission->hh.next) {
+        if (!submission->is_gone) {
+            doubt(leader, submission, bucket);
+            if (submission->is_doubted) {
+                read_submission(leader, submission);
+            }
+        }
+    }
 }
 
 /* It was deleted, and there is another one of its name. */
-static void replace_submission(struct work_leader *leader, struct leader_submission *submission,
-                               const void *data, size_t bytes, uint64_t revision,
-                               int64_t now_unix_ms)
+static struct leader_submission *replace_submission(struct work_leader *leader,
+                                                    struct leader_submission *submission,
+                                                    const void *data, size_t bytes,
+                                                    uint64_t revision, int64_t now_unix_ms)
 {
     struct leader_submission before = *submission;
 
@@ -180,7 +219,7 @@ static void replace_submission(struct work_leader *leader, struct leader_submiss
     submission->items = NULL;
     submission->count = 0;
     submission_free(leader, submission);
-    add_submission(leader, before.name, data, bytes, revision, now_unix_ms);
+    submission = add_submission(leader, before.name, data, bytes, revision, now_unix_ms);
     for (size_t i = 0; i < before.count; i++) {
         struct ledger_entry *entry = ledger_find(leader->ledger, before.items[i]->id);
 
@@ -191,24 +230,31 @@ static void replace_submission(struct work_leader *leader, struct leader_submiss
         }
     }
     free((void *)before.items);
+    return submission;
 }
 
-static void take_submission(struct work_leader *leader, const char *name, const void *data,
-                            size_t bytes, uint64_t revision, int64_t now_unix_ms)
+static void take_submission(struct work_leader *leader, const char *name, bool is_read,
+                            const void *data, size_t bytes, uint64_t revision, int64_t now_unix_ms)
 {
     struct leader_submission *submission;
 
     HASH_FIND_STR(leader->submissions, name, submission);
-    if (submission) {
-        submission->is_checked = submission->is_checked || leader->is_loaded;
+    if (submission && is_read) {
+        submission->reads -= submission->reads > 0;
+        submission->is_doubted = submission->is_doubted && submission->reads > 0;
     }
     if (!submission && data) {
-        add_submission(leader, name, data, bytes, revision, now_unix_ms);
+        submission = add_submission(leader, name, data, bytes, revision, now_unix_ms);
     } else if (submission && data && revision > submission->revision) {
-        replace_submission(leader, submission, data, bytes, revision, now_unix_ms);
+        submission = replace_submission(leader, submission, data, bytes, revision, now_unix_ms);
+    } else if (submission && data && is_read && !submission->is_doubted && !submission->is_gone) {
+        submit(leader, submission, now_unix_ms);
     } else if (submission && !data && !submission->is_deleting && submission->purges == 0) {
         submission->is_gone = true;
         check_ledger(leader);
+    }
+    if (submission && !is_read) {
+        submission->is_watched = true;
     }
 }
 
@@ -225,14 +271,29 @@ static void cancel(struct work_leader *leader, struct ledger_entry *entry, int64
     }
 }
 
+static bool has_doubts(const struct work_leader *leader)
+{
+    const struct leader_submission *submission;
+
+    for (submission = leader->submissions; submission; submission = submission->hh.next) {
+        if (submission->is_doubted) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum { PURGES_WAITED = 6 }; /* for what may still be reported late */
 
-/* The submission of an item that is not known may be reported later than the request. */
+/* The submission of an item that is not known may be reported later than the request, or it is
+ * doubted. */
 static bool is_done(const struct work_leader *leader, const struct leader_request *request,
                     const struct ledger_entry *entry)
 {
-    return entry ? work_state_is_final(entry->state) && leader_is_stored(leader, entry)
-                 : request->purges > PURGES_WAITED;
+    if (entry) {
+        return work_state_is_final(entry->state) && leader_is_stored(leader, entry);
+    }
+    return (request->purges > PURGES_WAITED && !has_doubts(leader));
 }
 
 void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
@@ -259,6 +320,7 @@ void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
     for (submission = leader->submissions; submission; submission = after) {
         after = submission->hh.next;
         bool is_cancelled = submission->is_gone && !leader->is_checking;
+
         for (size_t i = 0; is_cancelled && i < submission->count; i++) {
             entry = ledger_find(leader->ledger, submission->items[i]->id);
             if (entry && entry->item == submission->items[i]) {
@@ -349,15 +411,12 @@ static void remove_submission(struct work_leader *leader, struct leader_submissi
     submission->purges = 1;
 }
 
-/* It was listed, but no change was reported of it since all are watched, not even that it is there:
- * perhaps it was deleted in between. */
+/* It was listed, but no watch has reported it since, not even that it is there: perhaps it was
+ * deleted before the watch began. */
 static void check_submission(struct work_leader *leader, struct leader_submission *submission)
 {
-    char key[LEADER_KEY_MAX];
-
-    if (!submission->is_checked) {
-        (void)snprintf(key, sizeof(key), "s/%s", submission->name);
-        leader_queue(leader, WORK_READ, key, 0);
+    if ((!submission->is_watched || submission->is_doubted) && submission->reads == 0) {
+        read_submission(leader, submission);
     }
 }
 
@@ -371,7 +430,7 @@ static void purge_submission(struct work_leader *leader, struct leader_submissio
         return;
     }
     check_submission(leader, submission);
-    if (submission->is_deleting || !submission->is_checked ||
+    if (submission->is_deleting || !submission->is_watched ||
         !is_over(leader, submission, now_unix_ms)) {
         return;
     }
@@ -478,6 +537,9 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     leader->is_over =
         leader->is_over || ledger_writer(leader->ledger, number) > leader->options.epoch;
     if (leader->is_loaded) {
+        if (data && ledger_writer(leader->ledger, number) != leader->options.epoch) {
+            doubt_submissions(leader, number);
+        }
         leader_submit_all(leader, now_unix_ms);
         leader_know_places(leader);
         leader_lose_ended(leader, now_unix_ms);
@@ -549,8 +611,8 @@ static void take_birth(struct work_leader *leader, const void *data, size_t byte
     leader->is_born = birth != 0;
 }
 
-void work_leader_value(struct work_leader *leader, const char *key, const void *data, size_t bytes,
-                       uint64_t revision, instant now, int64_t now_unix_ms)
+static void take_value(struct work_leader *leader, const char *key, bool is_read, const void *data,
+                       size_t bytes, uint64_t revision, instant now, int64_t now_unix_ms)
 {
     struct leader_known *known;
     const char *name = key + 2;
@@ -569,13 +631,25 @@ void work_leader_value(struct work_leader *leader, const char *key, const void *
     } else if (key[0] == 'r') {
         take_result(leader, name, data, bytes, now, now_unix_ms);
     } else if (key[0] == 's') {
-        take_submission(leader, name, data, bytes, revision, now_unix_ms);
+        take_submission(leader, name, is_read, data, bytes, revision, now_unix_ms);
     } else if (key[0] == 'c') {
         take_request(leader, name, data != NULL, revision);
     } else if (key[0] == 'd' && (known = leader_know(leader, name))) {
         known->is_draining = data != NULL;
         leader->is_place_due = leader->is_balance_due = true;
     }
+}
+
+void work_leader_value(struct work_leader *leader, const char *key, const void *data, size_t bytes,
+                       uint64_t revision, instant now, int64_t now_unix_ms)
+{
+    take_value(leader, key, false, data, bytes, revision, now, now_unix_ms);
+}
+
+void work_leader_read(struct work_leader *leader, const char *key, const void *data, size_t bytes,
+                      uint64_t revision, instant now, int64_t now_unix_ms)
+{
+    take_value(leader, key, true, data, bytes, revision, now, now_unix_ms);
 }
 
 /* ---- What is written ------------------------------------------------------------------------- */
@@ -683,7 +757,7 @@ static void bucket_stored(struct work_leader *leader, struct leader_bucket *buck
     } else {
         leader->counters.conflicts += code == BATON_ECONFLICT;
         bucket->is_reading = true;
-        leader_queue(leader, WORK_READ, key, 0);
+        (void)leader_queue(leader, WORK_READ, key, 0);
     }
     bucket->is_storing = false;
 }
@@ -694,7 +768,7 @@ static void birth_stored(struct work_leader *leader, int code, uint64_t revision
         leader->birth = leader->chosen;
         leader->birth_revision = revision;
     } else if (code == BATON_ECONFLICT) { /* by another leader, or by us when no reply came */
-        leader_queue(leader, WORK_READ, "ledger", 0);
+        (void)leader_queue(leader, WORK_READ, "ledger", 0);
     } else {
         leader->is_born = false;
     }
@@ -713,7 +787,7 @@ static void result_stored(struct work_leader *leader, const char *key, int code,
         leader_result_stored(leader, result, now, now_unix_ms);
     } else {
         result->state = RESULT_READING;
-        leader_queue(leader, WORK_READ, key, 0);
+        (void)leader_queue(leader, WORK_READ, key, 0);
     }
 }
 

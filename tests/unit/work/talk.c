@@ -67,6 +67,14 @@ void talk_tell_key(struct talk *talk, const char *name)
                       talk->ms);
 }
 
+void talk_tell_read(struct talk *talk, const char *name)
+{
+    const struct key *key = talk_key_of(talk, name);
+
+    work_leader_read(talk->leader, name, key->data, key->bytes, key->revision, talk_now(talk),
+                     talk->ms);
+}
+
 static void carry_out_put(struct talk *talk, const struct work_output *output)
 {
     char key[WORK_ID_MAX + 8];
@@ -251,7 +259,7 @@ void talk_load(struct talk *talk)
 {
     for (size_t i = 0; i < talk->key_count; i++) {
         if (talk->keys[i].data) {
-            talk_tell_key(talk, talk->keys[i].name);
+            talk_tell_read(talk, talk->keys[i].name);
         }
     }
     work_leader_loaded(talk->leader, talk_now(talk), talk->ms);

@@ -38,6 +38,8 @@ struct key *talk_key_of(struct talk *talk, const char *name);
 void talk_write_key(struct talk *talk, const char *name, const void *data, size_t bytes);
 /* The leader hears what the key has. */
 void talk_tell_key(struct talk *talk, const char *name);
+/* The same, as the reply to a read. */
+void talk_tell_read(struct talk *talk, const char *name);
 /* The reply to a put of the key. */
 void talk_reply(struct talk *talk, const char *key, int code);
 /* All outputs that the leader has by now. */

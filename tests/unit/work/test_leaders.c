@@ -19,7 +19,7 @@ static const char *reads(struct talk *talk, const char *id, const char *value)
 
     bucket_key(key, id);
     talk_write_key(talk, key, value, value ? strlen(value) : 0);
-    talk_tell_key(talk, key);
+    talk_tell_read(talk, key);
     return talk_all_of(talk);
 }
 
@@ -193,12 +193,28 @@ static void a_submission_that_was_deleted_before_it_was_watched_is_looked_for(vo
     talk_load(talk);
     (void)talk_all_of(talk);
     assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "");
+    assert_non_null(strstr(talk_later(talk, 10000), "read s"));
+    talk_tell_read(talk, "s/x"); /* it was there, and is not watched yet */
     talk_write_key(talk, "s/x", NULL, 0);
     assert_non_null(strstr(talk_later(talk, 10000), "read s"));
-    talk_tell_key(talk, "s/x");
+    talk_tell_read(talk, "s/x");
     assert_string_equal(talk_all_of(talk), "read l");
-    talk_tell_key(talk, "ledger");
+    talk_tell_read(talk, "ledger");
     assert_string_equal(talk_all_of(talk), "stop a/100");
+}
+
+static void a_submission_whose_watch_begins_before_all_is_read_is_deleted_in_its_time(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    (void)talk_done(talk, "w1", 7, "a", 100, true);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_key(talk, "s/x");
+    talk_load(talk);
+    (void)talk_all_of(talk);
+    (void)talk_report(talk, "w1", 7, 0, "");
+    assert_non_null(strstr(talk_later(talk, (int64_t)KEEP_S * 1000 + 20000), "delete s/x"));
 }
 
 static void a_submission_that_is_deleted_and_made_anew_is_another_one(void **state)
@@ -224,6 +240,45 @@ static void a_late_notice_of_a_submission_that_was_deleted_starts_nothing(void *
     work_leader_value(talk->leader, "s/x", "{\"items\":[{\"id\":\"a\"}]}", 22, revision,
                       talk_now(talk), talk->ms);
     assert_string_equal(talk_all_of(talk), "");
+}
+
+static void what_another_leader_has_forgotten_does_not_begin_anew(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    (void)talk_done(talk, "w1", 7, "a", 100, true);
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"" OTHER "\"}"), "put b, read b");
+    talk->code = BATON_OK;
+    /* It was removed, as its submission was deleted; the other one is not known there. */
+    assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":90,\"items\":[]}"),
+                        "read s, read s");
+    talk_tell_read(talk, "s/y");
+    assert_string_equal(talk_all_of(talk), "put b, assign " OTHER "/100");
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_read(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "read l");
+    talk_tell_read(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "");
+}
+
+static void a_request_to_cancel_waits_for_an_item_that_is_doubted(void **state)
+{
+    struct talk *talk = *state;
+
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b, read b");
+    assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":90,\"items\":[]}"), "read s");
+    talk_write_key(talk, "c/a", "", 1);
+    talk_tell_key(talk, "c/a");
+    for (int i = 0; i < 10; i++) {
+        assert_null(strstr(talk_later(talk, 10000), "delete"));
+    }
+    talk->code = BATON_OK;
+    talk_tell_read(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "put b, delete c/a");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_CANCELLED);
 }
 
 static void an_entry_whose_submission_never_comes_is_cancelled(void **state)
@@ -420,8 +475,11 @@ int main(void)
         TEST(a_request_to_cancel_waits_for_its_item),
         TEST(a_request_to_cancel_what_never_comes_goes_in_the_end),
         TEST(a_submission_that_was_deleted_before_it_was_watched_is_looked_for),
+        TEST(a_submission_whose_watch_begins_before_all_is_read_is_deleted_in_its_time),
         TEST(a_submission_that_is_deleted_and_made_anew_is_another_one),
         TEST(a_late_notice_of_a_submission_that_was_deleted_starts_nothing),
+        TEST(what_another_leader_has_forgotten_does_not_begin_anew),
+        TEST(a_request_to_cancel_waits_for_an_item_that_is_doubted),
         TEST(an_entry_whose_submission_never_comes_is_cancelled),
         TEST(a_result_waits_for_its_submission),
         TEST(an_item_without_a_submission_is_cancelled_by_the_next_leader),
