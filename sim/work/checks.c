@@ -27,16 +27,20 @@ static bool is_placing(struct yard_item *item, uint64_t epoch, int process, uint
     return placing && placing->process == process && placing->session == session;
 }
 
+/* Of a placing that the store took back before a copy of it began, nothing has its epoch. */
 static void note_placing(struct yard *yard, struct yard_item *item, const struct yard_stored *now)
 {
     struct yard_placing *placing = find_placing(item, now->epoch);
+    bool is_another =
+        placing && (placing->process != now->process || placing->session != now->session);
 
-    if (placing && (placing->process != now->process || placing->session != now->session)) {
+    if (is_another && (placing->has_begun || !item->is_doubtful)) {
         yard_violated(yard, "epoch-twice", "%s is placed in epoch %llu on p%d and on p%d", item->id,
                       (unsigned long long)now->epoch, placing->process, now->process);
     }
-    if (!placing) {
-        item->placings[item->placing_count++ % YARD_PLACINGS_MAX] = (struct yard_placing){
+    if (!placing || is_another) {
+        placing = placing ? placing : &item->placings[item->placing_count++ % YARD_PLACINGS_MAX];
+        *placing = (struct yard_placing){
             .epoch = now->epoch, .session = now->session, .process = now->process};
     }
 }
@@ -56,13 +60,14 @@ static const struct yard_placing *success_of(const struct yard_item *item)
 static struct yard_stored stored_of(const struct yard *yard, const struct yard_item *item)
 {
     const struct ledger_entry *entry = ledger_find(yard->store.truth, item->id);
-    struct yard_stored stored = {.process = YARD_NOBODY, .since = yard->now};
+    struct yard_stored stored = {.process = YARD_NOBODY};
 
     if (entry) {
         stored.is_there = true;
         stored.state = entry->state;
         stored.epoch = entry->epoch;
         stored.failures = entry->failures;
+        stored.since_unix_ms = entry->since_unix_ms;
         if (entry->place) {
             stored.process = ledger_place_worker(entry->place)[0] - '0';
             stored.session = ledger_place_session(entry->place);
@@ -139,9 +144,17 @@ static void check_left(struct yard *yard, const struct yard_item *item,
     }
 }
 
+/* Every wall clock shows the true time, plus a constant. */
+static bool is_time_true(const struct yard *yard)
+{
+    return !yard->profile.walls_differ && yard->profile.drift_ppm == 0 && !yard->has_lost;
+}
+
 /* What is submitted by this id later is another item. */
 static void check_gone(struct yard *yard, struct yard_item *item, const struct yard_stored *before)
 {
+    int64_t age_ms = yard->now / 1000000 + YARD_UNIX_MS - before->since_unix_ms;
+
     if (before->is_there && work_state_is_final(before->state)) {
         item->placing_count = 0;
         item->epoch = 0;
@@ -149,10 +162,10 @@ static void check_gone(struct yard *yard, struct yard_item *item, const struct y
     if (before->is_there && !work_state_is_final(before->state)) {
         yard_violated(yard, "forgotten", "%s is gone from the ledger, and has not ended", item->id);
     }
-    if (before->is_there && !yard->profile.walls_differ && !yard->has_lost &&
-        yard->now - before->since < yard->profile.options.keep.ns / 2) {
+    if (before->is_there && is_time_true(yard) &&
+        age_ms < yard->profile.options.keep.ns / 1000000) {
         yard_violated(yard, "forgotten-early", "%s is gone from the ledger %lld ms after its end",
-                      item->id, (long long)(yard->now - before->since) / 1000000);
+                      item->id, (long long)age_ms);
     }
 }
 
@@ -200,9 +213,6 @@ static void check_bucket(struct yard *yard, unsigned bucket, const struct yard_v
             continue;
         }
         item->stored = stored_of(yard, item);
-        if (before.is_there && before.state == item->stored.state) {
-            item->stored.since = before.since;
-        }
         if (!yard->is_forgetting) {
             check_change(yard, item, &before);
         } else if (item->stored.state == WORK_PROCESSING) {
@@ -236,17 +246,28 @@ static bool is_in_another(struct yard *yard, const struct yard_item *item)
     return false;
 }
 
-/* A submission may go when all its items have ended. */
+/* A submission may go when all its items have ended. What an earlier leader then makes anew of one
+ * is nobody's, and ends. */
 static void check_submission(struct yard *yard, const struct yard_key *key)
 {
     const struct yard_submission *submission = find_submission(yard, key->name + 2);
 
     for (size_t i = 0; submission && !key->value && i < submission->count; i++) {
-        const struct yard_item *item = &yard->items[submission->items[i]];
-        if (item->is_acked && !item->has_ended && !is_in_another(yard, item)) {
+        struct yard_item *item = &yard->items[submission->items[i]];
+        bool is_left = !is_in_another(yard, item);
+
+        if (is_left && item->is_acked && !item->has_ended) {
             yard_violated(yard, "forgotten", "submission %s is deleted, and %s has not ended",
                           submission->name, item->id);
         }
+        item->may_end = item->may_end || is_left;
+    }
+}
+
+void yard_check_write(struct yard *yard, const struct yard_key *key, const struct yard_value *value)
+{
+    if (strncmp(key->name, "r/", 2) == 0 && key->value && value) {
+        yard_violated(yard, "result-changed", "%s is written over", key->name);
     }
 }
 
@@ -312,7 +333,12 @@ static void check_placed_here(struct yard *yard, const struct yard_process *proc
                               struct yard_item *item, const struct work_order *order)
 {
     const struct yard_stored *stored = &item->stored;
+    struct yard_placing *placing = find_placing(item, order->epoch);
     uint64_t session = process->working.session;
+
+    if (placing) {
+        placing->has_begun = true;
+    }
 
     if (!is_placing(item, order->epoch, process->number, session)) {
         yard_violated(yard, "not-stored", "p%d starts %s in epoch %llu, which was never stored",
@@ -357,7 +383,8 @@ void yard_check_start(struct yard *yard, const struct yard_process *process,
         yard_violated(yard, "two-copies", "p%d starts %s, which runs on p%d", process->number,
                       item->id, other->process);
     }
-    if (order->epoch < item->epoch || (order->epoch == item->epoch && !is_again(process, item))) {
+    if (!item->is_doubtful &&
+        (order->epoch < item->epoch || (order->epoch == item->epoch && !is_again(process, item)))) {
         yard_violated(yard, "epoch-order", "p%d starts %s in epoch %llu after %llu",
                       process->number, item->id, (unsigned long long)order->epoch,
                       (unsigned long long)item->epoch);
@@ -372,6 +399,17 @@ void yard_note_end(const struct yard *yard, const struct yard_copy *copy)
     if (placing) {
         placing->has_succeeded = copy->is_success;
         placing->ended_at = yard->now;
+    }
+}
+
+void yard_check_ended(struct yard *yard, const struct yard_process *process, uint64_t number)
+{
+    for (size_t i = 0; i < YARD_COPIES_MAX; i++) {
+        const struct yard_copy *copy = &yard->copies[i];
+        if (copy->is_running && copy->process == process->number && copy->number <= number) {
+            yard_violated(yard, "runs-on", "%s runs on p%d, which has changed its session",
+                          copy->item->id, copy->process);
+        }
     }
 }
 
@@ -415,13 +453,16 @@ void yard_check_message(struct yard *yard, const struct yard_process *process, c
     }
 }
 
+/* What came of an earlier session counts no more: its item is placed anew. */
 void yard_check_forgotten(struct yard *yard, const struct yard_process *process,
                           const struct work_message *ack)
 {
     for (size_t i = 0; i < ack->count; i++) {
         const struct yard_item *item = yard_item_find(yard, ack->ids[i].id);
         if (item && !item->is_unsure && item->stored.state == WORK_PROCESSING &&
-            item->stored.process == process->number && item->stored.epoch == ack->ids[i].epoch) {
+            item->stored.process == process->number &&
+            item->stored.session == process->working.session &&
+            item->stored.epoch == ack->ids[i].epoch) {
             yard_violated(yard, "acked-unstored",
                           "p%d may forget the result of %s in epoch %llu, which is not stored",
                           process->number, item->id, (unsigned long long)ack->ids[i].epoch);

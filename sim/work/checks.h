@@ -4,6 +4,9 @@
 
 #include "sim/work/yard.h"
 
+/* The store is about to have this value of the key; NULL: none. */
+void yard_check_write(struct yard *yard, const struct yard_key *key,
+                      const struct yard_value *value);
 /* The store has another value of the key. */
 void yard_check_key(struct yard *yard, struct yard_key *key);
 /* The store is about to lose all; or this write. */
@@ -18,6 +21,8 @@ void yard_note_end(const struct yard *yard, const struct yard_copy *copy);
 /* A worker has forgotten results for this message. */
 void yard_check_forgotten(struct yard *yard, const struct yard_process *process,
                           const struct work_message *ack);
+/* A worker has changed its session, and all copies up to this number have had time to end. */
+void yard_check_ended(struct yard *yard, const struct yard_process *process, uint64_t number);
 /* The session of the election's worker is over. */
 void yard_check_session_over(struct yard *yard, int election);
 

@@ -185,12 +185,12 @@ static struct yard_submission *any_submission(struct yard *yard)
                : &yard->submissions[random_below(&yard->random, yard->submission_count)];
 }
 
-/* None of its items was cancelled or deleted, or submitted more than once. */
+/* None of its items was cancelled or deleted, or submitted more than once; or all were lost. */
 static bool is_plain(const struct yard *yard, const struct yard_submission *submission)
 {
     for (size_t i = 0; i < submission->count; i++) {
         const struct yard_item *item = &yard->items[submission->items[i]];
-        if (item->may_end || item->submitted != 1) {
+        if (!item->is_unsure && (item->may_end || item->submitted != 1)) {
             return false;
         }
     }
@@ -224,9 +224,10 @@ static void delete_submission(struct yard *yard)
     }
     yard_say(yard, YARD_NOBODY, "a client deletes %s", submission->name);
     for (size_t i = 0; i < submission->count; i++) {
-        yard->items[submission->items[i]].may_end = true;
-        yard->items[submission->items[i]].is_acked = false;
-        yard->items[submission->items[i]].is_cancelled = true;
+        struct yard_item *item = &yard->items[submission->items[i]];
+        item->may_end = true;
+        item->is_acked = false;
+        item->is_cancelled = !item->is_unsure;
     }
     (void)store_put(yard, yard_key_named(yard, 's', submission->name), NULL, UINT64_MAX,
                     SPAN_NS(0));
@@ -242,7 +243,7 @@ static void cancel(struct yard *yard)
     item = &yard->items[random_below(&yard->random, yard->item_count)];
     if (item->submitted == 1) {
         item->may_end = true;
-        item->is_cancelled = !item->is_doubtful; /* its leader may know of its end already */
+        item->is_cancelled = !item->is_unsure;
         yard_say(yard, YARD_NOBODY, "a client cancels %s", item->id);
         (void)store_put(yard, yard_key_named(yard, 'c', item->id), text_value("{}"), UINT64_MAX,
                         SPAN_NS(0));
@@ -276,7 +277,9 @@ void clients_act(struct yard *yard)
 {
     uint64_t drawn = random_below(&yard->random, 100);
 
-    if (drawn < 60) {
+    if (yard->has_lost && drawn < 40) { /* those who submitted it do so again */
+        submit_again(yard);
+    } else if (drawn < 60) {
         submit_new(yard);
     } else if (drawn < 68) {
         submit_again(yard);

@@ -73,10 +73,12 @@ void copies_start(struct yard *yard, struct yard_process *process, const struct 
 
 static void end(struct yard *yard, struct yard_copy *copy)
 {
+    int64_t most = random_chance(&yard->random, 200000) ? yard->profile.halt_time : MS;
+
     copy->is_running = false;
     yard_say(yard, copy->process, "%s ends, epoch %llu, code %d", copy->item->id,
              (unsigned long long)copy->epoch, copy->code);
-    push(yard, copy, YARD_COPY_TOLD, yard->now + random_between(&yard->random, 0, MS));
+    push(yard, copy, YARD_COPY_TOLD, yard->now + random_between(&yard->random, 0, most));
 }
 
 void copies_halt(struct yard *yard, const struct yard_process *process,

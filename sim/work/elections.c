@@ -186,7 +186,13 @@ static void end_session_at(struct yard *yard, struct yard_process *process, int6
 {
     int64_t margin = 1 + random_between(&yard->random, 0, yard->profile.lease.ns / 20);
 
+    int64_t early = random_between(&yard->random, 0, yard->profile.lease.ns / 4);
+
     process->working.session_end = at - margin;
+    if (random_chance(&yard->random, 500000)) {
+        yard_push_process(yard, process, YARD_JEOPARDY, at - margin - early)->epoch =
+            process->working.session;
+    }
     yard_push_process(yard, process, YARD_SESSION_END, at - margin)->epoch =
         process->working.session;
 }

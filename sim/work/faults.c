@@ -59,6 +59,15 @@ static void change_wall_clock(struct yard *yard, struct yard_process *process)
     }
 }
 
+/* A server's host is lost together with a part of the network: a worker runs on unheard. */
+static void lose_data(struct yard *yard)
+{
+    if (random_chance(&yard->random, 500000)) {
+        yard_cut(yard, any_worker(yard), some_time(yard));
+    }
+    store_lose_all(yard);
+}
+
 static void strike_store(struct yard *yard, enum yard_fault fault)
 {
     if (fault == YARD_FAULT_STALL) {
@@ -67,7 +76,7 @@ static void strike_store(struct yard *yard, enum yard_fault fault)
     } else if (!yard->profile.may_forget) {
         return;
     } else if (fault == YARD_FAULT_LOSE_DATA) {
-        store_lose_all(yard);
+        lose_data(yard);
     } else {
         store_roll_back(yard);
     }

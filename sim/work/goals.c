@@ -22,6 +22,9 @@ static const char *missing_of_process(struct yard *yard, const struct yard_proce
 {
     const struct yard_election *pool = &yard->elections[YARD_POOL];
 
+    if (yard->now < process->stopped_until) {
+        return "a process is stopped";
+    }
     if (process->is_worker && (!process->working.core || process->working.session == 0)) {
         return "a worker has no session";
     }
@@ -29,13 +32,15 @@ static const char *missing_of_process(struct yard *yard, const struct yard_proce
         return "a result is not acknowledged";
     }
     if (process->number == pool->holder &&
-        (!process->leading.core || !work_leader_is_ready(process->leading.core))) {
+        (!process->leading.core || process->leading.epoch != pool->epoch ||
+         !work_leader_is_ready(process->leading.core))) {
         return "the leader is not ready";
     }
     if (process->number != pool->holder && process->leading.core) {
         return "an earlier leader acts on";
     }
-    return pool->holder == YARD_NOBODY ? "no process leads the pool" : NULL;
+    return pool->holder == YARD_NOBODY || pool->until != INT64_MAX ? "no process leads the pool"
+                                                                   : NULL;
 }
 
 static const char *missing_of_service(struct yard *yard, const struct yard_item *item)

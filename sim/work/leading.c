@@ -16,8 +16,7 @@ void leading_start(struct yard *yard, struct yard_process *process)
 {
     uint64_t number = process->leading.number;
 
-    process->leading = (struct yard_leading){
-        .number = number, .tick_at = INT64_MAX, .listens_since = yard_local(yard, process)};
+    process->leading = (struct yard_leading){.number = number, .tick_at = INT64_MAX};
     election_contend(yard, YARD_POOL);
 }
 

@@ -92,7 +92,7 @@ static void add_process(struct yard *yard, size_t number)
                     .has_label = number + 1 == p->candidates - p->both + p->workers ||
                                  random_chance(&yard->random, 300000)},
     };
-    process->wall_offset_ms = 1700000000000 - process->clock.local_base / 1000000;
+    process->wall_offset_ms = YARD_UNIX_MS - process->clock.local_base / 1000000;
     if (p->walls_differ) {
         process->wall_offset_ms += random_between(&yard->random, -20000, 20000);
     }
@@ -294,7 +294,7 @@ static void game_set_mutant(int number)
 static const struct game_mutant mutants[] = {
 #define CORE_ROW(mutant, text)  {WORK_MUTANT_##mutant, #mutant, text},
 #define MODEL_ROW(mutant, text) {WORK_MUTANT_COUNT - 1 + YARD_MUTANT_##mutant, #mutant, text},
-    WORK_MUTANTS(CORE_ROW) YARD_MUTANTS(MODEL_ROW)
+    WORK_PLAYED_MUTANTS(CORE_ROW) YARD_MUTANTS(MODEL_ROW)
 #undef CORE_ROW
 #undef MODEL_ROW
 };

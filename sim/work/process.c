@@ -1,5 +1,6 @@
 #include "sim/work/process.h"
 
+#include "sim/work/checks.h"
 #include "sim/work/copies.h"
 #include "sim/work/elections.h"
 #include "sim/work/leading.h"
@@ -73,9 +74,12 @@ static void hold_up(struct yard *yard, struct yard_process *process, int64_t *re
     }
 }
 
+/* One that is stopped already goes on when it was to go on: what waits for it keeps its order. */
 void yard_stop(struct yard *yard, struct yard_process *process, int64_t until)
 {
-    hold_up(yard, process, &process->stopped_until, until, true);
+    if (yard->now >= process->stopped_until) {
+        hold_up(yard, process, &process->stopped_until, until, true);
+    }
 }
 
 void yard_cut(struct yard *yard, struct yard_process *process, int64_t until)
@@ -127,6 +131,7 @@ static bool is_put_off(struct yard *yard, const struct yard_process *process,
     case YARD_COPY_END:
     case YARD_COPY_HALTED:
     case YARD_REACHABLE:
+    case YARD_RUNS_ON:
         return false;
     case YARD_NOTICE:
     case YARD_REPLY:
@@ -149,6 +154,14 @@ static void take(struct yard *yard, struct yard_process *process, struct yard_ev
     case YARD_COPY_END:
     case YARD_COPY_HALTED:
         (void)copies_happen(yard, event, &unused);
+        break;
+    case YARD_JEOPARDY:
+        if (process->working.core) {
+            working_give_up(yard, process, event->epoch);
+        }
+        break;
+    case YARD_RUNS_ON:
+        yard_check_ended(yard, process, event->number);
         break;
     case YARD_REACHABLE:
         become_reachable(yard, process);

@@ -51,7 +51,8 @@ static const struct theme {
                 [YARD_FAULT_CRASH_LEADER] = 3,
                 [YARD_FAULT_DEPOSE] = 3,
                 [YARD_FAULT_CRASH_WORKER] = 2,
-                [YARD_FAULT_CUT_WORKER] = 1,
+                [YARD_FAULT_CUT_WORKER] = 6,
+                [YARD_FAULT_STOP_WORKER] = 2,
                 [YARD_FAULT_STOP_LEADER] = 1,
                 [YARD_FAULT_STALL] = 1},
      .may_forget = true},
@@ -72,15 +73,15 @@ static span part(span whole, int64_t ppm)
 
 static void draw_options(struct yard *yard)
 {
-    static const int64_t leases_ms[] = {1000, 3000, 10000};
+    static const int64_t leases_ms[] = {1000, 3000, 10000, 30000};
     struct random *random = &yard->random;
     struct yard_profile *p = &yard->profile;
     struct work_leader_options *o = &p->options;
 
-    p->lease = SPAN_MS(leases_ms[random_below(random, 3)]);
+    p->lease = SPAN_MS(leases_ms[random_below(random, 4)]);
     o->report_interval = part(p->lease, random_between(random, 100000, 400000));
     o->silence = SPAN_NS(o->report_interval.ns * random_between(random, 3, 6));
-    o->collect = part(p->lease, random_between(random, 500000, 3000000));
+    o->collect = part(p->lease, random_between(random, 100000, 2000000));
     o->worker_lease = part(p->lease, 1200000);
     o->strategy = (enum placement_strategy)random_below(random, 4);
     o->overfills = random_chance(random, 200000);
@@ -88,7 +89,9 @@ static void draw_options(struct yard *yard)
                              ? SPAN_NS(0)
                              : part(p->lease, random_between(random, 300000, 2000000));
     o->rebalance_percent = (uint32_t)random_between(random, 10, 50);
-    o->keep = part(p->lease, random_between(random, 1000000, 20000000));
+    o->keep =
+        part(p->lease, random_chance(random, 500000) ? random_between(random, 1000000, 3000000)
+                                                     : random_between(random, 3000000, 20000000));
 }
 
 static void draw_ways(struct yard *yard, const struct theme *theme)
@@ -105,6 +108,7 @@ static void draw_ways(struct yard *yard, const struct theme *theme)
                   : random_chance(random, 330000) ? 0
                                                   : (uint32_t)random_between(random, 0, 100000);
     p->twice_ppm = random_chance(random, 500000) ? 0 : 100000;
+    p->lag = random_chance(random, 600000) ? 0 : lease / 100 * random_between(random, 1, 100);
     p->timeout = lease / 100 * random_between(random, 10, 60);
     p->denial = lease / 100 * random_between(random, 1, theme->denies ? 400 : 100);
     p->proof_ppm = random_chance(random, 300000) ? 0 : 700000;
@@ -132,7 +136,7 @@ static void draw_size(struct yard *yard)
     p->job_weight = (uint32_t)random_between(random, 1, 3);
     p->slots = (uint32_t)p->services_max + p->job_weight;
     p->items_max = (size_t)random_between(random, 3, YARD_ITEMS_MAX - YARD_OF_SUBMISSION_MAX);
-    p->events = (uint32_t)random_between(random, 500, 1500);
+    p->events = (uint32_t)random_between(random, 400, 1200);
     p->events = yard->options.events ? yard->options.events : p->events;
 }
 

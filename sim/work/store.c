@@ -54,7 +54,8 @@ static void notify_one(struct yard *yard, const struct yard_process *process, st
                        uint64_t revision)
 {
     int64_t from = yard->now > process->cut_until ? yard->now : process->cut_until;
-    int64_t at = from + yard_way(yard);
+    int64_t lag = yard->is_calm ? 0 : random_between(&yard->random, 0, yard->profile.lag);
+    int64_t at = from + yard_way(yard) + lag;
     struct yard_event *event;
 
     at = at > key->noticed_at[process->number] ? at : key->noticed_at[process->number] + 1;
@@ -104,6 +105,7 @@ static void change(struct yard *yard, struct yard_key *key, struct yard_value *v
 {
     uint64_t revision = ++yard->store.revision;
 
+    yard_check_write(yard, key, value);
     remember(&yard->store, key);
     key->value = value;
     key->revision = value ? revision : 0;

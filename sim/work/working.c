@@ -90,6 +90,8 @@ static void drive(struct yard *yard, struct yard_process *process)
 
 static void set_session(struct yard *yard, struct yard_process *process, uint64_t session)
 {
+    yard_push_process(yard, process, YARD_RUNS_ON, yard->now + yard->profile.halt_time + 1)
+        ->number = yard->copy_number;
     process->working.session = session;
     process->working.session_end = INT64_MAX;
     yard_say(yard, process->number, "has session %llu", (unsigned long long)session);
@@ -108,10 +110,19 @@ void working_look_at_clock(struct yard *yard, struct yard_process *process)
     }
 }
 
+void working_give_up(struct yard *yard, struct yard_process *process, uint64_t session)
+{
+    if (session == process->working.session && process->working.session_end != INT64_MAX) {
+        set_session(yard, process, 0);
+    }
+}
+
 void working_session_end(struct yard *yard, struct yard_process *process, uint64_t session)
 {
-    if (session != process->working.session || yard->now < process->working.session_end) {
-        return;
+    const struct yard_election *election = &yard->elections[election_of(process->number)];
+
+    if (election->until == INT64_MAX || election->epoch != session) {
+        return; /* it was renewed */
     }
     if (!YARD_MUTANT(COPIES_OUTLIVE_LEASE)) {
         copies_kill(yard, process);

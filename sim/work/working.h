@@ -11,6 +11,8 @@ void working_drop(struct yard_process *process);
 void working_leave(struct yard *yard, struct yard_process *process);
 /* What its clock shows is known to the driver before it does anything else. */
 void working_look_at_clock(struct yard *yard, struct yard_process *process);
+/* It cannot renew its lease, and ends what runs before that ends. */
+void working_give_up(struct yard *yard, struct yard_process *process, uint64_t session);
 /* The lease ends by the worker's own clock, whether its process is stopped or not. */
 void working_session_end(struct yard *yard, struct yard_process *process, uint64_t session);
 void working_elected(struct yard *yard, struct yard_process *process, uint64_t epoch);

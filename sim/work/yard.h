@@ -48,6 +48,8 @@ enum {
     YARD_NOBODY = -1,
 };
 
+#define YARD_UNIX_MS 1700000000000 /* that a true wall clock shows at the beginning */
+
 /* ---- Planted bugs of the model; those of the core are in work/mutants.h ---------------------- */
 
 /* X(name, description) */
@@ -107,6 +109,7 @@ struct yard_profile {
     int64_t delay;     /* of a message, at least, in ns */
     int64_t jitter;    /* on top, at most */
     int64_t tail;      /* a straggler's, at most */
+    int64_t lag;       /* of notices, at most */
     int64_t timeout;   /* of a request to the store */
     int64_t denial;    /* for which a leader acts on after its lease has ended, at most */
     int64_t down_time, halt_time, job_time; /* at most */
@@ -162,7 +165,7 @@ struct yard_store {
 struct yard_placing {
     uint64_t epoch, session;
     int process;
-    bool has_succeeded;
+    bool has_begun, has_succeeded;
     int64_t ended_at; /* its copy ended by itself; 0: it did not */
 };
 
@@ -173,7 +176,7 @@ struct yard_stored {
     uint64_t epoch, session;
     uint32_t failures;
     int process; /* PROCESSING: there */
-    int64_t since;
+    int64_t since_unix_ms;
 };
 
 struct yard_item {
@@ -256,7 +259,6 @@ struct yard_leading {
     size_t under_way;          /* requests */
     bool is_entered[YARD_PROCESSES_MAX];
     struct yard_heard heard[YARD_PROCESSES_MAX];
-    instant listens_since;
 };
 
 struct yard_working {
@@ -297,6 +299,8 @@ enum yard_event_kind {
     YARD_EPOCH,       /* a leader hears the epoch of a worker's election; .epoch, .is_ours */
     YARD_RELEASE,     /* .election is given up in .epoch */
     YARD_LEASE_END,   /* .election; .number */
+    YARD_JEOPARDY,    /* a worker that cannot renew its lease gives its session up; .epoch */
+    YARD_RUNS_ON,     /* copies up to .number have had the time to end */
     YARD_SESSION_END, /* a worker's lease ends by its own clock; .epoch */
     YARD_DEPOSED,     /* a leader learns that it leads no more; .epoch */
     YARD_REACHABLE,   /* a process goes on, or is no longer cut off */

@@ -127,7 +127,7 @@ static void gather(struct work_leader *leader, instant now)
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-static void find_silent(struct work_leader *leader, instant now)
+static void find_silent(struct work_leader *leader, instant now, int64_t now_unix_ms)
 {
     struct leader_known *known, *next;
 
@@ -138,6 +138,9 @@ static void find_silent(struct work_leader *leader, instant now)
 
         if (is_silent && !known->is_silent) {
             known->is_silent = true;
+            if (WORK_MUTANT(SILENCE_IS_DEATH)) {
+                leader_sessions_end(leader, known, known->session, now_unix_ms);
+            }
         }
     }
 }
@@ -166,7 +169,7 @@ void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_
         leader->next_tick = instant_add(now, leader->options.report_interval);
         leader->is_ask_due = leader->is_ask_due || !leader->is_ready || leader->is_ask_wanted;
         leader->is_ask_wanted = false;
-        find_silent(leader, now);
+        find_silent(leader, now, now_unix_ms);
         find_overdue(leader, now);
     }
     if (!instant_before(now, leader->next_balance)) {

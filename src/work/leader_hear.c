@@ -95,11 +95,17 @@ static void take_absence(struct work_leader *leader, struct ledger_entry *entry,
 {
     switch (entry->wish) {
     case WORK_STAY: /* it has ended there, as another leader knows, or it never came there */
+        if (WORK_MUTANT(SENT_AGAIN)) {
+            entry->told = (struct work_number){0};
+            entry->is_ours = true;
+            break;
+        }
         ledger_release(leader->ledger, entry, now_unix_ms);
         break;
     case WORK_MOVE:
         leader->counters.migrations++;
-        leader->is_balance_due = true; /* by the same reasons as it was moved */
+        leader->is_balance_due = /* by the same reasons as it was moved */
+            leader->is_balance_due || !WORK_MUTANT(MOVED_WITHOUT_BALANCE);
         ledger_release(leader->ledger, entry, now_unix_ms);
         break;
     case WORK_CANCEL:
@@ -149,8 +155,8 @@ static void take_claim(struct work_leader *leader, struct leader_known *known,
         entry->progress_permille = claim->progress_permille;
         if (entry->told.epoch == 0 && entry->wish == WORK_STAY) {
             entry->told.epoch = leader->options.epoch; /* by an earlier leader */
-        } else if (entry->wish != WORK_STAY && entry->told.epoch != 0 &&
-                   work_number_before(entry->told, known->seen)) {
+        } else if (entry->wish != WORK_STAY && !WORK_MUTANT(STOP_SENT_ONCE) &&
+                   entry->told.epoch != 0 && work_number_before(entry->told, known->seen)) {
             entry->told = (struct work_number){0}; /* perhaps a later message overtook it */
         }
         return;
@@ -183,13 +189,13 @@ static void take_absences(struct work_leader *leader, struct leader_known *known
 
     for (entry = place ? ledger_place_entries(place) : NULL; entry; entry = next) {
         next = entry->next;
-        if (entry->told.epoch != 0 && work_number_before(known->seen, entry->told)) {
+        if (entry->told.epoch != 0 && work_number_before(known->seen, entry->told) &&
+            !WORK_MUTANT(ABSENT_WITHOUT_SEEN)) {
             if (is_late && (entry->is_ours || entry->wish != WORK_STAY)) {
                 entry->told = (struct work_number){0};
             }
             leader->is_ask_wanted = leader->is_ask_wanted || !entry->is_ours;
-        } else if (entry->report != leader->reports &&
-                   (entry->told.epoch != 0 || WORK_MUTANT(ABSENT_WITHOUT_SEEN))) {
+        } else if (entry->report != leader->reports && entry->told.epoch != 0) {
             take_absence(leader, entry, now, now_unix_ms);
         }
         known->is_due = known->is_due || entry->told.epoch == 0;
@@ -204,7 +210,7 @@ static void hear_report(struct work_leader *leader, const struct work_report *re
     if (!known) {
         return;
     }
-    if (report->seen.epoch > leader->options.epoch) {
+    if (report->seen.epoch > leader->options.epoch && !WORK_MUTANT(LATER_LEADER_IGNORED)) {
         leader->is_over = true; /* it hears a later leader */
         return;
     }
@@ -238,7 +244,8 @@ void leader_acknowledge(struct work_leader *leader)
             (entry && !leader_is_stored(leader, entry) && !WORK_MUTANT(ACKS_BEFORE_STORED))) {
             continue;
         }
-        if (entry && entry->state == WORK_PROCESSING && entry->epoch == result->epoch) {
+        if (entry && entry->state == WORK_PROCESSING && entry->epoch == result->epoch &&
+            !WORK_MUTANT(FAILED_PUT_ACKED)) {
             leader_result_free(leader, result); /* its put failed, and the result comes again */
             continue;
         }

@@ -170,7 +170,8 @@ static void take_over(struct work_leader *leader, const struct ledger_place *pla
     struct ledger_entry *entry;
 
     for (entry = ledger_place_entries(place); entry; entry = entry->next) {
-        if (!entry->is_ours && entry->wish == WORK_STAY && entry->told.epoch == 0) {
+        if (!entry->is_ours && entry->wish == WORK_STAY && entry->told.epoch == 0 &&
+            !WORK_MUTANT(FOREIGN_PLACING_SENT)) {
             entry->told = (struct work_number){leader->options.epoch, leader->messages + 1};
             leader->is_ask_due = true;
         }

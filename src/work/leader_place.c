@@ -146,7 +146,7 @@ static void add_running(struct pass *pass, const struct work_leader *leader)
 
         for (struct ledger_entry *entry = place ? ledger_place_entries(place) : NULL; entry;
              entry = entry->next) {
-            bool is_moving = entry->wish == WORK_MOVE;
+            bool is_moving = entry->wish == WORK_MOVE && !WORK_MUTANT(MOVING_HOLDS_ITS_GROUP);
 
             if (entry->item) {
                 (void)pass_add(pass, entry, is_moving ? PLACEMENT_NOWHERE : (int32_t)i,
@@ -265,8 +265,9 @@ void leader_wish(struct work_leader *leader, struct ledger_entry *entry, enum wo
 /* What is to leave a worker is still there: an item that needs its room waits for that. */
 static bool has_room(const struct placement_node *left, const struct work_item *item)
 {
-    return item->weight <= left->slots && item->gpus <= left->gpus &&
-           item->memory_mib <= left->memory_mib;
+    return WORK_MUTANT(ROOM_OF_THE_MOVING) ||
+           (item->weight <= left->slots && item->gpus <= left->gpus &&
+            item->memory_mib <= left->memory_mib);
 }
 
 static void place(struct work_leader *leader, const struct pass *pass, struct ledger_entry *entry,

@@ -50,7 +50,7 @@ static struct ledger_entry *entries_at(const struct work_leader *leader,
 static bool is_untold(const struct ledger_entry *entry, bool is_stop)
 {
     return entry->told.epoch == 0 && (entry->wish != WORK_STAY) == is_stop &&
-           (is_stop || (entry->item && (entry->is_ours)));
+           (is_stop || (entry->item && (entry->is_ours || WORK_MUTANT(FOREIGN_PLACING_SENT))));
 }
 
 static size_t count_untold(const struct work_leader *leader, const struct leader_known *known,

@@ -47,7 +47,7 @@ bool leader_is_unknown(struct work_leader *leader, const char *id)
     if (!leader->buckets[bucket].is_written) {
         ledger_touch(leader->ledger, bucket);
     }
-    return leader->buckets[bucket].is_written;
+    return leader->buckets[bucket].is_written || WORK_MUTANT(UNKNOWN_ACKED);
 }
 
 /* ---- Submissions and requests ---------------------------------------------------------------- */
@@ -198,7 +198,7 @@ static void doubt_submissions(struct work_leader *leader, unsigned bucket)
     struct leader_submission *submission;
 
     for (submission = leader->submissions; submission; submission = submission->hh.next) {
-        if (!submission->is_gone) {
+        if (!submission->is_gone && !WORK_MUTANT(FORGOTTEN_BEGIN_ANEW)) {
             doubt(leader, submission, bucket);
             if (submission->is_doubted) {
                 read_submission(leader, submission);
@@ -293,7 +293,8 @@ static bool is_done(const struct work_leader *leader, const struct leader_reques
     if (entry) {
         return work_state_is_final(entry->state) && leader_is_stored(leader, entry);
     }
-    return (request->purges > PURGES_WAITED && !has_doubts(leader));
+    return (request->purges > PURGES_WAITED && !has_doubts(leader)) ||
+           WORK_MUTANT(REQUEST_DONE_EARLY);
 }
 
 void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
@@ -335,7 +336,8 @@ static void cancel_orphan(struct work_leader *leader, const struct ledger_entry 
     struct leader_request *request;
 
     HASH_FIND_STR(leader->requests, entry->id, request);
-    if (!request && !entry->item && !work_state_is_final(entry->state)) {
+    if (!request && !entry->item && !work_state_is_final(entry->state) &&
+        !WORK_MUTANT(ORPHANS_STAY)) {
         take_request(leader, entry->id, true, 0); /* its key is not there */
     }
 }
@@ -402,9 +404,13 @@ static void remove_submission(struct work_leader *leader, struct leader_submissi
         struct ledger_entry *entry = ledger_find(leader->ledger, submission->items[i]->id);
 
         if (entry && entry->item == submission->items[i] && work_state_is_final(entry->state) &&
-            entry->item->references == OF_ENTRY_AND_SUBMISSION) {
+            (entry->item->references == OF_ENTRY_AND_SUBMISSION || WORK_MUTANT(SHARED_FORGOTTEN))) {
             remove_entry(leader, entry);
         }
+    }
+    if (WORK_MUTANT(LATE_SUBMISSION_TAKEN)) {
+        submission_free(leader, submission);
+        return;
     }
     submission_empty(submission);
     submission->is_gone = false;
@@ -434,11 +440,12 @@ static void purge_submission(struct work_leader *leader, struct leader_submissio
         !is_over(leader, submission, now_unix_ms)) {
         return;
     }
-    if (submission->is_gone) {
-        remove_submission(leader, submission);
-    } else {
+    if (!submission->is_gone) {
         submission->is_deleting = true;
         queue_deletion(leader, 's', submission->name, submission->revision);
+    }
+    if (submission->is_gone || WORK_MUTANT(FORGOTTEN_FIRST)) {
+        remove_submission(leader, submission);
     }
 }
 
@@ -506,7 +513,8 @@ static void disown(struct work_leader *leader, unsigned number)
 static bool is_lost(const struct work_leader *leader, const struct leader_bucket *bucket,
                     const void *data, uint64_t revision)
 {
-    return leader->is_loaded && (data ? revision < bucket->revision : bucket->revision != 0);
+    return leader->is_loaded && !WORK_MUTANT(LOSS_IGNORED) &&
+           (data ? revision < bucket->revision : bucket->revision != 0);
 }
 
 static void take_bucket(struct work_leader *leader, unsigned number, const void *data, size_t bytes,
@@ -535,7 +543,8 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
         ledger_touch(leader->ledger, number); /* it was not made */
     }
     leader->is_over =
-        leader->is_over || ledger_writer(leader->ledger, number) > leader->options.epoch;
+        leader->is_over || (ledger_writer(leader->ledger, number) > leader->options.epoch &&
+                            !WORK_MUTANT(LATER_LEADER_IGNORED));
     if (leader->is_loaded) {
         if (data && ledger_writer(leader->ledger, number) != leader->options.epoch) {
             doubt_submissions(leader, number);
@@ -551,7 +560,7 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
 void leader_make_buckets(struct work_leader *leader)
 {
     for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
-        if (leader->buckets[i].revision == 0) {
+        if (leader->buckets[i].revision == 0 && !WORK_MUTANT(BUCKETS_NOT_MADE)) {
             ledger_touch(leader->ledger, i);
         }
     }
@@ -703,7 +712,8 @@ static bool next_result(struct work_leader *leader, struct work_output *ret)
             buffer_clear(&leader->out);
             work_result_write(&result->result, result->worker, entry->attempt, &leader->out);
             (void)snprintf(key, sizeof(key), "r/%s", result->id);
-            return put(leader, key, 0, leader->options.keep, ret);
+            return put(leader, key, WORK_MUTANT(RESULT_WRITTEN_OVER) ? UINT64_MAX : 0,
+                       leader->options.keep, ret);
         }
     }
     return false;

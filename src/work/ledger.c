@@ -421,7 +421,8 @@ void ledger_lose(struct ledger *ledger, struct ledger_entry *entry, int64_t now_
 static bool has_retry(const struct ledger_entry *entry)
 {
     return entry->item &&
-           (entry->item->kind == WORK_SERVICE || entry->failures <= entry->item->retries);
+           (entry->item->kind == WORK_SERVICE ||
+            (entry->failures <= entry->item->retries && !WORK_MUTANT(RETRIES_FORGOTTEN)));
 }
 
 void ledger_fail(struct ledger *ledger, struct ledger_entry *entry, int32_t code,

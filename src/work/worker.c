@@ -323,8 +323,8 @@ static void send_results(struct work_worker *worker)
 
 static bool is_new(struct work_worker *worker, const struct work_message *message)
 {
-    bool is_for_us =
-        message->session == worker->session || (message->type == WORK_ASK && message->session == 0);
+    bool is_for_us = message->session == worker->session || WORK_MUTANT(ANY_SESSION) ||
+                     (message->type == WORK_ASK && message->session == 0);
 
     return worker->session != 0 && is_for_us &&
            (work_number_before(worker->seen, message->number) || WORK_MUTANT(TAKES_OLD_MESSAGES));
@@ -377,7 +377,9 @@ void work_worker_tick(struct work_worker *worker, instant now)
     }
     worker->next_report = instant_add(now, worker->options.report_interval);
     worker->is_report_due = true;
-    send_results(worker);
+    if (!WORK_MUTANT(RESULT_SENT_ONCE)) {
+        send_results(worker);
+    }
 }
 
 instant work_worker_deadline(const struct work_worker *worker)
@@ -428,7 +430,7 @@ static bool fill_claims(struct work_worker *worker, struct work_report *report)
     }
     for (held = worker->held; held; held = next) {
         next = held->hh.next;
-        bool has_next = held->then.item;
+        bool has_next = held->then.item && !WORK_MUTANT(WAITING_NOT_REPORTED);
         const struct placing *placing = has_next ? &held->then : &held->now;
 
         if (!has_next && held->session != worker->session) {
