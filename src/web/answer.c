@@ -22,6 +22,16 @@ void *web_exchange_get(const struct web_exchange *exchange)
     return exchange->userdata;
 }
 
+const char *web_exchange_address(const struct web_exchange *exchange)
+{
+    return stream_peer_address(exchange->stream);
+}
+
+size_t web_exchange_backlog(const struct web_exchange *exchange)
+{
+    return stream_backlog(exchange->stream);
+}
+
 static const char *phrase(unsigned status)
 {
     return status == 101   ? "Switching Protocols"

@@ -162,6 +162,18 @@ static void finish(struct web_client *client)
     client->callbacks.on_response(client->userdata, &client->response);
 }
 
+static void pass_part(struct web_client *client)
+{
+    struct buffer *body = &client->response.body;
+
+    if (client->callbacks.on_part == NULL || client->response.status != 200 || body->bytes == 0) {
+        return;
+    }
+    (void)uv_timer_start(&client->timer, on_timer, client->within_ms, 0);
+    client->callbacks.on_part(client->userdata, body->data, body->bytes);
+    buffer_clear(body);
+}
+
 static void read_response(struct web_client *client, const uint8_t *data, size_t bytes)
 {
     size_t taken;
@@ -182,6 +194,7 @@ static void read_response(struct web_client *client, const uint8_t *data, size_t
         break;
     case WEB_READ_MORE:
     default:
+        pass_part(client);
         break;
     }
 }

@@ -25,6 +25,10 @@ struct web_client; /* opaque; ends when on_close returns */
 struct web_client_callbacks {
     /* The response is whole; borrowed during the call. Of a WebSocket: the server refuses it. */
     void (*on_response)(void *userdata, const struct web_response *response);
+    /* Bytes of a response with status 200, as they come; on_response then has the rest, or none.
+     * The time limit is then for the head, and for each further part. NULL: the body comes whole.
+     */
+    void (*on_part)(void *userdata, const void *data, size_t bytes);
     /* The WebSocket is open; it lives until the on_close of its options has returned. NULL: only
      * requests. */
     void (*on_open)(void *userdata, struct web_socket *socket);

@@ -240,6 +240,8 @@ void web_exchange_accept(struct web_server *server)
     }
     exchange->server = server;
     web_request_init(&exchange->request, config->head_max, config->body_max);
+    exchange->request.limit = config->callbacks.body_limit;
+    exchange->request.limit_userdata = config->userdata;
     buffer_init(&exchange->ahead, AHEAD_MAX + READ_MAX);
     wait_for_request(exchange);
     DL_APPEND(server->exchanges, exchange);

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-enum { HOST_BYTES_MAX = 511 }; /* a name has 253, and a port follows */
+enum {
+    HOST_BYTES_MAX = 511,  /* a name has 253, and a port follows */
+    BODY_KEPT_MAX = 65536, /* bytes of memory that a connection keeps for its next body */
+};
 
 /* ---- What http-parser reports ---------------------------------------------------------------- */
 
@@ -77,7 +80,7 @@ static int check_body(struct web_request *request)
     if (!has_body(parser)) {
         return 0;
     }
-    if (request->body.max_bytes == 0) {
+    if (request->body_max == 0) {
         return refuse(request, 400, "a GET or HEAD has no body");
     }
     if (!parser->uses_transfer_encoding && parser->content_length > request->body.max_bytes) {
@@ -101,13 +104,20 @@ static int on_head(http_parser *parser)
     request->is_head = parser->method == HTTP_HEAD;
     request->target = (const char *)request->head.text.data;
     fault = host_fault(request);
-    if (request->body.max_bytes == 0 && parser->method != HTTP_GET && parser->method != HTTP_HEAD) {
+    if (request->body_max == 0 && parser->method != HTTP_GET && parser->method != HTTP_HEAD) {
         return refuse(request, 405, "only GET and HEAD are answered");
     }
     if (fault == NULL && request->target[0] != '/') {
         fault = "the target must begin with a slash";
     }
-    return fault != NULL ? refuse(request, 400, fault) : check_body(request);
+    if (fault != NULL || request->status != 0) {
+        return fault != NULL ? refuse(request, 400, fault) : 1;
+    }
+    if (request->limit != NULL) {
+        size_t limit = request->limit(request->limit_userdata, request);
+        request->body.max_bytes = limit < request->body_max ? limit : request->body_max;
+    }
+    return check_body(request);
 }
 
 static int on_body(http_parser *parser, const char *at, size_t bytes)
@@ -146,7 +156,7 @@ static void begin(struct web_request *request)
 
 void web_request_init(struct web_request *request, size_t head_max, size_t body_max)
 {
-    *request = (struct web_request){.method = NULL};
+    *request = (struct web_request){.method = NULL, .body_max = body_max};
     web_head_init(&request->head, head_max);
     buffer_init(&request->body, body_max);
     begin(request);
@@ -160,12 +170,21 @@ void web_request_fini(struct web_request *request)
 
 void web_request_next(struct web_request *request)
 {
-    struct web_head head = request->head;
-    struct buffer body = request->body;
+    struct web_request next = {.head = request->head,
+                               .body = request->body,
+                               .body_max = request->body_max,
+                               .limit = request->limit,
+                               .limit_userdata = request->limit_userdata};
 
-    web_head_next(&head);
-    buffer_clear(&body);
-    *request = (struct web_request){.head = head, .body = body};
+    web_head_next(&next.head);
+    if (next.body.capacity > BODY_KEPT_MAX) {
+        buffer_fini(&next.body);
+        buffer_init(&next.body, next.body_max);
+    } else {
+        buffer_clear(&next.body);
+    }
+    next.body.max_bytes = next.body_max;
+    *request = next;
     begin(request);
 }
 

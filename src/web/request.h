@@ -28,8 +28,14 @@ struct web_request {
     unsigned status;    /* 400, 405, 413 or 431 */
     const char *reason; /* static text, in JSON without escapes */
 
+    /* How many bytes the body may have, by the head; more than body_max has no effect. NULL:
+     * body_max. Set after web_request_init(). */
+    size_t (*limit)(void *userdata, const struct web_request *request);
+    void *limit_userdata;
+
     /* The reader's own. */
     http_parser parser;
+    size_t body_max;
     bool is_complete;   /* the request can be read */
     bool expects_bytes; /* the client waits for "100 Continue" before it sends the body */
 };

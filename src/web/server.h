@@ -27,6 +27,9 @@ struct web_exchange; /* opaque; ends with its answer's last byte, or before on_g
 struct web_callbacks {
     /* Answer now, or later; the request is the exchange's. */
     void (*on_request)(void *userdata, struct web_exchange *exchange);
+    /* How many bytes of a body the request may have, at most body_max, when its head is here and
+     * its body is not. NULL: body_max. */
+    size_t (*body_limit)(void *userdata, const struct web_request *request);
     /* After web_begin or web_part: the client's system has taken all. Never called from within
      * them. NULL: not needed. */
     void (*on_drain)(void *userdata, struct web_exchange *exchange);
@@ -75,6 +78,10 @@ void web_server_close(struct web_server *server);
 void web_server_free(struct web_server *server);
 
 const struct web_request *web_exchange_request(const struct web_exchange *exchange);
+/* The client's "ADDRESS:PORT" or "[ADDRESS]:PORT", as long as the exchange. */
+const char *web_exchange_address(const struct web_exchange *exchange);
+/* Bytes of the answer that the client's system has not taken yet. */
+size_t web_exchange_backlog(const struct web_exchange *exchange);
 void web_exchange_set(struct web_exchange *exchange, void *userdata);
 void *web_exchange_get(const struct web_exchange *exchange);
 

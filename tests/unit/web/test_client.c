@@ -23,6 +23,8 @@ struct world {
     unsigned status; /* of the response; 0: none came */
     unsigned closed;
     struct baton_error error;
+    unsigned parts;
+    char heard[BODY_MAX + 1]; /* in parts */
 };
 
 static void on_response(void *userdata, const struct web_response *response)
@@ -37,6 +39,17 @@ static void on_response(void *userdata, const struct web_response *response)
     if (world->closes_on_response) {
         web_client_close(world->client);
     }
+}
+
+static void on_part(void *userdata, const void *data, size_t bytes)
+{
+    struct world *world = userdata;
+    size_t used = strlen(world->heard);
+
+    assert_int_equal(world->status, 0);
+    world->parts++;
+    (void)snprintf(world->heard + used, sizeof(world->heard) - used, "%.*s", (int)bytes,
+                   (const char *)data);
 }
 
 static void on_close(void *userdata, const struct baton_error *error)
@@ -112,6 +125,27 @@ static void a_request_is_sent_as_it_was_asked_for(void **state)
                    "authorization: Bearer x\r\ncontent-length: 3\r\n\r\nabc",
                    script.port);
     assert_string_equal(script.request, expected);
+}
+
+static void a_response_comes_in_parts_if_they_are_asked_for(void **state)
+{
+    struct world *world = *state;
+    struct script script = {.bytes = OK "Transfer-Encoding: chunked\r\n\r\n"
+                                        "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n",
+                            .piece = 4,
+                            .is_slow = true,
+                            .holds = true};
+    struct script refusal = {.bytes = "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+                             .piece = 4,
+                             .is_slow = true};
+
+    ask(world, &script, (struct web_client_options){.callbacks.on_part = on_part});
+    assert_true(world->parts > 1);
+    assert_int_equal(world->status, 200);
+    assert_string_equal(strcat(world->heard, world->body), "abcdefg");
+    ask(world, &refusal, (struct web_client_options){.callbacks.on_part = on_part});
+    assert_int_equal(world->status, 404);
+    assert_string_equal(world->body, "none");
 }
 
 /* The server keeps the connection: the client ends it. */
@@ -263,6 +297,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_request_is_sent_as_it_was_asked_for),
+        TEST(a_response_comes_in_parts_if_they_are_asked_for),
         TEST(a_response_is_given_out_whole_however_it_comes),
         TEST(a_response_may_be_to_a_head_request),
         TEST(a_response_that_cannot_be_used_is_a_failure_with_the_url),

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ROOM = 4 << 20, PARTS = 64, PART_BYTES = 65536 };
+enum { ROOM = 4 << 20, PARTS = 64, PART_BYTES = 65536, SMALL = 8 };
 
 struct world {
     uv_loop_t loop;
@@ -41,6 +41,8 @@ static void on_request(void *userdata, struct web_exchange *exchange)
 
     if (strcmp(request->target, "/stream") == 0) {
         web_begin(exchange, &stream);
+    } else if (strcmp(request->target, "/who") == 0) {
+        text(exchange, web_exchange_address(exchange));
     } else if (strcmp(request->target, "/later") == 0) {
         world->waiting = exchange;
     } else if (strcmp(request->target, "/now") == 0) {
@@ -53,6 +55,12 @@ static void on_request(void *userdata, struct web_exchange *exchange)
     } else {
         text(exchange, request->target);
     }
+}
+
+static size_t body_limit(void *userdata, const struct web_request *request)
+{
+    (void)userdata;
+    return strcmp(request->target, "/small") == 0 ? SMALL : SIZE_MAX;
 }
 
 static void on_drain(void *userdata, struct web_exchange *exchange)
@@ -95,18 +103,20 @@ static void *serve(void *userdata)
 static int setup_with(void **state, unsigned answer_within_s)
 {
     struct world *world = calloc(1, sizeof(*world));
-    struct web_config config = {
-        .loop = &world->loop,
-        .host = "127.0.0.1",
-        .connections_max = 8,
-        .head_within_s = 3600,
-        .read_within_s = 1,
-        .answer_within_s = answer_within_s,
-        .head_max = 4096,
-        .body_max = 1024,
-        .answer_max = ROOM,
-        .callbacks = {.on_request = on_request, .on_drain = on_drain, .on_gone = on_gone},
-        .userdata = world};
+    struct web_config config = {.loop = &world->loop,
+                                .host = "127.0.0.1",
+                                .connections_max = 8,
+                                .head_within_s = 3600,
+                                .read_within_s = 1,
+                                .answer_within_s = answer_within_s,
+                                .head_max = 4096,
+                                .body_max = 1024,
+                                .answer_max = ROOM,
+                                .callbacks = {.on_request = on_request,
+                                              .body_limit = body_limit,
+                                              .on_drain = on_drain,
+                                              .on_gone = on_gone},
+                                .userdata = world};
     struct baton_error error;
 
     assert_int_equal(uv_loop_init(&world->loop), 0);
@@ -352,6 +362,32 @@ static void the_oldest_silent_connection_makes_room(void **state)
     }
 }
 
+/* The limit of one request does not last: the second one's body is longer. */
+static void a_body_is_limited_by_its_head(void **state)
+{
+    static const char *const order[] = {"\r\n\r\n12345678", "\r\n\r\n123456789", "HTTP/1.1 413",
+                                        "{\"error\":\"the body is too large\"}", NULL};
+    char *heard =
+        talk(*state, "POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n12345678"
+                     "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n123456789"
+                     "POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
+
+    expect_order(heard, order);
+    free(heard);
+    heard = talk(*state, "POST /small HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                         "9\r\n123456789\r\n0\r\n\r\n");
+    assert_ptr_equal(strstr(heard, "HTTP/1.1 413"), heard);
+    free(heard);
+}
+
+static void a_client_has_an_address(void **state)
+{
+    char *heard = talk(*state, HEAD("/who") LAST);
+
+    assert_non_null(strstr(heard, "\r\n\r\n127.0.0.1:"));
+    free(heard);
+}
+
 /* A reset would take the answer with it. */
 static void a_refused_client_that_still_sends_gets_its_answer(void **state)
 {
@@ -422,6 +458,8 @@ int main(void)
         TEST(a_thousand_requests_ahead_need_no_stack),
         TEST(a_request_waits_for_the_answer_before_it),
         TEST(a_client_is_asked_for_its_body),
+        TEST(a_body_is_limited_by_its_head),
+        TEST(a_client_has_an_address),
         TEST(a_refusal_has_a_reason_and_is_the_last_answer),
         TEST(a_head_request_gets_the_length_and_no_body),
         TEST(a_stream_comes_in_chunks_to_its_end),
