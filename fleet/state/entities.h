@@ -1,0 +1,41 @@
+/* What the shared state has besides objects: workers, and what they are assigned. Pure. */
+#ifndef FLEET_STATE_ENTITIES_H
+#define FLEET_STATE_ENTITIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    FLEET_WORKER_ID_MAX = 48, /* bytes of a worker's id: letters, digits, "-_." */
+    FLEET_WORKER_SUBSCRIPTIONS_MAX = 1000000,
+};
+
+bool fleet_worker_id_is_valid(const char *id);
+
+struct fleet_worker {
+    const char *id, *url;
+    const char *labels;         /* separated by blanks; NULL: none */
+    const char *source;         /* "static", "dns", "registered" */
+    uint32_t subscriptions_max; /* 0: no limit known */
+    bool is_cordoned, is_draining;
+    uint64_t revision;
+};
+
+struct fleet_assigned {
+    const char *worker;
+    uint64_t epoch, revision;
+    const char *const *subscriptions;
+    size_t count;
+    const char *const *leaving;
+    size_t leaving_count;
+};
+
+/* A key whose value is none of ours. */
+struct fleet_foreign {
+    const char *key;    /* without "NAME/" */
+    const char *reason; /* what is wrong with the value; never a secret */
+    uint64_t revision;
+};
+
+#endif

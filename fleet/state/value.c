@@ -1,0 +1,236 @@
+#include "fleet/state/value.h"
+
+#include "base/error.h"
+#include "base/json_read.h"
+#include "fleet/objects/url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    bool has_id;
+} sections[] = {
+#define SECTION_OBJECT(symbol, name, plural) [symbol] = {(name), true},
+    FLEET_KIND_LIST(SECTION_OBJECT)
+#undef SECTION_OBJECT
+#define SECTION_OTHER(symbol, name, has_id) [symbol] = {(name), (has_id)},
+        SECTION_LIST(SECTION_OTHER)
+#undef SECTION_OTHER
+};
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+bool value_key(const char *key, enum section *ret, const char **ret_id)
+{
+    size_t bytes = strcspn(key, "/");
+    bool has_id = key[bytes] == '/';
+    const char *id = has_id ? key + bytes + 1 : key + bytes;
+
+    for (int section = 0; section < SECTIONS; section++) {
+        if (strlen(sections[section].name) == bytes && has_id == sections[section].has_id &&
+            memcmp(sections[section].name, key, bytes) == 0) {
+            *ret = (enum section)section;
+            *ret_id = id;
+            return has_id ? id[0] != '\0' && strlen(id) <= FLEET_ID_MAX : true;
+        }
+    }
+    return false;
+}
+
+const char *value_key_of(char ret[static VALUE_KEY_MAX], enum section section, const char *id)
+{
+    int bytes = snprintf(ret, VALUE_KEY_MAX, "%s%s%s", sections[section].name,
+                         sections[section].has_id ? "/" : "", id);
+
+    if (bytes >= VALUE_KEY_MAX) {
+        ret[0] = '\0';
+    }
+    return ret;
+}
+
+bool fleet_worker_id_is_valid(const char *id)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789-_.";
+    size_t bytes = strspn(id, allowed);
+
+    return bytes > 0 && bytes <= FLEET_WORKER_ID_MAX && id[bytes] == '\0' && strcmp(id, ".") != 0 &&
+           strcmp(id, "..") != 0;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+static int read_worker(struct fleet_worker *worker, const char *id, const json_t *json,
+                       struct baton_error *reterr)
+{
+    int64_t most = 0;
+    bool is_given;
+    int code;
+
+    if (!fleet_worker_id_is_valid(id)) {
+        return error_set(reterr, BATON_EPROTO, "worker \"%.60s\": no id of a worker", id);
+    }
+    (void)((code = json_read_text(json, "", "url", true, PROTOCOL_URL_MAX, &worker->url, reterr)) !=
+               0 ||
+           (code = json_read_text(json, "", "source", false, PROTOCOL_NAME_MAX, &worker->source,
+                                  reterr)) != 0 ||
+           (code = json_read_text(json, "", "labels", false, FLEET_LABELS_MAX - 1, &worker->labels,
+                                  reterr)) != 0 ||
+           (code = json_read_integer(json, "", "maxSubscriptions", 0,
+                                     FLEET_WORKER_SUBSCRIPTIONS_MAX, &is_given, &most, reterr)) !=
+               0 ||
+           (code = json_read_flag(json, "", "cordoned", &worker->is_cordoned, reterr)) != 0 ||
+           (code = json_read_flag(json, "", "draining", &worker->is_draining, reterr)) != 0);
+    if (code == 0 && worker->labels && !fleet_labels_are_valid(worker->labels)) {
+        return error_set(reterr, BATON_EPROTO,
+                         "labels is \"%.60s\": must be labels with one blank between two",
+                         worker->labels);
+    }
+    if (code == 0 && fleet_url_check(worker->url, FLEET_URL_WORKER, "url", reterr) != BATON_OK) {
+        return BATON_EPROTO;
+    }
+    worker->id = id;
+    worker->source = worker->source ? worker->source : "registered";
+    worker->subscriptions_max = (uint32_t)most;
+    return code;
+}
+
+/* *ret is owned, its texts are the JSON's. */
+static int read_list(const char *const **ret, size_t *ret_count, const json_t *json,
+                     const char *key, struct baton_error *reterr)
+{
+    json_t *list = NULL;
+    const char **texts;
+    int code = json_read_field(json, "", key, false, JSON_ARRAY, &list, reterr);
+    size_t count = json_array_size(list);
+
+    if (code != 0) {
+        return code;
+    }
+    texts = calloc(count + 1, sizeof(*texts));
+    for (size_t i = 0; texts && i < count; i++) {
+        texts[i] = json_string_value(json_array_get(list, i));
+        if (!texts[i] || !identifier_is_valid(texts[i])) {
+            free((void *)texts);
+            return error_set(reterr, BATON_EPROTO, "%s[%zu] is no DISPLAY;CAMERA", key, i);
+        }
+    }
+    *ret = texts;
+    *ret_count = count;
+    return texts ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory for %s", key);
+}
+
+static int read_assigned(struct fleet_assigned *assigned, const char *id, const json_t *json,
+                         struct baton_error *reterr)
+{
+    int64_t epoch = 0;
+    int code;
+
+    if (!fleet_worker_id_is_valid(id)) {
+        return error_set(reterr, BATON_EPROTO, "worker \"%.60s\": no id of a worker", id);
+    }
+    assigned->worker = id;
+    (void)((code = json_read_integer(json, "", "epoch", 0, INT64_MAX, NULL, &epoch, reterr)) != 0 ||
+           (code = read_list(&assigned->subscriptions, &assigned->count, json, "subscriptions",
+                             reterr)) != 0 ||
+           (code = read_list(&assigned->leaving, &assigned->leaving_count, json, "leaving",
+                             reterr)) != 0);
+    assigned->epoch = (uint64_t)epoch;
+    return code;
+}
+
+static int read_object(struct fleet_object **ret, enum section section, const char *id,
+                       const json_t *json, struct baton_error *reterr)
+{
+    int code = fleet_object_read_stored(ret, (enum fleet_kind)section, id, json, reterr);
+
+    return code == BATON_EINVAL ? BATON_EPROTO : code; /* the value is wrong, not an argument */
+}
+
+/* Takes the JSON's reference. */
+static int read_json(struct value **ret, enum section section, const char *id, json_t *json,
+                     struct baton_error *reterr)
+{
+    struct value *value = calloc(1, sizeof(*value));
+    int code = BATON_OK;
+
+    if (!value) {
+        json_decref(json);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a value");
+    }
+    value->section = section;
+    value->json = json;
+    if (section <= SECTION_SUBSCRIPTION) {
+        code = read_object(&value->object, section, id, json, reterr);
+        json_decref(json);
+        value->json = NULL;
+    } else if (section == SECTION_WORKER) {
+        code = read_worker(&value->worker, id, json, reterr);
+    } else if (section == SECTION_ASSIGNED) {
+        code = read_assigned(&value->assigned, id, json, reterr);
+    }
+    if (code != BATON_OK) {
+        value_free(value);
+        return code;
+    }
+    *ret = value;
+    return BATON_OK;
+}
+
+int value_read(struct value **ret, const char *key, const void *data, size_t bytes,
+               struct baton_error *reterr)
+{
+    enum section section;
+    const char *id;
+    json_t *json;
+    int code;
+
+    if (!value_key(key, &section, &id)) {
+        return error_set(reterr, BATON_EPROTO, "no key of this version");
+    }
+    code = json_read_object(data, bytes, VALUE_BYTES_MAX, VALUE_DEPTH_MAX, &json, reterr);
+    if (code == BATON_ENOMEM) {
+        return code;
+    }
+    return code == BATON_OK ? read_json(ret, section, id, json, reterr) : BATON_EPROTO;
+}
+
+int value_of_json(struct value **ret, const char *key, const json_t *json,
+                  struct baton_error *reterr)
+{
+    enum section section;
+    const char *id;
+    json_t *copy;
+
+    if (!value_key(key, &section, &id) || section <= SECTION_SUBSCRIPTION ||
+        !json_is_object(json)) {
+        return error_set(reterr, BATON_EPROTO, "no object of JSON, or no key for one");
+    }
+    copy = json_deep_copy(json);
+    return copy ? read_json(ret, section, id, copy, reterr)
+                : error_set(reterr, BATON_ENOMEM, "out of memory for a value");
+}
+
+struct value *value_of_object(const struct fleet_object *object)
+{
+    struct value *value = calloc(1, sizeof(*value));
+
+    if (value) {
+        value->section = (enum section)object->kind;
+        value->object = fleet_object_ref((struct fleet_object *)object);
+    }
+    return value;
+}
+
+void value_free(struct value *value)
+{
+    if (value) {
+        fleet_object_unref(value->object);
+        json_decref(value->json);
+        free((void *)value->assigned.subscriptions);
+        free((void *)value->assigned.leaving);
+        free(value);
+    }
+}
