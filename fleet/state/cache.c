@@ -200,14 +200,43 @@ void cache_fini(struct cache *cache)
     uses_fini(&cache->uses);
 }
 
+/* A tombstone that no late news can contradict is gone. */
+static void sweep(struct cache *cache, struct cached *cached)
+{
+    if (is_tombstone(cached) && !cached->is_ahead && cached->holds == 0 && !cache->is_loading) {
+        erase(cache, cached);
+    }
+}
+
 void cache_loaded(struct cache *cache)
 {
-    struct order *tombstones = &cache->orders[ORDER_TOMBSTONES];
+    const struct order *tombstones = &cache->orders[ORDER_TOMBSTONES];
 
     cache->is_loading = false;
-    while (tombstones->count > 0) {
-        erase(cache, tombstones->of[tombstones->count - 1]);
+    for (size_t i = tombstones->count; i > 0; i--) {
+        sweep(cache, tombstones->of[i - 1]);
     }
+}
+
+int cache_hold(struct cache *cache, const char *key)
+{
+    struct cached *cached = names_find(&cache->by_key, key);
+
+    cached = cached ? cached : cached_new(cache, key);
+    if (!cached) {
+        return BATON_ENOMEM;
+    }
+    cached->holds++;
+    return BATON_OK;
+}
+
+void cache_release(struct cache *cache, const char *key)
+{
+    struct cached *cached = names_find(&cache->by_key, key);
+
+    INVARIANT(cached && cached->holds > 0);
+    cached->holds--;
+    sweep(cache, cached);
 }
 
 /* ---- News ------------------------------------------------------------------------------------ */
@@ -221,7 +250,8 @@ static bool is_deletion(const struct cache_news *news)
 static bool feed_counts(struct cached *cached, const struct cache_news *news)
 {
     if (is_tombstone(cached)) {
-        return is_deletion(news) || news->revision > cached->revision;
+        return is_deletion(news) ? news->revision >= cached->revision
+                                 : news->revision > cached->revision;
     }
     if (cached->is_ahead && news->revision < cached->revision) {
         return false;
@@ -247,29 +277,31 @@ static bool counts(const struct cache *cache, struct cached *cached, const struc
                                  : !cached || news->revision > cached->revision;
     case CACHE_READ:
         return present == news->asked &&
-               (is_deletion(news) ? present > 0 : present != news->revision);
+               (is_deletion(news) ? present > 0
+                : present > 0     ? present != news->revision
+                                  : !cached || news->revision > cached->revision);
     }
     return false;
 }
 
 /* Deleted: a tombstone, as long as older news may come. */
-static void bury(struct cache *cache, struct cached *cached, const struct cache_news *news)
+static int bury(struct cache *cache, struct cached *cached, const struct cache_news *news)
 {
     struct order *tombstones = &cache->orders[ORDER_TOMBSTONES];
-    bool was_tombstone = is_tombstone(cached);
 
-    if ((news->source == CACHE_FEED && !cache->is_loading) ||
-        (!was_tombstone && !order_reserve(tombstones))) {
-        erase(cache, cached);
-        return;
-    }
-    if (!was_tombstone) {
+    if (!is_tombstone(cached)) {
+        if (!order_reserve(tombstones)) {
+            return BATON_ENOMEM;
+        }
         empty(cache, cached);
         order_add(tombstones, cached);
     }
-    if (news->source == CACHE_FEED && news->revision > cached->revision) {
+    cached->is_ahead = news->source != CACHE_FEED;
+    if (news->revision > cached->revision) {
         cached->revision = news->revision;
     }
+    sweep(cache, cached);
+    return BATON_OK;
 }
 
 static void fill(struct cached *cached, const struct cache_news *news, char *reason,
@@ -313,18 +345,14 @@ static int take(struct cache *cache, struct cached *cached, const struct cache_n
 {
     bool was_there = cached && cached->value;
     struct fleet_object *before = was_there ? cached->value->object : NULL;
-    int code = BATON_OK;
+    int code;
 
     if (!cached && !(cached = cached_new(cache, news->key))) {
         value_free(news->value);
         return BATON_ENOMEM;
     }
     before = before ? fleet_object_ref(before) : NULL;
-    if (is_deletion(news)) {
-        bury(cache, cached, news);
-    } else {
-        code = install(cache, cached, news);
-    }
+    code = is_deletion(news) ? bury(cache, cached, news) : install(cache, cached, news);
     if (code != BATON_OK) {
         fleet_object_unref(before);
         value_free(news->value);

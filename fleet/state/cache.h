@@ -7,8 +7,9 @@
  *   own   a write that succeeded: likewise; a deletion if the key is as it was when it was written
  *   read  one key read again: counts if the key is as it was when it was asked for
  *
- * A deletion that later news may contradict leaves a tombstone: of an own one until the feed has
- * it, of any while loading, since the list may be older.
+ * A deletion that older news may contradict leaves a tombstone: of an own one until the feed has
+ * it; of any while loading, since the list may be older, and while a write of the key or a question
+ * for it is under way (cache_hold), since its reply may be.
  */
 #ifndef FLEET_STATE_CACHE_H
 #define FLEET_STATE_CACHE_H
@@ -20,6 +21,7 @@
 struct cached {
     uint64_t revision;
     bool is_ahead;       /* of the feed */
+    unsigned holds;      /* by cache_hold() */
     struct value *value; /* NULL: foreign, or a tombstone */
     char *reason;        /* of a foreign value; else NULL */
     struct fleet_foreign foreign;
@@ -66,8 +68,12 @@ void cache_fini(struct cache *cache);
 
 /* BATON_ENOMEM: it is as before. *ret is written in any case. */
 int cache_take(struct cache *cache, const struct cache_news *news, struct cache_change *ret);
-/* All was listed: the tombstones are no longer needed. */
+/* All was listed: tombstones are no longer needed for that. */
 void cache_loaded(struct cache *cache);
+/* Around each write of a key and each question for it, from the request until its news were taken.
+ * BATON_ENOMEM. */
+int cache_hold(struct cache *cache, const char *key);
+void cache_release(struct cache *cache, const char *key);
 
 /* NULL: there is no value of ours. */
 const struct cached *cache_find(const struct cache *cache, enum section section, const char *id);

@@ -186,11 +186,13 @@ static void on_value(void *userdata, const struct provider_value *value)
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
-static void become_ready(struct fleet_state *state)
+static void loaded(struct fleet_state *state)
 {
+    bool is_first = !state->is_ready;
+
     cache_loaded(&state->cache);
     state->is_ready = true;
-    if (state->on_ready) {
+    if (is_first && state->on_ready) {
         state->on_ready(state->userdata);
     }
 }
@@ -212,8 +214,8 @@ static void on_listed(void *userdata, int code, const struct provider_value *val
     for (size_t i = 0; i < count && !state->is_closed; i++) {
         state_take(state, &values[i], CACHE_LIST, 0);
     }
-    if (!state->is_ready && !state->is_closed) {
-        become_ready(state);
+    if (!state->is_closed) {
+        loaded(state);
     }
 }
 
@@ -240,6 +242,7 @@ static void load(uv_timer_t *timer)
     }
     listing->state = state;
     state->listing = listing;
+    state->cache.is_loading = true;
     state->counters.loads++;
     if (store_list(state->member, prefix, on_listed, listing, NULL) != BATON_OK) {
         free(listing);

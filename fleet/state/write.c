@@ -26,13 +26,20 @@ struct write {
 
 static void write_free(struct write *write)
 {
+    if (write->state) {
+        cache_release(&write->state->cache, write->key);
+    }
     value_free(write->value);
     free(write);
 }
 
 static void finish(struct write *write, int code)
 {
-    DL_DELETE(write->state->writes, write);
+    struct fleet_state *state = write->state;
+
+    DL_DELETE(state->writes, write);
+    cache_release(&state->cache, write->key);
+    write->state = NULL; /* which `done` may close */
     write->done(write->userdata, code, write->revision, &write->error);
     write_free(write);
 }
@@ -139,6 +146,9 @@ static int check(const struct fleet_state *state, const char *key, struct baton_
     if (state->is_closed) {
         return error_set(reterr, BATON_ECLOSED, "fleet \"%s\": the state is closed", state->name);
     }
+    if (!key[0]) {
+        return error_set(reterr, BATON_ETOOBIG, "an id of more than %d bytes", FLEET_ID_MAX);
+    }
     return foreign ? error_set(reterr, BATON_ECORRUPT,
                                "key \"%s/%.100s\" has a value that is none of a fleet's (%.100s): "
                                "look at it, and delete it: baton state delete %s/%.100s",
@@ -155,7 +165,8 @@ static int begin(struct fleet_state *state, const char *key, struct value *value
     char full[STATE_KEY_MAX];
     int code;
 
-    if (!write) {
+    if (!write || cache_hold(&state->cache, key) != BATON_OK) {
+        free(write);
         value_free(value);
         return error_set(reterr, BATON_ENOMEM, "key \"%.60s\": out of memory", key);
     }

@@ -13,20 +13,41 @@ uv_loop_t loop;
 struct peer peers[PEERS];
 
 static uv_timer_t wake;
-static bool is_raft;
+static const char *chosen; /* provider */
+static pid_t server;       /* redis; 0: none */
+static int server_port;
 static int lives; /* of the fixture: each has its own state */
 static char folder[64];
 static int ports[PEERS];
 
-bool stand_choose(const char *provider)
+static int redis_main(void *userdata)
 {
-    is_raft = strcmp(provider, "raft") == 0;
-    return is_raft || strcmp(provider, "memory") == 0;
+    char port[12];
+    (void)userdata;
+
+    (void)snprintf(port, sizeof(port), "%d", server_port);
+    (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
+                 "", "--dbfilename", "", "--appendonly", "no", "--logfile", "/dev/null",
+                 (char *)NULL);
+    return 127;
 }
 
-const char *stand_provider(void)
+bool stand_choose(const char *provider)
 {
-    return is_raft ? "raft" : "memory";
+    chosen = provider;
+    if (strcmp(provider, "redis") == 0) {
+        server_port = process_free_port();
+        server = process_fork(redis_main, NULL);
+        return true;
+    }
+    return strcmp(provider, "raft") == 0 || strcmp(provider, "memory") == 0;
+}
+
+void stand_end(void)
+{
+    if (server > 0) {
+        process_end(server);
+    }
 }
 
 /* ---- Members --------------------------------------------------------------------------------- */
@@ -43,6 +64,19 @@ static void raft_url(int number, char *ret, size_t ret_bytes)
                    ports[number], data, ports[0], ports[1], ports[2]);
 }
 
+static void url_of(int number, char *ret, size_t ret_bytes)
+{
+    if (strcmp(chosen, "raft") == 0) {
+        raft_url(number, ret, ret_bytes);
+    } else if (server > 0) {
+        (void)snprintf(ret, ret_bytes,
+                       "redis://127.0.0.1:%d?check-interval=500ms&guardian=no&state-prefix=yard-%d",
+                       server_port, lives);
+    } else {
+        (void)snprintf(ret, ret_bytes, "memory:yard-%d-%d", (int)getpid(), lives);
+    }
+}
+
 void stand_open_members(void)
 {
     char url[TEXT_MAX], name[8];
@@ -50,11 +84,7 @@ void stand_open_members(void)
     for (int i = 0; i < PEERS; i++) {
         const struct provider_config config = {.loop = &loop, .url = url, .node = name};
         (void)snprintf(name, sizeof(name), "n%d", i);
-        if (is_raft) {
-            raft_url(i, url, sizeof(url));
-        } else {
-            (void)snprintf(url, sizeof(url), "memory:yard-%d-%d", (int)getpid(), lives);
-        }
+        url_of(i, url, sizeof(url));
         peers[i].is_closed = false;
         ASSERT_OK(member_open(&peers[i].member, &config, failure));
         ASSERT_OK(member_begin(peers[i].member, failure));
@@ -197,8 +227,8 @@ void put_raw(int number, const char *key, const char *text)
 {
     struct written written = {0};
 
-    ASSERT_OK(store_put(peers[number].member, key, text, text ? strlen(text) : 0,
-                        PROVIDER_ANY_REVISION, (span){0}, on_written, &written, failure));
+    AWAIT(store_put(peers[number].member, key, text, text ? strlen(text) : 0, PROVIDER_ANY_REVISION,
+                    (span){0}, on_written, &written, NULL) == BATON_OK); /* it may connect yet */
     AWAIT(written.count > 0);
     assert_int_equal(written.code, BATON_OK);
 }

@@ -32,9 +32,9 @@ struct peer {
 extern uv_loop_t loop;
 extern struct peer peers[PEERS];
 
-/* "memory" or "raft". */
+/* "memory", "raft" or "redis", for all tests of the program; stand_end() after them. */
 bool stand_choose(const char *provider);
-const char *stand_provider(void);
+void stand_end(void);
 int stand_set_up(void **state);
 int stand_tear_down(void **state);
 

