@@ -317,6 +317,8 @@ static void fill(struct cached *cached, const struct cache_news *news, char *rea
     if (news->value) {
         news->value->worker.id = news->value->assigned.worker = cached->id;
         news->value->worker.revision = news->value->assigned.revision = news->revision;
+        news->value->move.subscription = cached->id;
+        news->value->move.revision = news->revision;
     }
 }
 

@@ -31,6 +31,12 @@ struct fleet_assigned {
     size_t leaving_count;
 };
 
+/* A person moves a subscription to a worker; the master carries it out, and deletes it. */
+struct fleet_move {
+    const char *subscription, *to;
+    uint64_t revision;
+};
+
 /* A key whose value is none of ours. */
 struct fleet_foreign {
     const char *key;    /* without "NAME/" */

@@ -115,6 +115,8 @@ static enum fleet_change change_of(enum section section)
         return FLEET_CHANGED_WORKER;
     case SECTION_ASSIGNED:
         return FLEET_CHANGED_ASSIGNED;
+    case SECTION_MOVE:
+        return FLEET_CHANGED_MOVE;
     case SECTION_OWNERS:
         return FLEET_CHANGED_OWNERS;
     case SECTION_UNPLACED:

@@ -3,6 +3,7 @@
  *   NAME/model/ID  NAME/camera/ID  NAME/display/ID  NAME/subscription/DISPLAY;CAMERA    objects
  *   NAME/data/DISPLAY      DisplayPersistentData            NAME/worker/WORKER   fleet_worker
  *   NAME/assigned/WORKER   fleet_assigned                   NAME/owners, NAME/unplaced   JSON
+ *   NAME/move/SUBSCRIPTION fleet_move
  *
  *   opened ── the feed's values, and one list of all keys ──▶ ready ── changes are told ──▶ closed
  *
@@ -38,6 +39,7 @@ enum fleet_change {
     FLEET_CHANGED_WORKER,
     FLEET_CHANGED_ASSIGNED,
     FLEET_CHANGED_DATA,
+    FLEET_CHANGED_MOVE,
     FLEET_CHANGED_OWNERS,
     FLEET_CHANGED_UNPLACED,
     FLEET_FOREIGN, /* the only one that is told while the state loads, too */
@@ -120,6 +122,8 @@ const struct fleet_assigned *fleet_state_assigned(const struct fleet_state *stat
                                                   const char *worker);
 const struct fleet_assigned *fleet_state_next_assigned(const struct fleet_state *state,
                                                        const struct fleet_assigned *cursor);
+const struct fleet_move *fleet_state_next_move(const struct fleet_state *state,
+                                               const struct fleet_move *cursor);
 /* The worker whose `assigned` has it among its subscriptions; NULL: none. */
 const char *fleet_state_worker_of(const struct fleet_state *state, const char *subscription);
 
@@ -144,8 +148,8 @@ int fleet_state_put(struct fleet_state *state, const struct fleet_object *object
 int fleet_state_delete(struct fleet_state *state, enum fleet_kind kind, const char *id,
                        uint64_t revision, provider_put_cb done, void *userdata,
                        struct baton_error *reterr);
-/* Of another key than an object's: "worker/w1", "data/d1", "assigned/w1", "owners", "unplaced".
- * json NULL deletes. */
+/* Of another key than an object's: "worker/w1", "data/d1", "assigned/w1", "move/d;c", "owners",
+ * "unplaced". json NULL deletes. */
 int fleet_state_put_json(struct fleet_state *state, const char *key, const json_t *json,
                          uint64_t revision, provider_put_cb done, void *userdata,
                          struct baton_error *reterr);

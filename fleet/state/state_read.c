@@ -140,6 +140,14 @@ const struct fleet_assigned *fleet_state_next_assigned(const struct fleet_state 
     return cached ? &cached->value->assigned : NULL;
 }
 
+const struct fleet_move *fleet_state_next_move(const struct fleet_state *state,
+                                               const struct fleet_move *cursor)
+{
+    const struct cached *cached = next(state, SECTION_MOVE, cursor ? cursor->subscription : NULL);
+
+    return cached ? &cached->value->move : NULL;
+}
+
 const char *fleet_state_next_data(const struct fleet_state *state, const char *display)
 {
     const struct cached *cached = next(state, SECTION_DATA, display[0] ? display : NULL);

@@ -141,6 +141,18 @@ static int read_assigned(struct fleet_assigned *assigned, const char *id, const 
     return code;
 }
 
+static int read_move(struct fleet_move *move, const char *id, const json_t *json,
+                     struct baton_error *reterr)
+{
+    int code = json_read_text(json, "", "to", true, FLEET_WORKER_ID_MAX, &move->to, reterr);
+
+    if (code == 0 && (!identifier_is_valid(id) || !fleet_worker_id_is_valid(move->to))) {
+        return error_set(reterr, BATON_EPROTO, "no move of a DISPLAY;CAMERA to a worker");
+    }
+    move->subscription = id;
+    return code;
+}
+
 static int read_object(struct fleet_object **ret, enum section section, const char *id,
                        const json_t *json, struct baton_error *reterr)
 {
@@ -170,6 +182,8 @@ static int read_json(struct value **ret, enum section section, const char *id, j
         code = read_worker(&value->worker, id, json, reterr);
     } else if (section == SECTION_ASSIGNED) {
         code = read_assigned(&value->assigned, id, json, reterr);
+    } else if (section == SECTION_MOVE) {
+        code = read_move(&value->move, id, json, reterr);
     }
     if (code != BATON_OK) {
         value_free(value);

@@ -14,6 +14,7 @@
     X(SECTION_DATA, "data", true)                                                                  \
     X(SECTION_WORKER, "worker", true)                                                              \
     X(SECTION_ASSIGNED, "assigned", true)                                                          \
+    X(SECTION_MOVE, "move", true)                                                                  \
     X(SECTION_OWNERS, "owners", false)                                                             \
     X(SECTION_UNPLACED, "unplaced", false)
 
@@ -40,6 +41,7 @@ struct value {
     json_t *json;                   /* whole */
     struct fleet_worker worker;     /* texts are the JSON's; id: the key's that it was read by */
     struct fleet_assigned assigned; /* likewise; the lists are owned */
+    struct fleet_move move;         /* likewise */
 };
 
 /* False: no such key. *ret_id points into the key; "" without an id. */

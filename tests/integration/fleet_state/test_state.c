@@ -270,6 +270,24 @@ static void workers_and_what_they_have_are_read_too(void **state)
     AWAIT(!fleet_state_worker_of(peers[1].state, "d;c"));
 }
 
+static void a_move_says_which_subscription_goes_where(void **state)
+{
+    struct baton_error error = {0};
+    const struct fleet_move *move;
+    (void)state;
+
+    stand_ready(0);
+    stand_ready(1);
+    assert_int_equal(put_json(0, "move/d;c", "{\"to\":\"w 1\"}", 0, &error), BATON_EINVAL);
+    assert_int_equal(put_json(0, "move/d;c", "{\"to\":\"w1\"}", 0, &error), BATON_OK);
+    AWAIT(heard_of(1, FLEET_CHANGED_MOVE, "d;c"));
+    move = fleet_state_next_move(peers[1].state, NULL);
+    assert_string_equal(move->subscription, "d;c");
+    assert_string_equal(move->to, "w1");
+    assert_int_equal(put_json(0, "move/d;c", NULL, move->revision, &error), BATON_OK);
+    AWAIT(!fleet_state_next_move(peers[1].state, NULL));
+}
+
 static void what_would_be_foreign_is_not_written(void **state)
 {
     static const char *const bad[][2] = {
@@ -370,6 +388,7 @@ int main(int count, char **arguments)
         STAND_TEST(keys_and_fields_of_a_newer_version_do_no_harm),
         STAND_TEST(an_index_says_who_uses_what),
         STAND_TEST(workers_and_what_they_have_are_read_too),
+        STAND_TEST(a_move_says_which_subscription_goes_where),
         STAND_TEST(what_would_be_foreign_is_not_written),
         STAND_TEST(a_write_under_way_is_canceled_when_the_state_closes),
         STAND_TEST(an_observer_may_close_the_state),
