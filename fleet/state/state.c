@@ -73,8 +73,9 @@ static void tell_all(struct fleet_state *state)
     }
     state->is_telling = true;
     while ((told = take_told(state))) {
-        for (struct fleet_observer *observer = state->observers; observer && !state->is_closed;
-             observer = observer->next) {
+        for (struct fleet_observer *observer = state->observers, *next;
+             observer && !state->is_closed; observer = next) {
+            next = observer->next;
             observer->on_change(observer, &told->event);
         }
         told_free(told);
@@ -298,6 +299,16 @@ void fleet_state_observe(struct fleet_state *state, struct fleet_observer *obser
     }
     observer->next = NULL;
     *last = observer;
+}
+
+void fleet_state_ignore(struct fleet_state *state, const struct fleet_observer *observer)
+{
+    struct fleet_observer **at = &state->observers;
+
+    while (*at && *at != observer) {
+        at = &(*at)->next;
+    }
+    *at = *at ? observer->next : NULL;
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -53,9 +53,9 @@ struct fleet_state_event {
     const char *reason;                /* FLEET_FOREIGN */
 };
 
-/* Its memory is its owner's, and stays until the state is closed. on_change comes after the cache
- * has changed, in the order of the changes, to all observers in their order; it may read and write,
- * and close the state. */
+/* Its memory is its owner's, and stays until the state is closed or ignores it. on_change comes
+ * after the cache has changed, in the order of the changes, to all observers in their order; it may
+ * read and write, and close the state. */
 struct fleet_observer {
     void (*on_change)(struct fleet_observer *observer, const struct fleet_state_event *event);
     struct fleet_observer *next; /* the state's */
@@ -67,6 +67,8 @@ struct fleet_observer {
 int fleet_state_open(struct fleet_state **ret, struct member *member, const char *name,
                      void (*on_ready)(void *userdata), void *userdata, struct baton_error *reterr);
 void fleet_state_observe(struct fleet_state *state, struct fleet_observer *observer);
+/* Nothing more comes to it, and its memory may end. It may be the one that is called right now. */
+void fleet_state_ignore(struct fleet_state *state, const struct fleet_observer *observer);
 /* No callback comes after it, but those of writes under way: with BATON_ECANCELED, before it
  * returns. Before member_close(); the loop runs once more before member_free(). NULL is nothing. */
 void fleet_state_close(struct fleet_state *state);

@@ -61,6 +61,16 @@ void worker_table_observe(struct worker_table *table, struct worker_observer *ob
     *last = observer;
 }
 
+void worker_table_ignore(struct worker_table *table, const struct worker_observer *observer)
+{
+    struct worker_observer **at = &table->observers;
+
+    while (*at && *at != observer) {
+        at = &(*at)->next;
+    }
+    *at = *at ? observer->next : NULL;
+}
+
 /* ---- Entries --------------------------------------------------------------------------------- */
 
 static struct entry *find(const struct worker_table *table, const char *id)

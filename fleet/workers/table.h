@@ -74,6 +74,8 @@ int worker_table_open(struct worker_table **ret, const struct worker_table_confi
 /* Its memory ends in the loop. NULL allowed. */
 void worker_table_close(struct worker_table *table);
 void worker_table_observe(struct worker_table *table, struct worker_observer *observer);
+/* Nothing more comes to it, and its memory may end. It must not be called right now. */
+void worker_table_ignore(struct worker_table *table, const struct worker_observer *observer);
 
 /* NULL: no message of it came yet. Borrowed until the loop's next callback. */
 const struct worker_live *worker_table_find(const struct worker_table *table, const char *id);

@@ -351,6 +351,30 @@ static void an_observer_may_close_the_state(void **state)
     fleet_object_unref(object);
 }
 
+static int calls;
+
+static void ignore_it(struct fleet_observer *observer, const struct fleet_state_event *event)
+{
+    (void)event;
+    calls++;
+    fleet_state_ignore(peers[0].state, observer);
+}
+
+static void an_observer_that_is_ignored_hears_nothing_more(void **state)
+{
+    static struct fleet_observer observer;
+    (void)state;
+
+    calls = 0;
+    observer = (struct fleet_observer){.on_change = ignore_it};
+    stand_ready(0);
+    fleet_state_observe(peers[0].state, &observer);
+    (void)put(0, FLEET_DISPLAY, "{\"id\":\"a\"}", 0, NULL);
+    (void)put(0, FLEET_DISPLAY, "{\"id\":\"b\"}", 0, NULL);
+    AWAIT(heard_of(0, FLEET_CHANGED_OBJECT, "b"));
+    assert_int_equal(calls, 1);
+}
+
 static void a_state_may_close_while_it_loads(void **state)
 {
     (void)state;
@@ -392,6 +416,7 @@ int main(int count, char **arguments)
         STAND_TEST(what_would_be_foreign_is_not_written),
         STAND_TEST(a_write_under_way_is_canceled_when_the_state_closes),
         STAND_TEST(an_observer_may_close_the_state),
+        STAND_TEST(an_observer_that_is_ignored_hears_nothing_more),
         STAND_TEST(a_state_may_close_while_it_loads),
         STAND_TEST(names_are_checked),
     };
