@@ -1,5 +1,6 @@
 /* State and channels, on the agent's own provider: what they call back outlives a process. */
 #include "agent/agent_int.h"
+#include "provider/get_each.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,15 +80,52 @@ static void fail_pending(struct pending *pending, int code, const struct baton_e
     }
 }
 
+/* Their number; 0: they are none, or wrong. */
+static size_t read_keys(const char *ret[static PROVIDER_EACH_MAX], const json_t *list)
+{
+    size_t count = json_array_size(list);
+
+    for (size_t i = 0; i < count && count <= PROVIDER_EACH_MAX; i++) {
+        const json_t *key = json_array_get(list, i);
+
+        ret[i] = json_string_value(key);
+        if (!ret[i] || strlen(ret[i]) != json_string_length(key)) {
+            return 0;
+        }
+    }
+    return count <= PROVIDER_EACH_MAX ? count : 0;
+}
+
+static void get_each(struct client *client, const json_t *message, const json_t *list)
+{
+    struct provider *base = client->agent->config.provider;
+    const char *keys[PROVIDER_EACH_MAX];
+    size_t count = read_keys(keys, list);
+    struct baton_error error = {0};
+    struct pending *pending;
+
+    if (count == 0) {
+        client_fail(client, request_id(message), BATON_EINVAL,
+                    "\"keys\": must be 1 to 64 texts without a NUL");
+    } else if ((pending = client_pend(client, request_id(message)))) {
+        fail_pending(pending, provider_get_each(base, keys, count, on_listed, pending, &error),
+                     &error);
+    }
+}
+
 void data_get(struct client *client, const json_t *message)
 {
     struct provider *base = client->agent->config.provider;
+    const json_t *keys = json_object_get(message, "keys");
     struct baton_error error = {0};
     struct pending *pending;
     const char *key;
 
-    if (has_state(client, message) && (key = request_text(client, message, "key")) &&
-        (pending = client_pend(client, request_id(message)))) {
+    if (keys && has_state(client, message)) {
+        get_each(client, message, keys);
+    } else if (!keys && has_state(client, message) &&
+               (key = request_text(client, message, "key")) &&
+               (pending = client_pend(client, request_id(message)))) {
         fail_pending(pending, base->ops->get(base, key, on_got, pending, &error), &error);
     }
 }

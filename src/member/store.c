@@ -1,5 +1,7 @@
 #include "member/store.h"
 
+#include "provider/get_each.h"
+
 int store_get(struct member *member, const char *key, provider_values_cb done, void *userdata,
               struct baton_error *reterr)
 {
@@ -7,6 +9,15 @@ int store_get(struct member *member, const char *key, provider_values_cb done, v
     int code = member_need(member, PROVIDER_STATE, "state", reterr);
 
     return code ? code : provider->ops->get(provider, key, done, userdata, reterr);
+}
+
+int store_get_each(struct member *member, const char *const *keys, size_t count,
+                   provider_values_cb done, void *userdata, struct baton_error *reterr)
+{
+    int code = member_need(member, PROVIDER_STATE, "state", reterr);
+
+    return code ? code
+                : provider_get_each(member_provider(member), keys, count, done, userdata, reterr);
 }
 
 int store_list(struct member *member, const char *prefix, provider_values_cb done, void *userdata,

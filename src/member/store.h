@@ -12,6 +12,10 @@
 int store_get(struct member *member, const char *key, provider_values_cb done, void *userdata,
               struct baton_error *reterr);
 
+/* `done` gets those of the keys, at most PROVIDER_EACH_MAX, that are there. */
+int store_get_each(struct member *member, const char *const *keys, size_t count,
+                   provider_values_cb done, void *userdata, struct baton_error *reterr);
+
 /* `done` gets every key that begins with `prefix`, in the order of their bytes. */
 int store_list(struct member *member, const char *prefix, provider_values_cb done, void *userdata,
                struct baton_error *reterr);

@@ -61,7 +61,7 @@ void checkpoint_read(struct pool *pool, const struct copy *copy)
     char key[KEY_MAX];
 
     key_of(key, copy->id);
-    request_get(pool, key, copy->serial, on_read);
+    request_gather(pool, key, copy->serial, on_read);
 }
 
 /* ---- Storing --------------------------------------------------------------------------------- */

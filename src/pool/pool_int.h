@@ -17,6 +17,7 @@
 
 struct feed;
 struct request;   /* request.c */
+struct batch;     /* request.c */
 struct lead;      /* lead.c */
 struct contender; /* contend.c */
 struct worker;    /* work.c */
@@ -28,6 +29,7 @@ struct pool {
     uv_timer_t timer;
     bool is_ticking;          /* within its callback */
     struct request *requests; /* that wait for their replies */
+    struct batch *gathered;   /* of them, those that were not asked yet; or NULL */
     instant complained;       /* when an error was told last */
 
     struct candidacy leadership;
@@ -86,6 +88,9 @@ typedef void (*reply_cb)(struct pool *pool, const char *key, uint64_t tag,
 /* Keys without "work/POOL/". `done` comes exactly once, perhaps before this returns, and also if
  * nothing could be asked; not after requests_drop(). */
 void request_get(struct pool *pool, const char *key, uint64_t tag, reply_cb done);
+/* The same, but asked by requests_flush(), many at once. */
+void request_gather(struct pool *pool, const char *key, uint64_t tag, reply_cb done);
+void requests_flush(struct pool *pool);
 /* As store_put(). */
 void request_put(struct pool *pool, const char *key, uint64_t tag, const void *data, size_t bytes,
                  uint64_t revision, span lifetime, reply_cb done);
@@ -161,7 +166,7 @@ void worker_halt(struct pool *pool, struct copy *copy);
 
 /* ---- checkpoint.c ---------------------------------------------------------------------------- */
 
-/* Reads it, and then starts the copy. */
+/* Reads it at the next requests_flush(), and then starts the copy. */
 void checkpoint_read(struct pool *pool, const struct copy *copy);
 /* The copy has ended: a checkpoint that is being stored gets its reply. */
 void checkpoint_drop(struct copy *copy);

@@ -7,13 +7,20 @@
 #include <string.h>
 #include <utlist.h>
 
+/* Reads that are asked as one. */
+struct batch {
+    size_t count;
+    size_t prefix_bytes; /* of "work/POOL/" */
+    struct request *requests[PROVIDER_EACH_MAX];
+};
+
 struct request {
     struct pool *pool; /* NULL: it was closed */
     struct request *prev, *next;
     reply_cb done;
     uint64_t tag;
     size_t bytes; /* that were sent */
-    char key[];
+    char key[];   /* without "work/POOL/" */
 };
 
 static void settle(struct request *request, const struct reply *reply)
@@ -87,18 +94,37 @@ static void refuse(struct pool *pool, struct request *request, const char *key, 
     }
 }
 
-void request_get(struct pool *pool, const char *key, uint64_t tag, reply_cb done)
+static void get(struct pool *pool, struct request *request)
 {
-    struct request *request = request_new(pool, key, tag, 0, done);
     struct baton_error error = {0};
     struct reply reply = {.error = &error};
     char full[POOL_KEY_MAX];
 
-    pool_key(full, pool->name, key);
-    reply.code = request ? store_get(pool->member, full, on_got, request, &error)
-                         : error_set(&error, BATON_ENOMEM, "out of memory");
+    pool_key(full, pool->name, request->key);
+    reply.code = store_get(pool->member, full, on_got, request, &error);
     if (reply.code != BATON_OK) {
-        refuse(pool, request, key, tag, done, &reply);
+        settle(request, &reply);
+    }
+}
+
+static void refuse_get(struct pool *pool, struct request *request, const char *key, uint64_t tag,
+                       reply_cb done)
+{
+    struct baton_error error;
+    struct reply reply = {.error = &error};
+
+    reply.code = error_set(&error, BATON_ENOMEM, "out of memory");
+    refuse(pool, request, key, tag, done, &reply);
+}
+
+void request_get(struct pool *pool, const char *key, uint64_t tag, reply_cb done)
+{
+    struct request *request = request_new(pool, key, tag, 0, done);
+
+    if (request) {
+        get(pool, request);
+    } else {
+        refuse_get(pool, NULL, key, tag, done);
     }
 }
 
@@ -136,8 +162,90 @@ void request_publish(struct pool *pool, const char *name, uint64_t tag, const vo
     }
 }
 
+/* ---- Many reads ------------------------------------------------------------------------------ */
+
+static const struct provider_value *find(const struct provider_value *values, size_t count,
+                                         size_t prefix_bytes, const char *key)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(values[i].key) > prefix_bytes &&
+            strcmp(values[i].key + prefix_bytes, key) == 0) {
+            return &values[i];
+        }
+    }
+    return NULL;
+}
+
+static void on_got_each(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct batch *batch = userdata;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        struct request *request = batch->requests[i];
+        const struct provider_value *value = find(values, count, batch->prefix_bytes, request->key);
+
+        on_got(request, code, value, value != NULL);
+    }
+    free(batch);
+}
+
+void requests_flush(struct pool *pool)
+{
+    struct batch *batch = pool->gathered;
+    char keys[PROVIDER_EACH_MAX][POOL_KEY_MAX];
+    const char *each[PROVIDER_EACH_MAX];
+    int code;
+
+    if (!batch) {
+        return;
+    }
+    pool->gathered = NULL;
+    if (batch->count == 1) {
+        get(pool, batch->requests[0]);
+        free(batch);
+        return;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        pool_key(keys[i], pool->name, batch->requests[i]->key);
+        each[i] = keys[i];
+    }
+    batch->prefix_bytes = strlen(keys[0]) - strlen(batch->requests[0]->key);
+    code = store_get_each(pool->member, each, batch->count, on_got_each, batch, NULL);
+    if (code != BATON_OK) {
+        on_got_each(batch, code, NULL, 0);
+    }
+}
+
+void request_gather(struct pool *pool, const char *key, uint64_t tag, reply_cb done)
+{
+    struct request *request = request_new(pool, key, tag, 0, done);
+
+    if (!pool->gathered) {
+        pool->gathered = calloc(1, sizeof(*pool->gathered));
+    }
+    if (!request || !pool->gathered) {
+        refuse_get(pool, request, key, tag, done);
+        return;
+    }
+    pool->gathered->requests[pool->gathered->count++] = request;
+    if (pool->gathered->count == PROVIDER_EACH_MAX) {
+        requests_flush(pool);
+    }
+}
+
+static void forget_gathered(struct pool *pool)
+{
+    for (size_t i = 0; pool->gathered && i < pool->gathered->count; i++) {
+        DL_DELETE(pool->requests, pool->gathered->requests[i]);
+        free(pool->gathered->requests[i]);
+    }
+    free(pool->gathered);
+    pool->gathered = NULL;
+}
+
 void requests_drop(struct pool *pool)
 {
+    forget_gathered(pool);
     while (pool->requests) {
         struct request *request = pool->requests;
 

@@ -402,11 +402,12 @@ static void obey(struct pool *pool)
     bool has_orders;
 
     do {
-        has_orders = false;
+        has_orders = pool->gathered != NULL; /* what is read may end copies, too */
         while (!pool->is_closing && work_worker_next_order(pool->worker->core, &order)) {
             carry_out(pool, &order);
             has_orders = true;
         }
+        requests_flush(pool);
         send_messages(pool);
     } while (has_orders && !pool->is_closing);
 }

@@ -127,6 +127,7 @@ enum {
     PROVIDER_KEY_MAX = 512,           /* bytes of a key's or channel's name */
     PROVIDER_VALUE_MAX = 1024 * 1024, /* bytes of a value or message; more is BATON_ETOOBIG */
     PROVIDER_SECRET_BYTES = 32,       /* of a process's secret */
+    PROVIDER_EACH_MAX = 64,           /* keys of one get_each() */
 };
 
 struct victims;          /* guardian/victims.h */
@@ -211,6 +212,10 @@ struct provider_ops {
                struct baton_error *reterr);
     int (*list)(struct provider *provider, const char *prefix, provider_values_cb done,
                 void *userdata, struct baton_error *reterr);
+    /* Those of the keys that are there, all by one request. NULL function: provider_get_each() asks
+     * for one after the other. */
+    int (*get_each)(struct provider *provider, const char *const *keys, size_t count,
+                    provider_values_cb done, void *userdata, struct baton_error *reterr);
     /* data NULL deletes. BATON_ECONFLICT unless the key is at `revision` (0: absent). */
     int (*put)(struct provider *provider, const char *key, const void *data, size_t bytes,
                uint64_t revision, span lifetime, provider_put_cb done, void *userdata,

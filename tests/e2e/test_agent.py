@@ -197,6 +197,8 @@ class Group(AgentTest):
         self.addCleanup(reader.close)
         until(lambda: writer.ask("put", key="k", text="v", timeout_ms=1000)["ok"], second.log)
         self.assertEqual(reader.ask("get", key="k")["values"][0]["text"], "v")
+        each = reader.ask("get", keys=["no", "k", "nor this"])["values"]
+        self.assertEqual([(one["key"], one["text"]) for one in each], [("k", "v")])
 
     def test_a_write_that_the_logs_leader_took_with_it_is_given_up_when_another_leads(self):
         agents = self.group(3)
@@ -704,6 +706,8 @@ class Hostile(AgentTest):
                             ("eligible", {"election": "e", "eligible": "no"}),
                             ("drained", {"election": "no"}), ("leave", {"election": "no"}),
                             ("metadata", {"metadata": [1]}), ("get", {}), ("get", {"key": 1}),
+                            ("get", {"keys": []}), ("get", {"keys": "k"}), ("get", {"keys": [1]}),
+                            ("get", {"keys": ["a\0b"]}), ("get", {"keys": ["k"] * 65}),
                             ("put", {"key": "k"}), ("put", {"key": "k", "base64": "a"}),
                             ("put", {"key": "k", "base64": "!!!!"}),
                             ("put", {"key": "k", "text": "x" * (MIB + 1)}),

@@ -195,6 +195,7 @@ const struct provider_ops agent_provider_ops = {
     .subscribe = remote_subscribe,
     .unsubscribe = remote_unsubscribe,
     .get = remote_get,
+    .get_each = remote_get_each,
     .list = remote_list,
     .put = remote_put,
     .watch = remote_watch,

@@ -95,6 +95,20 @@ int remote_get(struct provider *provider, const char *key, provider_values_cb do
                       on_got, done, userdata, reterr);
 }
 
+int remote_get_each(struct provider *provider, const char *const *keys, size_t count,
+                    provider_values_cb done, void *userdata, struct baton_error *reterr)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        (void)json_array_append_new(list, json_string(keys[i]));
+    }
+    return ask_values(
+        (struct remote *)provider,
+        json_array_size(list) == count ? json_pack("{s:s, s:o}", "do", "get", "keys", list) : NULL,
+        on_values, done, userdata, reterr);
+}
+
 int remote_list(struct provider *provider, const char *prefix, provider_values_cb done,
                 void *userdata, struct baton_error *reterr)
 {

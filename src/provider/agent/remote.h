@@ -213,6 +213,8 @@ void contest_take(struct remote *remote, const char *event, const json_t *messag
 
 int remote_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
                struct baton_error *reterr);
+int remote_get_each(struct provider *provider, const char *const *keys, size_t count,
+                    provider_values_cb done, void *userdata, struct baton_error *reterr);
 int remote_list(struct provider *provider, const char *prefix, provider_values_cb done,
                 void *userdata, struct baton_error *reterr);
 int remote_put(struct provider *provider, const char *key, const void *data, size_t bytes,

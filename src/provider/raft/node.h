@@ -471,6 +471,8 @@ void state_flush_orders(struct node *node);
 /* Functions of the provider. */
 int state_get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
               struct baton_error *reterr);
+int state_get_each(struct provider *provider, const char *const *keys, size_t count,
+                   provider_values_cb done, void *userdata, struct baton_error *reterr);
 int state_list(struct provider *provider, const char *prefix, provider_values_cb done,
                void *userdata, struct baton_error *reterr);
 int state_put(struct provider *provider, const char *key, const void *data, size_t bytes,

@@ -10,7 +10,7 @@
 #include "provider/raft/keys.h"
 #include "raft/raft.h"
 
-enum question_kind { QUESTION_READ, QUESTION_LIST, QUESTION_WRITE };
+enum question_kind { QUESTION_READ, QUESTION_EACH, QUESTION_LIST, QUESTION_WRITE };
 
 struct question {
     struct question *next;
@@ -30,7 +30,7 @@ struct question {
     raft_term term;
     size_t bytes; /* of `order` */
     char name[KEYS_NAME_MAX + 1];
-    uint8_t order[]; /* QUESTION_WRITE */
+    uint8_t order[]; /* QUESTION_WRITE; QUESTION_EACH: the names, with a NUL behind each */
 };
 
 struct questions {                 /* {0}: none */

@@ -145,6 +145,16 @@ static const struct keys_value *next_of(const struct node_state *state, bool is_
     return prev ? NULL : keys_find(state->keys, name);
 }
 
+static int add_value(struct listing *ret, const struct keys_value *value)
+{
+    const struct provider_value found = {.key = value->name,
+                                         .data = value->data,
+                                         .bytes = value->bytes,
+                                         .revision = value->revision};
+
+    return listing_add(ret, &found);
+}
+
 static int collect(const struct node_state *state, bool is_list, const char *name,
                    struct listing *ret)
 {
@@ -152,11 +162,7 @@ static int collect(const struct node_state *state, bool is_list, const char *nam
 
     *ret = (struct listing){0};
     while ((value = next_of(state, is_list, name, value))) {
-        const struct provider_value found = {.key = value->name,
-                                             .data = value->data,
-                                             .bytes = value->bytes,
-                                             .revision = value->revision};
-        if (listing_add(ret, &found) != BATON_OK) {
+        if (add_value(ret, value) != BATON_OK) {
             listing_fini(ret);
             return BATON_ENOMEM;
         }
@@ -164,12 +170,35 @@ static int collect(const struct node_state *state, bool is_list, const char *nam
     return BATON_OK;
 }
 
+/* Those of the question's names that are there. */
+static int collect_each(const struct node_state *state, const struct question *question,
+                        struct listing *ret)
+{
+    const char *end = (const char *)question->order + question->bytes;
+    int code = BATON_OK;
+
+    *ret = (struct listing){0};
+    for (const char *name = (const char *)question->order; code == BATON_OK && name < end;
+         name += strlen(name) + 1) {
+        const struct keys_value *value = keys_find(state->keys, name);
+
+        code = value ? add_value(ret, value) : BATON_OK;
+    }
+    if (code != BATON_OK) {
+        listing_fini(ret);
+    }
+    return code;
+}
+
 static void tell_answer(struct node_state *state, struct question *question)
 {
     struct listing listing;
 
     if (question->kind != QUESTION_WRITE && question->code == BATON_OK) {
-        question->code = collect(state, question->kind == QUESTION_LIST, question->name, &listing);
+        question->code =
+            question->kind == QUESTION_EACH
+                ? collect_each(state, question, &listing)
+                : collect(state, question->kind == QUESTION_LIST, question->name, &listing);
         if (question->code == BATON_OK) {
             question->on_values(question->userdata, BATON_OK, listing.values, listing.count);
             listing_fini(&listing);
@@ -639,6 +668,36 @@ int state_get(struct provider *provider, const char *key, provider_values_cb don
               struct baton_error *reterr)
 {
     return read_state(provider, QUESTION_READ, key, done, userdata, reterr);
+}
+
+int state_get_each(struct provider *provider, const char *const *keys, size_t count,
+                   provider_values_cb done, void *userdata, struct baton_error *reterr)
+{
+    struct node *node = (struct node *)provider;
+    struct question *question;
+    size_t bytes = 0;
+    int code = BATON_OK;
+
+    for (size_t i = 0; i < count && code == BATON_OK; i++) {
+        code = check(node, keys[i], 0, reterr);
+        bytes += strlen(keys[i]) + 1;
+    }
+    if (code != BATON_OK) {
+        return code;
+    }
+    question = calloc(1, sizeof(*question) + bytes);
+    if (!question) {
+        return error_set(reterr, BATON_ENOMEM, "%zu keys: out of memory", count);
+    }
+    question->kind = QUESTION_EACH;
+    question->on_values = done;
+    question->userdata = userdata;
+    (void)snprintf(question->name, sizeof(question->name), "%s", count > 0 ? keys[0] : "");
+    for (size_t i = 0; i < count; i++) {
+        memcpy(question->order + question->bytes, keys[i], strlen(keys[i]) + 1);
+        question->bytes += strlen(keys[i]) + 1;
+    }
+    return submit(node, question);
 }
 
 int state_list(struct provider *provider, const char *prefix, provider_values_cb done,

@@ -470,6 +470,37 @@ static void an_attempt_begins_with_what_the_one_before_has_stored(void **state)
     assert_int_equal(store(3 - first, "one.0", "most"), BATON_OK);
 }
 
+static void attempts_that_begin_together_have_each_their_own_checkpoint(void **state)
+{
+    static const char *const ids[] = {"all.0", "all.1", "all.2", "all.3"};
+    enum { COUNT = sizeof(ids) / sizeof(ids[0]) };
+    (void)state;
+
+    crew_open(0, true, false);
+    crew_open(1, false, true);
+    crew[1].ends_jobs = false;
+    assert_int_equal(crew_submit(0, "all",
+                                 "[{\"body\":\"a\"},{\"body\":\"b\"},{\"body\":\"c\"},"
+                                 "{\"body\":\"d\"}]"),
+                     BATON_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        CREW_AWAIT(crew_runs(ids[i]));
+    }
+    assert_int_equal(store(1, ids[1], "one"), BATON_OK);
+    assert_int_equal(store(1, ids[2], "two"), BATON_OK);
+    crew_kill(1);
+    crew_open(2, false, true);
+    crew[2].ends_jobs = false;
+    for (size_t i = 0; i < COUNT; i++) {
+        CREW_AWAIT(crew_task(ids[i])->runs_on == 2);
+    }
+    assert_string_equal(crew_task(ids[0])->checkpoint, "");
+    assert_string_equal(crew_task(ids[1])->checkpoint, "one");
+    assert_string_equal(crew_task(ids[2])->checkpoint, "two");
+    assert_string_equal(crew_task(ids[3])->checkpoint, "");
+    assert_int_equal(store(2, ids[1], "more"), BATON_OK);
+}
+
 static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     (void)error;
@@ -691,6 +722,7 @@ int main(int count, char **arguments)
         CREW_TEST(a_session_that_an_operator_passes_on_ends_after_its_copies),
         CREW_TEST(an_attempt_begins_with_what_the_one_before_has_stored),
         CREW_TEST(a_stale_attempt_stores_nothing_and_is_halted),
+        CREW_TEST(attempts_that_begin_together_have_each_their_own_checkpoint),
         CREW_TEST(a_checkpoint_of_an_earlier_attempt_is_replaced),
         CREW_TEST(the_same_submission_twice_is_one_and_another_by_its_name_is_refused),
         CREW_TEST(many_items_are_several_keys_and_all_of_them_run),
