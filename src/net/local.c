@@ -81,24 +81,30 @@ void local_close(struct local *local)
     }
 }
 
+static int append(const char *text, size_t bytes, void *userdata)
+{
+    struct buffer *line = userdata;
+
+    buffer_put(line, text, bytes);
+    return line->failed ? -1 : 0;
+}
+
 int local_send(struct local *local, const json_t *message)
 {
     struct buffer line;
-    size_t bytes = json_dumpb(message, NULL, 0, JSON_COMPACT);
-    uint8_t *room;
     int code;
 
     if (local->is_closing) {
         return BATON_ECLOSED;
     }
     buffer_init(&line, LOCAL_LINE_MAX + 1);
-    room = bytes > 0 ? buffer_reserve(&line, bytes + 1) : NULL;
-    if (room) {
-        (void)json_dumpb(message, (char *)room, bytes, JSON_COMPACT);
-        room[bytes] = '\n';
+    if (json_dump_callback(message, append, &line, JSON_COMPACT) != 0) {
+        line.failed = true;
     }
-    code = room ? stream_write(local->stream, room, bytes + 1)
-                : (bytes > LOCAL_LINE_MAX ? BATON_ETOOBIG : BATON_ENOMEM);
+    buffer_put(&line, "\n", 1);
+    code = !line.failed ? stream_write(local->stream, line.data, line.bytes)
+           : json_dumpb(message, NULL, 0, JSON_COMPACT) > LOCAL_LINE_MAX ? BATON_ETOOBIG
+                                                                         : BATON_ENOMEM;
     buffer_fini(&line);
     if (code != BATON_OK) {
         local_close(local);
