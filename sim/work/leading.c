@@ -164,9 +164,6 @@ static void drive(struct yard *yard, struct yard_process *process)
     struct work_output output;
     int count = 0;
 
-    if (!leading->is_loaded) {
-        return;
-    }
     while (leading->core && leading->under_way < UNDER_WAY_MAX &&
            work_leader_next_output(leading->core, yard_local(yard, process),
                                    yard_unix_ms(yard, process), &output)) {
@@ -175,7 +172,7 @@ static void drive(struct yard *yard, struct yard_process *process)
         }
         carry_out(yard, process, &output);
     }
-    if (leading->core) {
+    if (leading->core && leading->is_loaded) {
         yard_check_placed(yard, process);
         leading->change = ledger_change(work_leader_ledger(leading->core));
         rearm(yard, process);

@@ -1,6 +1,6 @@
 /* This process as the pool's leader: the core work/leader.h, on the member's keys and channels.
  *
- *   acquired ─▶ lead_begin ─▶ the keys are read ─▶ work_leader_loaded ─▶ ready
+ *   acquired ─▶ lead_begin ─▶ the keys are read, workers asked ─▶ work_leader_loaded ─▶ ready
  *                                │ failed: again after a moment
  *   lost, stopped ─▶ lead_end: nothing of this leadership has an effect any more
  */
@@ -47,6 +47,7 @@ struct lead {
     instant load_at;   /* INSTANT_NEVER: it was begun */
     instant resign_at; /* INSTANT_NEVER: it leads on */
     instant check_at;  /* for the ledger, after a failure; INSTANT_NEVER: none */
+    instant watch_at;  /* the rest of what is watched, once it is settled; INSTANT_NEVER: it is */
     bool is_checking;
     bool is_giving; /* outputs are being carried out */
     bool is_due;    /* perhaps there are some */
@@ -117,7 +118,7 @@ static int watch(struct pool *pool, size_t from, size_t to, struct baton_error *
     char prefix[POOL_KEY_MAX];
     int code = BATON_OK;
 
-    for (size_t i = from; i < to && code == BATON_OK; i++) {
+    for (size_t i = from; i < to && code == BATON_OK && pool->lead == lead; i++) {
         pool_key(prefix, pool->name, watched[i]);
         feed_stop(lead->watches[i]);
         lead->watches[i] = NULL;
@@ -142,18 +143,29 @@ static void on_loaded(void *userdata, int code, const struct baton_error *error)
 {
     struct pool *pool = userdata;
     struct moment moment = pool_now();
-    struct baton_error own;
 
-    if (code == BATON_OK) {
-        code = watch(pool, EARLY_WATCHES, WATCHES, &own);
-        error = &own;
-    }
     if (code != BATON_OK) {
         load_later(pool, error);
         return;
     }
     work_leader_loaded(pool->lead->core, moment.now, moment.unix_ms);
     give(pool, moment);
+}
+
+/* The first values of a watch are all that were read a moment ago. */
+static void watch_the_rest(struct pool *pool)
+{
+    struct lead *lead = pool->lead;
+    struct baton_error error;
+
+    if (!work_leader_is_settled(lead->core) || instant_before(clock_now(), lead->watch_at)) {
+        return;
+    }
+    lead->watch_at = INSTANT_NEVER;
+    if (watch(pool, EARLY_WATCHES, WATCHES, &error) != BATON_OK && pool->lead == lead) {
+        lead->watch_at = instant_add(clock_now(), SPAN_MS(RETRY_MS));
+        pool_complain(pool, &error);
+    }
 }
 
 static void load(struct pool *pool)
@@ -399,7 +411,7 @@ static void give(struct pool *pool, struct moment moment)
     struct work_output output;
     uint64_t leads = pool->leads;
 
-    if (!lead || lead->is_giving || lead->load) {
+    if (!lead || lead->is_giving) {
         return;
     }
     lead->is_giving = true;
@@ -416,6 +428,9 @@ static void give(struct pool *pool, struct moment moment)
     if (!lead->is_ready && work_leader_is_ready(lead->core)) {
         lead->is_ready = true;
         tell_of(pool, POOL_READY, NULL, lead->epoch);
+    }
+    if (is_present(pool, leads)) {
+        watch_the_rest(pool);
     }
     pool_rearm(pool);
 }
@@ -477,11 +492,14 @@ instant lead_deadline(const struct pool *pool)
     if (!lead) {
         return INSTANT_NEVER;
     }
-    if (lead->is_due && !lead->load) { /* loaded, it gives anyway */
+    if (lead->is_due) {
         return INSTANT_PAST;
     }
     next = instant_min(instant_min(lead->load_at, lead->check_at),
                        instant_min(work_leader_deadline(lead->core), lead->resign_at));
+    if (work_leader_is_settled(lead->core)) {
+        next = instant_min(next, lead->watch_at);
+    }
     for (const struct failed *failed = lead->failed; failed; failed = failed->next) {
         next = instant_min(next, failed->retry_at);
     }
@@ -530,6 +548,7 @@ void lead_begin(struct pool *pool, uint64_t epoch)
     }
     lead->epoch = epoch;
     lead->check_at = lead->resign_at = INSTANT_NEVER;
+    lead->watch_at = INSTANT_PAST;
     pool->lead = lead;
     pool->leads++;
     heard_pass(&pool->heard, lead->core, options.worker_lease, moment.now);

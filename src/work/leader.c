@@ -4,7 +4,7 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { GATHER_MS = 100, PURGE_S = 10 };
+enum { GATHER_MS = 100, SETTLE_MS = 20, PURGE_S = 10 };
 
 struct work_leader *work_leader_new(const struct work_leader_options *options, instant now)
 {
@@ -40,6 +40,7 @@ void work_leader_free(struct work_leader *leader)
         after = result->hh.next;
         leader_result_free(leader, result);
     }
+    leader_early_free(leader);
     leader_store_free(leader);
     ledger_free(leader->ledger);
     buffer_fini(&leader->out);
@@ -71,9 +72,11 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
         leader->was_lost = true;
     }
     leader->is_rebuilt = leader->birth == 0;
-    leader->is_ask_due = true;
+    leader->is_ask_due = leader->asked == 0 || leader->asked_ledger != leader->birth;
     leader->gather_until =
         instant_add(now, leader->is_rebuilt ? leader->options.collect : SPAN_MS(GATHER_MS));
+    leader->is_settled = leader->is_rebuilt; /* elections show which replies will not come */
+    leader->settle_by = instant_add(now, SPAN_MS(SETTLE_MS));
     leader->next_tick = instant_add(now, leader->options.report_interval);
     leader->next_purge = instant_add(now, SPAN_S(PURGE_S));
     if (leader->options.rebalance_every.ns > 0) {
@@ -85,6 +88,7 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
     leader_lose_ended(leader, now_unix_ms);
     restore_waits(leader, now, now_unix_ms);
     leader->is_place_due = true;
+    leader_hear_early(leader, now, now_unix_ms);
 }
 
 /* ---- From loaded to ready -------------------------------------------------------------------- */
@@ -123,6 +127,18 @@ static void gather(struct work_leader *leader, instant now)
             known->is_due = true;
         }
     }
+}
+
+/* What waited for a leader comes first: elections of many workers are many requests, too. */
+static void settle(struct work_leader *leader, instant now)
+{
+    leader->is_settled = leader->is_settled || !instant_before(now, leader->settle_by) ||
+                         (leader->is_ready && leader_is_all_stored(leader));
+}
+
+bool work_leader_is_settled(const struct work_leader *leader)
+{
+    return leader->is_settled;
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
@@ -199,15 +215,26 @@ instant work_leader_deadline(const struct work_leader *leader)
     if (leader->is_loaded && !leader->is_gathered) {
         next = instant_min(next, leader->gather_until);
     }
+    if (leader->is_loaded && !leader->is_settled) {
+        next = instant_min(next, leader->settle_by);
+    }
     return leader->is_ready ? instant_min(next, leader->place_at) : next;
 }
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
 
+static bool is_election(const struct leader_queued *queued)
+{
+    return queued->type == WORK_ENTER || queued->type == WORK_LEAVE;
+}
+
 static bool next_queued(struct work_leader *leader, struct work_output *ret)
 {
     struct leader_queued *queued = leader->queue;
 
+    while (queued && is_election(queued) && !leader->is_settled) {
+        queued = queued->next;
+    }
     free(leader->given);
     leader->given = queued;
     if (!queued) {
@@ -215,7 +242,7 @@ static bool next_queued(struct work_leader *leader, struct work_output *ret)
     }
     DL_DELETE(leader->queue, queued);
     *ret = (struct work_output){.type = queued->type, .revision = queued->revision};
-    if (queued->type == WORK_ENTER || queued->type == WORK_LEAVE) {
+    if (is_election(queued)) {
         ret->worker = queued->text;
     } else {
         ret->key = queued->text;
@@ -230,9 +257,13 @@ bool work_leader_next_output(struct work_leader *leader, instant now, int64_t no
         *ret = (struct work_output){.type = WORK_RESIGN};
         return !leader->has_resigned && (leader->has_resigned = true);
     }
+    if (!leader->is_loaded) {
+        return leader_next_message(leader, now, ret);
+    }
     gather(leader, now);
     leader_cancel_due(leader, now_unix_ms);
     leader_place(leader, now, now_unix_ms);
+    settle(leader, now);
     return next_queued(leader, ret) || leader_next_put(leader, ret) ||
            leader_next_message(leader, now, ret);
 }

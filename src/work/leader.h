@@ -70,7 +70,8 @@ void work_leader_read(struct work_leader *leader, const char *key, const void *d
                       uint64_t revision, instant now, int64_t now_unix_ms);
 /* The list is complete. */
 void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_unix_ms);
-/* A report or result. */
+/* A report or result. A report that comes before all is loaded is kept until then: workers are
+ * asked as soon as the ledger's birth is known. */
 void work_leader_hear(struct work_leader *leader, const struct work_message *message, instant now,
                       int64_t now_unix_ms);
 /* The worker's election has this epoch now, so its sessions below are over. `is_ours`: granted to
@@ -134,6 +135,9 @@ const struct work_counters *work_leader_counters(const struct work_leader *leade
 const struct ledger *work_leader_ledger(const struct work_leader *leader);
 /* Whether items are placed: the list is complete, and so is what workers were asked for. */
 bool work_leader_is_ready(const struct work_leader *leader);
+/* Whether what waited for a leader is placed and stored, or has had its time: until then, other
+ * requests for the state are in its way. */
+bool work_leader_is_settled(const struct work_leader *leader);
 /* A new object for people and programs: workers, counts, counters, processing times, items without
  * a place and why; NULL when out of memory. */
 json_t *work_leader_status(const struct work_leader *leader, instant now);

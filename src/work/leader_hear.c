@@ -2,8 +2,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
-enum { BALANCE_SOON_MS = 200, TIMED_OUT = 124 /* as timeout(1) ends */ };
+enum {
+    BALANCE_SOON_MS = 200,
+    TIMED_OUT = 124, /* as timeout(1) ends */
+    EARLY_CLAIMS_MAX = WORK_CLAIMS_MAX,
+};
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
@@ -381,10 +386,50 @@ static void hear_done(struct work_leader *leader, const struct work_message *mes
     }
 }
 
+/* ---- Before all is loaded -------------------------------------------------------------------- */
+
+/* Of what is too much the next report has it again. */
+static void keep_report(struct work_leader *leader, const struct work_report *report)
+{
+    struct leader_early *early = leader->early_claims + report->claim_count < EARLY_CLAIMS_MAX
+                                     ? calloc(1, sizeof(*early))
+                                     : NULL;
+
+    if (!early || work_report_copy(&early->report, report) != BATON_OK) {
+        free(early);
+        return;
+    }
+    leader->early_claims += report->claim_count + 1;
+    LL_PREPEND(leader->early, early);
+}
+
+void leader_hear_early(struct work_leader *leader, instant now, int64_t now_unix_ms)
+{
+    for (const struct leader_early *early = leader->early; early; early = early->next) {
+        hear_report(leader, &early->report, now, now_unix_ms);
+    }
+    leader_early_free(leader);
+}
+
+void leader_early_free(struct work_leader *leader)
+{
+    while (leader->early) {
+        struct leader_early *early = leader->early;
+
+        LL_DELETE(leader->early, early);
+        work_report_fini(&early->report);
+        free(early);
+    }
+    leader->early_claims = 0;
+}
+
 void work_leader_hear(struct work_leader *leader, const struct work_message *message, instant now,
                       int64_t now_unix_ms)
 {
     if (!leader->is_loaded) {
+        if (message->type == WORK_REPORT) {
+            keep_report(leader, &message->report);
+        }
         return;
     }
     leader->is_cancel_due = true;

@@ -96,6 +96,12 @@ struct leader_result {
     char id[WORK_ID_MAX];
 };
 
+/* A report that came before all was loaded. */
+struct leader_early {
+    struct leader_early *next;
+    struct work_report report;
+};
+
 /* An output that waits. */
 struct leader_queued {
     struct leader_queued *prev, *next;
@@ -113,6 +119,8 @@ struct work_leader {
     struct ledger *ledger;
     struct work_counters counters;
     uint64_t messages;
+    uint64_t asked;        /* number of the latest ask, to all; 0: none */
+    uint64_t asked_ledger; /* and the ledger in it */
     uint64_t reports;
     instant began;
 
@@ -129,6 +137,8 @@ struct work_leader {
     bool is_checking; /* whether the ledger is still there */
     uint64_t birth_revision;
     instant gather_until;
+    bool is_settled; /* what could be placed at once is stored, or it is time for the rest, too */
+    instant settle_by;
 
     struct leader_known *known;
     struct leader_bucket buckets[LEDGER_BUCKETS];
@@ -136,6 +146,8 @@ struct work_leader {
     struct leader_request *requests;
     struct leader_result *results;
     struct leader_queued *queue;
+    struct leader_early *early; /* the latest first */
+    size_t early_claims;
 
     bool is_place_due, is_balance_due;
     instant place_at; /* an idle item's time comes */
@@ -211,6 +223,9 @@ void leader_result_stored(struct work_leader *leader, struct leader_result *resu
 /* Acknowledges the results of which the ledger is stored. */
 void leader_acknowledge(struct work_leader *leader);
 void leader_result_free(struct work_leader *leader, struct leader_result *result);
+/* Takes what was reported before all was loaded. */
+void leader_hear_early(struct work_leader *leader, instant now, int64_t now_unix_ms);
+void leader_early_free(struct work_leader *leader);
 /* The wait before an item's next attempt. */
 span leader_backoff(const struct ledger_entry *entry);
 

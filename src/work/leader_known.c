@@ -164,16 +164,19 @@ void work_leader_heard(struct work_leader *leader, const char *worker, uint64_t 
 }
 
 /* Another leader has placed items there. It is not for us to tell their worker: they may have ended
- * since. A report that lacks them counts once the worker has heard the ask that comes next. */
-static void take_over(struct work_leader *leader, const struct ledger_place *place)
+ * since. A report that lacks them counts once the worker has heard our ask, after which it takes no
+ * message of an earlier leader: the one that was sent while all was loaded, or the next one. */
+static void take_over(struct work_leader *leader, const struct ledger_place *place, bool is_asked)
 {
+    const struct work_number ask = {leader->options.epoch,
+                                    is_asked ? leader->asked : leader->messages + 1};
     struct ledger_entry *entry;
 
     for (entry = ledger_place_entries(place); entry; entry = entry->next) {
         if (!entry->is_ours && entry->wish == WORK_STAY && entry->told.epoch == 0 &&
             !WORK_MUTANT(FOREIGN_PLACING_SENT)) {
-            entry->told = (struct work_number){leader->options.epoch, leader->messages + 1};
-            leader->is_ask_due = true;
+            entry->told = ask;
+            leader->is_ask_due = leader->is_ask_due || !is_asked;
         }
     }
 }
@@ -185,7 +188,7 @@ void leader_know_places(struct work_leader *leader)
 
     for (place = ledger_place_next(leader->ledger, NULL); place;
          place = ledger_place_next(leader->ledger, place)) {
-        take_over(leader, place);
+        take_over(leader, place, leader->asked != 0 && !leader->is_ready);
         if ((known = leader_know(leader, ledger_place_worker(place))) &&
             ledger_place_session(place) > known->session) {
             leader_know_session(known, ledger_place_session(place));

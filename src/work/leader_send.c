@@ -191,6 +191,8 @@ static bool ask(struct work_leader *leader, struct work_output *ret)
     };
 
     leader->is_ask_due = false;
+    leader->asked = message.number.count;
+    leader->asked_ledger = leader->birth;
     return give(leader, NULL, &message, ret);
 }
 
@@ -198,11 +200,11 @@ bool leader_next_message(struct work_leader *leader, instant now, struct work_ou
 {
     struct leader_known *known, *next;
 
-    if (!leader->is_loaded) {
-        return false;
-    }
     if (leader->is_ask_due && ask(leader, ret)) {
         return true;
+    }
+    if (!leader->is_loaded) {
+        return false;
     }
     for (known = leader->known; known; known = next) {
         next = known->hh.next;

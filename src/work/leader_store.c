@@ -618,6 +618,9 @@ static void take_birth(struct work_leader *leader, const void *data, size_t byte
     leader->birth = birth;
     leader->birth_revision = data ? revision : 0;
     leader->is_born = birth != 0;
+    if (!leader->is_loaded && (leader->asked == 0 || leader->asked_ledger != birth)) {
+        leader->is_ask_due = true; /* replies come while the rest is read */
+    }
 }
 
 static void take_value(struct work_leader *leader, const char *key, bool is_read, const void *data,
@@ -744,7 +747,7 @@ static bool next_birth(struct work_leader *leader, struct work_output *ret)
 
 bool leader_next_put(struct work_leader *leader, struct work_output *ret)
 {
-    if (!leader->is_loaded || (leader->is_rebuilt && !leader->is_gathered)) {
+    if (!leader->is_gathered) { /* a bucket is written once, with what is placed then */
         return false;
     }
     return next_bucket(leader, ret) || next_result(leader, ret) || next_birth(leader, ret);

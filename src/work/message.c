@@ -50,6 +50,35 @@ void work_report_fini(struct work_report *report)
     report->claim_count = 0;
 }
 
+static bool copy_claim(struct work_claim *to, const struct work_claim *from)
+{
+    *to = *from;
+    to->id = strdup(from->id);
+    to->keys = NULL;
+    to->item = from->item ? work_item_ref(from->item) : NULL;
+    return to->id &&
+           (!from->keys || work_keys_copy(&to->keys, (const char *const *)from->keys) == BATON_OK);
+}
+
+int work_report_copy(struct work_report *to, const struct work_report *from)
+{
+    struct work_report copy = *from;
+
+    copy.claim_count = 0;
+    copy.claims = calloc(from->claim_count + 1, sizeof(*copy.claims));
+    for (size_t i = 0; copy.claims && i < from->claim_count; i++) {
+        copy.claim_count++;
+        if (!copy_claim(&copy.claims[i], &from->claims[i])) {
+            work_report_fini(&copy);
+        }
+    }
+    if (!copy.claims) {
+        return BATON_ENOMEM;
+    }
+    *to = copy;
+    return BATON_OK;
+}
+
 void work_message_fini(struct work_message *message)
 {
     for (size_t i = 0; i < message->count; i++) {

@@ -142,6 +142,8 @@ int work_result_copy(struct work_result *to, const struct work_result *from);
 void work_result_fini(struct work_result *result);
 void work_claim_fini(struct work_claim *claim);
 void work_report_fini(struct work_report *report);
+/* BATON_ENOMEM: `to` is as before. */
+int work_report_copy(struct work_report *to, const struct work_report *from);
 
 /* The value of an item's result in the provider's state: JSON with the members of work_result, and
  * the worker and attempt. Both are strict as above. */

@@ -347,6 +347,39 @@ static void an_item_without_room_waits_and_what_has_ended_makes_some(void **stat
     assert_int_equal(ledger_count(ledger, WORK_IDLE), 10);
 }
 
+static void elections_of_workers_wait_until_what_can_be_placed_at_once_is_stored(void **state)
+{
+    static const char submission[] = "{\"items\":[{\"id\":\"c\"}]}";
+    struct talk *talk = *state;
+    char key[8];
+
+    (void)snprintf(key, sizeof(key), "b/%02u", ledger_bucket_of("c"));
+    talk_run_a(talk);
+    talk_write_key(talk, "s/y", submission, strlen(submission));
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    talk->withholds = true;
+    assert_string_equal(talk_all_of(talk), "ask all");
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "put b");
+    assert_false(work_leader_is_settled(talk->leader));
+    talk->withholds = false;
+    talk_reply(talk, key, BATON_OK);
+    assert_string_equal(talk_all_of(talk), "enter w1, assign c/150");
+    assert_true(work_leader_is_settled(talk->leader));
+}
+
+static void elections_of_workers_do_not_wait_long(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "ask all");
+    assert_string_equal(talk_later(talk, 19), "");
+    assert_string_equal(talk_later(talk, 1), "enter w1");
+}
+
 static void the_next_leader_goes_on_where_the_ledger_stands(void **state)
 {
     struct talk *talk = *state;
@@ -354,9 +387,9 @@ static void the_next_leader_goes_on_where_the_ledger_stands(void **state)
     talk_run_a(talk);
     talk_lead(talk, EPOCH + 50);
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "enter w1, ask all");
+    assert_string_equal(talk_all_of(talk), "ask all");
     assert_false(work_leader_is_ready(talk->leader));
-    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "");
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "enter w1");
     assert_true(work_leader_is_ready(talk->leader));
     assert_string_equal(talk_submit(talk, "y", "{\"id\":\"c\"}"), "put b, assign c/150");
 }
@@ -396,6 +429,8 @@ int main(void)
         TEST(what_has_ended_is_kept_for_a_time_and_then_forgotten),
         TEST(an_item_without_room_waits_and_what_has_ended_makes_some),
         TEST(the_next_leader_goes_on_where_the_ledger_stands),
+        TEST(elections_of_workers_wait_until_what_can_be_placed_at_once_is_stored),
+        TEST(elections_of_workers_do_not_wait_long),
         TEST(a_copy_that_the_ledger_has_elsewhere_is_stopped),
     };
 

@@ -30,9 +30,9 @@ static void an_item_of_an_earlier_leader_is_placed_anew_if_its_worker_lacks_it(v
     talk_run_a(talk);
     talk_lead(talk, EPOCH + 50);
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "enter w1, ask all");
+    assert_string_equal(talk_all_of(talk), "ask all");
     /* It may have ended there, as the leader before may know: it is not sent again. */
-    assert_string_equal(talk_report(talk, "w1", 7, 0, ""), "");
+    assert_string_equal(talk_report(talk, "w1", 7, 0, ""), "enter w1");
     assert_string_equal(talk_later(talk, REPORT_MS), "ask all");
 }
 
@@ -42,6 +42,49 @@ static void an_item_that_is_absent_after_the_ask_is_placed_in_a_higher_epoch(voi
 
     talk_run_a(talk);
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "put b, assign a/101");
+}
+
+static void workers_are_asked_while_all_is_read_and_what_they_reply_then_counts(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_key(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "ask all");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "");
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "put b, enter w1, assign a/150");
+}
+
+static void a_report_that_came_before_all_was_read_and_knows_no_ask_lacks_nothing(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_key(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "ask all");
+    assert_string_equal(talk_report(talk, "w1", 7, 0, ""), "");
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "enter w1");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
+}
+
+static void workers_are_asked_again_for_their_items_if_a_bucket_is_missing(void **state)
+{
+    struct talk *talk = *state;
+    char key[8];
+
+    talk_run_a(talk);
+    (void)talk_submit(talk, "y", "{\"id\":\"c\"}");
+    bucket_key(key, "a");
+    talk_write_key(talk, key, NULL, 0);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_key(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "ask all");
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "enter w1, ask all in full");
 }
 
 static void a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours(void **state)
@@ -192,7 +235,7 @@ static void a_submission_that_was_deleted_before_it_was_watched_is_looked_for(vo
     talk_lead(talk, EPOCH + 50);
     talk_load(talk);
     (void)talk_all_of(talk);
-    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "");
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "enter w1");
     assert_non_null(strstr(talk_later(talk, 10000), "read s"));
     talk_tell_read(talk, "s/x"); /* it was there, and is not watched yet */
     talk_write_key(talk, "s/x", NULL, 0);
@@ -326,7 +369,7 @@ static void an_item_without_a_submission_is_cancelled_by_the_next_leader(void **
     talk_lead(talk, EPOCH + 50);
     talk_load(talk);
     (void)talk_all_of(talk);
-    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "stop a/100");
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "enter w1, stop a/100");
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "put b, delete c/a");
     assert_int_equal(talk_state_of(talk, "a"), WORK_CANCELLED);
 }
@@ -463,6 +506,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_item_of_an_earlier_leader_is_placed_anew_if_its_worker_lacks_it),
         TEST(an_item_that_is_absent_after_the_ask_is_placed_in_a_higher_epoch),
+        TEST(workers_are_asked_while_all_is_read_and_what_they_reply_then_counts),
+        TEST(a_report_that_came_before_all_was_read_and_knows_no_ask_lacks_nothing),
+        TEST(workers_are_asked_again_for_their_items_if_a_bucket_is_missing),
         TEST(a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours),
         TEST(a_failure_that_was_not_stored_is_not_acknowledged),
         TEST(a_result_is_not_acknowledged_while_the_next_placing_is_not_stored),

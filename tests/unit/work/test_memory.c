@@ -213,12 +213,41 @@ static void each_allocation_of_the_readers_may_fail_once(void **state)
     }
 }
 
+static void each_allocation_of_a_copied_report_may_fail_once(void **state)
+{
+    static const char text[] =
+        "{\"type\":\"report\",\"worker\":\"w\",\"session\":1,\"claims\":[{\"id\":\"a\",\"epoch\":1,"
+        "\"keys\":[\"k\"],\"item\":{\"id\":\"a\"}},{\"id\":\"b\",\"epoch\":2}]}";
+    struct work_message message;
+    struct work_report copy = {.claim_count = 0};
+    long rounds = 0;
+    int code;
+    (void)state;
+
+    assert_int_equal(work_message_read(&message, text, strlen(text), NULL), BATON_OK);
+    do {
+        until_failure = rounds++;
+        code = work_report_copy(&copy, &message.report);
+        until_failure = -1;
+        assert_int_equal(copy.claim_count, code == BATON_OK ? 2 : 0);
+    } while (code == BATON_ENOMEM);
+    assert_int_equal(code, BATON_OK);
+    assert_true(rounds > 4);
+    work_message_fini(&message);
+    assert_string_equal(copy.worker, "w");
+    assert_string_equal(copy.claims[0].keys[0], "k");
+    assert_string_equal(copy.claims[0].item->id, "a");
+    assert_string_equal(copy.claims[1].id, "b");
+    work_report_fini(&copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_of_the_ledger_may_fail_once),
         cmocka_unit_test(a_bucket_that_could_not_be_read_has_changed_nothing),
         cmocka_unit_test(each_allocation_of_the_readers_may_fail_once),
+        cmocka_unit_test(each_allocation_of_a_copied_report_may_fail_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
