@@ -10,7 +10,7 @@ _baton_members() {
 _baton() {
     local word=${COMP_WORDS[COMP_CWORD]} words
     case ${COMP_CWORD}:${COMP_WORDS[1]} in
-        1:*) words=" node agent elections run once cron status members watch pass cordon uncordon join leave state publish subscribe worker work explain demo bench help --help --version" ;;
+        1:*) words=" node agent elections run once cron status members watch pass cordon uncordon join leave state publish subscribe worker work fleet explain demo bench help --help --version" ;;
         *:node) words=" --node --election --provider --init --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:agent) words=" --socket --socket-mode --socket-group --client-lease --allow --node --provider --listen --peer --data --group --kind --weight --priority --key-file --tls-cert --tls-key --tls-ca --insecure --join --guardian --hang --fence-after --fence --fence-timeout --fence-hosts --proofs --checkpoint --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --help --config --log-level --log-json" ;;
         *:elections) words=" --socket --timeout --json --help --config --log-level --log-json" ;;
@@ -30,6 +30,7 @@ _baton() {
         *:subscribe) words=" --count --timeout --socket --json --help --config --log-level --log-json" ;;
         *:worker) words=" --pool --provider --worker --slots --label --gpus --memory-mib --stop-timeout --drain-timeout --never-lead --strategy --report-interval --silence --rebalance-every --rebalance-percent --keep --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:work) words=" --pool --provider --file --name --id --service --wait --retries --backoff --time-limit --priority --weight --needs --gpus --memory-mib --together --dir --env --timeout --json --help --config --log-level --log-json" ;;
+        *:fleet) words=" --fleet --token-file --tls-ca --timeout --prune --dry-run --only --json --help --config --log-level --log-json" ;;
         *:explain) words=" --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --json --help --config --log-level --log-json" ;;
         *:demo) words=" --nodes --keep --plain --help --config --log-level --log-json" ;;
         *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --rtt --jitter --loss --hang --resident-mb --json --elections --held --url --seconds --interval --clients --bytes --items --workers --strategy --ledger --help --config --log-level --log-json" ;;
@@ -81,6 +82,7 @@ _baton() {
         worker:--strategy) words="round-robin least-loaded capability priority" ;;
         worker:--log-level) words="error warning notice info debug" ;;
         work:--log-level) words="error warning notice info debug" ;;
+        fleet:--log-level) words="error warning notice info debug" ;;
         explain:--preset) words="default lan wan fast" ;;
         explain:--log-level) words="error warning notice info debug" ;;
         demo:--log-level) words="error warning notice info debug" ;;

@@ -45,6 +45,7 @@ int command_fail(const struct invocation *invocation, const struct baton_error *
 int agent_main(const struct invocation *invocation);
 int elections_main(const struct invocation *invocation);
 int work_main(const struct invocation *invocation);
+int fleet_main(const struct invocation *invocation);
 int worker_main(const struct invocation *invocation);
 int explain_main(const struct invocation *invocation);
 int node_main(const struct invocation *invocation);

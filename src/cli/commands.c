@@ -301,6 +301,35 @@ const struct command commands[] = {
      .arguments_min = 1,
      .arguments_max = -1,
      .main = work_main},
+    {.name = "fleet",
+     .arguments =
+         "status|workers|cameras|displays|apply|cordon|uncordon|drain|undrain|move|session|"
+         "stage|tail [ARG ...]",
+     .summary = "see and change a fleet of detector workers, which baton-fleet runs",
+     .text =
+         "status prints the leader, the processes, and how many workers and subscriptions there "
+         "are. workers lists the workers, cameras each camera with the display that watches it, "
+         "the worker that has it, and whether its frames arrive, displays their sessions and "
+         "stages.\n\n"
+         "apply FILE makes the models, cameras, displays and subscriptions what the YAML file "
+         "says; "
+         "with --prune also by deleting what is not in it, with --dry-run it only counts. - is "
+         "standard input. cordon keeps a worker from getting anything new, drain also moves what "
+         "it "
+         "has; uncordon and undrain end that. move SUBSCRIPTION WORKER moves a subscription with "
+         "all of its camera. session DISPLAY SESSION and stage DISPLAY STAGE set what the workers "
+         "are told of a display; none takes it away. tail prints what happens until it is "
+         "interrupted, and goes on when a process has failed.\n\n"
+         "Any process of the fleet can be asked.",
+     .example = "baton fleet status\nbaton fleet apply fleet.yaml --prune --dry-run\n"
+                "baton fleet drain 10.0.0.7-8000\n"
+                "baton fleet move 'display-1;cam-1' 10.0.0.8-8000\n"
+                "baton fleet tail --only worker-offline,worker-online --json",
+     .groups = GROUPS(&group_fleet, &group_fleet_apply, &group_output),
+     .interspersed = 3,
+     .arguments_min = 1,
+     .arguments_max = -1,
+     .main = fleet_main},
     {.name = "explain",
      .arguments = "",
      .summary = "compute from the settings how long a failover takes at worst",

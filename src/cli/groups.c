@@ -487,6 +487,26 @@ const struct option_group group_ask_pool = {
         END,
     }};
 
+const struct option_group group_fleet = {
+    "Which fleet to ask",
+    (const struct option_spec[]){
+        TEXT("fleet", "URL", "http://127.0.0.1:8090", NULL, "a process of the fleet"),
+        TEXT("token-file", "FILE", NULL, NULL, "file of the bearer token to send"),
+        TEXT("tls-ca", "FILE", NULL, NULL,
+             "with https: authority that signed its certificate; those of the system if not given"),
+        DURATION("timeout", "30s", NULL, "how long to wait for an answer"),
+        END,
+    }};
+
+const struct option_group group_fleet_apply = {
+    "For some of its verbs",
+    (const struct option_spec[]){
+        FLAG("prune", "for apply: delete what is not in the file"),
+        FLAG("dry-run", "for apply: change nothing, and print what would be changed"),
+        TEXT("only", "NAME,...", NULL, NULL, "for tail: names of events; all if not given"),
+        END,
+    }};
+
 const struct option_group group_help = {
     "Format", (const struct option_spec[]){
                   CHOICE("format", "text|man|bash|fish|zsh", "text", NULL, "format of the help"),

@@ -37,6 +37,8 @@ extern const struct option_group group_worker;      /* of a worker of it */
 extern const struct option_group group_pool_leader; /* of a process that may lead it */
 extern const struct option_group group_submit;      /* of an item */
 extern const struct option_group group_ask_pool;    /* how long to wait */
+extern const struct option_group group_fleet;       /* which process of a fleet to ask */
+extern const struct option_group group_fleet_apply; /* of some of its verbs */
 extern const struct option_group group_help;
 extern const struct option_group group_measure; /* hidden: for bench and tests */
 
