@@ -45,7 +45,7 @@ function create() {
   const element = make('article', { class: 'camera' });
   Object.assign(element, {
     image: make('img', { alt: '' }), none: make('div', { class: 'none' }, 'no picture yet'),
-    crop: make('rect', { hidden: true }), name: make('h3'), where: make('p'), found: make('p'), due: 0,
+    crop: make('rect'), name: make('h3'), where: make('p'), found: make('p'), due: 0,
   });
   element.frame = make('svg', { preserveAspectRatio: 'xMidYMid meet', 'aria-hidden': 'true' }, element.crop);
   element.append(make('div', { class: 'view' }, element.none, element.image, element.frame),
@@ -54,6 +54,7 @@ function create() {
         make('button', { type: 'button', onclick: () => askEdit(element) }, 'Edit'),
         make('button', { type: 'button', onclick: () => askMove(element.is, workers) }, 'Move'))));
   element.image.hidden = true;
+  element.crop.style.display = 'none';
   element.image.addEventListener('load', () => drawCrop(element));
   watcher.observe(element);
   return element;
