@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 enum { OOM_LIMIT = 64 << 20 }; /* an idle node takes a tenth of it */
-enum { START_S = 30, FIRST_LEADER_S = 60, FAILOVER_S = 120 };
+enum { START_S = 30, FIRST_LEADER_S = 60, FAILOVER_S = 120, PAUSE_MS = 300 };
+enum { CLUSTERS_MAX = 5 };
 
 struct bench_round {
     span failover; /* from the fault until another node leads and acts */
@@ -33,7 +34,12 @@ struct bench_round {
 
 struct bench {
     const char *fault;
-    struct cluster cluster;
+    /* They take turns: after its start a voter of raft: is silent for as long as it may have
+     * promised, and the rounds of one cluster would be mostly waiting. */
+    struct cluster clusters[CLUSTERS_MAX];
+    instant settled[CLUSTERS_MAX]; /* when the next round of each may begin */
+    unsigned count, opened;
+    struct cluster *cluster;    /* whose turn it is */
     struct bench_server server; /* used with Redis only */
     struct bench_agent agent;   /* and this one with the agent, … */
     struct bench_group group;   /* … or with a network an agent at each host */
@@ -46,6 +52,9 @@ struct bench {
 
 static void rest(span length)
 {
+    if (length.ns <= 0) {
+        return;
+    }
     struct timespec wait = {.tv_sec = length.ns / 1000000000, .tv_nsec = length.ns % 1000000000};
     while (nanosleep(&wait, &wait) != 0) {
     }
@@ -64,9 +73,16 @@ static void await_answers(const struct cluster *cluster, unsigned node)
 
 /* Before a round the cluster must be settled: every node votes again and is connected, and the
  * guardian knows the heir. */
-static void settle(const struct bench *bench, bool has_started)
+static void settle(struct bench *bench, bool has_started)
 {
-    rest(has_started ? (span){bench->silence.ns + SPAN_MS(700).ns} : SPAN_MS(300));
+    span time = has_started ? (span){bench->silence.ns + SPAN_MS(700).ns} : SPAN_MS(PAUSE_MS);
+
+    bench->settled[bench->cluster - bench->clusters] = instant_add(clock_now(), time);
+}
+
+static void await_settled(const struct bench *bench)
+{
+    rest(instant_since(bench->settled[bench->cluster - bench->clusters], clock_now()));
 }
 
 static bool is_fault(const struct bench *bench, const char *name)
@@ -79,13 +95,13 @@ static bool is_deadly(const struct bench *bench)
 {
     return is_fault(bench, "kill") || is_fault(bench, "crash") || is_fault(bench, "container") ||
            is_fault(bench, "elector") || is_fault(bench, "oom") ||
-           (is_fault(bench, "stop") && bench->cluster.plan.hang);
+           (is_fault(bench, "stop") && bench->cluster->plan.hang);
 }
 
 static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
                    struct baton_error *reterr)
 {
-    struct cluster *cluster = &bench->cluster;
+    struct cluster *cluster = bench->cluster;
     pid_t elector = is_fault(bench, "elector") ? cluster_elector(cluster, leader) : 0;
     *ret_fault = clock_now();
     if (elector > 0) {
@@ -128,7 +144,7 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
 
 static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr)
 {
-    struct cluster *cluster = &bench->cluster;
+    struct cluster *cluster = bench->cluster;
     if (is_deadly(bench)) {
         cluster_kill(cluster, leader); /* reaps */
         cluster_forget_hangs(cluster, leader);
@@ -152,11 +168,13 @@ static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr
 static int one_round(struct bench *bench, struct bench_round *ret, struct baton_error *reterr)
 {
     instant fault;
-    int old = cluster_leader(&bench->cluster);
+    rest(SPAN_MS(PAUSE_MS)); /* from the start of another cluster's node */
+    await_settled(bench);
+    int old = cluster_leader(bench->cluster);
     if (old < 0) {
-        old = cluster_wait_leader(&bench->cluster, -1, clock_now(),
+        old = cluster_wait_leader(bench->cluster, -1, clock_now(),
                                   instant_add(clock_now(), SPAN_S(FIRST_LEADER_S)));
-        settle(bench, false);
+        rest(SPAN_MS(PAUSE_MS));
     }
     if (old < 0) {
         return error_set(reterr, BATON_ETIMEDOUT, "no leader in %d s", FIRST_LEADER_S);
@@ -167,17 +185,17 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     }
     /* After a restart of the server the old leader may lead again. */
     bool is_server = strcmp(bench->fault, "redis-restart") == 0;
-    int heir = cluster_wait_leader(&bench->cluster, is_server ? -1 : old, fault,
+    int heir = cluster_wait_leader(bench->cluster, is_server ? -1 : old, fault,
                                    instant_add(fault, SPAN_S(FAILOVER_S)));
     if (heir < 0) {
         return error_set(reterr, BATON_ETIMEDOUT, "no node took over in %d s", FAILOVER_S);
     }
-    struct act_stamp stamp = act_read(bench->cluster.act, (unsigned)heir);
+    struct act_stamp stamp = act_read(bench->cluster->act, (unsigned)heir);
     if (is_fault(bench, "oom")) { /* the last moment at which the leader was seen to live */
-        fault = act_read(bench->cluster.act, (unsigned)old).alive;
+        fault = act_read(bench->cluster->act, (unsigned)old).alive;
     }
     ret->failover = instant_since(stamp.acquired, fault);
-    ret->gap = cluster_gap(&bench->cluster, old, heir, fault);
+    ret->gap = cluster_gap(bench->cluster, old, heir, fault);
     return heal(bench, (unsigned)old, reterr);
 }
 
@@ -206,28 +224,59 @@ static int find_peer(const struct options *options, char *ret, size_t bytes,
                            "%s: not found; 'make bench' installs and builds the peers", ret);
 }
 
-static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
-                      struct bench_round *rounds, size_t count, struct baton_error *reterr)
+static int open_cluster(struct bench *bench, const struct cluster_plan *plan,
+                        struct baton_error *reterr)
 {
+    struct cluster_plan own = *plan;
     instant begun = clock_now();
-    int code = cluster_open(&bench->cluster, plan, reterr);
+    int code;
+
+    own.first_host = bench->opened * plan->nodes;
+    bench->cluster = &bench->clusters[bench->opened];
+    code = cluster_open(bench->cluster, &own, reterr);
     if (code) {
         return code;
     }
-    if (cluster_wait_leader(&bench->cluster, -1, begun,
-                            instant_add(begun, SPAN_S(FIRST_LEADER_S))) < 0) {
-        code = error_set(reterr, BATON_ETIMEDOUT, "no first leader in %d s", FIRST_LEADER_S);
-    } else {
-        for (unsigned i = 0; i < plan->nodes; i++) {
-            await_answers(&bench->cluster, i);
-        }
-        settle(bench, true);
+    bench->opened++;
+    if (cluster_wait_leader(bench->cluster, -1, begun, instant_add(begun, SPAN_S(FIRST_LEADER_S))) <
+        0) {
+        return error_set(reterr, BATON_ETIMEDOUT, "no first leader in %d s", FIRST_LEADER_S);
+    }
+    for (unsigned i = 0; i < plan->nodes; i++) {
+        await_answers(bench->cluster, i);
+    }
+    settle(bench, true);
+    return 0;
+}
+
+static int run_rounds(struct bench *bench, const struct cluster_plan *plan,
+                      struct bench_round *rounds, size_t count, struct baton_error *reterr)
+{
+    int code = 0;
+
+    while (!code && !interrupt_signal() && bench->opened < bench->count) {
+        code = open_cluster(bench, plan, reterr);
     }
     for (size_t i = 0; !code && !interrupt_signal() && i < count; i++) {
+        bench->cluster = &bench->clusters[i % bench->count];
         code = one_round(bench, &rounds[i], reterr);
     }
-    cluster_close(&bench->cluster, CLUSTER_NOTHING);
+    while (bench->opened > 0) {
+        cluster_close(&bench->clusters[--bench->opened], CLUSTER_NOTHING);
+    }
     return code;
+}
+
+/* More than one where the rounds are mostly waiting, and as many as have room. */
+static unsigned clusters_for(const struct bench *bench, const struct cluster_plan *plan,
+                             size_t rounds)
+{
+    bool waits = is_fault(bench, "kill") || is_fault(bench, "crash");
+    bool is_small = !plan->resident_mb || strcmp(plan->resident_mb, "0") == 0;
+    unsigned room = DELAY_HOSTS_MAX / plan->nodes;
+
+    room = room < CLUSTERS_MAX ? room : CLUSTERS_MAX;
+    return waits && is_small ? (unsigned)(rounds < room ? rounds : room) : 1;
 }
 
 static void name_server(struct bench *bench, const struct options *options, bool is_ours)
@@ -335,7 +384,8 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
     bool is_agent = strcmp(provider, "agent") == 0;
     char program[4200];
     struct raft_settings settings;
-    struct bench bench = {.fault = options_text(options, "fault"), .silence = SPAN_MS(1500)};
+    struct bench bench = {
+        .fault = options_text(options, "fault"), .silence = SPAN_MS(1500), .count = 1};
     struct cluster_plan plan = {.nodes = (unsigned)options_number(options, "nodes"),
                                 .preset = options_text(options, "preset"),
                                 .guardian = options_text(options, "guardian"),
@@ -347,6 +397,7 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
     int code = raft_settings_preset(&settings, plan.preset, reterr);
     if (!code && is_raft) {
         bench.silence = raft_settings_bounds(&settings).restart_silence;
+        bench.count = clusters_for(&bench, &plan, count);
     } else if (!code && !is_redis && !is_agent) {
         code = find_peer(options, program, sizeof(program), reterr);
         plan.program = program;
@@ -363,8 +414,10 @@ static int run(const struct options *options, struct bench_round *rounds, size_t
         code = bench_memory_open(&bench.memory, plan.nodes, OOM_LIMIT, reterr);
         plan.memory = &bench.memory;
     }
-    code =
-        code ? code : open_network(options, is_raft || is_agent, plan.nodes, &plan.network, reterr);
+    if (!code) {
+        code = open_network(options, is_raft || is_agent, bench.count * plan.nodes, &plan.network,
+                            reterr);
+    }
     if (!code && is_agent) {
         code = start_agents(&bench, &plan, client_lease(options), reterr);
     }

@@ -113,7 +113,8 @@ static int take_hosts(struct cluster *cluster, struct baton_error *reterr)
     char path[96];
 
     for (unsigned i = 0; i < cluster->plan.nodes; i++) {
-        bench_network_address(i, cluster->nodes[i].address, sizeof(cluster->nodes[i].address));
+        bench_network_address(cluster->plan.first_host + i, cluster->nodes[i].address,
+                              sizeof(cluster->nodes[i].address));
     }
     key_path(cluster, path, sizeof(path));
     return cluster_make_key(path, reterr);
@@ -225,7 +226,8 @@ static void become_node(const struct cluster *cluster, unsigned node,
             _exit(1);
         }
     }
-    if ((cluster->plan.network && !bench_network_enter(cluster->plan.network, node)) ||
+    if ((cluster->plan.network &&
+         !bench_network_enter(cluster->plan.network, cluster->plan.first_host + node)) ||
         (cluster->plan.memory && !bench_memory_enter(cluster->plan.memory, node))) {
         _exit(126);
     }
@@ -400,7 +402,7 @@ int cluster_cut_off(struct cluster *cluster, unsigned node, bool on, struct bato
     int code = 0;
 
     if (cluster->plan.network) {
-        bench_network_cut_off(cluster->plan.network, node, on);
+        bench_network_cut_off(cluster->plan.network, cluster->plan.first_host + node, on);
     } else {
         json_t *request = json_pack("{s:s,s:b}", "do", "isolate", "on", (int)on);
         code = cluster_ask(cluster, node, request, SPAN_S(5), NULL, reterr);

@@ -46,6 +46,7 @@ struct cluster_plan {
     /* Each node is at a host of its own, and they trust each other by a common key. The network
      * outlives the cluster. NULL: they are on loopback. */
     struct bench_network *network;
+    unsigned first_host; /* of the network: the first node's */
     /* Each node is in a memory cgroup of its own, which outlives the cluster. NULL: none is. */
     const struct bench_memory *memory;
 };
