@@ -154,8 +154,12 @@ static void message_of(struct reader *reader, struct raft_message *message,
         message->vote.proof.through_term = number(reader);
         break;
     case RAFT_MSG_PRE_VOTE_REPLY:
+        message->vote_reply.granted = reader_u8(reader) & 1;
+        break;
     case RAFT_MSG_VOTE_REPLY:
         message->vote_reply.granted = reader_u8(reader) & 1;
+        message->vote_reply.promised.ns = (int64_t)number(reader);
+        message->vote_reply.promised_to = number(reader);
         break;
     case RAFT_MSG_HEARTBEAT:
     case RAFT_MSG_HEARTBEAT_REPLY:

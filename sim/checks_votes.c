@@ -60,19 +60,19 @@ void checks_stored(struct world *world, struct node *node, const struct raft_har
 }
 
 static void note_promise(struct world *world, const struct node *node,
-                         const struct raft_message *message)
+                         const struct raft_message *message, span granted)
 {
     struct promise *promise = &world->checks.promises[node->id][message->to];
     const struct outgoing *outgoing = (const struct outgoing *)message;
-    instant until = instant_add(outgoing->made, message->heartbeat_reply.granted);
+    instant until = instant_add(outgoing->made, granted);
 
     if (promise->term != message->term) {
         *promise = (struct promise){.term = message->term, .until = INSTANT_PAST};
     }
     promise->until = instant_max(promise->until, until);
-    if (message->heartbeat_reply.granted.ns > node->hard.promised_max.ns) {
+    if (granted.ns > node->hard.promised_max.ns) {
         violated(world, "promise-not-stored", "node %llu promises %.3f ms, stored are %.3f ms",
-                 (unsigned long long)node->id, (double)message->heartbeat_reply.granted.ns / 1e6,
+                 (unsigned long long)node->id, (double)granted.ns / 1e6,
                  (double)node->hard.promised_max.ns / 1e6);
     }
 }
@@ -150,9 +150,12 @@ void checks_sent(struct world *world, struct node *node, const struct raft_messa
         check_promises(world, node, node->id, message->term);
     } else if (message->type == RAFT_MSG_VOTE_REPLY && message->vote_reply.granted) {
         vote = message->to;
+        if (message->vote_reply.promised.ns > 0) {
+            note_promise(world, node, message, message->vote_reply.promised);
+        }
     } else if (message->type == RAFT_MSG_HEARTBEAT_REPLY &&
                message->heartbeat_reply.granted.ns > 0) {
-        note_promise(world, node, message);
+        note_promise(world, node, message, message->heartbeat_reply.granted);
     }
     if (vote != RAFT_NOBODY) {
         check_promises(world, node, vote, message->term);

@@ -48,7 +48,9 @@ static void say_message(struct world *world, const struct event *event)
         break;
     case RAFT_MSG_VOTE_REPLY:
     case RAFT_MSG_PRE_VOTE_REPLY:
-        (void)snprintf(detail, sizeof(detail), "%s", m->vote_reply.granted ? "granted" : "refused");
+        (void)snprintf(detail, sizeof(detail), "%s, promised %.3f ms",
+                       m->vote_reply.granted ? "granted" : "refused",
+                       (double)m->vote_reply.promised.ns / 1e6);
         break;
     case RAFT_MSG_VOTE:
     case RAFT_MSG_PRE_VOTE:

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 6 };
+enum { VERSION = 7 };
 
 static void put_little(uint8_t *to, uint64_t value, size_t bytes)
 {

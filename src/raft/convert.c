@@ -10,7 +10,7 @@
  *   convert_to_follower       FOLLOWER, of a leader or of none
  *   convert_to_pre_candidate  PRE_CANDIDATE: the term stays
  *   convert_to_candidate      CANDIDATE: the next term, or the pledged one; votes for itself
- *   convert_to_leader         LEADER without a lease: that takes a round of heartbeats
+ *   convert_to_leader         LEADER without a lease: that takes promises of a quorum
  *   convert_lose              LEADER ──▶ FOLLOWER: the lease is void first
  */
 #include "raft/convert.h"
@@ -56,6 +56,7 @@ static void clear_votes(struct raft *raft)
 {
     for (size_t i = 0; i < raft->peer_count; i++) {
         raft->peers[i].vote = VOTE_UNKNOWN;
+        raft->peers[i].vote_promise = SPAN_NS(0);
     }
 }
 
@@ -99,6 +100,7 @@ void convert_to_candidate(struct raft *raft)
     }
     raft->lost_rounds++;
     raft->hard.vote = raft->id;
+    raft->campaigned_at = raft->now;
     if (!quorum_is_self(raft)) {
         promise_own_lease(raft);
     }

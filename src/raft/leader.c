@@ -15,9 +15,23 @@
 #include "raft/transfer.h"
 #include "raft/update.h"
 
+/* What a voter promised with its vote. It may have granted more than this node asks for. */
+static void count_promises(struct raft *raft)
+{
+    for (size_t i = 0; i < raft->peer_count; i++) {
+        struct peer *peer = &raft->peers[i];
+        if (peer->vote_promise.ns > 0) {
+            bool is_more = peer->vote_promise.ns > raft->settings.lease.ns;
+            leader_lease_count(raft, peer, raft->campaigned_at,
+                               is_more ? raft->settings.lease : peer->vote_promise);
+        }
+    }
+}
+
 void leader_begin(struct raft *raft)
 {
     convert_to_leader(raft);
+    count_promises(raft);
     leader_lease_renew(raft);
     heartbeat_send(raft);
     replicate_to_all(raft);

@@ -4,6 +4,7 @@
  *   that voter covers the leader until s + g * (1 - rho) / (1 + rho), by the leader's clock
  *   the lease ends at the latest instant that a quorum of weight covers
  *
+ * The votes that elected a leader may bring the first grants: then s is when it asked for them.
  * A grant counts from the sending, since the voter's promise began after it. At the lease's end the
  * leader steps down, whatever arrives later: a leadership that has ended never resumes in its term.
  *
@@ -46,6 +47,15 @@ static bool may_acquire(const struct raft *raft)
 {
     return (raft->eligible || RAFT_MUTANT(CORDON_IGNORED)) &&
            (!candidacy_is_caretaker(raft) || RAFT_MUTANT(CARETAKER_TAKES_LEASE));
+}
+
+void leader_lease_count(struct raft *raft, struct peer *peer, instant sent, span granted)
+{
+    span counted = raft_settings_shorten(&raft->settings, granted);
+    instant from = RAFT_MUTANT(LEASE_FROM_RECEIPT) ? raft->now : sent;
+    instant until = instant_add(from, RAFT_MUTANT(NO_DRIFT_FACTOR) ? granted : counted);
+
+    peer->granted_until = instant_max(peer->granted_until, until);
 }
 
 void leader_lease_renew(struct raft *raft)

@@ -63,6 +63,7 @@ static void peer_reset(const struct raft *raft, struct peer *peer)
     peer->sent_at = INSTANT_PAST;
     peer->announced = 0;
     peer->awaited = 0;
+    peer->awaited_by_all = 0;
     peer->announced_at = INSTANT_PAST;
     peer->snapshot_offset = 0;
     peer->is_active = false;

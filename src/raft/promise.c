@@ -1,6 +1,7 @@
 /* Promises, silence and proofs: what keeps a second leader from being elected under a lease.
  *
- *   free ──reply to a heartbeat (promise_give)─▶ promised to (leader, incarnation) until T
+ *   free ──reply to a heartbeat, or a vote (promise_give)─▶ promised to (leader, incarnation)
+ *                                                            until T
  *   promised ──time: T has passed──────────────▶ free
  *   promised ──proof that fits (promise_apply_proof)──▶ free
  *   start ──▶ silent for the longest time that may have been promised before, then free
@@ -86,11 +87,11 @@ instant promise_candidacy_at(const struct raft *raft)
     return instant_max(at, raft->now);
 }
 
-span promise_give(struct raft *raft, const struct raft_message *heartbeat)
+span promise_give(struct raft *raft, const struct raft_message *message, span asked)
 {
-    span granted = heartbeat->heartbeat.lease;
+    span granted = asked;
     struct promise *promise = &raft->promise;
-    const struct peer *leader = peer_find(raft, heartbeat->from);
+    const struct peer *leader = peer_find(raft, message->from);
 
     if (granted.ns <= 0) {
         return SPAN_NS(0);
@@ -103,14 +104,14 @@ span promise_give(struct raft *raft, const struct raft_message *heartbeat)
             raft->settings.heartbeat_timeout; /* the most that it will ever grant */
         update_hard_changed(raft, HARD_NEEDED);
     }
-    if (promise->to != heartbeat->from || promise->incarnation != heartbeat->incarnation) {
+    if (promise->to != message->from || promise->incarnation != message->incarnation) {
         promise->until = INSTANT_PAST;
     }
-    promise->is_outlived = heartbeat->is_outlived || (leader && leader->is_outlived) ||
-                           (promise->is_outlived && promise->to == heartbeat->from);
-    promise->to = heartbeat->from;
-    promise->incarnation = heartbeat->incarnation;
-    promise->term = heartbeat->term;
+    promise->is_outlived = message->is_outlived || (leader && leader->is_outlived) ||
+                           (promise->is_outlived && promise->to == message->from);
+    promise->to = message->from;
+    promise->incarnation = message->incarnation;
+    promise->term = message->term;
     promise->until = instant_max(promise->until, instant_add(raft->now, granted));
     return granted;
 }

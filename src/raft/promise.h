@@ -12,8 +12,9 @@ span promise_silence(const struct raft *raft);
 bool promise_allows_candidacy(const struct raft *raft);
 /* The earliest instant at which this node may campaign. */
 instant promise_candidacy_at(const struct raft *raft);
-/* Promises the heartbeat's sender; returns the granted time, 0 if none is granted. */
-span promise_give(struct raft *raft, const struct raft_message *heartbeat);
+/* Promises the sender of a heartbeat or of a request for votes; returns the granted time, which is
+ * `asked` at most, and 0 if none is granted. */
+span promise_give(struct raft *raft, const struct raft_message *message, span asked);
 /* Counts the own lease among the promises of a node whose program may outlive it: after a restart
  * the node is silent for as long as that program may act. */
 void promise_own_lease(struct raft *raft);

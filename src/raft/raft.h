@@ -29,7 +29,8 @@
  * The lease (docs/raft.md says why each rule is needed):
  *   - a heartbeat asks for a lease of L; a voter that answers it promises the sender's incarnation
  *     no vote, no pre-vote and no candidacy of its own for the granted time;
- *   - the leader counts each grant from the moment that the heartbeat was sent, shortened by the
+ *   - a vote that makes the candidate the leader comes with such a promise;
+ *   - the leader counts each grant from the moment that the request was sent, shortened by the
  *     drift factor (1 - rho) / (1 + rho), and leads until the latest instant that a quorum covers;
  *   - a voter that starts is silent for the longest time that it may have promised before;
  *   - only a proof ends a promise early (RAFT_IN_PROOF and the messages that carry one).
@@ -255,6 +256,8 @@ struct raft_message {
         } vote;
         struct { /* PRE_VOTE_REPLY (term: the one asked for if granted), VOTE_REPLY */
             bool granted;
+            span promised;        /* VOTE_REPLY, as a heartbeat's reply grants it; 0: none */
+            uint64_t promised_to; /* the candidate's incarnation */
         } vote_reply;
         struct {                 /* HEARTBEAT */
             instant sent;        /* by the leader's clock; comes back untouched */
@@ -277,6 +280,7 @@ struct raft_message {
             raft_index commit;
             const struct raft_entry *entries; /* borrowed until the next step */
             size_t entry_count;
+            bool is_awaited; /* outgoing only: the commit is what RAFT_EVERYBODY waits for */
         } append;
         struct { /* APPEND_REPLY */
             bool rejected;

@@ -57,7 +57,7 @@ void recv_heartbeat(struct raft *raft, const struct raft_message *message)
     }
     raft->heir_named = message->heartbeat.heir;
     commit_to(raft, message->heartbeat.commit);
-    granted = promise_give(raft, message);
+    granted = promise_give(raft, message, message->heartbeat.lease);
     pledge_give(raft, message);
     reply = update_message(raft, RAFT_MSG_HEARTBEAT_REPLY, message->from, AFTER_HARD);
     if (reply) {
@@ -89,14 +89,10 @@ static void hear(struct raft *raft, struct peer *peer)
 
 static void count_grant(struct raft *raft, struct peer *peer, const struct raft_message *message)
 {
-    instant sent = message->heartbeat_reply.sent;
     span granted =
         RAFT_MUTANT(COUNTS_WHAT_IT_ASKED) ? raft->settings.lease : message->heartbeat_reply.granted;
-    span counted = raft_settings_shorten(&raft->settings, granted);
-    instant from = RAFT_MUTANT(LEASE_FROM_RECEIPT) ? raft->now : sent;
-    instant until = instant_add(from, RAFT_MUTANT(NO_DRIFT_FACTOR) ? granted : counted);
 
-    peer->granted_until = instant_max(peer->granted_until, until);
+    leader_lease_count(raft, peer, message->heartbeat_reply.sent, granted);
     leader_lease_renew(raft);
 }
 

@@ -9,6 +9,7 @@
 #include "raft/peer.h"
 #include "raft/pledge.h"
 #include "raft/promise.h"
+#include "raft/quorum.h"
 #include "raft/state.h"
 #include "raft/update.h"
 
@@ -111,11 +112,31 @@ static bool grant(struct raft *raft, const struct raft_message *message)
     return true;
 }
 
+static bool votes_for_the_same(const struct raft *raft, const struct peer *peer)
+{
+    return peer->id == raft->id || peer->id == raft->hard.vote;
+}
+
+/* Where this vote and the candidate's own are a quorum, the candidate leads as soon as it has this
+ * reply. So the reply brings the first promise along, and saves it the round of heartbeats. Where
+ * others must vote, too, they may not, and a promise to a node that does not lead would only be in
+ * the way. */
+static span promise_with_vote(struct raft *raft, const struct raft_message *message)
+{
+    if (!quorum_holds(raft, votes_for_the_same) || promise_is_disproved(raft, message)) {
+        return SPAN_NS(0);
+    }
+    return RAFT_MUTANT(VOTE_PROMISES_NOTHING)
+               ? raft->settings.heartbeat_timeout
+               : promise_give(raft, message, raft->settings.heartbeat_timeout);
+}
+
 /* A promise holds back votes too, not only pre-votes: otherwise an heir, which skips the pre-vote,
  * could win under a lease that still holds. The request's term is not even adopted. */
 void recv_vote(struct raft *raft, const struct raft_message *message)
 {
     struct raft_message *reply;
+    span promised = SPAN_NS(0);
     bool allowed;
     bool granted = false;
 
@@ -127,11 +148,23 @@ void recv_vote(struct raft *raft, const struct raft_message *message)
     if (allowed && (raft->role == RAFT_FOLLOWER || raft->role == RAFT_PRE_CANDIDATE)) {
         granted = grant(raft, message);
     }
+    if (granted) {
+        promised = promise_with_vote(raft, message);
+    }
     reply = update_message(raft, RAFT_MSG_VOTE_REPLY, message->from,
                            RAFT_MUTANT(VOTE_NOT_STORED) ? AFTER_NOTHING : AFTER_HARD);
     if (reply) {
         reply->vote_reply.granted = granted;
+        reply->vote_reply.promised = promised;
+        reply->vote_reply.promised_to = message->incarnation;
     }
+}
+
+/* A promise to an earlier incarnation began before this one asked. */
+static span promise_of(const struct raft *raft, const struct raft_message *reply)
+{
+    return reply->vote_reply.promised_to == raft->incarnation ? reply->vote_reply.promised
+                                                              : SPAN_NS(0);
 }
 
 void recv_vote_reply(struct raft *raft, const struct raft_message *message)
@@ -148,6 +181,7 @@ void recv_vote_reply(struct raft *raft, const struct raft_message *message)
     }
     if (message->vote_reply.granted) {
         peer->vote = VOTE_GRANTED;
+        peer->vote_promise = promise_of(raft, message);
         election_count_vote(raft);
     }
 }

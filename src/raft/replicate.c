@@ -33,6 +33,8 @@ static void send_append(struct raft *raft, struct peer *peer, size_t count)
     message->append.prev_index = peer->next - 1;
     message->append.prev_term = log_term_at(&raft->log, peer->next - 1);
     message->append.commit = raft->commit;
+    message->append.is_awaited =
+        peer->announced < peer->awaited_by_all && peer->awaited_by_all <= raft->commit;
     message->append.entry_count = count; /* update.c points to the entries at the end of the step */
     peer->sent_at = raft->now;
     peer->announced = raft->commit < peer->next - 1 + count ? raft->commit : peer->next - 1 + count;

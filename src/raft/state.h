@@ -59,17 +59,20 @@ struct peer {
     uint64_t resigned_incarnation;
     raft_term resigned_through;
 
-    enum vote_answer vote; /* used by a candidate */
+    /* used by a candidate */
+    enum vote_answer vote;
+    span vote_promise; /* came with the vote; 0: none */
 
     /* used by a leader */
     enum replication state;
-    raft_index match;     /* the follower has stored the log up to here */
-    raft_index next;      /* first entry of the next append */
-    uint32_t inflight;    /* messages without a reply; PIPELINE: 0 only if next == match + 1 */
-    instant sent_at;      /* the last append or snapshot chunk */
-    raft_index announced; /* the highest commit index sent to it */
-    raft_index awaited;   /* the last entry whose commit the follower waits for */
-    instant announced_at; /* the last append without entries */
+    raft_index match;          /* the follower has stored the log up to here */
+    raft_index next;           /* first entry of the next append */
+    uint32_t inflight;         /* messages without a reply; PIPELINE: 0 only if next == match + 1 */
+    instant sent_at;           /* the last append or snapshot chunk */
+    raft_index announced;      /* the highest commit index sent to it */
+    raft_index awaited;        /* the last entry whose commit the follower waits for */
+    raft_index awaited_by_all; /* and the last one for which all do */
+    instant announced_at;      /* the last append without entries */
     uint64_t snapshot_offset;
     raft_index snapshot_index; /* the snapshot that is being sent */
     bool is_active;
@@ -214,6 +217,7 @@ struct raft {
     bool must_help;           /* refused a candidate for its shorter log: see candidacy.c */
     instant election_at;      /* follower: doubts the leader; candidate: the round ends */
     uint64_t vote_write;      /* candidate: the write that stores the vote for itself */
+    instant campaigned_at;    /* candidate: when it asked for the votes of its term */
     raft_term completed_term; /* the last one whose winner is known */
     uint32_t lost_rounds;     /* terms entered since an entry of the own term was committed */
     instant elections[RAFT_ELECTIONS_KEPT];

@@ -153,6 +153,9 @@ static void await_commit(struct raft *raft, raft_id asker)
     for (size_t i = 0; i < raft->peer_count; i++) {
         if (raft->peers[i].id == asker || asker == RAFT_EVERYBODY) {
             raft->peers[i].awaited = log_last_index(&raft->log);
+            if (asker == RAFT_EVERYBODY) {
+                raft->peers[i].awaited_by_all = log_last_index(&raft->log);
+            }
         }
     }
 }

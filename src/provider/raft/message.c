@@ -212,8 +212,12 @@ void message_put(struct buffer *buffer, const struct raft_message *message)
         put_vote(buffer, message);
         break;
     case RAFT_MSG_PRE_VOTE_REPLY:
+        buffer_put_u8(buffer, message->vote_reply.granted);
+        break;
     case RAFT_MSG_VOTE_REPLY:
         buffer_put_u8(buffer, message->vote_reply.granted);
+        put_time(buffer, message->vote_reply.promised.ns);
+        buffer_put_u64(buffer, message->vote_reply.promised_to);
         break;
     case RAFT_MSG_HEARTBEAT:
         put_heartbeat(buffer, message);
@@ -257,8 +261,12 @@ int message_take(struct reader *reader, struct raft_message *message, struct fra
         take_vote(reader, message);
         break;
     case RAFT_MSG_PRE_VOTE_REPLY:
+        message->vote_reply.granted = take_bool(reader);
+        break;
     case RAFT_MSG_VOTE_REPLY:
         message->vote_reply.granted = take_bool(reader);
+        message->vote_reply.promised.ns = take_time(reader);
+        message->vote_reply.promised_to = reader_u64(reader);
         break;
     case RAFT_MSG_HEARTBEAT:
         take_heartbeat(reader, message);

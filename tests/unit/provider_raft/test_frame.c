@@ -53,7 +53,7 @@ static void a_round_of_votes_among_ten_nodes_is_below_a_kilobyte(void **state)
     assert_true(bytes_of(&ask) <= 64);
     assert_true(bytes_of(&answer) <= 64);
     assert_true(9 * (bytes_of(&ask) + bytes_of(&answer)) <= 1024);
-    assert_int_equal(9 * (bytes_of(&ask) + bytes_of(&answer)), 765);
+    assert_int_equal(9 * (bytes_of(&ask) + bytes_of(&answer)), 909);
     ask.type = RAFT_MSG_PRE_VOTE;
     answer.type = RAFT_MSG_PRE_VOTE_REPLY;
     assert_int_equal(9 * (bytes_of(&ask) + bytes_of(&answer)), 765);
@@ -72,7 +72,12 @@ static void votes_come_back_with_their_proof(void **state)
     assert_memory_equal(&got.vote, &message.vote, sizeof(got.vote));
     message.type = RAFT_MSG_VOTE_REPLY;
     message.vote_reply.granted = true;
-    assert_true(back(&message).vote_reply.granted);
+    message.vote_reply.promised = SPAN_S(5);
+    message.vote_reply.promised_to = UINT64_MAX - 3;
+    got = back(&message);
+    assert_true(got.vote_reply.granted);
+    assert_true(got.vote_reply.promised.ns == SPAN_S(5).ns);
+    assert_true(got.vote_reply.promised_to == UINT64_MAX - 3);
 }
 
 static void heartbeats_come_back(void **state)

@@ -51,6 +51,71 @@ static void a_new_leader_is_none_before_its_first_round(void **state)
     cluster_free(cluster);
 }
 
+/* Node 1 of three is a candidate, and gets a vote 10 ms after it asked. Returns when it asked. */
+static instant elect(struct cluster *cluster, span promised, uint64_t promised_to)
+{
+    struct raft_input tick = {.type = RAFT_IN_TICK};
+    struct raft_message reply = {.type = RAFT_MSG_PRE_VOTE_REPLY,
+                                 .from = 2,
+                                 .to = 1,
+                                 .incarnation = 1,
+                                 .term = 1,
+                                 .vote_reply = {.granted = true}};
+    instant asked;
+
+    node_start(cluster, 1);
+    cluster->now = node_of(cluster, 1)->deadline;
+    node_step(cluster, 1, &tick);
+    node_message(cluster, &reply);
+    asked = cluster->now;
+    cluster->now = instant_add(asked, SPAN_MS(10));
+    reply.type = RAFT_MSG_VOTE_REPLY;
+    reply.vote_reply.promised = promised;
+    reply.vote_reply.promised_to = promised_to;
+    node_message(cluster, &reply);
+    assert_int_equal(node_status(cluster, 1).role, RAFT_LEADER);
+    return asked;
+}
+
+static void the_first_lease_comes_with_the_vote_that_decides(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    instant asked = elect(cluster, SPAN_MS(75), 1);
+    (void)state;
+
+    assert_true(node_is_leader(cluster, 1));
+    assert_int_equal(node_last(cluster, 1, RAFT_EV_ACQUIRED)->term, 1);
+    assert_true(node_of(cluster, 1)->lease.end.ns ==
+                instant_add(asked, raft_settings_shorten(&cluster->settings, SPAN_MS(75))).ns);
+    cluster_free(cluster);
+}
+
+static void a_vote_that_promises_more_than_the_lease_counts_as_the_lease(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    instant asked;
+    (void)state;
+
+    cluster->settings.lease = SPAN_MS(40);
+    asked = elect(cluster, SPAN_MS(75), 1);
+    assert_true(node_of(cluster, 1)->lease.end.ns ==
+                instant_add(asked, raft_settings_shorten(&cluster->settings, SPAN_MS(40))).ns);
+    cluster_free(cluster);
+}
+
+/* It began before this life asked. */
+static void a_promise_to_an_earlier_life_is_not_counted(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    (void)state;
+
+    node_start(cluster, 1);
+    node_crash(cluster, 1);
+    (void)elect(cluster, SPAN_MS(75), 1); /* this life is the second one */
+    assert_false(node_is_leader(cluster, 1));
+    cluster_free(cluster);
+}
+
 static int drift(struct cluster *cluster, uint32_t drift_ppm)
 {
     struct raft_input input = {.type = RAFT_IN_DRIFT, .drift_ppm = drift_ppm};
@@ -310,6 +375,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_leader_is_none_before_its_first_round),
+        cmocka_unit_test(the_first_lease_comes_with_the_vote_that_decides),
+        cmocka_unit_test(a_vote_that_promises_more_than_the_lease_counts_as_the_lease),
+        cmocka_unit_test(a_promise_to_an_earlier_life_is_not_counted),
         cmocka_unit_test(the_lease_counts_from_the_sending_and_is_shortened),
         cmocka_unit_test(grants_are_shortened_by_the_widest_bound_of_all_members),
         cmocka_unit_test(a_bound_that_leaves_no_lease_is_refused),

@@ -174,6 +174,42 @@ static void a_member_that_waits_for_a_commit_hears_of_it_at_once(void **state)
     cluster_free(cluster);
 }
 
+static size_t awaited_appends;
+
+static bool counts_awaited(struct cluster *cluster, const struct raft_message *message)
+{
+    (void)cluster;
+    awaited_appends += message->type == RAFT_MSG_APPEND && message->append.is_awaited;
+    return true;
+}
+
+static void propose_for(struct cluster *cluster, raft_id leader, raft_id asker)
+{
+    const struct raft_proposal item = {.data = "x", .bytes = 1, .asker = asker};
+    struct raft_input input = {.type = RAFT_IN_PROPOSE, .propose = {.items = &item, .count = 1}};
+
+    assert_int_equal(node_step(cluster, leader, &input), 0);
+    cluster_run(cluster, 20);
+}
+
+/* The driver sends such an append on both connections. */
+static void the_append_that_announces_what_all_wait_for_says_so(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader = cluster_settle(cluster);
+    (void)state;
+
+    cluster->filter = counts_awaited;
+    awaited_appends = 0;
+    propose_for(cluster, leader, cluster_follower(leader));
+    assert_int_equal(awaited_appends, 0);
+    propose_for(cluster, leader, RAFT_EVERYBODY);
+    assert_int_equal(awaited_appends, 2);
+    propose_for(cluster, leader, cluster_follower(leader));
+    assert_int_equal(awaited_appends, 2);
+    cluster_free(cluster);
+}
+
 static void many_commits_are_announced_in_few_messages(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -264,6 +300,7 @@ int main(void)
         cmocka_unit_test(nothing_is_sent_again_once_it_is_acknowledged),
         cmocka_unit_test(followers_learn_at_once_what_is_committed),
         cmocka_unit_test(a_member_that_waits_for_a_commit_hears_of_it_at_once),
+        cmocka_unit_test(the_append_that_announces_what_all_wait_for_says_so),
         cmocka_unit_test(many_commits_are_announced_in_few_messages),
         cmocka_unit_test(proposals_of_one_input_leave_in_one_message),
         cmocka_unit_test(what_follows_a_refused_proposal_is_refused),

@@ -84,6 +84,51 @@ static void a_promise_holds_back_votes_and_pre_votes_until_its_end(void **state)
     cluster_free(cluster);
 }
 
+static void a_vote_that_decides_brings_a_promise_along(void **state)
+{
+    struct cluster *cluster = alone_of_three();
+    (void)state;
+
+    assert_true(votes_for(cluster, 2, 5));
+    assert_int_equal(last_sent(cluster)->vote_reply.promised.ns, SPAN_MS(75).ns);
+    assert_int_equal(last_sent(cluster)->vote_reply.promised_to, 1);
+    assert_int_equal(node_status(cluster, 1).promised_to, 2);
+    assert_true(node_of(cluster, 1)->hard.promised_max.ns >= SPAN_MS(75).ns);
+    pass(cluster, 74);
+    assert_false(votes_for(cluster, 3, 6));
+    assert_int_equal(last_sent(cluster)->vote_reply.promised.ns, 0);
+    pass(cluster, 1);
+    assert_true(votes_for(cluster, 3, 6));
+    cluster_free(cluster);
+}
+
+static void a_vote_that_does_not_decide_promises_nothing(void **state)
+{
+    struct cluster *cluster = cluster_new(5);
+    (void)state;
+
+    node_start(cluster, 1);
+    assert_true(votes_for(cluster, 2, 5));
+    assert_int_equal(last_sent(cluster)->vote_reply.promised.ns, 0);
+    assert_true(votes_for(cluster, 3, 6));
+    cluster_free(cluster);
+}
+
+/* The request was delayed: its sender won the term, and is gone. */
+static void a_vote_for_a_node_that_is_gone_promises_nothing(void **state)
+{
+    struct cluster *cluster = alone_of_three();
+    (void)state;
+
+    assert_true(votes_for(cluster, 2, 5));
+    node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 1), RAFT_NOBODY);
+    assert_int_equal(node_status(cluster, 1).promised_to, RAFT_NOBODY);
+    assert_true(votes_for(cluster, 2, 5));
+    assert_int_equal(last_sent(cluster)->vote_reply.promised.ns, 0);
+    assert_true(votes_for(cluster, 3, 6));
+    cluster_free(cluster);
+}
+
 static void a_promise_holds_back_the_own_candidacy(void **state)
 {
     struct cluster *cluster = alone_of_three();
@@ -467,6 +512,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_promise_holds_back_votes_and_pre_votes_until_its_end),
+        cmocka_unit_test(a_vote_that_decides_brings_a_promise_along),
+        cmocka_unit_test(a_vote_that_does_not_decide_promises_nothing),
+        cmocka_unit_test(a_vote_for_a_node_that_is_gone_promises_nothing),
         cmocka_unit_test(a_promise_holds_back_the_own_candidacy),
         cmocka_unit_test(the_promised_node_itself_may_be_voted_for),
         cmocka_unit_test(the_reply_says_how_long_the_promise_is),

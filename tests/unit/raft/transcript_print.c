@@ -133,6 +133,9 @@ static void describe(const struct raft_message *m, char *text, size_t size)
     case RAFT_MSG_PRE_VOTE_REPLY:
     case RAFT_MSG_VOTE_REPLY:
         add(text, size, ", %s", m->vote_reply.granted ? "granted" : "refused");
+        if (m->vote_reply.promised.ns > 0) {
+            add(text, size, ", promises %.0f ms", ms(m->vote_reply.promised));
+        }
         break;
     case RAFT_MSG_HEARTBEAT:
         add(text, size, ", asks for %.0f ms, commit %llu", ms(m->heartbeat.lease),
