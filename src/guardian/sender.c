@@ -167,6 +167,20 @@ static void deliver_round(struct sender *sender, const uint8_t *frame, int64_t e
     }
 }
 
+/* A failure is ignored: the connections deliver the frame. */
+static void send_datagrams(const struct sender *sender, const uint8_t *frame)
+{
+    for (size_t i = 0; i < sender->count; i++) {
+        const struct sender_peer *peer = &sender->peers[i];
+        int fd = socket(peer->address.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fd >= 0) {
+            (void)sendto(fd, frame, CERTIFICATE_BYTES, MSG_NOSIGNAL,
+                         (const struct sockaddr *)&peer->address, peer->address_bytes);
+            (void)close(fd);
+        }
+    }
+}
+
 void sender_deliver(struct sender *sender, const struct certificate *certificate)
 {
     uint8_t frame[CERTIFICATE_BYTES];
@@ -174,6 +188,7 @@ void sender_deliver(struct sender *sender, const struct certificate *certificate
 
     certificate_encode(frame, certificate);
     heir_to_front(sender, certificate->heir);
+    send_datagrams(sender, frame);
     while (!is_done(sender) && clock_now().ns < end_ns) {
         deliver_round(sender, frame, end_ns);
     }

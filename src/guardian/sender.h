@@ -1,5 +1,8 @@
 /* Sends the death certificate to the peers, and connects only then.
  *
+ * It goes to each peer as a datagram first, which needs no connection, and then on a connection,
+ * which is sure to deliver it.
+ *
  * A peer that does not answer a dial at once is dialled a second time beside the first: the kernel
  * would repeat a lost first packet after a whole second. Whichever connection is there first is
  * used.

@@ -14,7 +14,8 @@
 enum { READ_BYTES = 65536, KEEPALIVE_S = 15, USER_TIMEOUT_MS = 30000, UNSENT_BYTES_MAX = 16384 };
 
 /* TCP_RTO_MIN_US of Linux 6.15, which Debian 12's headers do not have: so long after the round trip
- * that was measured, a packet counts as lost. 200 ms where the kernel does not know it. */
+ * that was measured, a packet counts as lost. 200 ms where the kernel does not know it. It counts
+ * in ticks, and refuses less than two: this is the least at 250 Hz. */
 enum { RETRANSMIT_OPTION = 45, RETRANSMIT_US = 5000 };
 
 /* Kept back until the socket takes more. */
@@ -447,11 +448,20 @@ static void note_address(struct stream *stream)
                    address.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", host, port);
 }
 
+void stream_hurry(uv_tcp_t *socket)
+{
+    const int retransmit_us = RETRANSMIT_US;
+    uv_os_fd_t fd;
+
+    if (uv_fileno((uv_handle_t *)socket, &fd) == 0) {
+        (void)setsockopt(fd, IPPROTO_TCP, RETRANSMIT_OPTION, &retransmit_us, sizeof(retransmit_us));
+    }
+}
+
 static void tune(struct stream *stream)
 {
     const int timeout_ms = USER_TIMEOUT_MS;
     const int unsent_bytes = UNSENT_BYTES_MAX;
-    const int retransmit_us = RETRANSMIT_US;
     const int yes = 1;
     uv_os_fd_t fd;
 
@@ -465,7 +475,7 @@ static void tune(struct stream *stream)
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
     if (stream->options.is_prompt) {
-        (void)setsockopt(fd, IPPROTO_TCP, RETRANSMIT_OPTION, &retransmit_us, sizeof(retransmit_us));
+        stream_hurry(&stream->socket.tcp);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof(yes));
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof(unsent_bytes));
     }
@@ -509,7 +519,12 @@ static void connected(uv_connect_t *request, int status)
 
 static int dial(struct stream *stream, const struct sockaddr *address)
 {
-    return uv_tcp_connect(&stream->connecting, &stream->socket.tcp, address, connected);
+    int result = uv_tcp_connect(&stream->connecting, &stream->socket.tcp, address, connected);
+
+    if (result == 0 && stream->options.is_prompt) {
+        stream_hurry(&stream->socket.tcp);
+    }
+    return result;
 }
 
 static void dial_next(struct stream *stream)

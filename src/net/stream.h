@@ -71,6 +71,11 @@ int stream_connect_unix(struct stream **ret, const struct stream_options *option
 int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
                   struct baton_error *reterr);
 
+/* The kernel retransmits what a packet of this socket, or of one that it accepts, has lost, after
+ * some milliseconds. Before the first answer of the peer: the kernel's first guess would go down
+ * over a dozen messages only. */
+void stream_hurry(uv_tcp_t *socket);
+
 /* Begins TLS on an accepted stream, before anything is written to it; until then all is plain text.
  * `first` are the bytes that were read so far. */
 int stream_start_tls(struct stream *stream, const struct tls *tls, const void *first, size_t bytes);

@@ -184,13 +184,47 @@ bool connection_is_up(const struct node *node, raft_id id)
     return way_to(node, id) != NULL;
 }
 
+/* The one of the two that best_way_to() did not choose; NULL: there is none. */
+static struct connection *other_way_to(const struct node *node, raft_id id,
+                                       const struct connection *chosen)
+{
+    struct connection *dialed = dialed_to(node, id);
+    struct connection *accepted = accepted_from(node, id);
+
+    return chosen == dialed ? accepted : dialed;
+}
+
+/* Few messages are, and all of them may be repeated. */
+static bool is_urgent(const struct raft_message *message)
+{
+    return message->type == RAFT_MSG_VOTE || message->type == RAFT_MSG_VOTE_REPLY ||
+           message->type == RAFT_MSG_TIMEOUT_NOW || message->type == RAFT_MSG_RESIGN ||
+           (message->type == RAFT_MSG_APPEND && message->append.is_awaited);
+}
+
+static void send_by(struct connection *connection, const struct raft_message *message)
+{
+    struct node *node = connection->node;
+
+    frame_put_message(&node->output, node->cluster, message);
+    flush_as(connection, kind_of(message));
+}
+
+/* A group without a leader, or a process that a grant has not reached, waits for an urgent message.
+ * So it goes both ways, and one packet that is lost delays nothing. */
 void connection_send_message(struct node *node, const struct raft_message *message)
 {
     struct connection *connection = best_way_to(node, message->to);
+    struct connection *other = NULL;
 
+    if (connection && is_urgent(message)) {
+        other = other_way_to(node, message->to, connection);
+    }
     if (connection) {
-        frame_put_message(&node->output, node->cluster, message);
-        flush_as(connection, kind_of(message));
+        send_by(connection, message);
+    }
+    if (other) {
+        send_by(other, message);
     }
 }
 
@@ -202,6 +236,18 @@ void connection_send_bytes(struct node *node, raft_id to, enum frame_type type, 
     if (connection) {
         frame_put_text(&node->output, node->cluster, type, id, data, bytes);
         flush(connection);
+    }
+}
+
+void connection_send_urgent(struct node *node, raft_id to, enum frame_type type, uint64_t id,
+                            const void *data, size_t bytes)
+{
+    struct connection *other = other_way_to(node, to, best_way_to(node, to));
+
+    connection_send_bytes(node, to, type, id, data, bytes);
+    if (other) {
+        frame_put_text(&node->output, node->cluster, type, id, data, bytes);
+        flush(other);
     }
 }
 
@@ -622,6 +668,7 @@ int connection_listen(struct node *node, struct baton_error *reterr)
     node->listener.data = node;
     node->open_handles++;
     result = uv_tcp_bind(&node->listener, (const struct sockaddr *)&address, 0);
+    stream_hurry(&node->listener);
     if (result == 0) {
         result = uv_listen((uv_stream_t *)&node->listener, 128, on_accept);
     }
@@ -634,6 +681,7 @@ int connection_listen(struct node *node, struct baton_error *reterr)
                                                  : "it must be an address of this machine, and a "
                                                    "port that this user may take");
     }
+    datagram_listen(node, (const struct sockaddr *)&address);
     return BATON_OK;
 }
 

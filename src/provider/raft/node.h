@@ -11,6 +11,7 @@
 #ifndef PROVIDER_RAFT_NODE_H
 #define PROVIDER_RAFT_NODE_H
 
+#include "guardian/certificate.h"
 #include "guardian/victims.h"
 #include "net/stream.h"
 #include "net/tls.h"
@@ -88,8 +89,9 @@ struct acquaintance {
     raft_id id;
     char name[RAFT_NAME_MAX];
     uint64_t incarnation;
-    uint64_t proved;   /* its incarnations up to this one are dead */
-    uint64_t at_fence; /* its incarnation when its host's fence began */
+    uint64_t proved;    /* its incarnations up to this one are dead */
+    uint64_t certified; /* the one whose certificate came last */
+    uint64_t at_fence;  /* its incarnation when its host's fence began */
     uint64_t uncertified_at_fence;
     raft_index index_at_fence;
     uint64_t fenced;          /* its incarnations up to this one ended by a fence of the host */
@@ -240,6 +242,8 @@ struct node {
     uint8_t secret[32];
 
     uv_tcp_t listener;
+    uv_udp_t datagrams;
+    uint8_t datagram[CERTIFICATE_BYTES];
     int timer_fd; /* a timerfd: libuv's timers lack CLOCK_BOOTTIME and nanoseconds */
     uv_poll_t timer;
     instant armed;   /* the instant that the timer is set to */
@@ -341,6 +345,9 @@ void connection_send_bare(struct connection *connection, enum frame_type type);
 void connection_send_description(struct connection *connection, uint64_t number, uint8_t flags,
                                  const char *metadata);
 void connection_send_part(struct connection *connection, const struct part *part);
+/* The same on both connections, where there are two: it may come twice. */
+void connection_send_urgent(struct node *node, raft_id to, enum frame_type type, uint64_t id,
+                            const void *data, size_t bytes);
 /* Where messages of channels go; NULL: the peer is not connected. */
 struct connection *connection_for_parcels(const struct node *node, raft_id id);
 void connection_send_greeting(struct connection *connection, const struct greeting *greeting);
@@ -350,6 +357,10 @@ void connection_look_again(struct connection *connection);
 void connection_ask(struct connection *connection); /* asks the peer's process for an answer */
 void connection_report_peer(struct node *node, raft_id peer, bool is_up);
 bool connection_is_up(const struct node *node, raft_id id);
+
+/* datagram.c */
+/* Listens at this address for certificates. A failure is only a warning. */
+void datagram_listen(struct node *node, const struct sockaddr *address);
 
 /* link.c */
 /* Adds and removes links to match the configuration in force. */
@@ -465,7 +476,8 @@ void state_receive_order(struct node *node, raft_id from, const struct frame *fr
 void state_receive_refusal(struct node *node, const struct frame *frame);
 /* Sends an order of sessions to the leader of the log; a refusal goes to session_host_refused().
  * BATON_EUNAVAILABLE: there is none; BATON_ENOMEM, BATON_EBUSY. */
-int state_send_order(struct node *node, uint64_t request, const void *data, size_t bytes);
+int state_send_order(struct node *node, uint64_t request, const void *data, size_t bytes,
+                     bool is_urgent);
 /* Proposes what waits, before this node stops to lead. */
 void state_flush_orders(struct node *node);
 /* Functions of the provider. */

@@ -1,9 +1,11 @@
 #include "provider/raft/orders.h"
 
+#include "base/crc32c.h"
 #include "provider/raft/node.h"
-#include "sessions/order.h"
 
 #include <string.h>
+
+enum { COPY_MS = 100 }; /* an order that is repeated comes later */
 
 /* What changes sessions may be a grant to any node, which waits for it. */
 static raft_id asker_of(const struct node *node, const struct gathered_order *order,
@@ -88,4 +90,18 @@ int orders_add(struct orders *orders, raft_id asker, uint64_t request, const voi
         (struct gathered_order){.asker = asker, .request = request, .bytes = bytes};
     (void)uv_idle_start(&orders->idle, on_idle);
     return BATON_OK;
+}
+
+bool orders_is_urgent(enum session_order_type type)
+{
+    return type == SESSION_END || type == SESSION_RESIGN;
+}
+
+bool orders_is_copy(struct orders *orders, raft_id asker, const void *data, size_t bytes)
+{
+    const struct urgent_order before = orders->urgent;
+
+    orders->urgent = (struct urgent_order){asker, crc32c(0, data, bytes), clock_now()};
+    return before.asker == asker && before.sum == orders->urgent.sum &&
+           instant_since(orders->urgent.came, before.came).ns < SPAN_MS(COPY_MS).ns;
 }

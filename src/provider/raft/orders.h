@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "raft/raft.h"
+#include "sessions/order.h"
 
 #include <uv.h>
 
@@ -24,6 +25,13 @@ struct gathered_order {
 /* The order was not appended to the log, and never will be. Called outside of any step. */
 typedef void (*order_refused_cb)(struct node *node, raft_id asker, uint64_t request);
 
+/* The latest urgent order of another member. */
+struct urgent_order {
+    raft_id asker;
+    uint32_t sum;
+    instant came;
+};
+
 struct orders {
     struct node *node;
     order_refused_cb on_refused;
@@ -31,6 +39,7 @@ struct orders {
     struct gathered_order items[ORDERS_MAX];
     size_t count;
     struct buffer bytes; /* of all of them, one behind the other */
+    struct urgent_order urgent;
 };
 
 void orders_init(struct orders *orders, struct node *node, order_refused_cb on_refused);
@@ -40,6 +49,12 @@ void orders_close(struct orders *orders, uv_close_cb closed);
  * as may wait does. */
 int orders_add(struct orders *orders, raft_id asker, uint64_t request, const void *data,
                size_t bytes);
+/* Whether a process gives up what it holds: others wait for this order, so it goes by both
+ * connections to the leader. */
+bool orders_is_urgent(enum session_order_type type);
+/* Whether this is the copy that came by the other connection. To carry it out twice would do no
+ * harm, but would cost a write. */
+bool orders_is_copy(struct orders *orders, raft_id asker, const void *data, size_t bytes);
 /* Proposes what waits now. Not within a step. */
 void orders_flush(struct orders *orders);
 

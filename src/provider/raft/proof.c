@@ -14,7 +14,6 @@
  *
  * (a), the resignation, is a message of the core. The end of a connection alone proves nothing.
  */
-#include "guardian/certificate.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
 
@@ -272,19 +271,24 @@ static const uint8_t *commitment_of(const struct acquaintance *known, uint64_t i
 void proof_on_certificate(struct node *node, const void *frame)
 {
     struct certificate certificate;
+    struct acquaintance *known = NULL;
     const uint8_t *commitment = NULL;
     uint8_t digest[32];
 
     if (certificate_decode(&certificate, frame, CERTIFICATE_BYTES)) {
-        commitment =
-            commitment_of(acquaintance_of(node, certificate.node), certificate.incarnation);
+        known = acquaintance_of(node, certificate.node);
+        commitment = commitment_of(known, certificate.incarnation);
         sha256(digest, certificate.secret, sizeof(certificate.secret));
     }
     if (!commitment || CRYPTO_memcmp(digest, commitment, sizeof(digest)) != 0) {
         node->counters.refused_certificate++;
         return;
     }
-    tell(node, RAFT_PROOF_GUARDIAN, certificate.node, certificate.incarnation, certificate.heir);
+    if (known->certified != certificate.incarnation) { /* it comes by two ways: datagram.c */
+        known->certified = certificate.incarnation;
+        tell(node, RAFT_PROOF_GUARDIAN, certificate.node, certificate.incarnation,
+             certificate.heir);
+    }
 }
 
 /* ---- (f) ---------------------------------------------------------------------------------------

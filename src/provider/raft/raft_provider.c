@@ -131,6 +131,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
         connection_close_accepted(node);
     }
     close_handle(node, (uv_handle_t *)&node->listener);
+    close_handle(node, (uv_handle_t *)&node->datagrams);
     close_handle(node, (uv_handle_t *)&node->timer);
     close_handle(node, (uv_handle_t *)&node->pending_timer);
     close_handle(node, (uv_handle_t *)&node->handshake_timer);

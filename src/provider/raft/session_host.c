@@ -3,6 +3,7 @@
 #include "provider/raft/session_host.h"
 
 #include "base/invariant.h"
+#include "provider/raft/orders.h"
 #include "provider/raft/session_host_int.h"
 
 #include <openssl/rand.h>
@@ -107,7 +108,8 @@ int session_host_order(struct session_host *host, struct session_order *order)
     buffer_init(&bytes, ORDER_BYTES_MAX);
     session_order_encode(&bytes, order);
     code = bytes.failed ? BATON_ENOMEM
-                        : state_send_order(host->node, order->request, bytes.data, bytes.bytes);
+                        : state_send_order(host->node, order->request, bytes.data, bytes.bytes,
+                                           orders_is_urgent(order->type));
     buffer_fini(&bytes);
     return code;
 }

@@ -453,7 +453,8 @@ static void ask(struct node_state *state, struct question *question)
     }
 }
 
-int state_send_order(struct node *node, uint64_t request, const void *data, size_t bytes)
+int state_send_order(struct node *node, uint64_t request, const void *data, size_t bytes,
+                     bool is_urgent)
 {
     struct raft_status status;
 
@@ -467,7 +468,8 @@ int state_send_order(struct node *node, uint64_t request, const void *data, size
     if (status.leader == RAFT_NOBODY || !connection_is_up(node, status.leader)) {
         return BATON_EUNAVAILABLE;
     }
-    connection_send_bytes(node, status.leader, FRAME_ORDER, request, data, bytes);
+    (is_urgent ? connection_send_urgent : connection_send_bytes)(node, status.leader, FRAME_ORDER,
+                                                                 request, data, bytes);
     return BATON_OK;
 }
 
@@ -478,22 +480,35 @@ void state_flush_orders(struct node *node)
     }
 }
 
-static bool is_order(const void *data, size_t bytes)
+static bool is_order(const void *data, size_t bytes, bool *ret_is_urgent)
 {
     struct session_order of_session;
     struct keys_order of_key;
 
-    return keys_decode(&of_key, data, bytes) == BATON_OK ||
-           session_order_decode(&of_session, data, bytes) == BATON_OK;
+    *ret_is_urgent = false;
+    if (keys_decode(&of_key, data, bytes) == BATON_OK) {
+        return true;
+    }
+    if (session_order_decode(&of_session, data, bytes) != BATON_OK) {
+        return false;
+    }
+    *ret_is_urgent = orders_is_urgent(of_session.type);
+    return true;
 }
 
 void state_receive_order(struct node *node, raft_id from, const struct frame *frame)
 {
+    bool is_valid, is_urgent;
 
-    if (!node->state || !raft_configuration_find(raft_get_configuration(node->raft), from) ||
-        !is_order(frame->text, frame->text_bytes) ||
-        orders_add(&node->state->orders, from, frame->request_id, frame->text, frame->text_bytes) !=
-            BATON_OK) {
+    is_valid = node->state &&
+               raft_configuration_find(raft_get_configuration(node->raft), from) != NULL &&
+               is_order(frame->text, frame->text_bytes, &is_urgent);
+    if (is_valid && is_urgent &&
+        orders_is_copy(&node->state->orders, from, frame->text, frame->text_bytes)) {
+        return;
+    }
+    if (!is_valid || orders_add(&node->state->orders, from, frame->request_id, frame->text,
+                                frame->text_bytes) != BATON_OK) {
         connection_send_bytes(node, from, FRAME_REFUSED, frame->request_id, "", 0);
     }
 }

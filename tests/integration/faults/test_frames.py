@@ -86,6 +86,17 @@ class Strangers(FaultTest):
         for name in self.three.names:
             self.assertEqual(self.three.counters(name)["proofs_accepted"], 0)
 
+    def test_a_forged_certificate_as_a_datagram(self):
+        before = self.three.counters(self.leader)["refused_certificate"]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for data in (wire.certificate(self.leader, 1, b"\x5a" * 32), b"", b"\0" * 500,
+                         wire.certificate(self.leader, 1, b"\x5a" * 32) + b"\0",
+                         wire.vote(1 << 60)):
+                sender.sendto(data, ("127.0.0.1", self.port))
+        until(lambda: self.three.counters(self.leader)["refused_certificate"] == before + 4,
+              "all but the empty one are counted as refused")
+        self.assertEqual(self.three.counters(self.leader)["proofs_accepted"], 0)
+
     def test_garbage(self):
         """Bytes that nobody meant: whatever they are taken for, the connection ends."""
         dice = random.Random(7)

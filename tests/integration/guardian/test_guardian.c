@@ -509,6 +509,31 @@ static void the_end_of_the_socket_proves_nothing(void **state)
     close(listener);
 }
 
+static void the_certificate_goes_as_a_datagram_too(void **state)
+{
+    struct alone alone;
+    struct certificate certificate;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint8_t frame[CERTIFICATE_BYTES + 1];
+    int port, listener = process_listen(&port);
+    int datagrams = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    (void)state;
+
+    address.sin_port = htons((uint16_t)port);
+    assert_int_equal(bind(datagrams, (struct sockaddr *)&address, sizeof(address)), 0);
+    start_alone(&alone, port);
+    process_end(alone.parent);
+    assert_int_equal(recv(datagrams, frame, sizeof(frame), 0), CERTIFICATE_BYTES);
+    assert_true(certificate_decode(&certificate, frame, CERTIFICATE_BYTES));
+    assert_memory_equal(certificate.secret, truth.secret, sizeof(truth.secret));
+    expect_certificate_on(process_accept(listener), 0);
+    close(datagrams);
+    close(alone.socket);
+    close(alone.pidfd);
+    close(alone.shared);
+    close(listener);
+}
+
 static void words_sent_before_the_death_are_heard_after_it(void **state)
 {
     struct alone alone;
@@ -658,6 +683,7 @@ int main(void)
         cmocka_unit_test(a_crash_is_certified_before_the_kernel_tells_of_the_death),
         cmocka_unit_test(a_crash_keeps_its_signal),
         cmocka_unit_test(the_end_of_the_socket_proves_nothing),
+        cmocka_unit_test(the_certificate_goes_as_a_datagram_too),
         cmocka_unit_test(words_sent_before_the_death_are_heard_after_it),
         cmocka_unit_test(a_peer_that_refuses_is_tried_again),
         cmocka_unit_test(a_peer_that_does_not_answer_is_dialled_a_second_time),

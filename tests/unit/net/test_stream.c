@@ -261,6 +261,19 @@ static void a_lost_packet_is_repeated_sooner_than_by_default(void **state)
     assert_true(us > 0 && us < before_us);
 }
 
+/* It bounds what the kernel retransmits, and how often. */
+static void a_peer_that_acknowledges_nothing_is_given_up_within_a_minute(void **state)
+{
+    struct world *world = *state;
+    int ms = 0;
+    socklen_t bytes = sizeof(ms);
+
+    connect_both(world);
+    assert_int_equal(
+        getsockopt(stream_fd(world->stream), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &bytes), 0);
+    assert_in_range(ms, 1, 60000);
+}
+
 static void a_refusal_is_told_from_other_failures(void **state)
 {
     struct world *world = *state;
@@ -352,6 +365,7 @@ int main(void)
         TEST(the_latest_does_not_wait_for_a_queue_to_be_empty),
         TEST(a_peer_that_does_not_read_is_not_a_line_that_loses),
         TEST(a_lost_packet_is_repeated_sooner_than_by_default),
+        TEST(a_peer_that_acknowledges_nothing_is_given_up_within_a_minute),
         TEST(a_refusal_is_told_from_other_failures),
         TEST(out_of_descriptors_is_no_refusal),
         TEST(the_next_address_of_a_name_is_tried),
