@@ -541,6 +541,11 @@ bool link_answer_patch(struct link *link, uint64_t ticket, int64_t session, bool
            send_text(link, format_command(&command));
 }
 
+const char *link_url(const struct link *link)
+{
+    return link->url;
+}
+
 bool link_is_online(const struct link *link)
 {
     return link->presence == PRESENCE_ONLINE;

@@ -79,6 +79,7 @@ void link_display_changed(struct link *link, const char *display);
 bool link_answer_patch(struct link *link, uint64_t ticket, int64_t session, bool is_success,
                        const char *text);
 
+const char *link_url(const struct link *link);
 bool link_is_online(const struct link *link);
 bool link_is_in_sync(const struct link *link);
 uint64_t link_revision(const struct link *link);

@@ -33,12 +33,19 @@ struct worker_table {
     uint64_t refused; /* lines */
 };
 
+enum word_type { WORD_REPORT, WORD_IN_SYNC, WORD_OFFLINE, WORD_TYPES };
+
+static const char *const word_names[] = {[WORD_REPORT] = "stateReport",
+                                         [WORD_IN_SYNC] = "workerInSync",
+                                         [WORD_OFFLINE] = "workerOffline"};
+
 /* What a line says of a worker, beside its report. */
 struct word {
+    enum word_type type;
     const char *worker, *process;
     int64_t epoch, revision;
     int64_t detections, reconnects, stalls, refused;
-    bool is_online, is_in_sync;
+    bool is_in_sync;
 };
 
 /* ---- Observers ------------------------------------------------------------------------------- */
@@ -164,8 +171,7 @@ static int read_counts(const json_t *line, struct word *word, struct baton_error
     return code;
 }
 
-static int read_word(const json_t *line, bool is_report, struct word *word,
-                     struct baton_error *reterr)
+static int read_word(const json_t *line, struct word *word, struct baton_error *reterr)
 {
     int code = json_read_text(line, "", "worker", true, WORKER_ID_MAX, &word->worker, reterr);
 
@@ -173,10 +179,10 @@ static int read_word(const json_t *line, bool is_report, struct word *word,
                 : json_read_text(line, "", "process", true, BATON_NAME_MAX - 1, &word->process,
                                  reterr);
     code = code ? code : read_counts(line, word, reterr);
-    if (code == BATON_OK && is_report) {
-        code = json_read_flag(line, "", "online", &word->is_online, reterr);
-        code = code ? code : json_read_flag(line, "", "inSync", &word->is_in_sync, reterr);
+    if (code == BATON_OK && word->type == WORD_REPORT) {
+        code = json_read_flag(line, "", "inSync", &word->is_in_sync, reterr);
     }
+    word->is_in_sync |= word->type == WORD_IN_SYNC;
     return code;
 }
 
@@ -205,37 +211,44 @@ static void take_sync(struct worker_table *table, struct entry *entry, const str
     }
 }
 
-static void take_word(struct worker_table *table, json_t *line, bool is_report,
-                      const struct word *word)
+static void take_report(struct worker_table *table, struct entry *entry, json_t *line,
+                        const struct word *word)
 {
-    instant now = clock_now();
-    struct entry *entry = find(table, word->worker);
-    struct worker_live *live;
+    struct worker_live *live = &entry->live;
 
-    if (entry == NULL && (entry = add(table, word->worker, now)) == NULL) {
-        return; /* the next report finds room */
-    }
-    live = &entry->live;
-    if ((uint64_t)word->epoch < live->epoch) {
-        return;
-    }
-    live->heard = now;
     live->detections = (uint64_t)word->detections;
     live->reconnects = (uint64_t)word->reconnects;
     live->stalls = (uint64_t)word->stalls;
     live->refused = (uint64_t)word->refused;
-    if (!word->is_online) {
+    json_decref(live->report);
+    live->report = json_incref(line);
+    live->usage = usage_of_report(line);
+    tell(table, entry, WORKER_CHANGED_REPORT);
+}
+
+static void take_word(struct worker_table *table, json_t *line, const struct word *word)
+{
+    instant now = clock_now();
+    struct entry *entry = find(table, word->worker);
+
+    if (entry == NULL && (entry = add(table, word->worker, now)) == NULL) {
+        return; /* the next report finds room */
+    }
+    if ((uint64_t)word->epoch < entry->live.epoch) {
+        return;
+    }
+    entry->live.heard = now;
+    if (word->type == WORD_OFFLINE) {
         go_offline(table, entry, now);
     } else if (move(table, entry, true, now)) {
         tell(table, entry, WORKER_CHANGED_ONLINE);
     }
     take_owner(table, entry, word);
-    if (is_report) {
+    if (word->type != WORD_OFFLINE) {
         take_sync(table, entry, word);
-        json_decref(live->report);
-        live->report = json_incref(line);
-        live->usage = usage_of_report(line);
-        tell(table, entry, WORKER_CHANGED_REPORT);
+    }
+    if (word->type == WORD_REPORT) {
+        take_report(table, entry, line, word);
     }
 }
 
@@ -254,20 +267,21 @@ static void refuse(struct worker_table *table, const char *channel, const struct
 static int take_line(struct worker_table *table, json_t *line, struct baton_error *reterr)
 {
     const char *type;
-    struct word word = {0};
-    bool is_report;
+    struct word word = {.type = WORD_REPORT};
     int code = json_read_text(line, "", "type", true, PROTOCOL_NAME_MAX, &type, reterr);
 
     if (code != BATON_OK) {
         return code;
     }
-    is_report = strcmp(type, "stateReport") == 0;
-    if (!is_report && strcmp(type, "workerOffline") != 0) {
+    while (word.type < WORD_TYPES && strcmp(type, word_names[word.type]) != 0) {
+        word.type++;
+    }
+    if (word.type == WORD_TYPES) {
         return BATON_OK;
     }
-    code = read_word(line, is_report, &word, reterr);
+    code = read_word(line, &word, reterr);
     if (code == BATON_OK) {
-        take_word(table, line, is_report, &word);
+        take_word(table, line, &word);
     }
     return code;
 }

@@ -8,7 +8,7 @@ usage: stand_in_worker.py [--port 0] [--workers 1] [--reports-every 2]
 
 It prints lines of JSON: first {"event":"ready","worker":INDEX,"port":PORT} of each worker, then
 with "at" (seconds of CLOCK_BOOTTIME) what happens: connected, disconnected, command (with
-"message"), fenced, detected (with "n"). --quiet leaves out all but ready.
+"message"), fenced, detected (with "n"), obeyed. --quiet leaves out all but ready.
 
 It ends with its standard input, and takes commands there, each for all its workers or, with a
 number first, for that one ("3 drop"):
@@ -64,6 +64,7 @@ class Backend:
 
     def __init__(self, reader, writer):
         self.reader, self.writer, self.is_open = reader, writer, True
+        self.code = None  # with which the backend has closed
 
     def send(self, opcode, payload):
         if self.is_open and not self.writer.is_closing():
@@ -219,6 +220,7 @@ class Worker:
             if opcode == 1:
                 self.take(backend, payload.decode())
             elif opcode == 8:
+                backend.code = int.from_bytes(payload[:2], "big")
                 backend.close(1000)
             elif opcode == 9:
                 backend.send(10, payload)
@@ -266,7 +268,7 @@ class Worker:
             pass
         finally:
             if backend:
-                self.log("disconnected")
+                self.log("disconnected", code=backend.code)
                 self.backends.remove(backend)
                 backend.is_open = False
                 self.owner = None if self.owner is backend else self.owner
@@ -338,6 +340,7 @@ async def commands(workers):
             chosen, words = [workers[int(words[0])]], words[1].split(" ", 1)
         for worker in chosen:
             await worker.obey(words[0], words[1] if len(words) > 1 else "")
+            worker.log("obeyed", command=words[0])
 
 
 async def main():

@@ -185,7 +185,7 @@ static void what_is_no_word_of_an_owner_changes_nothing(void **state)
         "{\"type\":\"stateReport\"}",
         "{\"type\":\"stateReport\",\"worker\":\"w1\"}",
         "{\"type\":\"stateReport\",\"worker\":\"w1\",\"process\":\"a\",\"epoch\":-1}",
-        "{\"type\":\"stateReport\",\"worker\":\"w1\",\"process\":\"a\",\"online\":7}",
+        "{\"type\":\"stateReport\",\"worker\":\"w1\",\"process\":\"a\",\"inSync\":7}",
         "{\"type\":\"workerOffline\",\"worker\":"
         "\"123456789012345678901234567890123456789012345678901234567890\",\"process\":\"a\"}",
     };

@@ -1,0 +1,233 @@
+#include "fleet/workers/owners_int.h"
+
+#include "base/error.h"
+#include "member/handover.h"
+
+#include <string.h>
+
+enum { RETRY_MS = 1000, PASS_WITHIN_S = 10 };
+
+static struct member *member_of(const struct owned *owned)
+{
+    return fleet_state_member(owned->owners->config.state);
+}
+
+static void tell_failure(struct owned *owned, const struct baton_error *error)
+{
+    owned_tell(owned, "election-failed", json_pack("{s:s}", "error", error->message));
+}
+
+/* ---- The link -------------------------------------------------------------------------------- */
+
+static bool may_send(void *userdata)
+{
+    const struct owned *owned = userdata;
+    uint64_t epoch;
+
+    return owned->candidacy.election != NULL &&
+           election_is_leader(owned->candidacy.election, &epoch) && epoch == owned->epoch;
+}
+
+static void open_link(struct owned *owned, const char *url)
+{
+    const struct owners_config *config = &owned->owners->config;
+    const struct link_config wanted = {
+        .loop = member_loop(member_of(owned)),
+        .url = url,
+        .token = owned->owners->token,
+        .tls = config->tls,
+        .grace = config->grace,
+        .silence = config->silence,
+        .connections = &owned->owners->connections,
+        .calls = {.may_send = may_send,
+                  .list = owned_list,
+                  .display = owned_display,
+                  .on_report = owned_report,
+                  .on_detection = owned_detection,
+                  .on_patch_session = owned_patch,
+                  .on_online = owned_online,
+                  .on_event = owned_tell},
+        .userdata = owned,
+    };
+    struct baton_error error = {0};
+
+    if (link_open(&owned->link, &wanted, &error) == BATON_OK) {
+        owned_refresh(owned);
+    } else {
+        owned->link = NULL; /* the timer tries again */
+        tell_failure(owned, &error);
+    }
+}
+
+static void on_link_closed(void *userdata)
+{
+    struct owned *owned = userdata;
+
+    owned->link = NULL;
+    owned->is_link_closing = false;
+    owned_queue(owned);
+    if (owned->is_held) {
+        owned->is_held = false;
+        handover_release(owned->candidacy.election);
+    }
+}
+
+static void close_link(struct owned *owned, bool at_once)
+{
+    if (owned->link != NULL && (at_once || !owned->is_link_closing)) {
+        owned->is_link_closing = true;
+        link_close(owned->link, at_once, on_link_closed);
+    }
+}
+
+void owned_look(struct owned *owned)
+{
+    const struct fleet_worker *worker =
+        fleet_state_worker(owned->owners->config.state, owned->worker);
+
+    if (owned->link != NULL &&
+        (worker == NULL || strcmp(worker->url, link_url(owned->link)) != 0)) {
+        close_link(owned, false);
+    }
+    owned_queue(owned);
+}
+
+/* ---- The election ---------------------------------------------------------------------------- */
+
+static void on_acquired(struct owned *owned, uint64_t epoch)
+{
+    owned->owners->leading += owned->epoch == 0;
+    owned->epoch = epoch;
+    owned->is_draining = false;
+    owned_tell(owned, "worker-owned", json_pack("{s:I}", "epoch", (json_int_t)epoch));
+}
+
+static void on_lost(struct owned *owned)
+{
+    owned->is_draining = owned->is_held = false;
+    close_link(owned, true);
+    if (owned->epoch != 0) {
+        owned->epoch = 0;
+        owned->owners->leading--;
+        owned_tell(owned, "worker-released", json_object());
+    }
+}
+
+/* The link ends first; then leadership goes. */
+static void on_drain(struct owned *owned)
+{
+    owned->is_draining = true;
+    if (owned->link != NULL) {
+        owned->is_held = true;
+        handover_hold(owned->candidacy.election);
+        close_link(owned, false);
+    }
+}
+
+static void on_event(struct candidacy *candidacy, const struct baton_event *event)
+{
+    struct owned *owned = CANDIDACY_OF(struct owned, candidacy, candidacy);
+
+    switch (event->type) {
+    case BATON_EVENT_ACQUIRED:
+        on_acquired(owned, event->epoch);
+        break;
+    case BATON_EVENT_LOST:
+    case BATON_EVENT_STOPPED:
+        on_lost(owned);
+        break;
+    case BATON_EVENT_DRAIN:
+        on_drain(owned);
+        break;
+    case BATON_EVENT_ERROR:
+        owned->is_draining &= event->error.code != BATON_ETIMEDOUT; /* a hand-over failed */
+        tell_failure(owned, &event->error);
+        break;
+    case BATON_EVENT_MEMBER_JOINED:
+        break;
+    default:
+        return;
+    }
+    owned_queue(owned);
+}
+
+static void on_left(struct candidacy *candidacy)
+{
+    owned_queue(CANDIDACY_OF(struct owned, candidacy, candidacy));
+}
+
+static void begin(struct owned *owned, instant now)
+{
+    struct baton_error error = {0};
+    char name[BATON_NAME_MAX];
+
+    (void)snprintf(name, sizeof(name), "%s%s", WORKER_ELECTION, owned->worker);
+    if (candidacy_begin(&owned->candidacy, member_of(owned), name, NULL, on_event, &error) !=
+        BATON_OK) {
+        owned->begin_at = instant_add(now, SPAN_MS(RETRY_MS));
+        tell_failure(owned, &error);
+    }
+}
+
+/* ---- What comes next ------------------------------------------------------------------------- */
+
+static void on_passed(void *userdata, int code, const struct baton_error *error)
+{
+    struct owned *owned = userdata;
+
+    (void)error; /* of one that failed, an event told */
+    owned->is_draining &= code == BATON_OK;
+    owned_queue(owned);
+}
+
+/* Refused while the first is not in line: the timer, and its joining, try again. */
+static void pass_to_first(struct owned *owned, instant now)
+{
+    const struct handover_request request = {.kind = HANDOVER_RESIGN,
+                                             .to = owned->first,
+                                             .deadline = instant_add(now, SPAN_S(PASS_WITHIN_S)),
+                                             .is_forced = true,
+                                             .done = on_passed,
+                                             .userdata = owned};
+
+    (void)handover_begin(owned->candidacy.election, &request, NULL);
+}
+
+static void tend(struct owned *owned, instant now)
+{
+    const struct owners *owners = owned->owners;
+    const struct fleet_worker *worker = fleet_state_worker(owners->config.state, owned->worker);
+
+    if (owned->link == NULL && worker != NULL) {
+        open_link(owned, worker->url);
+    } else if (owned->link != NULL && !owned->is_link_closing && owned->is_dirty) {
+        owned_refresh(owned);
+    }
+    if (owned->first[0] != '\0' && strcmp(owned->first, owners->process) != 0) {
+        pass_to_first(owned, now);
+    }
+}
+
+bool owned_settle(struct owned *owned, instant now)
+{
+    bool stays = owned->is_listed && !owned->owners->is_closing;
+
+    if (owned->candidacy.election == NULL) {
+        if (owned->is_wanted && stays && !instant_before(now, owned->begin_at)) {
+            begin(owned, now);
+        }
+        return owned->candidacy.election != NULL || owned->link != NULL ||
+               (owned->is_wanted && stays);
+    }
+    if (owned->epoch != 0 && stays) { /* also where it is wanted no more: until the first joins */
+        if (!owned->is_draining) {
+            tend(owned, now);
+        }
+    } else if (!owned->is_wanted || !stays) {
+        close_link(owned, false);
+        if (owned->link == NULL) {
+            candidacy_leave(&owned->candidacy, on_left);
+        }
+    }
+    return true;
+}
