@@ -319,6 +319,18 @@ static bool is_news(struct subscriber *subscriber, const struct provider_value *
     return true;
 }
 
+/* A change was reported while a list is under way, which may be older: that one contradicts
+ * nothing. */
+static void outlive_list(struct subscriber *subscriber, const char *name)
+{
+    struct known *known = known_of(subscriber, name);
+
+    if (known) {
+        known->unlisted = -1; /* take_unlisted() adds one */
+        known->listed = 0;
+    }
+}
+
 /* A list has the present keys. It may be older than changes that were reported since. But if two
  * lists in a row contradict a change, the server has forgotten it, or the change was forged. */
 static bool is_news_of_list(struct subscriber *subscriber, const struct provider_value *value)
@@ -473,6 +485,9 @@ void redis_state_deliver(struct client *client, const char *text, size_t bytes)
         if (subscriber->is_watch && !subscriber->is_gone &&
             strncmp(name, subscriber->name, strlen(subscriber->name)) == 0 &&
             is_news(subscriber, &value)) {
+            if (subscriber->is_listing) {
+                outlive_list(subscriber, name);
+            }
             subscriber->on_change(subscriber->userdata, BATON_OK, &value, 1);
         }
     }
