@@ -238,14 +238,16 @@ static void the_latest_of_a_display_or_a_camera_are_listed(void **state)
 
 static void lines_that_are_no_json_are_left_out(void **state)
 {
+    static const char *const wrong[] = {"{\"key\":\"\",\"subscriptionIdentifier\":\"d;c}", "[]",
+                                        "{\"subscriptionIdentifier\":5}"};
     struct history history;
     (void)state;
 
     assert_true(history_init(&history));
     add(&history, "d;c", 1);
-    assert_non_null(history_add(&history, "{\"key\":\"\",\"subscriptionIdentifier\":\"d;c}", 43));
-    assert_non_null(history_add(&history, "[]", 2));
-    assert_non_null(history_add(&history, "{\"subscriptionIdentifier\":5}", 28));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_non_null(history_add(&history, wrong[i], strlen(wrong[i])));
+    }
     expect_listed(&history, NULL, NULL, 10, "1");
     expect_listed(&history, "d", NULL, 10, "1");
     history_fini(&history);
