@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { READ_BYTES = 64 * 1024, ROOM_MIN = 64, NUMBER_MAX = 24, SHOWN_MAX = 60 };
+enum { READ_BYTES = 64 * 1024, ROOM_MIN = 64, NUMBER_MAX = 24 };
 
 const char *file_list_name(int list)
 {
@@ -49,7 +49,7 @@ static int refuse_object(const struct file_reading *reading, enum fleet_kind kin
                          const int field_lines[static FLEET_FIELDS_MAX],
                          const struct baton_error *error)
 {
-    char field[SHOWN_MAX + 1];
+    char field[FLEET_SHOWN_MAX];
 
     (void)snprintf(field, sizeof(field), "%.*s", (int)strcspn(error->message, ":"), error->message);
     return file_refuse(reading, line_of(kind, field, line, field_lines), "%s[%zu].%s",
@@ -105,6 +105,7 @@ int file_take_item(struct file_reading *reading, enum fleet_kind kind, const jso
 {
     struct fleet_object *object;
     const struct file_item *before;
+    char text[FLEET_SHOWN_MAX];
     struct baton_error error = {0};
     int code = fleet_object_read(&object, kind, NULL, json, &error);
 
@@ -117,9 +118,9 @@ int file_take_item(struct file_reading *reading, enum fleet_kind kind, const jso
     before = names_find(&reading->by_id[kind], object->id);
     if (before) {
         code = file_refuse(reading, line_of(kind, "id", line, field_lines),
-                           "%s[%zu].id: \"%.*s\" stands on line %d already: keep one of them",
-                           file_list_name((int)kind), reading->counts[kind], SHOWN_MAX, object->id,
-                           before->line);
+                           "%s[%zu].id: \"%s\" stands on line %d already: keep one of them",
+                           file_list_name((int)kind), reading->counts[kind],
+                           fleet_text_shown(object->id, text), before->line);
     } else if (add_item(reading, object, line, field_lines) != BATON_OK) {
         code = refuse_memory(reading);
     } else {
@@ -173,21 +174,21 @@ static const struct file_item *nearest(const struct file_reading *reading, enum 
     return best;
 }
 
-/* A model is often named where its number belongs, but that is no number. */
 static int check_reference(const struct file_reading *reading, size_t index, enum fleet_kind to,
                            const char *id)
 {
     const struct file_item *item = reading->items[FLEET_SUBSCRIPTION][index];
     const struct file_item *meant;
+    char text[FLEET_SHOWN_MAX], other[FLEET_SHOWN_MAX];
 
     if (names_find(&reading->by_id[to], id)) {
         return BATON_OK;
     }
     meant = nearest(reading, to, id);
     return file_refuse(reading, item->reference_lines[to],
-                       "subscriptions[%zu].%s: \"%.*s\" is none of the file's %s%s%.*s%s", index,
-                       fleet_kind_name(to), SHOWN_MAX, id, fleet_kind_plural(to),
-                       meant ? "; \"" : "", SHOWN_MAX, meant ? meant->id : "",
+                       "subscriptions[%zu].%s: \"%s\" is none of the file's %s%s%s%s", index,
+                       fleet_kind_name(to), fleet_text_shown(id, text), fleet_kind_plural(to),
+                       meant ? "; \"" : "", meant ? fleet_text_shown(meant->id, other) : "",
                        meant ? "\" is meant?" : "; add it to them, or take the subscription out");
 }
 
@@ -333,6 +334,7 @@ static bool has_password(const struct fleet_object *object)
 static int check_readers(const struct fleet_file *file, FILE *opened, const char *path,
                          struct baton_error *reterr)
 {
+    char text[FLEET_SHOWN_MAX];
     struct stat status;
 
     if (fstat(fileno(opened), &status) != 0 || !(status.st_mode & S_IROTH)) {
@@ -341,10 +343,11 @@ static int check_readers(const struct fleet_file *file, FILE *opened, const char
     for (size_t i = 0; i < file->count; i++) {
         if (has_password(file->objects[i])) {
             return error_set(reterr, BATON_EAUTH,
-                             "%s: the URL of %s %.*s has a password in it, and everybody may read "
+                             "%s: the URL of %s %s has a password in it, and everybody may read "
                              "the file (mode %04o): chmod o-r",
-                             path, fleet_kind_name(file->objects[i]->kind), SHOWN_MAX,
-                             file->objects[i]->id, (unsigned)status.st_mode & 07777);
+                             path, fleet_kind_name(file->objects[i]->kind),
+                             fleet_text_shown(file->objects[i]->id, text),
+                             (unsigned)status.st_mode & 07777);
         }
     }
     return BATON_OK;

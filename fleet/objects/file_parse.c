@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/value.h"
 #include "fleet/objects/file_int.h"
+#include "fleet/objects/url.h"
 #include "options/yaml_text.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MAX = PROTOCOL_URL_MAX + 1, WORD_MAX = 64 };
+enum { TEXT_MAX = PROTOCOL_URL_MAX + 1 };
 enum place { AT_START, AT_LIST_NAME, AT_LIST, IN_LIST, AT_FIELD, AT_VALUE, AT_END };
 
 struct parsing {
@@ -134,6 +135,7 @@ static bool is_null(struct fy_event *event, const char *text)
 static int take_list_name(struct parsing *parsing, const char *text)
 {
     size_t distance = FLEET_DISTANCE_NONE;
+    char shown[FLEET_SHOWN_MAX];
     int meant = -1;
 
     for (int list = 0; list < FILE_LISTS; list++) {
@@ -148,7 +150,8 @@ static int take_list_name(struct parsing *parsing, const char *text)
         }
         meant = fleet_is_nearer(text, file_list_name(list), &distance) ? list : meant;
     }
-    return file_refuse(parsing->reading, parsing->line, "%.*s: no such list; %s%s", WORD_MAX, text,
+    return file_refuse(parsing->reading, parsing->line, "%s: no such list; %s%s",
+                       fleet_text_shown(text, shown),
                        meant < 0 ? "there are models, cameras, displays, subscriptions, workers"
                                  : file_list_name(meant),
                        meant < 0 ? "" : " is meant?");
@@ -159,13 +162,14 @@ static int take_field_name(struct parsing *parsing, const char *text)
     enum fleet_kind kind = (enum fleet_kind)parsing->list;
     const struct fleet_field *field = fleet_field_find(kind, text);
     const struct fleet_field *meant = field ? NULL : fleet_field_meant(kind, text);
-    char path[WORD_MAX * 2];
+    char path[2 * FLEET_SHOWN_MAX];
+    char shown[FLEET_SHOWN_MAX];
     int *line;
 
     if (!field) {
         return file_refuse(parsing->reading, parsing->line,
-                           "%s[%zu].%.*s: no such field of a %s%s%s%s", plural(parsing),
-                           index_of(parsing), WORD_MAX, text, fleet_kind_name(kind),
+                           "%s[%zu].%s: no such field of a %s%s%s%s", plural(parsing),
+                           index_of(parsing), fleet_text_shown(text, shown), fleet_kind_name(kind),
                            meant ? "; " : "", meant ? meant->name : "", meant ? " is meant?" : "");
     }
     line = &parsing->field_lines[field - fleet_fields(kind)];
@@ -181,7 +185,7 @@ static int take_field_name(struct parsing *parsing, const char *text)
 
 static int number_of(const struct parsing *parsing, const char *text, json_t **ret)
 {
-    char what[BATON_ERROR_MESSAGE_MAX / 2];
+    char what[BATON_ERROR_MESSAGE_MAX / 2], shown[FLEET_SHOWN_MAX];
     struct baton_error error;
     int64_t number;
     span length;
@@ -194,11 +198,11 @@ static int number_of(const struct parsing *parsing, const char *text, json_t **r
     }
     if (strcmp(parsing->field->name, "snapshotInterval") == 0 &&
         value_duration(text, &length, &error) == BATON_OK) {
-        (void)snprintf(what, sizeof(what), "\"%.*s\" must be in milliseconds, without a unit: %lld",
-                       WORD_MAX, text, (long long)(length.ns / 1000000));
+        (void)snprintf(what, sizeof(what), "\"%s\" must be in milliseconds, without a unit: %lld",
+                       fleet_text_shown(text, shown), (long long)(length.ns / 1000000));
     } else {
-        (void)snprintf(what, sizeof(what), "\"%.*s\" must be a whole number, %s", WORD_MAX, text,
-                       parsing->field->summary);
+        (void)snprintf(what, sizeof(what), "\"%s\" must be a whole number, %s",
+                       fleet_text_shown(text, shown), parsing->field->summary);
     }
     return refuse_place(parsing, what);
 }
@@ -206,7 +210,7 @@ static int number_of(const struct parsing *parsing, const char *text, json_t **r
 /* The field decides the type. */
 static int value_of(const struct parsing *parsing, const char *text, json_t **ret)
 {
-    char what[BATON_ERROR_MESSAGE_MAX / 2];
+    char what[BATON_ERROR_MESSAGE_MAX / 2], shown[FLEET_SHOWN_MAX];
     struct baton_error error;
     bool is_set = false;
 
@@ -215,7 +219,8 @@ static int value_of(const struct parsing *parsing, const char *text, json_t **re
         return number_of(parsing, text, ret);
     case FLEET_BOOLEAN:
         if (value_flag(text, &is_set, &error) != BATON_OK) {
-            (void)snprintf(what, sizeof(what), "\"%.*s\" must be true or false", WORD_MAX, text);
+            (void)snprintf(what, sizeof(what), "\"%s\" must be true or false",
+                           fleet_text_shown(text, shown));
             return refuse_place(parsing, what);
         }
         *ret = json_boolean(is_set);

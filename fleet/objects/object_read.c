@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_MAX = 24, SHOWN_MAX = 60 };
+enum { NUMBER_MAX = 24 };
 
 /* ---- Identifiers and labels ------------------------------------------------------------------ */
 
@@ -70,15 +70,17 @@ static const char *type_name(enum fleet_field_type type)
                                    : "a string";
 }
 
-/* As it may be shown: of a URL, and of a long text, nothing. */
+/* As a message may quote it: of a URL only that it is a string. */
 static const char *shown(const json_t *value, const struct fleet_field *field,
-                         char ret[static SHOWN_MAX])
+                         char ret[static FLEET_SHOWN_MAX + 2])
 {
-    if (json_is_string(value) && field->type != FLEET_URL &&
-        json_string_length(value) < SHOWN_MAX - 2) {
-        (void)snprintf(ret, SHOWN_MAX, "\"%s\"", json_string_value(value));
+    char text[FLEET_SHOWN_MAX];
+
+    if (json_is_string(value) && field->type != FLEET_URL) {
+        (void)snprintf(ret, FLEET_SHOWN_MAX + 2, "\"%s\"",
+                       fleet_text_shown(json_string_value(value), text));
     } else {
-        (void)snprintf(ret, SHOWN_MAX, "%s", json_type_name(json_typeof(value)));
+        (void)snprintf(ret, FLEET_SHOWN_MAX + 2, "%s", json_type_name(json_typeof(value)));
     }
     return ret;
 }
@@ -115,7 +117,7 @@ static int check_text(const struct fleet_field *field, const json_t *value,
 static int check_field(const struct fleet_field *field, const json_t *value,
                        struct baton_error *reterr)
 {
-    char text[SHOWN_MAX];
+    char text[FLEET_SHOWN_MAX + 2];
     int64_t number = json_integer_value(value);
 
     if (!value || json_is_null(value)) {
@@ -138,19 +140,20 @@ static int check_field(const struct fleet_field *field, const json_t *value,
 static int refuse_unknown(enum fleet_kind kind, const char *name, struct baton_error *reterr)
 {
     const struct fleet_field *meant = fleet_field_meant(kind, name);
-    char list[BATON_ERROR_MESSAGE_MAX / 2] = "";
+    char list[BATON_ERROR_MESSAGE_MAX / 2] = "", text[FLEET_SHOWN_MAX];
     size_t used = 0;
 
+    (void)fleet_text_shown(name, text);
     if (meant) {
-        return error_set(reterr, BATON_EINVAL, "%.*s: no such field of a %s; %s is meant?",
-                         SHOWN_MAX, name, fleet_kind_name(kind), meant->name);
+        return error_set(reterr, BATON_EINVAL, "%s: no such field of a %s; %s is meant?", text,
+                         fleet_kind_name(kind), meant->name);
     }
     for (const struct fleet_field *field = fleet_fields(kind); field->name; field++) {
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
                                  field->name);
     }
-    return error_set(reterr, BATON_EINVAL, "%.*s: no such field of a %s; it has %s", SHOWN_MAX,
-                     name, fleet_kind_name(kind), list);
+    return error_set(reterr, BATON_EINVAL, "%s: no such field of a %s; it has %s", text,
+                     fleet_kind_name(kind), list);
 }
 
 static int check_fields(enum fleet_kind kind, const json_t *json, bool is_stored,
@@ -259,14 +262,15 @@ static int read_crop(struct crop *crop, const json_t *json, struct baton_error *
 static int read_subscription(struct fleet_object *object, const json_t *json,
                              struct baton_error *reterr)
 {
+    char text[FLEET_SHOWN_MAX];
     const char *needs = text_of(json, "needs");
     const char *camera = strchr(object->id, ';') + 1;
 
     if (needs && !fleet_labels_are_valid(needs)) {
         return error_set(reterr, BATON_EINVAL,
-                         "needs: is \"%.*s\": must be labels with one blank between two, each of "
+                         "needs: is \"%s\": must be labels with one blank between two, each of "
                          "letters, digits and -_.:/{};@+=,",
-                         SHOWN_MAX, needs);
+                         fleet_text_shown(needs, text));
     }
     object->subscription.display = strndup(object->id, (size_t)(camera - 1 - object->id));
     object->subscription.model = number_of(json, "model");
@@ -300,12 +304,14 @@ static int read_kind(struct fleet_object *object, const json_t *json, struct bat
 
 static int check_part(const char *name, const char *part, struct baton_error *reterr)
 {
+    char text[FLEET_SHOWN_MAX];
+
     return fleet_part_is_valid(part)
                ? BATON_OK
                : error_set(reterr, BATON_EINVAL,
-                           "%s: is \"%.*s\": must be 1 to %d bytes without semicolon, and between "
+                           "%s: is \"%s\": must be 1 to %d bytes without semicolon, and between "
                            "slashes nothing empty, . or ..",
-                           name, SHOWN_MAX, part, FLEET_ID_MAX - 2);
+                           name, fleet_text_shown(part, text), FLEET_ID_MAX - 2);
 }
 
 /* That of a display and a camera; *ret is for free(), and NULL unless both are given. */
@@ -327,25 +333,32 @@ static int join(char **ret, const json_t *json, struct baton_error *reterr)
     return BATON_OK;
 }
 
+static int refuse_other(const char *field, const char *value, const char *id,
+                        struct baton_error *reterr)
+{
+    char text[FLEET_SHOWN_MAX], id_text[FLEET_SHOWN_MAX];
+
+    return error_set(reterr, BATON_EINVAL, "%s: is \"%s\", but the id is \"%s\"", field,
+                     fleet_text_shown(value, text), fleet_text_shown(id, id_text));
+}
+
 static int check_pair(const json_t *json, const char *id, struct baton_error *reterr)
 {
     const char *display = text_of(json, "display"), *camera = text_of(json, "camera");
     const char *semicolon = strchr(id, ';');
+    char text[FLEET_SHOWN_MAX];
 
     if (!identifier_is_valid(id) || !fleet_part_is_valid(semicolon + 1)) {
         return error_set(reterr, BATON_EINVAL,
-                         "id: is \"%.*s\": must be DISPLAY;CAMERA, the ids of both with one "
+                         "id: is \"%s\": must be DISPLAY;CAMERA, the ids of both with one "
                          "semicolon, %d bytes at most",
-                         SHOWN_MAX, id, FLEET_ID_MAX);
+                         fleet_text_shown(id, text), FLEET_ID_MAX);
     }
     if (display && !identifier_has_display(id, display)) {
-        return error_set(reterr, BATON_EINVAL, "display: is \"%.*s\", but the id is \"%.*s\"",
-                         SHOWN_MAX, display, SHOWN_MAX, id);
+        return refuse_other("display", display, id, reterr);
     }
-    return camera && strcmp(camera, semicolon + 1) != 0
-               ? error_set(reterr, BATON_EINVAL, "camera: is \"%.*s\", but the id is \"%.*s\"",
-                           SHOWN_MAX, camera, SHOWN_MAX, id)
-               : BATON_OK;
+    return camera && strcmp(camera, semicolon + 1) != 0 ? refuse_other("camera", camera, id, reterr)
+                                                        : BATON_OK;
 }
 
 /* By the JSON alone. */
@@ -401,6 +414,7 @@ static json_t *with_id(enum fleet_kind kind, const char *id, const json_t *json)
 static int read_checked(struct fleet_object *object, const char *id, const json_t *json,
                         struct baton_error *reterr)
 {
+    char own[FLEET_SHOWN_MAX], other[FLEET_SHOWN_MAX];
     int code = read_own_id(&object->id, object->kind, json, reterr);
 
     if (code == BATON_OK && object->kind == FLEET_SUBSCRIPTION) {
@@ -408,9 +422,10 @@ static int read_checked(struct fleet_object *object, const char *id, const json_
     }
     if (code == BATON_OK && id && strcmp(object->id, id) != 0) {
         code = error_set(reterr, BATON_EINVAL,
-                         "id: is \"%.*s\", but the path says \"%.*s\": an id never changes; write "
+                         "id: is \"%s\", but the path says \"%s\": an id never changes; write "
                          "a new %s and delete the old one",
-                         SHOWN_MAX, object->id, SHOWN_MAX, id, fleet_kind_name(object->kind));
+                         fleet_text_shown(object->id, own), fleet_text_shown(id, other),
+                         fleet_kind_name(object->kind));
     }
     return code == BATON_OK ? read_kind(object, json, reterr) : code;
 }

@@ -1,5 +1,7 @@
 #include "fleet/objects/url.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +223,15 @@ char *fleet_url_masked(const char *url, enum fleet_url_use use)
                    path[shown] == '\0'  ? ""
                    : path[shown] == '?' ? "?" FLEET_MASK
                                         : FLEET_MASK);
+    return ret;
+}
+
+const char *fleet_text_shown(const char *text, char ret[static FLEET_SHOWN_MAX])
+{
+    bool may_be_url = strstr(text, "://") || (strchr(text, ':') && strchr(text, '@'));
+
+    (void)text_clean(ret, FLEET_SHOWN_MAX, may_be_url ? FLEET_MASK : text,
+                     may_be_url ? strlen(FLEET_MASK) : strlen(text));
     return ret;
 }
 

@@ -29,6 +29,11 @@ int fleet_url_check(const char *url, enum fleet_url_use use, const char *field,
  * as a URL is the mask alone. */
 char *fleet_url_masked(const char *url, enum fleet_url_use use);
 
+/* A text as a message may quote it: cut to fewer than FLEET_SHOWN_MAX bytes; the mask if it may be
+ * a URL, which somebody wrote where none belongs. Returns `ret`. */
+enum { FLEET_SHOWN_MAX = 64 };
+const char *fleet_text_shown(const char *text, char ret[static FLEET_SHOWN_MAX]);
+
 /* Whether it has a password before its host. */
 bool fleet_url_has_password(const char *url);
 

@@ -185,6 +185,15 @@ static void no_message_has_a_password(void **state)
         "cameras:\n  - rtsp://u:%s@h\n",
         "models:\n  - {id: 1, name: a, url: \"ftp://h?X=%s\"}\n",
         "workers:\n  - ws://u:%s@h:1\n",
+        "cameras:\n  - id: rtsp://u:%s@h\n    rtspUrl: a\n", /* in another line's place */
+        "displays:\n  - id: d\n    rtsp://u:%s@h: x\n",
+        "rtsp://u:%s@h: x\n",
+        "models:\n  - id: http://u:%s@h\n",
+        "cameras:\n  - id: a\n    snapshotInterval: u:%s@h\n",
+        "subscriptions:\n  - {display: \"rtsp://u:%s@h\", camera: c, model: 1}\n",
+        "subscriptions:\n  - {id: \"rtsp://u:%s@h\", model: 1}\n",
+        "subscriptions:\n  - {id: d;c, model: 1, paused: \"rtsp://u:%s@h\"}\n",
+        "subscriptions:\n  - {id: d;c, model: 1, needs: \"rtsp://u:%s@h\"}\n",
     };
     struct fleet_file file = {0};
     char text[256];
@@ -254,6 +263,66 @@ static void the_example_is_a_whole_fleet(void **state)
     fleet_file_fini(&file);
 }
 
+/* Each field of each kind has its row, with its range. */
+static void the_page_has_every_field_with_its_range(void **state)
+{
+    static char page[64 * 1024];
+    char begin[64], range[64];
+    FILE *file = fopen(BATON_SOURCE "/docs/fleet.md", "re");
+    size_t bytes;
+    (void)state;
+
+    assert_non_null(file);
+    bytes = fread(page, 1, sizeof(page) - 1, file);
+    assert_true(bytes > 0 && bytes < sizeof(page) - 1);
+    assert_int_equal(fclose(file), 0);
+    for (int kind = 0; kind < FLEET_KINDS; kind++) {
+        const char *part;
+        (void)snprintf(begin, sizeof(begin), "### %s\n", fleet_kind_plural((enum fleet_kind)kind));
+        part = strstr(page, begin);
+        assert_non_null(part);
+        for (const struct fleet_field *field = fleet_fields((enum fleet_kind)kind); field->name;
+             field++) {
+            const char *row, *found;
+            (void)snprintf(begin, sizeof(begin), "\n| `%s` | ", field->name);
+            (void)snprintf(range, sizeof(range), "%lld to %lld", (long long)field->low,
+                           (long long)field->high);
+            row = strstr(part, begin);
+            found = row ? strstr(row, field->type == FLEET_BOOLEAN ? "`true` or `false`" : range)
+                        : NULL;
+            if (!found || found > strchr(row + 1, '\n')) {
+                fail_msg("%s.%s: %s", fleet_kind_name((enum fleet_kind)kind), field->name, range);
+            }
+        }
+    }
+}
+
+/* The first example of the page, as it stands there. */
+static void the_example_of_the_page_is_right(void **state)
+{
+    static char page[64 * 1024];
+    FILE *file = fopen(BATON_SOURCE "/docs/fleet.md", "re");
+    struct fleet_file read = {0};
+    struct baton_error error = {0};
+    char *text, *end;
+    (void)state;
+
+    assert_non_null(file);
+    assert_true(fread(page, 1, sizeof(page) - 1, file) > 0);
+    assert_int_equal(fclose(file), 0);
+    text = strstr(page, "```yaml\n");
+    assert_non_null(text);
+    text += strlen("```yaml\n");
+    end = strstr(text, "```");
+    assert_non_null(end);
+    *end = '\0';
+    if (load(&read, text, &error) != BATON_OK) {
+        fail_msg("%s", error.message);
+    }
+    assert_int_equal(read.count, 4);
+    fleet_file_fini(&read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +332,8 @@ int main(void)
         cmocka_unit_test(no_message_has_a_password),
         cmocka_unit_test(a_password_that_everybody_may_read_is_refused),
         cmocka_unit_test(the_example_is_a_whole_fleet),
+        cmocka_unit_test(the_page_has_every_field_with_its_range),
+        cmocka_unit_test(the_example_of_the_page_is_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
