@@ -1,0 +1,96 @@
+/* The master of a fleet: while this process leads the election of the fleet's name, it keeps the
+ * assignments, the owners and the list of what is unplaced as plan/plan.h and plan/spread.h say,
+ * and the workers that discovery finds.
+ *
+ *   state ─┐  what has changed                       assigned/WORKER ┐
+ *   table ─┼──────────────────▶ master ── plan ──▶   owners          ├─ compare-and-set ─▶ state
+ *   others ┘                      ▲                  unplaced        ┘
+ *                             discovery              worker/WORKER
+ *
+ *            ACQUIRED            the state is ready           each worker was heard of, or
+ *   FOLLOWS ─────────▶ WAITS ─────────────────▶ names owners ──────────────────────────▶ PLANS
+ *      ▲                                              MASTER_PATIENCE since it was opened  │
+ *      └── LOST ─────────────────────── RETIRED ◀──────────── a value with a higher epoch ─┘
+ *
+ * A plan is made at the end of the loop's turn in which something changed; while much changes, as
+ * often as leaves four fifths of the time to others, and at most each MASTER_GAP. Each
+ * MASTER_BALANCE_EVERY a plan may also move what balances the workers.
+ *
+ * Writes of one plan come in two rounds: first the lists that only lose something, then, if
+ * all of these were stored, those that get something. So what an offline worker had is out of its
+ * list before another worker gets it. The next plan waits for the last of them.
+ *
+ * Two masters: each writes at the revision that it has read, so one of them fails, and the first
+ * thing that a new master writes is `owners`, with its epoch, by which the other one knows. What
+ * an old master wrote a moment ago to another key than the new one did is seen by the new one,
+ * which repairs it: a subscription that two online workers have leaves one of them.
+ *
+ * A worker of which nothing was heard yet keeps what it has, and gets nothing; after MASTER_SILENCE
+ * it counts as offline. Later the table knows.
+ *
+ * Threads: all on the loop's thread of the state's member.
+ */
+#ifndef FLEET_MASTER_MASTER_H
+#define FLEET_MASTER_MASTER_H
+
+#include "fleet/plan/plan.h"
+#include "fleet/state/state.h"
+#include "fleet/workers/table.h"
+
+struct master; /* opaque */
+
+#define MASTER_PATIENCE      SPAN_S(2)
+#define MASTER_SILENCE       SPAN_S(15)
+#define MASTER_GAP           SPAN_MS(5)
+#define MASTER_BALANCE_EVERY SPAN_S(5)
+#define MASTER_LEAVES_WITHIN                                                                       \
+    SPAN_S(10) /* then what leaves a worker counts as gone, with an alarm */
+
+struct master_config {
+    struct fleet_state *state; /* this and the table outlive the master */
+    struct worker_table *table;
+    struct plan_options plan;       /* `balances` is the master's */
+    const char *const *worker_urls; /* as discovery.h has them; copied */
+    size_t worker_count;
+    span resolve_every; /* 0: the default of discovery.h */
+    /* Steals fields.
+     *
+     *   leader-changed {leader, epoch}           member-joined, member-left {process}
+     *   not-placed {count, subscription, reason} so many have no worker now; one as an example
+     *   worker-not-in-sync {worker, reason}      it did not let go in time
+     *   master-superseded {key, epoch}           another master has written since
+     *   master-failed {reason}                   a write failed, and is tried again
+     *   discovery-failed {url, reason} */
+    void (*on_event)(void *userdata, const char *name, json_t *fields);
+    void *userdata;
+};
+
+/* X(field, what it counts) */
+#define MASTER_COUNTERS(X)                                                                         \
+    X(plans, "plans that were made")                                                               \
+    X(plan_us, "microseconds that they took")                                                      \
+    X(writes, "values that were stored")                                                           \
+    X(conflicts, "writes that failed because the key had changed")                                 \
+    X(failures, "writes that failed otherwise")                                                    \
+    X(moves, "subscriptions that were moved from one online worker to another")                    \
+    X(overdue, "workers that did not let go in time")
+
+struct master_counters {
+#define MASTER_COUNTER(field, text) uint64_t field;
+    MASTER_COUNTERS(MASTER_COUNTER)
+#undef MASTER_COUNTER
+};
+
+/* Joins the election of the fleet's name. Events may come before this returns, after *ret was
+ * written. BATON_EINVAL: a URL of workers; BATON_ENOMEM; or as candidacy_begin(). */
+int master_open(struct master **ret, const struct master_config *config,
+                struct baton_error *reterr);
+/* Resigns, leaves the election, and frees the master before `closed`, which comes once, perhaps
+ * before this returns; no other callback comes. */
+void master_close(struct master *master, void (*closed)(void *userdata), void *userdata);
+
+bool master_leads(const struct master *master, uint64_t *ret_epoch); /* NULL allowed */
+struct election *master_election(const struct master *master);
+const struct master_counters *master_counters(const struct master *master);
+
+#endif

@@ -1,0 +1,236 @@
+#include "fleet/master/master_int.h"
+
+#include "base/error.h"
+#include "fleet/plan/spread.h"
+#include "member/members.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct asked_list {
+    struct master *master; /* NULL: it was closed */
+    bool is_stale;         /* something has changed since */
+};
+
+/* ---- Who there is ---------------------------------------------------------------------------- */
+
+static void names_free(char **names)
+{
+    for (size_t i = 0; names && names[i]; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted, each once. NULL: out of memory. */
+static char **names_of(const struct baton_member *members, size_t count, size_t *ret_count)
+{
+    char **names = calloc(count + 1, sizeof(*names));
+    size_t used = 0, kept = 0;
+
+    for (size_t i = 0; names && i < count; i++) {
+        if (members[i].is_alive && members[i].kind != BATON_MEMBER_WITNESS) {
+            names[used] = strdup(members[i].name);
+            if (!names[used++]) {
+                names_free(names);
+                return NULL;
+            }
+        }
+    }
+    if (used > 0) {
+        qsort(names, used, sizeof(*names), compare);
+    }
+    for (size_t i = 0; i < used; i++) {
+        if (kept > 0 && strcmp(names[i], names[kept - 1]) == 0) {
+            free(names[i]);
+        } else {
+            names[kept++] = names[i];
+        }
+        names[i] = i < kept ? names[i] : NULL;
+    }
+    *ret_count = kept;
+    return names;
+}
+
+static bool is_same(char *const *a, char *const *b)
+{
+    for (; a && *a && *b && strcmp(*a, *b) == 0; a++, b++) {
+    }
+    return a && !*a && !*b;
+}
+
+static void take_members(struct master *master, const struct baton_member *members, size_t count)
+{
+    size_t name_count;
+    char **names = names_of(members, count, &name_count);
+
+    if (!names || name_count == 0 || is_same(master->processes, names)) {
+        names_free(names);
+        return;
+    }
+    names_free(master->processes);
+    master->processes = names;
+    master->process_count = name_count;
+    master->is_owners_due = true;
+    master_touch(master);
+}
+
+/* A provider that lists no members has this process only, as far as it is known. */
+static void take_leader(struct master *master)
+{
+    struct baton_member leader;
+
+    if (!master->processes && master->epoch != 0) {
+        election_leader(master->candidacy.election, &leader, NULL);
+        leader.is_alive = true;
+        take_members(master, &leader, 1);
+    }
+}
+
+static void on_members(void *userdata, int code, const struct baton_member *members, size_t count)
+{
+    struct asked_list *asked = userdata;
+    struct master *master = asked->master;
+    bool is_stale = asked->is_stale;
+
+    free(asked);
+    if (!master) {
+        return;
+    }
+    master->asked = NULL;
+    if (code == BATON_OK) {
+        take_members(master, members, count);
+    } else {
+        take_leader(master);
+    }
+    if (is_stale) {
+        processes_ask(master);
+    }
+}
+
+void processes_ask(struct master *master)
+{
+    struct asked_list *asked;
+
+    if (master->asked) {
+        master->asked->is_stale = true;
+        return;
+    }
+    if (!master->candidacy.election || !(asked = calloc(1, sizeof(*asked)))) {
+        return; /* the next tick asks again */
+    }
+    asked->master = master;
+    master->asked = asked;
+    if (members_list(master->candidacy.election, on_members, asked, NULL) != BATON_OK) {
+        master->asked = NULL;
+        free(asked);
+        take_leader(master);
+    }
+}
+
+void processes_fini(struct master *master)
+{
+    if (master->asked) {
+        master->asked->master = NULL;
+        master->asked = NULL;
+    }
+    names_free(master->processes);
+    master->processes = NULL;
+}
+
+/* ---- Who owns what --------------------------------------------------------------------------- */
+
+static int32_t process_of(const struct master *master, const char *name)
+{
+    for (size_t i = 0; name && i < master->process_count; i++) {
+        if (strcmp(master->processes[i], name) == 0) {
+            return (int32_t)i;
+        }
+    }
+    return SPREAD_NONE;
+}
+
+struct ownership {
+    int32_t *numbers; /* memory of all: */
+    int32_t *first, *second, *owner, *next_first, *next_second;
+};
+
+static bool ownership_init(struct ownership *ret, size_t count)
+{
+    ret->numbers = calloc(5 * count + 1, sizeof(*ret->numbers));
+    ret->first = ret->numbers;
+    ret->second = ret->numbers + count;
+    ret->owner = ret->numbers + 2 * count;
+    ret->next_first = ret->numbers + 3 * count;
+    ret->next_second = ret->numbers + 4 * count;
+    return ret->numbers != NULL;
+}
+
+static void read_today(const struct master *master, const struct survey *survey,
+                       const json_t *workers, struct ownership *ret)
+{
+    for (size_t i = 0; i < survey->count; i++) {
+        const char *id = survey->workers[i].id;
+        const json_t *names = json_object_get(workers, id);
+        const struct worker_live *live = worker_table_find(master->config.table, id);
+        ret->first[i] = process_of(master, json_string_value(json_array_get(names, 0)));
+        ret->second[i] = process_of(master, json_string_value(json_array_get(names, 1)));
+        ret->owner[i] = process_of(master, live && live->is_online ? live->process : NULL);
+    }
+}
+
+static json_t *owners_json(const struct master *master, const struct survey *survey,
+                           const struct ownership *ownership)
+{
+    json_t *workers = json_object();
+
+    for (size_t i = 0; i < survey->count; i++) {
+        int32_t first = ownership->next_first[i], second = ownership->next_second[i];
+        json_t *names = second == SPREAD_NONE ? json_pack("[s]", master->processes[first])
+                                              : json_pack("[s,s]", master->processes[first],
+                                                          master->processes[second]);
+        if (json_object_set_new(workers, survey->workers[i].id, names) != 0) {
+            json_decref(workers);
+            return NULL;
+        }
+    }
+    return json_pack("{s:I,s:o}", "epoch", (json_int_t)master->epoch, "workers", workers);
+}
+
+/* A new master writes them in any case: they say its epoch. */
+int processes_own(struct master *master, const struct survey *survey, struct round *round)
+{
+    uint64_t revision = 0;
+    const json_t *before = fleet_state_owners(master->config.state, &revision);
+    const json_t *workers = json_object_get(before, "workers");
+    struct ownership ownership;
+    json_t *json = NULL;
+    int code = BATON_OK;
+
+    if (!master->is_owners_due) {
+        return BATON_OK;
+    }
+    if (!ownership_init(&ownership, survey->count)) {
+        return BATON_ENOMEM;
+    }
+    read_today(master, survey, workers, &ownership);
+    const struct spread_problem problem = {master->process_count, survey->count, ownership.first,
+                                           ownership.second, ownership.owner};
+    code = spread_solve(&problem, ownership.next_first, ownership.next_second);
+    if (code == BATON_OK) {
+        json = owners_json(master, survey, &ownership);
+    }
+    free(ownership.numbers);
+    master->is_owners_due = code != BATON_OK;
+    if (json && json_equal(json_object_get(json, "workers"), workers) &&
+        json_equal(json_object_get(json, "epoch"), json_object_get(before, "epoch"))) {
+        json_decref(json);
+        return code;
+    }
+    return code != BATON_OK ? code : round_add(round, STEP_TAKES, "owners", json, false, revision);
+}
