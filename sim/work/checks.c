@@ -57,6 +57,13 @@ static const struct yard_placing *success_of(const struct yard_item *item)
 
 /* ---- What is stored -------------------------------------------------------------------------- */
 
+static void forget_successes(struct yard_item *item)
+{
+    for (size_t i = 0; i < YARD_PLACINGS_MAX; i++) {
+        item->placings[i].has_succeeded = false;
+    }
+}
+
 static struct yard_stored stored_of(const struct yard *yard, const struct yard_item *item)
 {
     const struct ledger_entry *entry = ledger_find(yard->store.truth, item->id);
@@ -150,14 +157,13 @@ static bool is_time_true(const struct yard *yard)
     return !yard->profile.walls_differ && yard->profile.drift_ppm == 0 && !yard->has_lost;
 }
 
-/* What is submitted by this id later is another item. */
+/* What is submitted by this id later is another item, in higher epochs. */
 static void check_gone(struct yard *yard, struct yard_item *item, const struct yard_stored *before)
 {
     int64_t age_ms = yard->now / 1000000 + YARD_UNIX_MS - before->since_unix_ms;
 
     if (before->is_there && work_state_is_final(before->state)) {
-        item->placing_count = 0;
-        item->epoch = 0;
+        forget_successes(item);
     }
     if (before->is_there && !work_state_is_final(before->state)) {
         yard_violated(yard, "forgotten", "%s is gone from the ledger, and has not ended", item->id);

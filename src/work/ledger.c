@@ -381,16 +381,22 @@ static void move(struct ledger *ledger, struct ledger_entry *entry, enum work_st
     }
 }
 
+static uint64_t highest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 int ledger_place(struct ledger *ledger, struct ledger_entry *entry, const char *worker,
                  uint64_t session, uint64_t leader_epoch, int64_t now_unix_ms)
 {
-    uint64_t epoch = entry->epoch + !WORK_MUTANT(EPOCH_KEPT);
+    uint64_t before = highest(entry->epoch, ledger->buckets[entry->bucket].floor);
+    uint64_t epoch = before + !WORK_MUTANT(EPOCH_KEPT);
     struct ledger_place *place;
 
     INVARIANT(entry->state == WORK_IDLE);
     INVARIANT(session != 0);
-    if (epoch < leader_epoch && !WORK_MUTANT(EPOCH_BELOW_LEADER)) {
-        epoch = leader_epoch;
+    if (!WORK_MUTANT(EPOCH_BELOW_LEADER)) {
+        epoch = highest(epoch, leader_epoch);
     }
     if (epoch > WORK_NUMBER_MAX) {
         return BATON_EFULL;
@@ -444,6 +450,11 @@ void ledger_finish(struct ledger *ledger, struct ledger_entry *entry, enum work_
 
 void ledger_remove(struct ledger *ledger, struct ledger_entry *entry)
 {
+    struct ledger_bucket *bucket = &ledger->buckets[entry->bucket];
+
     INVARIANT(work_state_is_final(entry->state));
+    if (!WORK_MUTANT(FLOOR_FORGOTTEN)) {
+        bucket->floor = highest(bucket->floor, entry->epoch);
+    }
     ledger_entry_drop(ledger, entry);
 }

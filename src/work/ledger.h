@@ -13,15 +13,17 @@
  * worker hears of it. Of two leaders, one fails, reads anew, and finds what the other did.
  * A bucket's key is never deleted: its revision would begin anew.
  *
- *   {"format":1,"leader":epoch,
+ *   {"format":1,"leader":epoch,"floor":epoch,
  *    "items":[["id","processing","worker",session,epoch,attempt,failures,losses,code,
  *              since_unix_ms,began_unix_ms], …]}
  *
- * in one line, with the epoch of the leader that wrote it, and with worker "" and session 0 where
- * an item is not processing. It is read as strictly as it is written, without a blank or an escape,
- * because a general reader takes longer than a takeover may.
+ * in one line, with the epoch of the leader that wrote it, the highest epoch of an entry that was
+ * removed, and with worker "" and session 0 where an item is not processing. It is read as strictly
+ * as it is written, without a blank or an escape, because a general reader takes longer than a
+ * takeover may.
  *
- * Each placing gives an item a higher epoch, its fencing token; at least the leader's own.
+ * Each placing gives an item a higher epoch, its fencing token: at least the leader's own, and
+ * above the floor, so that an item of an id that was used before goes on above that one.
  */
 #ifndef WORK_LEDGER_H
 #define WORK_LEDGER_H

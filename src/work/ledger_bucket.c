@@ -7,8 +7,10 @@
 
 #include <string.h>
 
-/* Between them the leader that wrote it, if that is known. */
+/* In this order; the second and the third only if they are known. */
 static const char format[] = "{\"format\":1";
+static const char leader[] = ",\"leader\":";
+static const char floor_of[] = ",\"floor\":";
 static const char opening[] = ",\"items\":[";
 
 unsigned ledger_bucket_of(const char *id)
@@ -114,14 +116,20 @@ static void put_entry(struct buffer *buffer, const struct ledger_entry *entry, b
     buffer->bytes += (size_t)(at - (char *)room);
 }
 
+static void put_known(struct buffer *buffer, const char *name, uint64_t number)
+{
+    if (number != 0) {
+        buffer_printf(buffer, "%s%llu", name, (unsigned long long)number);
+    }
+}
+
 void ledger_encode(struct ledger *ledger, unsigned bucket, struct buffer *buffer)
 {
     const struct ledger_entry *first = ledger->buckets[bucket].entries;
 
     buffer_put_text(buffer, format);
-    if (ledger->writer != 0) {
-        buffer_printf(buffer, ",\"leader\":%llu", (unsigned long long)ledger->writer);
-    }
+    put_known(buffer, leader, ledger->writer);
+    put_known(buffer, floor_of, ledger->buckets[bucket].floor);
     buffer_put_text(buffer, opening);
     for (const struct ledger_entry *at = first; at; at = at->bucket_next) {
         put_entry(buffer, at, at == first);
@@ -415,12 +423,20 @@ static bool starts_with(const struct cursor *cursor, const char *text)
     return (size_t)(cursor->end - cursor->at) >= length && memcmp(cursor->at, text, length) == 0;
 }
 
+static uint64_t take_known(struct cursor *cursor, const char *name)
+{
+    if (cursor->why || !starts_with(cursor, name)) {
+        return 0;
+    }
+    take(cursor, name);
+    return take_number(cursor, WORK_NUMBER_MAX);
+}
+
 /* Behind the opening, if the format is ours. */
-static int open_value(struct cursor *ret, uint64_t *ret_leader, unsigned bucket, const void *data,
-                      size_t bytes, struct baton_error *reterr)
+static int open_value(struct cursor *ret, uint64_t *ret_leader, uint64_t *ret_floor,
+                      unsigned bucket, const void *data, size_t bytes, struct baton_error *reterr)
 {
     static const char none[] = "{\"format\":1,\"items\":[]}";
-    static const char leader[] = ",\"leader\":";
     struct cursor cursor = {.at = data ? data : none, .why = NULL};
     struct cursor version;
     uint64_t number;
@@ -439,11 +455,8 @@ static int open_value(struct cursor *ret, uint64_t *ret_leader, unsigned bucket,
         fail(&cursor, "it is too long");
     }
     take(&cursor, format);
-    *ret_leader = 0;
-    if (!cursor.why && starts_with(&cursor, leader)) {
-        take(&cursor, leader);
-        *ret_leader = take_number(&cursor, WORK_NUMBER_MAX);
-    }
+    *ret_leader = take_known(&cursor, leader);
+    *ret_floor = take_known(&cursor, floor_of);
     take(&cursor, opening);
     *ret = cursor;
     return BATON_OK;
@@ -455,9 +468,9 @@ int ledger_decode(struct ledger *ledger, unsigned bucket, const void *data, size
     struct ledger_bucket *of = &ledger->buckets[bucket];
     bool was_changed = of->is_changed;
     uint64_t before = ledger->change;
-    uint64_t leader = 0;
+    uint64_t writer = 0, floor = 0;
     struct cursor first, cursor;
-    int code = open_value(&first, &leader, bucket, data, bytes, reterr);
+    int code = open_value(&first, &writer, &floor, bucket, data, bytes, reterr);
 
     if (code != BATON_OK) {
         return code;
@@ -472,7 +485,8 @@ int ledger_decode(struct ledger *ledger, unsigned bucket, const void *data, size
                          cursor.why ? cursor.why : baton_strerror(code));
     }
     replace_all(ledger, bucket, first);
-    of->writer = leader;
+    of->writer = writer;
+    of->floor = floor;
     of->is_changed = WORK_MUTANT(DECODED_MARK_KEPT) && was_changed;
     return BATON_OK;
 }

@@ -33,6 +33,7 @@ struct ledger_bucket {
     struct ledger_entry *entries;
     size_t bytes;    /* of its JSON, at most */
     uint64_t writer; /* epoch of the leader that wrote it, as decoded last; 0: not known */
+    uint64_t floor;  /* the highest epoch of an entry that was removed: its id may come again */
     bool is_changed;
 };
 

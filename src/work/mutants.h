@@ -39,6 +39,7 @@
     X(ORPHANS_STAY, "an item whose submission is gone stays where it is")                          \
     X(FORGOTTEN_FIRST, "an entry is forgotten before its submission is deleted")                   \
     X(FORGOTTEN_BEGIN_ANEW, "what another leader has ended and forgotten begins anew")             \
+    X(FLOOR_FORGOTTEN, "an item of an id that was used before may have its epochs again")          \
     X(SHARED_FORGOTTEN, "an entry is forgotten although another submission has its item")          \
     X(LATE_SUBMISSION_TAKEN, "a late notice of a submission that was deleted begins it again")     \
     X(ROOM_OF_THE_MOVING, "an item gets the room of one that is still to move")                    \

@@ -53,6 +53,29 @@ static void a_bucket_is_written_as_its_format_says(void **state)
     ledger_free(copy);
 }
 
+static void a_bucket_has_the_highest_epoch_of_what_was_removed(void **state)
+{
+    static const char expected[] = "{\"format\":1,\"leader\":2,\"floor\":7,\"items\":[]}";
+    struct ledger *ledger = ledger_new(), *copy = ledger_new();
+    struct ledger_entry *entry = submit_id(ledger, "a");
+    struct buffer bytes;
+    (void)state;
+
+    ledger_set_writer(ledger, 2);
+    assert_int_equal(ledger_place(ledger, entry, "w", 7, 7, NOW_MS), BATON_OK);
+    ledger_finish(ledger, entry, WORK_COMPLETED, 0, NOW_MS);
+    ledger_remove(ledger, entry);
+    encode(ledger, ledger_bucket_of("a"), &bytes);
+    assert_string_equal(buffer_text(&bytes), expected);
+    assert_int_equal(decode(copy, ledger_bucket_of("a"), expected), BATON_OK);
+    entry = submit_id(copy, "a");
+    assert_int_equal(ledger_place(copy, entry, "w", 7, 3, NOW_MS), BATON_OK);
+    assert_int_equal(entry->epoch, 8);
+    buffer_fini(&bytes);
+    ledger_free(ledger);
+    ledger_free(copy);
+}
+
 /* In all versions, on all machines. */
 static void the_bucket_of_an_id_is_the_same_for_ever(void **state)
 {
@@ -316,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ledger_comes_back_from_its_buckets),
         cmocka_unit_test(a_bucket_is_written_as_its_format_says),
+        cmocka_unit_test(a_bucket_has_the_highest_epoch_of_what_was_removed),
         cmocka_unit_test(the_bucket_of_an_id_is_the_same_for_ever),
         cmocka_unit_test(a_bucket_that_has_no_room_to_be_written_stays_changed),
         cmocka_unit_test(changed_buckets_are_found_one_after_the_other),

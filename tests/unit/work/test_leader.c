@@ -302,6 +302,18 @@ static void what_has_ended_is_kept_for_a_time_and_then_forgotten(void **state)
     assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
 }
 
+static void an_item_of_an_id_that_was_used_before_gets_a_higher_epoch(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    (void)talk_done(talk, "w1", 7, "a", 100, true);
+    (void)talk_later(talk, (int64_t)KEEP_S * 1000 + 20000);
+    assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
+    (void)talk_report(talk, "w1", 7, 0, "");
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"a\"}"), "put b, assign a/101");
+}
+
 /* "s/NAME" with items whose ids are of one bucket, from the `first` one on. */
 static const char *submit_crowd(struct talk *talk, const char *name, unsigned first, unsigned count)
 {
@@ -427,6 +439,7 @@ int main(void)
         TEST(an_attempt_that_takes_too_long_is_stopped_and_counts_as_failed),
         TEST(a_cancelled_job_stops_and_the_request_goes_when_that_is_stored),
         TEST(what_has_ended_is_kept_for_a_time_and_then_forgotten),
+        TEST(an_item_of_an_id_that_was_used_before_gets_a_higher_epoch),
         TEST(an_item_without_room_waits_and_what_has_ended_makes_some),
         TEST(the_next_leader_goes_on_where_the_ledger_stands),
         TEST(elections_of_workers_wait_until_what_can_be_placed_at_once_is_stored),

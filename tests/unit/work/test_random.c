@@ -35,6 +35,7 @@ struct game {
     struct ledger *ledger;
     struct model items[ITEMS];
     uint64_t ended[WORKERS]; /* the latest session that has */
+    uint64_t floors[LEDGER_BUCKETS];
     int64_t now;
     uint64_t turns;
 };
@@ -181,11 +182,12 @@ static void play_new(struct game *game, struct model *model, unsigned at)
 
 static void play_place(struct game *game, struct model *model, struct ledger_entry *entry)
 {
-    uint64_t leader = draw(20);
+    uint64_t leader = draw(20), floor = game->floors[entry->bucket];
 
     model->worker = (unsigned)draw(WORKERS);
     model->session = 1 + draw(SESSIONS);
-    model->epoch = model->epoch + 1 > leader ? model->epoch + 1 : leader;
+    model->epoch = 1 + (model->epoch > floor ? model->epoch : floor);
+    model->epoch = model->epoch > leader ? model->epoch : leader;
     model->attempt++;
     model->state = WORK_PROCESSING;
     model->since = game->now;
@@ -296,6 +298,9 @@ static void step(struct game *game)
     } else if (model->state == WORK_PROCESSING) {
         play_end(game, model, entry);
     } else {
+        uint64_t *floor = &game->floors[entry->bucket];
+
+        *floor = model->epoch > *floor ? model->epoch : *floor;
         model->is_there = false;
         ledger_remove(game->ledger, entry);
     }
