@@ -449,15 +449,17 @@ static void purge_submission(struct work_leader *leader, struct leader_submissio
     }
 }
 
-/* An entry whose submission was deleted, or, if it was read a moment ago, is not reported yet. */
+/* An entry that no submission has: it was deleted, replaced or lost, or, if the entry was read a
+ * moment ago, is not reported yet. */
 static void purge_orphan(struct work_leader *leader, struct ledger_entry *entry,
                          int64_t now_unix_ms)
 {
-    if (entry->item) {
+    if (entry->item && entry->item->references > 1) {
         entry->purges = 0;
     } else if (is_old(leader, entry, now_unix_ms)) {
         remove_entry(leader, entry);
-    } else if (!work_state_is_final(entry->state) && entry->purges++ == PURGES_WAITED) {
+    } else if (!entry->item && !work_state_is_final(entry->state) &&
+               entry->purges++ == PURGES_WAITED) {
         cancel_orphan(leader, entry);
     }
 }

@@ -268,6 +268,10 @@ static void a_submission_that_is_deleted_and_made_anew_is_another_one(void **sta
     talk_write_key(talk, "s/x", "{\"items\":[{\"id\":\"c\"}]}", 22);
     talk_tell_key(talk, "s/x"); /* of quick changes only the last one is reported */
     assert_string_equal(talk_all_of(talk), "put b, assign c/100, stop a/100");
+    (void)talk_report(talk, "w1", 7, talk->told, "c/100");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_CANCELLED);
+    (void)talk_later(talk, (int64_t)KEEP_S * 1000 + 20000);
+    assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
 }
 
 static void a_late_notice_of_a_submission_that_was_deleted_starts_nothing(void **state)
