@@ -546,6 +546,7 @@ void lead_begin(struct pool *pool, uint64_t epoch)
         pool_resign(pool);
         return;
     }
+    reports_read(pool, SIZE_MAX);
     lead->epoch = epoch;
     lead->check_at = lead->resign_at = INSTANT_NEVER;
     lead->watch_at = INSTANT_PAST;

@@ -100,6 +100,7 @@ static void on_timer(uv_timer_t *timer)
     pool->is_ticking = true;
     lead_tick(pool);
     contend_tick(pool, clock_now());
+    reports_tick(pool, clock_now());
     worker_tick(pool);
     pool_rearm(pool);
     pool->is_ticking = false;
@@ -117,6 +118,7 @@ void pool_rearm(struct pool *pool)
     }
     next = instant_min(lead_deadline(pool),
                        instant_min(worker_deadline(pool), contend_deadline(pool)));
+    next = instant_min(next, pool->read_at);
     if (next.ns == INSTANT_NEVER.ns) {
         (void)uv_timer_stop(&pool->timer);
         return;
@@ -132,32 +134,10 @@ void pool_rearm(struct pool *pool)
 
 /* ---- The leader's channel and election ------------------------------------------------------- */
 
-/* The worker that the message is from, if its name can be one. */
-static bool is_from_worker(const struct pool *pool, const struct work_message *message)
-{
-    const char *worker = message->type == WORK_REPORT ? message->report.worker
-                         : message->type == WORK_DONE ? message->worker
-                                                      : "";
-
-    return pool_worker_check(pool->name, worker, NULL) == BATON_OK;
-}
-
 static void on_report(void *userdata, const char *channel, const void *data, size_t bytes)
 {
-    struct pool *pool = userdata;
-    struct work_message message = {0};
     (void)channel;
-
-    if (work_message_read(&message, data, bytes, NULL) != BATON_OK) {
-        return;
-    }
-    if (is_from_worker(pool, &message)) {
-        if (message.type == WORK_REPORT) {
-            heard_note(&pool->heard, &message.report, clock_now());
-        }
-        lead_hear(pool, &message);
-    }
-    work_message_fini(&message);
+    reports_take(userdata, data, bytes);
 }
 
 static void on_resigned(void *userdata, int code, const struct baton_error *error)
@@ -252,6 +232,7 @@ int pool_open(struct pool **ret, struct member *member, const struct pool_config
     pool->calls = config->calls;
     pool->leader_options = config->leader_options;
     pool->complained = INSTANT_PAST;
+    pool->read_at = INSTANT_NEVER;
     memcpy(pool->name, config->name, strlen(config->name) + 1);
     (void)uv_timer_init(member_loop(member), &pool->timer);
     pool->timer.data = pool;
@@ -273,6 +254,7 @@ static void pool_free(struct pool *pool)
     void (*closed)(void *userdata) = pool->closed;
     void *userdata = pool->closed_userdata;
 
+    reports_drop(pool);
     heard_free(&pool->heard);
     worker_free(pool->worker);
     free(pool);

@@ -5,6 +5,7 @@
  *   checkpoint.c   what attempts store for the next one
  *   contend.c      workers' elections, in which the leader waits for ends
  *   lead.c         this process as the leader: keys and messages
+ *   reports.c      what workers report
  *   request.c      reads and writes of the pool's keys
  *   pool.c         opening, time, closing; what they share
  */
@@ -18,6 +19,7 @@
 struct feed;
 struct request;   /* request.c */
 struct batch;     /* request.c */
+struct unread;    /* reports.c */
 struct lead;      /* lead.c */
 struct contender; /* contend.c */
 struct worker;    /* work.c */
@@ -33,7 +35,10 @@ struct pool {
     instant complained;       /* when an error was told last */
 
     struct candidacy leadership;
-    struct feed *reports; /* the channel to the leader, if this process may lead */
+    struct feed *reports;  /* the channel to the leader, if this process may lead */
+    struct unread *unread; /* reports (reports.c) */
+    size_t unread_bytes;
+    instant read_at; /* INSTANT_NEVER: there are none */
     struct heard *heard;
     struct lead *lead; /* NULL: this process does not lead */
     uint64_t leads;    /* its leaderships so far, and the tag of their requests */
@@ -98,6 +103,15 @@ void request_put(struct pool *pool, const char *key, uint64_t tag, const void *d
 void request_publish(struct pool *pool, const char *name, uint64_t tag, const void *data,
                      size_t bytes, reply_cb done);
 void requests_drop(struct pool *pool);
+
+/* ---- reports.c ------------------------------------------------------------------------------- */
+
+/* A message on the leader's channel. */
+void reports_take(struct pool *pool, const void *data, size_t bytes);
+/* Reads so many of those that wait, if this process does not lead. */
+void reports_read(struct pool *pool, size_t most);
+void reports_tick(struct pool *pool, instant now);
+void reports_drop(struct pool *pool);
 
 /* ---- lead.c ---------------------------------------------------------------------------------- */
 
