@@ -18,7 +18,7 @@ struct work_leader *work_leader_new(const struct work_leader_options *options, i
     ledger_set_writer(leader->ledger, options->epoch);
     leader->began = now;
     leader->chosen = (options->random & WORK_NUMBER_MAX) | 1; /* 0 stands for none */
-    leader->place_at = INSTANT_NEVER;
+    leader->place_at = leader->settle_by = INSTANT_NEVER;
     leader->next_tick = leader->next_balance = leader->next_purge = INSTANT_NEVER;
     buffer_init(&leader->out, WORK_MESSAGE_MAX); /* a bucket is shorter */
     return leader;
@@ -75,7 +75,6 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
     leader->is_ask_due = leader->asked == 0 || leader->asked_ledger != leader->birth;
     leader->gather_until =
         instant_add(now, leader->is_rebuilt ? leader->options.collect : SPAN_MS(GATHER_MS));
-    leader->is_settled = leader->is_rebuilt; /* elections show which replies will not come */
     leader->settle_by = instant_add(now, SPAN_MS(SETTLE_MS));
     leader->next_tick = instant_add(now, leader->options.report_interval);
     leader->next_purge = instant_add(now, SPAN_S(PURGE_S));
@@ -107,25 +106,20 @@ static bool is_anybody_awaited(const struct work_leader *leader)
 
 static void gather(struct work_leader *leader, instant now)
 {
-    if (!leader->is_loaded || leader->is_ready) {
+    struct leader_known *known, *next;
+
+    if (!leader->is_loaded || leader->is_ready ||
+        (is_anybody_awaited(leader) && instant_before(now, leader->gather_until))) {
         return;
     }
-    if (!leader->is_gathered &&
-        (!is_anybody_awaited(leader) || !instant_before(now, leader->gather_until))) {
-        leader->is_gathered = true;
-        if (leader->is_rebuilt) {
-            leader_make_buckets(leader);
-        }
-        leader_hold_back(leader);
+    if (leader->is_rebuilt) {
+        leader_make_buckets(leader);
     }
-    if (leader->is_gathered && leader->birth != 0) {
-        struct leader_known *known, *next;
-
-        leader->is_ready = leader->is_place_due = true;
-        for (known = leader->known; known; known = next) {
-            next = known->hh.next;
-            known->is_due = true;
-        }
+    leader_hold_back(leader);
+    leader->is_ready = leader->is_place_due = true;
+    for (known = leader->known; known; known = next) {
+        next = known->hh.next;
+        known->is_due = true;
     }
 }
 
@@ -181,6 +175,7 @@ static void find_overdue(struct work_leader *leader, instant now)
 
 void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_ms)
 {
+    settle(leader, now);
     if (!instant_before(now, leader->next_tick)) {
         leader->next_tick = instant_add(now, leader->options.report_interval);
         leader->is_ask_due = leader->is_ask_due || !leader->is_ready || leader->is_ask_wanted;
@@ -212,7 +207,7 @@ instant work_leader_deadline(const struct work_leader *leader)
         return INSTANT_NEVER;
     }
     next = instant_min(next, leader->next_balance);
-    if (leader->is_loaded && !leader->is_gathered) {
+    if (leader->is_loaded && !leader->is_ready) {
         next = instant_min(next, leader->gather_until);
     }
     if (leader->is_loaded && !leader->is_settled) {

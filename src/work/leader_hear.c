@@ -28,7 +28,7 @@ static void take_report(struct work_leader *leader, struct leader_known *known,
     known->is_leaving = report->is_leaving;
     known->is_heard = true;
     known->is_silent = false;
-    if (!leader->is_rebuilt || report->is_reply || leader->is_gathered) {
+    if (!leader->is_rebuilt || report->is_reply || leader->is_ready) {
         known->is_awaited = false;
     }
     leader->was_lost = leader->was_lost || (leader->birth == 0 && report->ledger != 0);

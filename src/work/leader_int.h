@@ -124,18 +124,18 @@ struct work_leader {
     uint64_t reports;
     instant began;
 
-    uint64_t birth;   /* of the ledger; 0: there is none yet */
-    uint64_t chosen;  /* for a new one */
-    bool is_loaded;   /* the list is complete */
-    bool is_gathered; /* workers that were heard of have reported, or the time for that is over */
-    bool is_ready;    /* items are placed */
-    bool is_rebuilt;  /* there was no ledger */
-    bool was_lost;    /* and somebody knows of an earlier one */
-    bool is_born;     /* the put of its birth is under way or done */
-    bool is_over;     /* a later leader writes the ledger, or it was lost: this one does nothing */
+    uint64_t birth;  /* of the ledger; 0: there is none yet */
+    uint64_t chosen; /* for a new one */
+    bool is_loaded;  /* the list is complete */
+    bool is_ready;   /* items are placed: workers that were heard of have reported, or it is time */
+    bool is_rebuilt; /* there was no ledger */
+    bool was_lost;   /* and somebody knows of an earlier one */
+    bool is_born;    /* the put of its birth is under way or done */
+    bool is_over;    /* a later leader writes the ledger, or it was lost: this one does nothing */
     bool has_resigned;
     bool is_checking; /* whether the ledger is still there */
     uint64_t birth_revision;
+    uint64_t made; /* is_rebuilt: ledger_change() when items were first placed */
     instant gather_until;
     bool is_settled; /* what could be placed at once is stored, or it is time for the rest, too */
     instant settle_by;

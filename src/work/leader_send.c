@@ -25,6 +25,12 @@ static struct work_number next_number(struct work_leader *leader, struct leader_
     return known->told;
 }
 
+/* A worker that has something of a ledger knows one, though its birth may not be stored yet. */
+static uint64_t ledger_of(const struct work_leader *leader)
+{
+    return leader->birth != 0 ? leader->birth : leader->chosen;
+}
+
 static bool give(struct work_leader *leader, struct leader_known *known,
                  const struct work_message *message, struct work_output *ret)
 {
@@ -73,7 +79,7 @@ static bool assign(struct work_leader *leader, struct leader_known *known, insta
     struct work_assignment *assignments = room > 0 ? calloc(room, sizeof(*assignments)) : NULL;
     struct work_message message = {.type = WORK_ASSIGN,
                                    .session = known->session,
-                                   .ledger = leader->birth,
+                                   .ledger = ledger_of(leader),
                                    .assignments = assignments};
     size_t bytes = 0;
     bool is_given;
@@ -136,7 +142,7 @@ static bool stop(struct work_leader *leader, struct leader_known *known, instant
     size_t room = wanted < SEND_ITEMS_MAX ? wanted : SEND_ITEMS_MAX;
     struct work_claim *ids = room > 0 ? calloc(room, sizeof(*ids)) : NULL;
     struct work_message message = {
-        .type = WORK_STOP, .session = known->session, .ledger = leader->birth, .ids = ids};
+        .type = WORK_STOP, .session = known->session, .ledger = ledger_of(leader), .ids = ids};
     bool is_given;
 
     message.count = ids ? notes_take(known->stops, ids, noted) : 0;
@@ -168,7 +174,7 @@ static bool acknowledge(struct work_leader *leader, struct leader_known *known, 
     size_t room = count_notes(known->acks);
     struct work_claim *ids = room > 0 ? calloc(room, sizeof(*ids)) : NULL;
     struct work_message message = {
-        .type = WORK_ACK, .session = known->session, .ledger = leader->birth, .ids = ids};
+        .type = WORK_ACK, .session = known->session, .ledger = ledger_of(leader), .ids = ids};
     bool is_given = false;
 
     if (ids) {

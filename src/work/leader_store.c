@@ -104,7 +104,7 @@ static void submit(struct work_leader *leader, struct leader_submission *submiss
             work_item_unref(submission->items[i]);
             submission->items[i] = work_item_ref(entry->item);
         }
-        if (leader->is_gathered && may_have_run(leader, entry)) {
+        if (leader->is_ready && may_have_run(leader, entry)) {
             entry->not_before = instant_add(leader->began, leader->options.worker_lease);
         }
     }
@@ -561,11 +561,30 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
 
 void leader_make_buckets(struct work_leader *leader)
 {
+    leader->made = ledger_change(leader->ledger);
     for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
-        if (leader->buckets[i].revision == 0 && !WORK_MUTANT(BUCKETS_NOT_MADE)) {
+        struct leader_bucket *bucket = &leader->buckets[i];
+
+        if (bucket->revision == 0 && !WORK_MUTANT(BUCKETS_NOT_MADE)) {
             ledger_touch(leader->ledger, i);
+        } else if (ledger_changed_bucket(leader->ledger, i) != (int)i) {
+            bucket->stored = leader->made; /* what was read is all of it */
         }
     }
+}
+
+/* What was known when items were first placed is stored. */
+static bool is_made(const struct work_leader *leader)
+{
+    for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
+        const struct leader_bucket *bucket = &leader->buckets[i];
+
+        if (bucket->is_reading || bucket->stored < leader->made ||
+            (bucket->revision == 0 && !WORK_MUTANT(BUCKETS_NOT_MADE))) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool leader_has_all_buckets(const struct work_leader *leader)
@@ -734,11 +753,11 @@ bool leader_is_all_stored(const struct work_leader *leader)
     return ledger_changed_bucket(leader->ledger, 0) < 0;
 }
 
-/* A ledger that was rebuilt gets its birth when all of it is stored. */
+/* A ledger that was rebuilt gets its birth when all of it is stored; items are placed meanwhile, by
+ * writes of its buckets like any other. */
 static bool next_birth(struct work_leader *leader, struct work_output *ret)
 {
-    if (!leader->is_rebuilt || leader->birth != 0 || leader->is_born ||
-        !leader_is_all_stored(leader)) {
+    if (!leader->is_rebuilt || leader->birth != 0 || leader->is_born || !is_made(leader)) {
         return false;
     }
     leader->is_born = true;
@@ -749,7 +768,7 @@ static bool next_birth(struct work_leader *leader, struct work_output *ret)
 
 bool leader_next_put(struct work_leader *leader, struct work_output *ret)
 {
-    if (!leader->is_gathered) { /* a bucket is written once, with what is placed then */
+    if (!leader->is_ready) { /* a bucket is written once, with what is placed then */
         return false;
     }
     return next_bucket(leader, ret) || next_result(leader, ret) || next_birth(leader, ret);

@@ -220,7 +220,7 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
     talk_lead(talk, EPOCH);
     work_leader_heard(talk->leader, "w1", 7, 0xaa);
     work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
-    assert_string_equal(talk_all_of(talk), "enter w1, ask all in full");
+    assert_string_equal(talk_all_of(talk), "ask all in full");
     assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
 
     claim.id = id;
@@ -235,7 +235,7 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
                                           .claim_count = 1};
     work_leader_hear(talk->leader, &message, talk_now(talk), talk->ms);
     /* The buckets of both, then its birth; "a" waits, as a worker that is not heard may have it. */
-    assert_string_equal(talk_all_of(talk), "put b, put b, put l");
+    assert_string_equal(talk_all_of(talk), "put b, put b, enter w1, put l");
     assert_int_equal(talk->made, LEDGER_BUCKETS - 2);
     assert_int_equal(talk_state_of(talk, "b"), WORK_PROCESSING);
     assert_int_equal(talk_state_of(talk, "a"), WORK_IDLE);
@@ -246,6 +246,34 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
     assert_string_equal(talk_later(talk, 1), "put b, assign a/100");
     work_item_unref(claim.item);
     json_decref(object);
+}
+
+static void without_a_ledger_an_item_starts_before_all_buckets_are_made(void **state)
+{
+    struct talk *talk = *state;
+    char key[8], other[8];
+
+    (void)snprintf(key, sizeof(key), "b/%02u", ledger_bucket_of("a"));
+    talk->key_count = 0;
+    talk_lead(talk, EPOCH);
+    talk->withholds = true;
+    work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
+    assert_string_equal(talk_all_of(talk), "ask all in full");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "");
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
+    talk_reply(talk, key, BATON_OK);
+    assert_string_equal(talk_all_of(talk), "put b");
+    talk_reply(talk, key, BATON_OK);
+    assert_string_equal(talk_all_of(talk), "assign a/100");
+    for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
+        (void)snprintf(other, sizeof(other), "b/%02u", i);
+        assert_string_equal(talk_all_of(talk), "");
+        if (strcmp(other, key) != 0) {
+            talk_reply(talk, other, BATON_OK);
+        }
+    }
+    assert_string_equal(talk_all_of(talk), "enter w1, put l");
+    talk->withholds = false;
 }
 
 static void a_failed_job_is_tried_again_after_its_backoff(void **state)
@@ -435,6 +463,7 @@ int main(void)
         TEST(a_service_moves_once_its_worker_has_stopped_it),
         TEST(a_job_is_not_moved),
         TEST(without_a_ledger_all_are_asked_and_what_they_hold_is_kept),
+        TEST(without_a_ledger_an_item_starts_before_all_buckets_are_made),
         TEST(a_failed_job_is_tried_again_after_its_backoff),
         TEST(an_attempt_that_takes_too_long_is_stopped_and_counts_as_failed),
         TEST(a_cancelled_job_stops_and_the_request_goes_when_that_is_stored),

@@ -84,7 +84,7 @@ static void workers_are_asked_again_for_their_items_if_a_bucket_is_missing(void 
     talk_tell_key(talk, "ledger");
     assert_string_equal(talk_all_of(talk), "ask all");
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "enter w1, ask all in full");
+    assert_string_equal(talk_all_of(talk), "ask all in full");
 }
 
 static void a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours(void **state)
@@ -199,7 +199,7 @@ static void a_ledger_that_lacks_a_bucket_is_rebuilt(void **state)
     talk_write_key(talk, key, NULL, 0);
     talk_lead(talk, EPOCH + 50);
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "enter w1, ask all in full");
+    assert_string_equal(talk_all_of(talk), "ask all in full");
 }
 
 static void a_request_to_cancel_waits_for_its_item(void **state)
