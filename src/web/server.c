@@ -104,6 +104,11 @@ int web_server_port(const struct web_server *server)
                                                : ((const struct sockaddr_in *)&address)->sin_port);
 }
 
+unsigned web_server_connections(const struct web_server *server)
+{
+    return server->count;
+}
+
 size_t web_server_backlog(const struct web_server *server)
 {
     const struct web_exchange *exchange;

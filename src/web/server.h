@@ -69,6 +69,8 @@ struct web_answer {
 int web_server_open(struct web_server **ret, const struct web_config *config,
                     struct baton_error *reterr);
 int web_server_port(const struct web_server *server);
+/* Connections that are open, or not closed yet. */
+unsigned web_server_connections(const struct web_server *server);
 /* Bytes that wait for the clients to take them. */
 size_t web_server_backlog(const struct web_server *server);
 
