@@ -13,7 +13,7 @@ static size_t segment(const char *at)
 /* Whether the path has the form of the pattern; the id is then in `ret_id`. */
 static bool fits(const char *pattern, const char *target, char ret_id[static ROUTE_ID_MAX])
 {
-    char text[ROUTE_ID_MAX];
+    char text[ROUTE_ID_MAX] = "";
 
     while (*pattern == '/' && *target == '/') {
         size_t wanted = segment(++pattern), given = segment(++target);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FILE_MAX = 16 << 20, READ_BYTES = 65536, SILENCE_S = 60 };
+enum { FILE_MAX = 32 << 20, READ_BYTES = 65536, SILENCE_S = 60 };
 
 static int read_file(struct buffer *ret, const char *name, struct baton_error *reterr)
 {
@@ -92,6 +92,8 @@ static int send_file(struct fleet_link *link, const struct options *options,
 static void print_result(const json_t *result)
 {
     static const char *const keys[] = {"created", "changed", "deleted", "same"};
+    json_int_t workers = json_integer_value(json_object_get(result, "workers"));
+    json_int_t skipped = json_integer_value(json_object_get(result, "workersSkipped"));
 
     if (json_is_true(json_object_get(result, "dryRun"))) {
         printf("would be: ");
@@ -100,6 +102,15 @@ static void print_result(const json_t *result)
         printf("%s%lld %s", i ? ", " : "",
                (long long)json_integer_value(json_object_get(result, keys[i])),
                i == 3 ? "unchanged" : keys[i]);
+    }
+    if (workers > 0) {
+        printf(", %lld workers registered", (long long)workers);
+    }
+    if (skipped > 0) {
+        printf(
+            "; left out: %lld workers whose names are to be resolved, which baton-fleet takes as "
+            "--worker",
+            (long long)skipped);
     }
     (void)putchar('\n');
 }

@@ -1,0 +1,191 @@
+/* /metrics, in the text format of Prometheus. Every name begins with baton_fleet_. */
+#include "fleet/http/events.h"
+#include "fleet/http/handlers.h"
+
+#include "member/election.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { METRICS_MAX = 4 << 20 };
+
+#define PREFIX "baton_fleet_"
+
+static void family(struct buffer *out, const char *name, const char *type, const char *help)
+{
+    buffer_printf(out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
+}
+
+static void single(struct buffer *out, const char *name, const char *type, const char *help,
+                   double value)
+{
+    family(out, name, type, help);
+    buffer_printf(out, PREFIX "%s %.15g\n", name, value);
+}
+
+/* Of a table of counters: its field, and what it counts. */
+static void counter(struct buffer *out, const char *part, const char *field, const char *text,
+                    uint64_t value)
+{
+    char name[80], help[160];
+
+    (void)snprintf(name, sizeof(name), "%s_%s_total", part, field);
+    (void)snprintf(help, sizeof(help), "Count of %s.", text);
+    single(out, name, "counter", help, (double)value);
+}
+
+/* ---- The parts ------------------------------------------------------------------------------- */
+
+static void put_election(const struct fleet_http *http, struct buffer *out)
+{
+    const struct election *election = master_election(http->parts.master);
+    struct baton_member leader;
+    uint64_t epoch;
+    bool leads = master_leads(http->parts.master, NULL);
+    span left = election_lease_left(election);
+
+    election_leader(election, &leader, &epoch);
+    single(out, "is_leader", "gauge", "1 while this process leads the fleet.", leads);
+    single(out, "has_leader", "gauge", "1 while this process knows a leader.",
+           leader.name[0] != '\0');
+    single(out, "epoch", "gauge", "Epoch of the latest leadership that this process knows.",
+           (double)epoch);
+    family(out, "lease_left_seconds", "gauge", "Time that is left of this process's lease.");
+    if (leads && left.ns == INT64_MAX) {
+        buffer_put_text(out, PREFIX "lease_left_seconds +Inf\n");
+    } else {
+        buffer_printf(out, PREFIX "lease_left_seconds %.9g\n", leads ? (double)left.ns / 1e9 : 0.0);
+    }
+}
+
+static void put_objects(const struct fleet_http *http, struct buffer *out)
+{
+    const struct fleet_state *state = http->parts.state;
+
+    single(out, "ready", "gauge", "1 once the shared state is loaded.",
+           fleet_state_is_ready(state));
+    family(out, "objects", "gauge", "Declared objects, by kind.");
+    for (int kind = 0; kind < FLEET_KINDS; kind++) {
+        buffer_printf(out, PREFIX "objects{kind=\"%s\"} %zu\n",
+                      fleet_kind_name((enum fleet_kind)kind),
+                      fleet_state_count(state, (enum fleet_kind)kind));
+    }
+    single(out, "unplaced", "gauge", "Subscriptions that no worker has.",
+           (double)json_array_size(json_object_get(fleet_state_unplaced(state, NULL), "unplaced")));
+}
+
+static void put_workers(const struct fleet_http *http, struct buffer *out)
+{
+    const struct fleet_worker *worker = NULL;
+    size_t online = 0, offline = 0, behind = 0, assigned = 0;
+
+    while ((worker = fleet_state_next_worker(http->parts.state, worker)) != NULL) {
+        const struct worker_live *live = worker_table_find(http->parts.table, worker->id);
+        const struct fleet_assigned *list = fleet_state_assigned(http->parts.state, worker->id);
+        bool is_online = live != NULL && live->is_online;
+
+        online += is_online;
+        offline += !is_online;
+        behind += is_online && !live->is_in_sync;
+        assigned += list != NULL ? list->count : 0;
+    }
+    family(out, "workers", "gauge", "Workers, by whether they are online.");
+    buffer_printf(
+        out, PREFIX "workers{state=\"online\"} %zu\n" PREFIX "workers{state=\"offline\"} %zu\n",
+        online, offline);
+    single(out, "workers_not_in_sync", "gauge",
+           "Workers that are online and do not report the list that they were sent.",
+           (double)behind);
+    single(out, "workers_owned", "gauge", "Workers that this process is connected to.",
+           (double)owners_count(http->parts.owners));
+    single(out, "subscriptions_assigned", "gauge", "Subscriptions that a worker has.",
+           (double)assigned);
+}
+
+static void put_counters(const struct fleet_http *http, struct buffer *out)
+{
+    const struct fleet_state_counters *state = fleet_state_counters(http->parts.state);
+    const struct master_counters *master = master_counters(http->parts.master);
+    const struct displays_counters *displays = displays_counters(http->parts.displays);
+    const struct detections_counters *detections = detections_counters(http->parts.detections);
+
+#define STATE(field, text) counter(out, "state", #field, text, state->field);
+    FLEET_STATE_COUNTERS(STATE)
+#undef STATE
+#define MASTER(field, text) counter(out, "master", #field, text, master->field);
+    MASTER_COUNTERS(MASTER)
+#undef MASTER
+#define DISPLAYS(field, text) counter(out, "displays", #field, text, displays->field);
+    DISPLAYS_COUNTERS(DISPLAYS)
+#undef DISPLAYS
+#define DETECTIONS(field, text) counter(out, "detections", #field, text, detections->field);
+    DETECTIONS_COUNTERS(DETECTIONS)
+#undef DETECTIONS
+}
+
+/* ---- This API -------------------------------------------------------------------------------- */
+
+static void put_latencies(const struct counts *counters, struct buffer *out)
+{
+    uint64_t total = 0;
+
+    family(out, "http_request_duration_seconds", "histogram", "Time from a request to its answer.");
+    for (size_t i = 0; i < COUNTS_LATENCIES; i++) {
+        total += counters->latencies[i];
+        buffer_printf(out, PREFIX "http_request_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
+                      counts_bounds_s[i], total);
+    }
+    total += counters->latencies[COUNTS_LATENCIES];
+    buffer_printf(out,
+                  PREFIX "http_request_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n" PREFIX
+                         "http_request_duration_seconds_sum %.9g\n" PREFIX
+                         "http_request_duration_seconds_count %" PRIu64 "\n",
+                  total, counters->latency_sum_s, total);
+}
+
+static void put_http(const struct fleet_http *http, struct buffer *out)
+{
+    const struct counts *counters = &http->counters;
+
+    family(out, "http_requests_total", "counter", "Answers, by the class of their status.");
+    for (int class = 2; class < COUNTS_CLASSES; class ++) {
+        buffer_printf(out, PREFIX "http_requests_total{class=\"%dxx\"} %" PRIu64 "\n", class,
+                      counters->by_class[class]);
+    }
+    single(out, "http_too_many_total", "counter", "Requests that exceeded the rate of an address.",
+           (double)counters->too_many);
+    single(out, "events_total", "counter", "Events that followers could get.",
+           (double)counters->events);
+    single(out, "followers", "gauge", "Clients that follow the events.",
+           (double)events_followers(http->events));
+    single(out, "followers_cut_total", "counter",
+           "Followers that read too slowly and were cut off.", (double)counters->followers_cut);
+    single(out, "images_total", "counter", "Pictures that workers were asked for.",
+           (double)counters->images);
+    single(out, "images_cached_total", "counter", "Pictures that were sent again.",
+           (double)counters->images_cached);
+    put_latencies(counters, out);
+}
+
+void metrics_get(struct call *call)
+{
+    const struct fleet_http *http = call->http;
+    struct buffer out;
+
+    buffer_init(&out, METRICS_MAX);
+    family(&out, "build_info", "gauge", "1; the version is in the label.");
+    buffer_printf(&out, PREFIX "build_info{version=\"%s\"} 1\n", http->parts.version);
+    single(&out, "uptime_seconds", "gauge", "Time since this process began.",
+           (double)instant_since(clock_now(), http->started).ns / 1e9);
+    put_election(http, &out);
+    put_objects(http, &out);
+    put_workers(http, &out);
+    put_counters(http, &out);
+    put_http(http, &out);
+    if (out.failed) {
+        call_refuse(call, 503, NULL, "out of memory");
+    } else {
+        call_bytes(call, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
+    }
+    buffer_fini(&out);
+}

@@ -1,0 +1,308 @@
+/* What people change of workers: they register and delete them, cordon and drain them, and move
+ * subscriptions to them. */
+#include "fleet/http/handlers.h"
+#include "fleet/http/workers.h"
+
+#include "base/json_read.h"
+#include "fleet/objects/url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_ROOM = 600 };
+
+/* As the shared state has it; the URL whole. */
+static json_t *stored(const struct fleet_worker *worker)
+{
+    json_t *json =
+        json_pack("{s:s, s:s, s:I, s:b, s:b}", "url", worker->url, "source", worker->source,
+                  "maxSubscriptions", (json_int_t)worker->subscriptions_max, "cordoned",
+                  (int)worker->is_cordoned, "draining", (int)worker->is_draining);
+
+    if (json != NULL && worker->labels != NULL) {
+        (void)json_object_set_new(json, "labels", json_string(worker->labels));
+    }
+    return json;
+}
+
+/* ---- Writes ---------------------------------------------------------------------------------- */
+
+struct worker_write {
+    bool has_condition;
+    unsigned status; /* 204: the answer is nothing, else the worker */
+};
+
+static void on_written(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    struct call *call = userdata;
+    const struct worker_write *write = call->data;
+    const struct fleet_worker *worker = fleet_state_worker(call->http->parts.state, call->id);
+
+    if (code != BATON_OK) {
+        call_fail_write(call, code, error, write->has_condition);
+    } else if (write->status == 204 || worker == NULL) {
+        call_nothing(call);
+    } else {
+        call_json(call, write->status, worker_json(call->http, worker), revision);
+    }
+}
+
+/* Takes the JSON's reference; NULL deletes. */
+static void write_worker(struct call *call, json_t *json, const struct condition *condition,
+                         unsigned status)
+{
+    struct worker_write *write = calloc(1, sizeof(*write));
+    struct baton_error error = {0};
+    char key[KEY_ROOM];
+    int code;
+
+    call->data = write;
+    if (write == NULL) {
+        json_decref(json);
+        call_refuse(call, 503, NULL, "out of memory");
+        return;
+    }
+    *write = (struct worker_write){condition->is_given, status};
+    (void)snprintf(key, sizeof(key), "worker/%s", call->id);
+    code = fleet_state_put_json(call->http->parts.state, key, json, condition->revision, on_written,
+                                call, &error);
+    json_decref(json);
+    if (code != BATON_OK) {
+        call_fail(call, &error);
+    }
+}
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+static int check_url(const char *url, struct baton_error *reterr)
+{
+    int code = fleet_url_check(url, FLEET_URL_WORKER, "url", reterr);
+
+    if (code == BATON_OK && strncmp(url, "ws://", 5) != 0 && strncmp(url, "wss://", 6) != 0) {
+        code = error_set(reterr, BATON_EINVAL,
+                         "url: must be ws:// or wss://; names that are resolved belong into "
+                         "--worker");
+    }
+    return code;
+}
+
+static int check_known(const json_t *body, bool may_name, struct baton_error *reterr)
+{
+    static const char *const known[] = {"labels", "maxSubscriptions", "cordoned", "draining",
+                                        "url"};
+    const size_t count = may_name ? 5 : 4;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)body, key, value)
+    {
+        size_t at = 0;
+
+        while (at < count && strcmp(key, known[at]) != 0) {
+            at++;
+        }
+        if (at == count) {
+            return error_set(reterr, BATON_EINVAL,
+                             "%s: is no field of this request; it has %slabels, maxSubscriptions, "
+                             "cordoned and draining",
+                             key, may_name ? "url, " : "");
+        }
+    }
+    return BATON_OK;
+}
+
+static int take_labels(json_t *json, const json_t *body, struct baton_error *reterr)
+{
+    const char *labels = NULL;
+    int code = json_read_text(body, "", "labels", false, FLEET_LABELS_MAX - 1, &labels, reterr);
+
+    if (code == BATON_OK && labels != NULL && !fleet_labels_are_valid(labels)) {
+        code =
+            error_set(reterr, BATON_EINVAL,
+                      "labels: must be words with one blank between them, such as \"gpu zone=a\"");
+    }
+    if (code == BATON_OK && labels != NULL) {
+        (void)json_object_set_new(json, "labels", json_string(labels));
+    } else if (code == BATON_OK && json_object_get(body, "labels") != NULL) {
+        (void)json_object_del(json, "labels");
+    }
+    return code;
+}
+
+static int take_numbers(json_t *json, const json_t *body, struct baton_error *reterr)
+{
+    static const char *const flags[] = {"cordoned", "draining"};
+    int64_t most = 0;
+    bool has_most = false, flag;
+    int code = json_read_integer(body, "", "maxSubscriptions", 0, FLEET_WORKER_SUBSCRIPTIONS_MAX,
+                                 &has_most, &most, reterr);
+
+    if (code == BATON_OK && has_most) {
+        (void)json_object_set_new(json, "maxSubscriptions", json_integer(most));
+    }
+    for (size_t i = 0; code == BATON_OK && i < sizeof(flags) / sizeof(flags[0]); i++) {
+        code = json_read_flag(body, "", flags[i], &flag, reterr);
+        if (code == BATON_OK && json_object_get(body, flags[i]) != NULL) {
+            (void)json_object_set_new(json, flags[i], json_boolean(flag));
+        }
+    }
+    return code;
+}
+
+/* Puts what the body has into `json`. `may_name`: also the URL, which is then required. */
+static int take_fields(json_t *json, const json_t *body, bool may_name, struct baton_error *reterr)
+{
+    const char *url;
+    int code = check_known(body, may_name, reterr);
+
+    if (code == BATON_OK && may_name) {
+        code = json_read_text(body, "", "url", true, PROTOCOL_URL_MAX, &url, reterr);
+        code = code ? code : check_url(url, reterr);
+        if (code == BATON_OK) {
+            (void)json_object_set_new(json, "url", json_string(url));
+        }
+    }
+    code = code ? code : take_labels(json, body, reterr);
+    return code ? code : take_numbers(json, body, reterr);
+}
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+/* Registers it, or replaces what is registered; a cordon that is not given stays. */
+void workers_put(struct call *call)
+{
+    const struct fleet_worker *worker;
+    struct condition condition;
+    struct baton_error error;
+    json_t *json;
+
+    if (!fleet_worker_id_is_valid(call->id)) {
+        call_refuse(call, 422, "id",
+                    "id: must be 1 to %d of letters, digits, \"-\", \"_\" and \".\"",
+                    FLEET_WORKER_ID_MAX);
+        return;
+    }
+    if (!call_body(call)) {
+        return;
+    }
+    worker = fleet_state_worker(call->http->parts.state, call->id);
+    if (!call_condition(call, worker != NULL ? worker->revision : 0, &condition)) {
+        return;
+    }
+    json = worker != NULL ? stored(worker) : json_object();
+    (void)json_object_set_new(json, "source", json_string("registered"));
+    if (take_fields(json, call->body, true, &error) != BATON_OK) {
+        json_decref(json);
+        call_fail(call, &error);
+        return;
+    }
+    write_worker(call, json, &condition, worker != NULL ? 200 : 201);
+}
+
+void workers_patch(struct call *call)
+{
+    const struct fleet_worker *worker;
+    struct condition condition;
+    struct baton_error error;
+    json_t *json;
+
+    if (!call_body(call) || (worker = worker_of(call)) == NULL ||
+        !call_condition(call, worker->revision, &condition)) {
+        return;
+    }
+    condition.revision = condition.is_given ? condition.revision : worker->revision;
+    json = stored(worker);
+    if (take_fields(json, call->body, false, &error) != BATON_OK) {
+        json_decref(json);
+        call_fail(call, &error);
+        return;
+    }
+    write_worker(call, json, &condition, 200);
+}
+
+void workers_set(struct call *call)
+{
+    enum worker_action action = (enum worker_action)call->route->detail;
+    bool is_cordon = action == ACTION_CORDON || action == ACTION_UNCORDON;
+    const struct fleet_worker *worker = worker_of(call);
+    struct condition condition;
+    json_t *json;
+
+    if (worker == NULL) {
+        return;
+    }
+    condition = (struct condition){false, worker->revision};
+    json = stored(worker);
+    (void)json_object_set_new(json, is_cordon ? "cordoned" : "draining",
+                              json_boolean(action == ACTION_CORDON || action == ACTION_DRAIN));
+    write_worker(call, json, &condition, 200);
+}
+
+void workers_delete(struct call *call)
+{
+    const struct fleet_worker *worker = worker_of(call);
+    struct condition condition;
+
+    if (worker == NULL) {
+        return;
+    }
+    if (strcmp(worker->source, "static") == 0 || strcmp(worker->source, "dns") == 0) {
+        call_refuse(call, 409, NULL,
+                    "the worker \"%s\" is from --worker (%s) and would come back; take it out "
+                    "there, or cordon and drain it",
+                    worker->id, worker->source);
+    } else if (call_condition(call, worker->revision, &condition)) {
+        write_worker(call, NULL, &condition, 204);
+    }
+}
+
+/* ---- Moves ----------------------------------------------------------------------------------- */
+
+static void on_asked(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    struct call *call = userdata;
+
+    (void)revision;
+    if (code != BATON_OK) {
+        call_fail_write(call, code, error, false);
+    } else {
+        call_json(call, 202, json_pack("{s:s}", "to", call->id), 0);
+    }
+}
+
+static int ask_master(struct call *call, const char *subscription, struct baton_error *reterr)
+{
+    char key[KEY_ROOM];
+    json_t *json = json_pack("{s:s}", "to", call->id);
+    int code;
+
+    (void)snprintf(key, sizeof(key), "move/%s", subscription);
+    code = fleet_state_put_json(call->http->parts.state, key, json, PROVIDER_ANY_REVISION, on_asked,
+                                call, reterr);
+    json_decref(json);
+    return code;
+}
+
+/* The master carries it out with its next plan. */
+void workers_move(struct call *call)
+{
+    const char *subscription = NULL;
+    struct baton_error error;
+    int code;
+
+    if (!call_body(call) || worker_of(call) == NULL) {
+        return;
+    }
+    code =
+        json_read_text(call->body, "", "subscription", true, FLEET_ID_MAX, &subscription, &error);
+    if (code == BATON_OK && fleet_state_object(call->http->parts.state, FLEET_SUBSCRIPTION,
+                                               subscription, NULL) == NULL) {
+        call_refuse(call, 404, "subscription", "there is no subscription \"%s\"", subscription);
+        return;
+    }
+    code = code ? code : ask_master(call, subscription, &error);
+    if (code != BATON_OK) {
+        call_fail(call, &error);
+    }
+}
