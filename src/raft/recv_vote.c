@@ -140,6 +140,9 @@ void recv_vote(struct raft *raft, const struct raft_message *message)
     bool allowed;
     bool granted = false;
 
+    if (message->term == raft->hard.term && raft->leader == message->from) {
+        return; /* a late copy: it has won this term */
+    }
     take_proof(raft, message);
     allowed = promise_allows_vote(raft, message->from) || RAFT_MUTANT(VOTE_UNGATED);
     if (allowed && message->term > raft->hard.term) {

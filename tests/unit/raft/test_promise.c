@@ -114,6 +114,25 @@ static void a_vote_that_does_not_decide_promises_nothing(void **state)
     cluster_free(cluster);
 }
 
+/* It would doubt that leader as soon as a round of votes can end. */
+static void a_late_copy_of_a_request_does_not_unsettle_who_follows_its_sender(void **state)
+{
+    struct cluster *cluster = alone_of_three();
+    struct raft_message copy = vote_request(RAFT_MSG_VOTE, 2, 5);
+    size_t sent;
+    (void)state;
+
+    assert_true(votes_for(cluster, 2, 5));
+    heartbeat(cluster, 2, 1, 5);
+    sent = cluster->queue_tail;
+    node_message(cluster, &copy);
+    assert_int_equal(cluster->queue_tail, sent);
+    pass(cluster, 74);
+    node_step(cluster, 1, &(struct raft_input){.type = RAFT_IN_TICK});
+    assert_int_equal(node_status(cluster, 1).leader, 2);
+    cluster_free(cluster);
+}
+
 /* The request was delayed: its sender won the term, and is gone. */
 static void a_vote_for_a_node_that_is_gone_promises_nothing(void **state)
 {
@@ -514,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_promise_holds_back_votes_and_pre_votes_until_its_end),
         cmocka_unit_test(a_vote_that_decides_brings_a_promise_along),
         cmocka_unit_test(a_vote_that_does_not_decide_promises_nothing),
+        cmocka_unit_test(a_late_copy_of_a_request_does_not_unsettle_who_follows_its_sender),
         cmocka_unit_test(a_vote_for_a_node_that_is_gone_promises_nothing),
         cmocka_unit_test(a_promise_holds_back_the_own_candidacy),
         cmocka_unit_test(the_promised_node_itself_may_be_voted_for),
