@@ -379,8 +379,8 @@ int discovery_open(struct discovery **ret, const struct discovery_config *config
                    struct baton_error *reterr)
 {
     struct discovery *discovery = calloc(1, sizeof(*discovery));
-    uint64_t every_ms =
-        (uint64_t)(config->every.ns > 0 ? config->every.ns / 1000000 : EVERY_S * 1000);
+    span every = config->every.ns > 0 ? config->every : SPAN_S(EVERY_S);
+    uint64_t every_ms = (uint64_t)every.ns / 1000000;
     int code = BATON_OK;
 
     if (config->count > DISCOVERY_NAMES_MAX) {

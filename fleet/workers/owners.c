@@ -58,6 +58,13 @@ void owned_queue(struct owned *owned)
     }
 }
 
+static void queue_all(struct owners *owners)
+{
+    for (struct owned *owned = owners->all; owned != NULL; owned = owned->hh.next) {
+        owned_queue(owned);
+    }
+}
+
 static void mark_dirty(struct owned *owned, bool has_other)
 {
     if (owned != NULL) {
@@ -136,19 +143,18 @@ static void follow(struct owners *owners)
     const json_t *workers =
         json_object_get(fleet_state_owners(owners->config.state, NULL), "workers");
     instant now = clock_now();
-    struct owned *owned, *next;
     const char *worker;
     json_t *names;
 
     owners->is_following = true;
-    HASH_ITER (hh, owners->all, owned, next) {
+    for (struct owned *owned = owners->all; owned != NULL; owned = owned->hh.next) {
         owned->is_listed = owned->is_named = false;
     }
     json_object_foreach((json_t *)workers, worker, names)
     {
         take_owner(owners, worker, names, now);
     }
-    HASH_ITER (hh, owners->all, owned, next) {
+    for (struct owned *owned = owners->all; owned != NULL; owned = owned->hh.next) {
         owned->is_wanted = owned->is_named;
         owned_queue(owned);
     }
@@ -223,14 +229,11 @@ static void on_change(struct fleet_observer *observer, const struct fleet_state_
 static void on_timer(uv_timer_t *timer)
 {
     struct owners *owners = timer->data;
-    struct owned *owned, *next;
 
     if (!owners->is_following && fleet_state_is_ready(owners->config.state)) {
         follow(owners);
     }
-    HASH_ITER (hh, owners->all, owned, next) {
-        owned_queue(owned);
-    }
+    queue_all(owners);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -273,14 +276,10 @@ static void end(struct owners *owners)
 
 void owners_close(struct owners *owners, void (*closed)(void *userdata), void *userdata)
 {
-    struct owned *owned, *next;
-
     owners->is_closing = true;
     owners->closed = closed;
     owners->userdata = userdata;
-    HASH_ITER (hh, owners->all, owned, next) {
-        owned_queue(owned);
-    }
+    queue_all(owners);
     (void)uv_timer_start(&owners->soon, on_soon, 0, 0);
 }
 

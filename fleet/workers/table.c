@@ -98,7 +98,7 @@ static void remove_entry(struct worker_table *table, struct entry *entry)
     struct entry **list = list_of(table, entry);
 
     DL_DELETE(*list, entry);
-    HASH_DEL(table->entries, entry);
+    HASH_DEL(table->entries, entry); /* NOLINT(clang-analyzer-unix.Malloc): each once */
     json_decref(entry->live.report);
     free(entry);
 }
@@ -360,14 +360,15 @@ static void on_timer_closed(uv_handle_t *timer)
 
 void worker_table_close(struct worker_table *table)
 {
-    struct entry *entry, *next;
+    struct entry *next;
 
     if (table == NULL) {
         return;
     }
     feed_stop(table->responses);
     feed_stop(table->events);
-    HASH_ITER (hh, table->entries, entry, next) {
+    for (struct entry *entry = table->entries; entry != NULL; entry = next) {
+        next = entry->hh.next;
         remove_entry(table, entry);
     }
     uv_close((uv_handle_t *)&table->timer, on_timer_closed);

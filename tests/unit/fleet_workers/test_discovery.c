@@ -311,13 +311,15 @@ static void closing_during_a_look_is_fine(void **state)
 {
     static const char *const urls[] = {"dns+ws://localhost:8000", "srv+ws://_w._tcp.example"};
     struct world *world = *state;
+    unsigned changes;
 
     look(world, urls, 2);
-    (void)uv_run(&world->loop, UV_RUN_NOWAIT); /* both requests are under way */
+    (void)uv_run(&world->loop, UV_RUN_NOWAIT); /* both requests are under way, or the next two */
+    changes = world->changes;
     discovery_close(world->discovery);
     world->discovery = NULL;
     (void)uv_run(&world->loop, UV_RUN_DEFAULT);
-    assert_int_equal(world->changes, 0);
+    assert_int_equal(world->changes, changes);
 }
 
 static void an_id_is_made_of_safe_bytes_and_fits(void **state)

@@ -174,6 +174,10 @@ static void lines_are_read_one_by_one_and_detections_are_skipped(void **state)
         "online owner report online owner report ");
 }
 
+#define TOO_LONG                                                                                   \
+    "{\"type\":\"workerOffline\",\"process\":\"a\",\"worker\":\""                                  \
+    "1234567890123456789012345678901234567890123456789\"}"
+
 static void what_is_no_word_of_an_owner_changes_nothing(void **state)
 {
     static const char *const texts[] = {
@@ -186,14 +190,13 @@ static void what_is_no_word_of_an_owner_changes_nothing(void **state)
         "{\"type\":\"stateReport\",\"worker\":\"w1\"}",
         "{\"type\":\"stateReport\",\"worker\":\"w1\",\"process\":\"a\",\"epoch\":-1}",
         "{\"type\":\"stateReport\",\"worker\":\"w1\",\"process\":\"a\",\"inSync\":7}",
-        "{\"type\":\"workerOffline\",\"worker\":"
-        "\"123456789012345678901234567890123456789012345678901234567890\",\"process\":\"a\"}",
     };
     struct world *world = *state;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_string_equal(say(world, texts[i]), "");
     }
+    assert_string_equal(say(world, TOO_LONG), "");
     assert_string_equal(say_bytes(world, WORKER_RESPONSES, "\0\xff\n\n\0", 5), "");
     assert_null(worker_table_find(world->table, "w1"));
 }
