@@ -3,7 +3,7 @@ import json
 import socket
 import unittest
 
-from fleets import CHANGER, READER, YAML, Fleet
+from fleet_api import CHANGER, READER, YAML, Fleet
 from harness import until
 
 CANARY = "canary-4711"
