@@ -1,4 +1,4 @@
-#include "fleet/workers/discovery_url.h"
+#include "fleet/workers/discovery_int.h"
 
 #include <arpa/nameser.h>
 #include <netdb.h>

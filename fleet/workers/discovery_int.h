@@ -1,6 +1,6 @@
-/* The kinds of URLs that discovery.h reads. */
-#ifndef FLEET_WORKERS_DISCOVERY_URL_H
-#define FLEET_WORKERS_DISCOVERY_URL_H
+/* The kinds of URLs that discovery.h reads; for its files only. */
+#ifndef FLEET_WORKERS_DISCOVERY_INT_H
+#define FLEET_WORKERS_DISCOVERY_INT_H
 
 #include "fleet/workers/discovery.h"
 #include "web/url.h"
