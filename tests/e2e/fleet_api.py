@@ -111,6 +111,31 @@ class Fleet:
             env=clean_environment(), timeout=DEADLINE_S, check=False)
 
 
+class Worker:
+    """A stand-in for a detector worker."""
+
+    def __init__(self):
+        # pylint: disable-next=consider-using-with
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "..", "fleet", "stand_in_worker.py"),
+             "--reports-every", "0.2"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
+        self.port = json.loads(self.process.stdout.readline())["port"]
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for _ in self.process.stdout:
+            pass
+
+    def tell(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(DEADLINE_S)
+
+
 class Follower:
     """Server-sent events, as (id, name, data)."""
 

@@ -3,7 +3,7 @@ import json
 import socket
 import unittest
 
-from fleet_api import CHANGER, READER, YAML, Fleet
+from fleet_api import CHANGER, READER, YAML, Fleet, Worker
 from harness import until
 
 CANARY = "canary-4711"
@@ -266,6 +266,64 @@ class OneProcess(unittest.TestCase):
         self.expect(403, "GET", "/status", host="rebound.example.net")
         self.expect(403, "PUT", "/api/displays/d1", {}, origin="http://evil.example.net")
         self.expect(200, "GET", "/status", origin="http://127.0.0.1:%d" % self.fleet.port)
+
+
+class WithWorker(unittest.TestCase):
+    """A worker that stands in for a detector has the camera."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.worker = Worker()
+        cls.fleet = Fleet("--worker", "ws://127.0.0.1:%d" % cls.worker.port)
+        declare(cls.fleet)
+        cls.id = "127.0.0.1-%d" % cls.worker.port
+
+        def camera():
+            items = cls.fleet.ask("GET", "/api/subscriptions?live=1").json["items"]
+            return items[0]["worker"] == cls.id and items[0]["online"]
+        until(camera, "the camera is online")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fleet.close()
+        cls.worker.close()
+
+    def figure(self, name):
+        for line in self.fleet.ask("GET", "/metrics").body.decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+        return self.fail(name)
+
+    def test_a_worker_shows_what_it_has(self):
+        until(lambda: self.fleet.ask("GET", "/api/workers/" + self.id).json["inSync"], "in sync")
+        worker = self.fleet.ask("GET", "/api/workers/" + self.id).json
+        self.assertEqual((worker["online"], worker["owner"], worker["source"]),
+                         (True, "p1", "static"))
+        self.assertEqual(worker["assigned"], ["d1;c1"])
+        self.assertEqual(worker["cameras"][0]["subscriptionIdentifier"], "d1;c1")
+        assigned = self.fleet.ask("GET", "/api/assignments").json["items"]
+        self.assertEqual(assigned[0]["subscriptions"], ["d1;c1"])
+        self.assertEqual(self.fleet.ask("DELETE", "/api/workers/" + self.id).status, 409)
+        self.assertIn("online", self.fleet.command("cameras").stdout)
+
+    def test_many_who_look_cost_the_worker_one_request(self):
+        before = self.figure("baton_fleet_images_total")
+        for _ in range(50):
+            answer = self.fleet.ask("GET", "/api/cameras/d1%3Bc1/image")
+            self.assertEqual((answer.status, answer.kind), (200, "image/jpeg"), answer.body)
+            self.assertEqual(answer.body[:2], b"\xff\xd8")
+        self.assertLess(self.figure("baton_fleet_images_total") - before, 50)
+        self.assertGreater(self.figure("baton_fleet_images_cached_total"), 0)
+
+    def test_a_detection_is_listed_and_followed(self):
+        follower = self.fleet.follow("/events?only=detection")
+        self.worker.tell('detect d1;c1 {"licensePlateText": "ABCD1234"}')
+        seen = follower.next("detection")[2]
+        follower.close()
+        self.assertIn("ABCD1234", json.dumps(seen))
+        listed = self.fleet.ask("GET", "/api/detections?display=d1&camera=c1&limit=1").json
+        self.assertIn("ABCD1234", json.dumps(listed["items"]))
+        self.assertEqual(self.fleet.ask("GET", "/api/detections?display=d2").json["items"], [])
 
 
 class Commands(unittest.TestCase):
