@@ -36,9 +36,10 @@ static int check_known(const json_t *body, bool may_name, struct baton_error *re
         }
         if (at == count) {
             return error_set(reterr, BATON_EINVAL,
-                             "%s: is no field of this request; it has %slabels, maxSubscriptions, "
-                             "cordoned and draining",
-                             key, may_name ? "url, " : "");
+                             "%.64s: is no field of this request; it has %slabels, "
+                             "maxSubscriptions, cordoned and draining",
+                             strpbrk(key, ":/@") != NULL ? FLEET_MASK : key, /* perhaps a URL */
+                             may_name ? "url, " : "");
         }
     }
     return BATON_OK;
