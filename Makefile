@@ -60,13 +60,14 @@ bench: build ## every figure of the README, measured here and now
 	@scripts/deps $(WITH) check
 	@scripts/bench && bench/jobs/peers && bench/detector && build/bin/baton-bench-web
 
-sim: build ## plays a million seeds of each core, 50,000 of the sessions, and every planted bug
+sim: build ## plays a million seeds of each core, 50,000 of the sessions and of pools, and every planted bug
 	@build/bin/baton-sim --seeds $(SEEDS) --jobs $(JOBS)
 	@build/bin/baton-sim --mutants
 	@build/bin/baton-sim --lease --seeds $(SEEDS) --jobs $(JOBS)
 	@build/bin/baton-sim --lease --mutants
 	@build/bin/baton-sim --sessions --seeds $(ASSEMBLIES) --jobs $(JOBS)
 	@build/bin/baton-sim --sessions --mutants
+	@build/bin/baton-sim --work --seeds $(ASSEMBLIES) --jobs $(JOBS)
 
 chaos: ## two minutes each of nodes by themselves, on Redis, and beside plain ones: killed, stopped, cut off
 	@scripts/deps $(WITH) check

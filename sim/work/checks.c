@@ -164,6 +164,7 @@ static void check_gone(struct yard *yard, struct yard_item *item, const struct y
 
     if (before->is_there && work_state_is_final(before->state)) {
         forget_successes(item);
+        item->is_forgotten = false;
     }
     if (before->is_there && !work_state_is_final(before->state)) {
         yard_violated(yard, "forgotten", "%s is gone from the ledger, and has not ended", item->id);
@@ -180,16 +181,21 @@ static void check_change(struct yard *yard, struct yard_item *item,
 {
     const struct yard_stored *now = &item->stored;
     bool is_same = before->is_there && now->state == before->state && now->epoch == before->epoch;
+    bool was_final = before->is_there && work_state_is_final(before->state);
+    bool is_anew = was_final && !is_same && item->is_forgotten; /* it was submitted again at once */
 
     if (!now->is_there) {
         check_gone(yard, item, before);
         return;
     }
-    if (before->is_there && work_state_is_final(before->state) && !is_same) {
+    if (is_anew) {
+        check_gone(yard, item, before);
+        item->has_ended = false;
+    } else if (was_final && !is_same) {
         yard_violated(yard, "final-changed", "%s is %s after it was %s", item->id,
                       work_state_name(now->state), work_state_name(before->state));
     }
-    if (before->is_there && now->epoch < before->epoch) {
+    if (before->is_there && now->epoch < before->epoch && !is_anew) {
         yard_violated(yard, "epoch-back", "%s has epoch %llu after %llu", item->id,
                       (unsigned long long)now->epoch, (unsigned long long)before->epoch);
     }
@@ -267,6 +273,7 @@ static void check_submission(struct yard *yard, const struct yard_key *key)
                           submission->name, item->id);
         }
         item->may_end = item->may_end || is_left;
+        item->is_forgotten = is_left && work_state_is_final(item->stored.state);
     }
 }
 
@@ -294,7 +301,7 @@ void yard_check_key(struct yard *yard, struct yard_key *key)
 static void become_unsure(struct yard_item *item)
 {
     item->is_unsure = true;
-    item->is_acked = item->is_cancelled = false;
+    item->is_acked = item->is_cancelled = item->is_forgotten = false;
     item->may_end = true;
 }
 
@@ -385,7 +392,7 @@ void yard_check_start(struct yard *yard, const struct yard_process *process,
         yard_violated(yard, "without-session", "p%d starts %s without a session", process->number,
                       item->id);
     }
-    if (other && !item->is_doubtful) {
+    if (other && (!item->is_doubtful || other->process == process->number)) {
         yard_violated(yard, "two-copies", "p%d starts %s, which runs on p%d", process->number,
                       item->id, other->process);
     }
@@ -394,6 +401,10 @@ void yard_check_start(struct yard *yard, const struct yard_process *process,
         yard_violated(yard, "epoch-order", "p%d starts %s in epoch %llu after %llu",
                       process->number, item->id, (unsigned long long)order->epoch,
                       (unsigned long long)item->epoch);
+    }
+    if (item->has_ended && !item->is_unsure && !is_in_another(yard, item)) {
+        yard_violated(yard, "begun-anew", "p%d starts %s, which has ended and was deleted",
+                      process->number, item->id);
     }
     check_placed_here(yard, process, &yard->items[item - yard->items], order);
 }
@@ -508,7 +519,7 @@ void yard_check_placed(struct yard *yard, const struct yard_process *process)
     const struct work_leader *leader = process->leading.core;
     const struct ledger_place *place = NULL;
 
-    if (!leader || yard->profile.options.overfills || yard->has_lost) {
+    if (!leader || process->options.overfills || yard->has_lost) {
         return;
     }
     while ((place = ledger_place_next(work_leader_ledger(leader), place))) {

@@ -57,7 +57,8 @@ static bool is_together(struct yard *yard, struct yard_item *item)
         others += yard->items[i].is_together;
     }
     item->is_together = !item->needs_label && item->weight == 1 &&
-                        others < yard->profile.job_weight && random_chance(&yard->random, 300000);
+                        others < yard->profile.job_weight &&
+                        random_chance(&yard->random, yard->profile.together_ppm);
     return item->is_together;
 }
 
@@ -97,21 +98,35 @@ static void draw_item(struct yard *yard, struct yard_item *item, struct work_ite
     }
 }
 
+/* A name with a number behind it that has its bucket among the first ones. */
+static void name_in(const struct yard *yard, char *name, size_t bytes, const char *stem,
+                    const char *rest)
+{
+    char id[32];
+
+    for (unsigned i = 0; i == 0 || ledger_bucket_of(id) >= yard->profile.buckets; i++) {
+        (void)snprintf(name, bytes, "%s-%u", stem, i);
+        (void)snprintf(id, sizeof(id), "%s%s", name, rest);
+    }
+}
+
 static json_t *item_json(struct yard *yard, struct yard_submission *submission, bool is_unique)
 {
     size_t number = yard->item_count++;
     struct yard_item *item = &yard->items[number];
     struct work_item drawn;
+    char stem[8], id[sizeof(item->id)] = "";
     json_t *json;
 
     *item = (struct yard_item){.kind = WORK_JOB};
     draw_item(yard, item, &drawn);
     if (is_unique) { /* as the submission names it */
-        (void)snprintf(item->id, sizeof(item->id), "n%d.%zu", (int)(submission - yard->submissions),
-                       submission->count);
+        (void)snprintf(id, sizeof(id), "%s.%zu", submission->name, submission->count);
     } else {
-        (void)snprintf(item->id, sizeof(item->id), "i%zu", number);
+        (void)snprintf(stem, sizeof(stem), "i%zu", number);
+        name_in(yard, id, sizeof(id), stem, "");
     }
+    memcpy(item->id, id, sizeof(item->id));
     json = work_item_json(&drawn);
     INVARIANT(json != NULL);
     if (is_unique) {
@@ -160,7 +175,16 @@ static void submit(struct yard *yard, struct yard_submission *submission)
         struct yard_item *item = &yard->items[submission->items[i]];
         item->submitted++;
         item->is_acked = true;
+        item->has_ended = item->has_ended && item->stored.is_there;
     }
+}
+
+static void name_submission(struct yard *yard, struct yard_submission *submission)
+{
+    char stem[8];
+
+    (void)snprintf(stem, sizeof(stem), "n%d", (int)(submission - yard->submissions));
+    name_in(yard, submission->name, sizeof(submission->name), stem, ".0");
 }
 
 static void submit_new(struct yard *yard)
@@ -172,7 +196,7 @@ static void submit_new(struct yard *yard)
         return;
     }
     *submission = (struct yard_submission){.count = 0};
-    (void)snprintf(submission->name, sizeof(submission->name), "n%zu", number);
+    name_submission(yard, submission);
     yard->submission_count++;
     submission->value = draw_submission(yard, submission);
     submit(yard, submission);
@@ -198,9 +222,8 @@ static bool is_plain(const struct yard *yard, const struct yard_submission *subm
 }
 
 /* The same items under another name. */
-static void submit_again(struct yard *yard)
+static void submit_again(struct yard *yard, const struct yard_submission *first)
 {
-    const struct yard_submission *first = any_submission(yard);
     size_t number = yard->submission_count;
     struct yard_submission *submission = &yard->submissions[number];
 
@@ -210,9 +233,22 @@ static void submit_again(struct yard *yard)
     }
     *submission = *first;
     submission->value = yard_value_ref(first->value);
-    (void)snprintf(submission->name, sizeof(submission->name), "n%zu", number);
     yard->submission_count++;
+    name_submission(yard, submission);
     submit(yard, submission);
+}
+
+void clients_submit_lost(struct yard *yard, const struct yard_item *item)
+{
+    int number = (int)(item - yard->items);
+
+    for (size_t i = 0; i < yard->submission_count; i++) {
+        const struct yard_submission *submission = &yard->submissions[i];
+        if (submission->items[0] == number) {
+            submit_again(yard, submission);
+            return;
+        }
+    }
 }
 
 static void delete_submission(struct yard *yard)
@@ -276,13 +312,12 @@ static void write_nonsense(struct yard *yard)
 void clients_act(struct yard *yard)
 {
     uint64_t drawn = random_below(&yard->random, 100);
+    bool is_repeated = yard->has_lost && random_chance(&yard->random, 400000);
 
-    if (yard->has_lost && drawn < 40) { /* those who submitted it do so again */
-        submit_again(yard);
-    } else if (drawn < 60) {
-        submit_new(yard);
+    if (is_repeated || drawn < 8) {
+        submit_again(yard, any_submission(yard));
     } else if (drawn < 68) {
-        submit_again(yard);
+        submit_new(yard);
     } else if (drawn < 80) {
         cancel(yard);
     } else if (drawn < 84) {

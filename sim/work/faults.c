@@ -59,13 +59,20 @@ static void change_wall_clock(struct yard *yard, struct yard_process *process)
     }
 }
 
-/* A server's host is lost together with a part of the network: a worker runs on unheard. */
+/* A server's host is lost together with a part of the network: a copy runs on unheard, and the
+ * client that submitted its item notices the loss. */
 static void lose_data(struct yard *yard)
 {
-    if (random_chance(&yard->random, 500000)) {
-        yard_cut(yard, any_worker(yard), some_time(yard));
+    const struct yard_copy *copy = &yard->copies[random_below(&yard->random, YARD_COPIES_MAX)];
+
+    for (size_t i = 0; i < YARD_COPIES_MAX && !copy->is_running; i++) {
+        copy = &yard->copies[i];
     }
     store_lose_all(yard);
+    if (copy->is_running && random_chance(&yard->random, 500000)) {
+        yard_cut(yard, &yard->processes[copy->process], some_time(yard));
+        clients_submit_lost(yard, copy->item);
+    }
 }
 
 static void strike_store(struct yard *yard, enum yard_fault fault)

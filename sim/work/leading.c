@@ -188,7 +188,7 @@ static void pass_on_heard(struct yard *yard, const struct yard_process *process)
         span ago = instant_since(yard_local(yard, process), heard->at);
         char name[BATON_NAME_MAX];
 
-        if (heard->session != 0 && ago.ns <= yard->profile.options.worker_lease.ns &&
+        if (heard->session != 0 && ago.ns <= process->options.worker_lease.ns &&
             !YARD_MUTANT(HEARD_NOT_PASSED_ON)) {
             (void)snprintf(name, sizeof(name), "%zu", i);
             work_leader_heard(process->leading.core, name, heard->session, heard->ledger);
@@ -198,7 +198,7 @@ static void pass_on_heard(struct yard *yard, const struct yard_process *process)
 
 void leading_elected(struct yard *yard, struct yard_process *process, uint64_t epoch)
 {
-    struct work_leader_options options = yard->profile.options;
+    struct work_leader_options options = process->options;
     struct yard_leading *leading = &process->leading;
 
     if (leading->core || !election_is_held_by(yard, YARD_POOL, process, epoch)) {

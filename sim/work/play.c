@@ -175,8 +175,8 @@ static int64_t calm_bound(const struct yard *yard)
     int64_t attempt = 4 * p->job_time + p->halt_time + 6 * o->report_interval.ns + 10 * p->timeout +
                       40 * (p->delay + p->jitter);
 
-    return 20 * p->lease.ns + 4 * (p->denial + p->down_time + p->tail) + 10 * o->silence.ns +
-           4 * (o->collect.ns + o->worker_lease.ns + o->rebalance_every.ns) +
+    return 20 * p->lease.ns + 4 * (p->denial + p->down_time + p->tail + p->lag) +
+           10 * o->silence.ns + 4 * (o->collect.ns + o->worker_lease.ns + o->rebalance_every.ns) +
            (int64_t)(3 * yard->item_count + 3) * attempt;
 }
 
@@ -202,7 +202,8 @@ static void play_to_goals(struct yard *yard)
 static void play_a_while(struct yard *yard)
 {
     int64_t reports = QUIET_REPORTS * yard->profile.options.report_interval.ns;
-    int64_t until = yard->now + reports + 2 * yard->profile.options.rebalance_every.ns;
+    int64_t until = yard->now + reports + 2 * yard->profile.options.rebalance_every.ns +
+                    yard->profile.lag; /* a notice from the time of faults may come yet */
 
     yard_say(yard, YARD_NOBODY, "all goals are reached");
     yard_push(yard, YARD_FAULT, until); /* does nothing in this phase */

@@ -4,6 +4,7 @@
 #include "sim/work/copies.h"
 #include "sim/work/elections.h"
 #include "sim/work/leading.h"
+#include "sim/work/profile.h"
 #include "sim/work/trace.h"
 #include "sim/work/wire.h"
 #include "sim/work/working.h"
@@ -13,6 +14,8 @@ void yard_start(struct yard *yard, struct yard_process *process)
     process->life++;
     process->is_up = true;
     process->stopped_until = process->cut_until = 0;
+    yard_draw_options(yard, &process->options);
+    process->lag = random_between(&yard->random, 0, yard->profile.lag);
     yard_say(yard, process->number, "starts%s%s", process->is_candidate ? ", a candidate" : "",
              process->is_worker ? ", a worker" : "");
     if (process->is_candidate) {

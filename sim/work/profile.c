@@ -46,6 +46,10 @@ static const struct theme {
                 [YARD_FAULT_CUT_WORKER] = 1,
                 [YARD_FAULT_LEAVE] = 2},
      .straggles = true},
+    {.name = "old leaders and messages",
+     .weight = {[YARD_FAULT_DEPOSE] = 8, [YARD_FAULT_CUT_WORKER] = 2, [YARD_FAULT_STALL] = 1},
+     .straggles = true,
+     .denies = true},
     {.name = "lost data",
      .weight = {[YARD_FAULT_LOSE_DATA] = 4,
                 [YARD_FAULT_CRASH_LEADER] = 3,
@@ -71,27 +75,55 @@ static span part(span whole, int64_t ppm)
     return SPAN_NS(whole.ns / 1000 * ppm / 1000);
 }
 
-static void draw_options(struct yard *yard)
-{
-    static const int64_t leases_ms[] = {1000, 3000, 10000, 30000};
-    struct random *random = &yard->random;
-    struct yard_profile *p = &yard->profile;
-    struct work_leader_options *o = &p->options;
+enum { REPORT_MAX_PPM = 400000, SILENCE_MAX = 6, OTHERS_MAX_PPM = 2000000 };
 
-    p->lease = SPAN_MS(leases_ms[random_below(random, 4)]);
-    o->report_interval = part(p->lease, random_between(random, 100000, 400000));
-    o->silence = SPAN_NS(o->report_interval.ns * random_between(random, 3, 6));
-    o->collect = part(p->lease, random_between(random, 100000, 2000000));
-    o->worker_lease = part(p->lease, 1200000);
+static void draw_options(struct yard *yard, struct work_leader_options *o)
+{
+    struct random *random = &yard->random;
+    span lease = yard->profile.lease;
+
+    o->report_interval = part(lease, random_between(random, 100000, REPORT_MAX_PPM));
+    o->silence = SPAN_NS(o->report_interval.ns * random_between(random, 3, SILENCE_MAX));
+    o->collect = part(lease, random_between(random, 100000, OTHERS_MAX_PPM));
+    o->worker_lease = part(lease, 1200000);
     o->strategy = (enum placement_strategy)random_below(random, 4);
     o->overfills = random_chance(random, 200000);
     o->rebalance_every = random_chance(random, 500000)
                              ? SPAN_NS(0)
-                             : part(p->lease, random_between(random, 300000, 2000000));
+                             : part(lease, random_between(random, 300000, OTHERS_MAX_PPM));
     o->rebalance_percent = (uint32_t)random_between(random, 10, 50);
     o->keep =
-        part(p->lease, random_chance(random, 500000) ? random_between(random, 1000000, 3000000)
-                                                     : random_between(random, 3000000, 20000000));
+        part(lease, random_chance(random, 500000) ? random_between(random, 1000000, 3000000)
+                                                  : random_between(random, 3000000, 20000000));
+}
+
+/* The times of the profile are the longest that a process may have, and the time for which results
+ * are kept is the shortest. */
+static void draw_settings(struct yard *yard)
+{
+    static const int64_t leases_ms[] = {1000, 3000, 10000, 30000};
+    struct yard_profile *p = &yard->profile;
+    struct work_leader_options *o = &p->options;
+
+    p->lease = SPAN_MS(leases_ms[random_below(&yard->random, 4)]);
+    p->settings_differ = random_chance(&yard->random, 300000);
+    draw_options(yard, o);
+    if (p->settings_differ) {
+        o->report_interval = part(p->lease, REPORT_MAX_PPM);
+        o->silence = SPAN_NS(o->report_interval.ns * SILENCE_MAX);
+        o->collect = o->rebalance_every = part(p->lease, OTHERS_MAX_PPM);
+    }
+}
+
+void yard_draw_options(struct yard *yard, struct work_leader_options *ret)
+{
+    span keep = yard->profile.options.keep;
+
+    *ret = yard->profile.options;
+    if (yard->profile.settings_differ) {
+        draw_options(yard, ret);
+        ret->keep = ret->keep.ns > keep.ns ? ret->keep : keep;
+    }
 }
 
 static void draw_ways(struct yard *yard, const struct theme *theme)
@@ -108,7 +140,7 @@ static void draw_ways(struct yard *yard, const struct theme *theme)
                   : random_chance(random, 330000) ? 0
                                                   : (uint32_t)random_between(random, 0, 100000);
     p->twice_ppm = random_chance(random, 500000) ? 0 : 100000;
-    p->lag = random_chance(random, 600000) ? 0 : lease / 100 * random_between(random, 1, 100);
+    p->lag = random_chance(random, 500000) ? 0 : lease / 100 * random_between(random, 1, 400);
     p->timeout = lease / 100 * random_between(random, 10, 60);
     p->denial = lease / 100 * random_between(random, 1, theme->denies ? 400 : 100);
     p->proof_ppm = random_chance(random, 300000) ? 0 : 700000;
@@ -133,6 +165,9 @@ static void draw_size(struct yard *yard)
     p->both = random_below(random, fewer + 1);
     p->services_max = random_below(random, 4);
     p->service_ppm = 300000;
+    p->together_ppm = random_chance(random, 700000) ? 300000 : 900000;
+    p->buckets =
+        random_chance(random, 500000) ? LEDGER_BUCKETS : (unsigned)random_between(random, 1, 3);
     p->job_weight = (uint32_t)random_between(random, 1, 3);
     p->slots = (uint32_t)p->services_max + p->job_weight;
     p->items_max = (size_t)random_between(random, 3, YARD_ITEMS_MAX - YARD_OF_SUBMISSION_MAX);
@@ -170,7 +205,7 @@ void yard_draw(struct yard *yard)
         &themes[random_below(&yard->random, sizeof(themes) / sizeof(themes[0]))];
 
     *p = (struct yard_profile){.name = theme->name};
-    draw_options(yard);
+    draw_settings(yard);
     draw_ways(yard, theme);
     draw_faults(yard, theme);
     draw_size(yard);

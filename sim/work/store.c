@@ -54,7 +54,7 @@ static void notify_one(struct yard *yard, const struct yard_process *process, st
                        uint64_t revision)
 {
     int64_t from = yard->now > process->cut_until ? yard->now : process->cut_until;
-    int64_t lag = yard->is_calm ? 0 : random_between(&yard->random, 0, yard->profile.lag);
+    int64_t lag = yard->is_calm ? 0 : random_between(&yard->random, 0, process->lag);
     int64_t at = from + yard_way(yard) + lag;
     struct yard_event *event;
 

@@ -14,7 +14,7 @@ void working_start(struct yard *yard, struct yard_process *process)
 {
     struct yard_working *working = &process->working;
     struct work_worker_options options = {.slots = working->slots,
-                                          .report_interval = yard->profile.options.report_interval};
+                                          .report_interval = process->options.report_interval};
 
     (void)snprintf(options.name, sizeof(options.name), "%d", process->number);
     (void)snprintf(options.labels, sizeof(options.labels), "%s",

@@ -102,22 +102,24 @@ struct yard_profile {
     struct work_leader_options options; /* without epoch and random */
     span lease;                         /* of every election */
     size_t candidates, workers;
-    size_t both;       /* processes that are candidates and workers */
-    bool walls_differ; /* wall clocks show different times, and jump */
-    bool may_forget;   /* the store is one that may lose data: its epochs are times */
-    uint32_t events;   /* of the phase with faults */
-    int64_t delay;     /* of a message, at least, in ns */
-    int64_t jitter;    /* on top, at most */
-    int64_t tail;      /* a straggler's, at most */
-    int64_t lag;       /* of notices, at most */
-    int64_t timeout;   /* of a request to the store */
-    int64_t denial;    /* for which a leader acts on after its lease has ended, at most */
+    size_t both;          /* processes that are candidates and workers */
+    bool settings_differ; /* between processes, and between lives of one */
+    bool walls_differ;    /* wall clocks show different times, and jump */
+    bool may_forget;      /* the store is one that may lose data: its epochs are times */
+    uint32_t events;      /* of the phase with faults */
+    int64_t delay;        /* of a message, at least, in ns */
+    int64_t jitter;       /* on top, at most */
+    int64_t tail;         /* a straggler's, at most */
+    int64_t lag;          /* of notices, at most */
+    unsigned buckets;     /* in which items are */
+    int64_t timeout;      /* of a request to the store */
+    int64_t denial;       /* for which a leader acts on after its lease has ended, at most */
     int64_t down_time, halt_time, job_time; /* at most */
     int64_t drift_ppm;
     uint32_t loss_ppm, tail_ppm, twice_ppm;
     uint32_t proof_ppm; /* of deaths that are proved at once */
     uint32_t fail_ppm;  /* of attempts */
-    uint32_t service_ppm;
+    uint32_t service_ppm, together_ppm;
     uint32_t slots; /* of each worker, at least */
     uint32_t job_weight;
     size_t services_max, items_max;
@@ -193,6 +195,7 @@ struct yard_item {
     bool is_unsure;    /* the store has lost what it had of it, or a part */
     bool is_doubtful;  /* the store took back a write about it */
     bool has_ended;    /* its end was stored */
+    bool is_forgotten; /* its last submission was deleted after that: the id is free */
     uint32_t submitted, completed; /* how often */
     uint64_t epoch, session;       /* of the latest copy */
     int process;
@@ -276,9 +279,11 @@ struct yard_process {
     bool is_candidate, is_worker;
     bool is_up;
     uint64_t life;
+    struct work_leader_options options; /* of this life */
     struct drift_clock clock;
     int64_t wall_offset_ms; /* of its wall clock */
     int64_t stopped_until, cut_until;
+    int64_t lag; /* of notices, at most */
     struct yard_leading leading;
     struct yard_working working;
 };

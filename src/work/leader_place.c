@@ -146,7 +146,7 @@ static void add_running(struct pass *pass, const struct work_leader *leader)
 
         for (struct ledger_entry *entry = place ? ledger_place_entries(place) : NULL; entry;
              entry = entry->next) {
-            bool is_moving = entry->wish == WORK_MOVE && !WORK_MUTANT(MOVING_HOLDS_ITS_GROUP);
+            bool is_moving = entry->wish == WORK_MOVE;
 
             if (entry->item) {
                 (void)pass_add(pass, entry, is_moving ? PLACEMENT_NOWHERE : (int32_t)i,

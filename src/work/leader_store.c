@@ -47,7 +47,7 @@ bool leader_is_unknown(struct work_leader *leader, const char *id)
     if (!leader->buckets[bucket].is_written) {
         ledger_touch(leader->ledger, bucket);
     }
-    return leader->buckets[bucket].is_written || WORK_MUTANT(UNKNOWN_ACKED);
+    return leader->buckets[bucket].is_written;
 }
 
 /* ---- Submissions and requests ---------------------------------------------------------------- */
@@ -407,10 +407,6 @@ static void remove_submission(struct work_leader *leader, struct leader_submissi
             (entry->item->references == OF_ENTRY_AND_SUBMISSION || WORK_MUTANT(SHARED_FORGOTTEN))) {
             remove_entry(leader, entry);
         }
-    }
-    if (WORK_MUTANT(LATE_SUBMISSION_TAKEN)) {
-        submission_free(leader, submission);
-        return;
     }
     submission_empty(submission);
     submission->is_gone = false;

@@ -29,7 +29,6 @@
     X(LATER_LEADER_IGNORED, "a leader goes on when it reads or hears of a later one")              \
     X(SILENCE_IS_DEATH, "a worker that has not reported for a time counts as dead")                \
     X(FAILED_PUT_ACKED, "a result is acknowledged although the put of its end has failed")         \
-    X(UNKNOWN_ACKED, "a result is acknowledged since this leader does not know its item")          \
     X(RESULT_WRITTEN_OVER, "a result is written over the one of an earlier attempt")               \
     X(RETRIES_FORGOTTEN, "a job fails for good at its first failure")                              \
     X(LOSS_IGNORED, "a leader goes on when what it has stored is not there any more")              \
@@ -41,12 +40,9 @@
     X(FORGOTTEN_BEGIN_ANEW, "what another leader has ended and forgotten begins anew")             \
     X(FLOOR_FORGOTTEN, "an item of an id that was used before may have its epochs again")          \
     X(SHARED_FORGOTTEN, "an entry is forgotten although another submission has its item")          \
-    X(LATE_SUBMISSION_TAKEN, "a late notice of a submission that was deleted begins it again")     \
     X(ROOM_OF_THE_MOVING, "an item gets the room of one that is still to move")                    \
-    X(MOVING_HOLDS_ITS_GROUP, "an item that is to move keeps its group where it is")               \
     X(MOVED_WITHOUT_BALANCE,                                                                       \
       "a service that was moved for balance is placed without regard to it")                       \
-    X(WAITING_NOT_REPORTED, "a placing that waits for an earlier copy is not reported")            \
     X(RESULT_SENT_ONCE, "a result is not sent again until it is acknowledged")                     \
     X(ANY_SESSION, "a worker takes messages for its earlier sessions")
 

@@ -430,7 +430,7 @@ static bool fill_claims(struct work_worker *worker, struct work_report *report)
     }
     for (held = worker->held; held; held = next) {
         next = held->hh.next;
-        bool has_next = held->then.item && !WORK_MUTANT(WAITING_NOT_REPORTED);
+        bool has_next = held->then.item;
         const struct placing *placing = has_next ? &held->then : &held->now;
 
         if (!has_next && held->session != worker->session) {
