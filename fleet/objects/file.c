@@ -209,11 +209,24 @@ static int check_references(const struct file_reading *reading)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
+void fleet_file_fini(struct fleet_file *file)
+{
+    for (size_t i = 0; i < file->count; i++) {
+        fleet_object_unref(file->objects[i]);
+    }
+    for (size_t i = 0; i < file->worker_count; i++) {
+        free(file->workers[i]);
+    }
+    free((void *)file->objects);
+    free((void *)file->workers);
+    *file = (struct fleet_file){0};
+}
+
 /* Moves what was read into the file. */
 static int hand_over(struct file_reading *reading, struct fleet_file *ret)
 {
     size_t count = 0, used = 0;
-    struct fleet_file file = {.worker_count = reading->worker_count};
+    struct fleet_file file = {0};
 
     for (int kind = 0; kind < FLEET_KINDS; kind++) {
         count += reading->counts[kind];
@@ -221,8 +234,7 @@ static int hand_over(struct file_reading *reading, struct fleet_file *ret)
     file.objects = calloc(count + 1, sizeof(struct fleet_object *));
     file.workers = calloc(reading->worker_count + 1, sizeof(char *));
     if (!file.objects || !file.workers) {
-        free((void *)file.objects);
-        free((void *)file.workers);
+        fleet_file_fini(&file);
         return refuse_memory(reading);
     }
     for (int kind = 0; kind < FLEET_KINDS; kind++) {
@@ -231,6 +243,7 @@ static int hand_over(struct file_reading *reading, struct fleet_file *ret)
         }
     }
     file.count = used;
+    file.worker_count = reading->worker_count;
     memcpy((void *)file.workers, (const void *)reading->workers,
            reading->worker_count * sizeof(char *));
     reading->worker_count = 0;
@@ -278,19 +291,6 @@ int fleet_file_read(struct fleet_file *ret, const char *name, const char *text, 
     code = code ? code : hand_over(reading, ret);
     reading_fini(reading);
     return code;
-}
-
-void fleet_file_fini(struct fleet_file *file)
-{
-    for (size_t i = 0; i < file->count; i++) {
-        fleet_object_unref(file->objects[i]);
-    }
-    for (size_t i = 0; i < file->worker_count; i++) {
-        free(file->workers[i]);
-    }
-    free((void *)file->objects);
-    free((void *)file->workers);
-    *file = (struct fleet_file){0};
 }
 
 /* ---- From the disk --------------------------------------------------------------------------- */

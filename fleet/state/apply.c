@@ -52,7 +52,7 @@ static struct fleet_object **sorted(const struct fleet_file *file)
 {
     struct fleet_object **objects = calloc(file->count + 1, sizeof(struct fleet_object *));
 
-    if (objects) {
+    if (objects && file->count > 0) {
         memcpy((void *)objects, (const void *)file->objects,
                file->count * sizeof(struct fleet_object *));
         qsort((void *)objects, file->count, sizeof(struct fleet_object *), compare_objects);

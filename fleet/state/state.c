@@ -164,9 +164,6 @@ void state_take(struct fleet_state *state, const struct provider_value *value,
         .source = source, .key = value->key + prefix, .revision = value->revision, .asked = asked};
     int code;
 
-    if (strncmp(value->key, state->name, prefix - 1) != 0 || value->key[prefix - 1] != '/') {
-        return;
-    }
     if (value->data) {
         code = value_read(&news.value, news.key, value->data, value->bytes, &error);
         if (code == BATON_ENOMEM) {

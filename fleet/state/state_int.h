@@ -34,7 +34,7 @@ enum { STATE_KEY_MAX = FLEET_NAME_MAX + 1 + VALUE_KEY_MAX };
 const char *state_key(const struct fleet_state *state, const char *key,
                       char ret[static STATE_KEY_MAX]);
 
-/* News of the provider: `value` of a key of this state, or NULL data. Reads it, and tells. */
+/* News of the provider: `value` of a key "NAME/…", or without data. Reads it, and tells. */
 void state_take(struct fleet_state *state, const struct provider_value *value,
                 enum cache_source source, uint64_t asked);
 /* The same of news that were read already. */

@@ -187,6 +187,7 @@ static void no_message_has_a_password(void **state)
         "workers:\n  - ws://u:%s@h:1\n",
         "cameras:\n  - id: rtsp://u:%s@h\n    rtspUrl: a\n", /* in another line's place */
         "displays:\n  - id: d\n    rtsp://u:%s@h: x\n",
+        "displays:\n  - id: http://h/x?pwd=%s\n",
         "rtsp://u:%s@h: x\n",
         "models:\n  - id: http://u:%s@h\n",
         "cameras:\n  - id: a\n    snapshotInterval: u:%s@h\n",
