@@ -290,7 +290,7 @@ static void kinds_wait_for_each_other(void **state)
         struct applied applied = {0};
         put_fault = KEPT;
         put_faults = FLEET_KINDS;
-        puts_begun = 0;
+        puts_begun = kept_count = 0;
         ASSERT_OK(
             fleet_state_apply(peers[0].state, &file, true, NULL, on_applied, &applied, failure));
         for (int kind = 0; kind < FLEET_KINDS; kind++) {
