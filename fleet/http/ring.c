@@ -39,11 +39,22 @@ uint64_t ring_oldest(const struct ring *ring)
     return ring->next - ring->count;
 }
 
+/* Names come from other processes too: a line's end in one would make an event of its own. */
+static bool fits(const char *name, const char *data, size_t bytes)
+{
+    size_t length =
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
+
+    return length > 0 && length <= RING_NAME_MAX && name[length] == '\0' &&
+           bytes <= RING_DATA_MAX && memchr(data, '\n', bytes) == NULL &&
+           memchr(data, '\r', bytes) == NULL;
+}
+
 bool ring_add(struct ring *ring, const char *name, const char *data, size_t bytes)
 {
     size_t room = bytes + FRAME_BYTES;
-    char *text = bytes <= RING_DATA_MAX ? malloc(room) : NULL;
-    int used;
+    char *text = fits(name, data, bytes) ? malloc(room) : NULL;
+    int head, used;
 
     if (text == NULL) { /* the number is missing, so all that were before it go, too */
         while (ring->count > 0) {
@@ -52,13 +63,14 @@ bool ring_add(struct ring *ring, const char *name, const char *data, size_t byte
         ring->next++;
         return false;
     }
-    used = snprintf(text, room, "id: %08" PRIx32 "-%" PRIu64 "\nevent: %s\ndata: %.*s\n\n",
-                    ring->run, ring->next, name, (int)bytes, data);
+    head = snprintf(text, room, "id: %08" PRIx32 "-%" PRIu64 "\nevent: ", ring->run, ring->next);
+    used = head +
+           snprintf(text + head, room - (size_t)head, "%s\ndata: %.*s\n\n", name, (int)bytes, data);
     while (ring->count == RING_EVENTS ||
            (ring->count > 0 && ring->bytes + (size_t)used > RING_BYTES)) {
         drop_oldest(ring);
     }
-    *place(ring, ring->next) = (struct ring_event){text, (size_t)used, name};
+    *place(ring, ring->next) = (struct ring_event){text, (size_t)used, (size_t)head, strlen(name)};
     ring->bytes += (size_t)used;
     ring->count++;
     ring->next++;
@@ -81,14 +93,14 @@ uint64_t ring_begin(const struct ring *ring, const char *last_id, bool *ret_has_
     return *ret_has_missed ? ring->next : number + 1;
 }
 
-static bool is_wanted(const char *only, const char *name)
+static bool is_wanted(const char *only, const struct ring_event *event)
 {
-    size_t bytes = strlen(name);
+    const char *name = event->text + event->name_at;
 
     while (only != NULL && *only != '\0') {
         size_t word = strcspn(only, ",");
 
-        if (word == bytes && memcmp(only, name, bytes) == 0) {
+        if (word == event->name_bytes && memcmp(only, name, word) == 0) {
             return true;
         }
         only += word + (only[word] == ',');
@@ -102,7 +114,7 @@ void ring_put(const struct ring *ring, uint64_t *at, const char *only, size_t by
     for (; *at < ring->next && out->bytes < bytes; (*at)++) {
         const struct ring_event *event = &ring->events[*at % RING_EVENTS];
 
-        if (is_wanted(only, event->name)) {
+        if (is_wanted(only, event)) {
             buffer_put(out, event->text, event->bytes);
         }
     }

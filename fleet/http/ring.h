@@ -21,7 +21,8 @@
 enum {
     RING_EVENTS = 1000,
     RING_BYTES = 8 << 20,      /* of all texts */
-    RING_DATA_MAX = 256 << 10, /* bytes of one event; a longer one is not kept */
+    RING_DATA_MAX = 256 << 10, /* bytes of one event's data; a longer one is not kept */
+    RING_NAME_MAX = 63,        /* of its name */
 };
 
 struct ring {
@@ -31,15 +32,15 @@ struct ring {
     struct ring_event {
         char *text;
         size_t bytes;
-        const char *name;  /* static */
-    } events[RING_EVENTS]; /* event N at N % RING_EVENTS */
+        size_t name_at, name_bytes; /* in the text */
+    } events[RING_EVENTS];          /* event N at N % RING_EVENTS */
 };
 
 void ring_init(struct ring *ring, uint32_t run);
 void ring_fini(struct ring *ring);
 
-/* The name is static text, the data one line. False: out of memory, or too long; then
- * nobody gets it, and everybody has missed it. */
+/* The name is of letters, digits, "-" and "_", the data one line; both are copied. False: it is not
+ * so, or out of memory; then nobody gets it, and everybody has missed it. */
 bool ring_add(struct ring *ring, const char *name, const char *data, size_t bytes);
 
 /* The number of the oldest event that is here; `next` if there is none. */

@@ -121,7 +121,8 @@ class Worker:
              "--reports-every", "0.2"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
         self.port = json.loads(self.process.stdout.readline())["port"]
-        threading.Thread(target=self.read, daemon=True).start()
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
 
     def read(self):
         for _ in self.process.stdout:
@@ -134,6 +135,8 @@ class Worker:
     def close(self):
         self.process.stdin.close()
         self.process.wait(DEADLINE_S)
+        self.thread.join()
+        self.process.stdout.close()
 
 
 class Follower:
@@ -173,7 +176,10 @@ class Follower:
                 return event
 
     def close(self):
-        self.socket.shutdown(socket.SHUT_RDWR)
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the process has ended it
         self.thread.join()
         self.connection.close()
 

@@ -1,6 +1,8 @@
 """The HTTP API of a process of the fleet, over real sockets."""
+import http.client
 import json
 import socket
+import threading
 import unittest
 
 from fleet_api import CHANGER, READER, YAML, Fleet, Worker
@@ -416,6 +418,44 @@ class Rights(unittest.TestCase):
             stranger.sendall(b"POST /api/apply HTTP/1.1\r\nHost: x\r\n"
                              b"Content-Type: application/yaml\r\nContent-Length: 1000000\r\n\r\n")
             self.assertIn(b" 413 ", stranger.recv(4096))
+
+
+class End(unittest.TestCase):
+    """A process that is told to end while it is busy ends in order, at whatever point."""
+
+    FILE = "models: [{id: 1, name: m, url: 'http://h/m'}]\ncameras:\n" + "".join(
+        "- {id: c%d, rtspUrl: 'rtsp://h/%d'}\n" % (number, number) for number in range(3000))
+
+    @staticmethod
+    def apply(port, accept):
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        try:
+            connection.request("POST", "/api/apply", End.FILE.encode(),
+                               {"content-type": YAML, "accept": accept})
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            pass  # it has ended
+        finally:
+            connection.close()
+
+    def test_it_ends_in_order_while_files_are_applied_and_events_are_followed(self):
+        for pause_s in 0, 0.02, 0.1, 0.3:
+            worker = Worker()
+            fleet = Fleet("--worker", "ws://127.0.0.1:%d" % worker.port)
+            declare(fleet)
+            followers = [fleet.follow(), fleet.follow("/events?only=worker-online")]
+            busy = [threading.Thread(target=self.apply, args=(fleet.port, accept))
+                    for accept in ("application/json", "application/x-ndjson")]
+            for thread in busy:
+                thread.start()
+            busy[0].join(pause_s)  # the moment of the end is any
+            fleet.ask("GET", "/api/cameras/d1%3Bc1/image")
+            fleet.close()
+            for thread in busy:
+                thread.join()
+            for follower in followers:
+                follower.close()
+            worker.close()
 
 
 class Limits(unittest.TestCase):

@@ -107,6 +107,32 @@ static void large_events_leave_room_for_each_other(void **state)
     free(data);
 }
 
+/* Another process, which may be another version, gives names too. */
+static void what_would_be_two_events_is_not_kept(void **state)
+{
+    static const char *const names[] = {
+        "", "a\n", "a: b", "a b",
+        "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz0123456789-_xyz"};
+    struct ring *ring = *state;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_false(ring_add(ring, names[i], "{}", 2));
+    }
+    assert_false(ring_add(ring, "a", "{}\n", 3));
+    assert_int_equal(ring->count, 0);
+}
+
+static void a_name_is_the_rings_own(void **state)
+{
+    struct ring *ring = *state;
+    char name[] = "worker-online";
+
+    add(ring, name, "{}");
+    memset(name, 'x', sizeof(name) - 1);
+    assert_string_equal(from(ring, 1, "worker-online"),
+                        "id: 6a09e667-1\nevent: worker-online\ndata: {}\n\n");
+}
+
 static void a_batch_ends_behind_its_limit(void **state)
 {
     struct ring *ring = *state;
@@ -150,6 +176,8 @@ int main(void)
         TEST(a_client_that_cannot_go_on_has_missed_something),
         TEST(the_latest_thousand_are_kept),
         TEST(large_events_leave_room_for_each_other),
+        TEST(what_would_be_two_events_is_not_kept),
+        TEST(a_name_is_the_rings_own),
         TEST(a_batch_ends_behind_its_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
