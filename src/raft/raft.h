@@ -280,13 +280,14 @@ struct raft_message {
             raft_index commit;
             const struct raft_entry *entries; /* borrowed until the next step */
             size_t entry_count;
-            bool is_awaited; /* outgoing only: the commit is what RAFT_EVERYBODY waits for */
+            bool is_awaited; /* it has, or commits, what RAFT_EVERYBODY waits for */
         } append;
         struct { /* APPEND_REPLY */
             bool rejected;
             raft_index index; /* stored up to here; rejected: the refused prev_index */
             raft_index hint;  /* rejected: the logs may agree up to here */
             raft_term hint_term;
+            bool is_awaited; /* as in the append; outgoing only */
         } append_reply;
         struct { /* SNAPSHOT: one chunk; the configuration comes with the first (offset 0) */
             raft_index index;

@@ -15,14 +15,17 @@
 #include "raft/transfer.h"
 #include "raft/update.h"
 
-static void answer(struct raft *raft, raft_id to, bool rejected, raft_index index, raft_index hint)
+static void answer(struct raft *raft, const struct raft_message *append, bool rejected,
+                   raft_index index, raft_index hint)
 {
-    struct raft_message *reply = update_message(
-        raft, RAFT_MSG_APPEND_REPLY, to, RAFT_MUTANT(ACK_BEFORE_STORE) ? AFTER_NOTHING : AFTER_ALL);
+    struct raft_message *reply =
+        update_message(raft, RAFT_MSG_APPEND_REPLY, append->from,
+                       RAFT_MUTANT(ACK_BEFORE_STORE) ? AFTER_NOTHING : AFTER_ALL);
     if (reply) {
         reply->append_reply.rejected = rejected;
         reply->append_reply.index = index;
         reply->append_reply.hint = hint;
+        reply->append_reply.is_awaited = append->append.is_awaited;
         reply->append_reply.hint_term = rejected ? log_term_at(&raft->log, hint) : 0;
     }
 }
@@ -137,7 +140,7 @@ void recv_append(struct raft *raft, const struct raft_message *message)
         return;
     }
     if (!fits(raft, message)) {
-        answer(raft, message->from, true, message->append.prev_index, place_to_try(raft, message));
+        answer(raft, message, true, message->append.prev_index, place_to_try(raft, message));
         return;
     }
     if (take_entries(raft, message) != BATON_OK) {
@@ -147,7 +150,7 @@ void recv_append(struct raft *raft, const struct raft_message *message)
     commit_to(raft, message->append.commit < through || RAFT_MUTANT(COMMIT_UNCHECKED)
                         ? message->append.commit
                         : through);
-    answer(raft, message->from, false, through, 0);
+    answer(raft, message, false, through, 0);
 }
 
 /* In PIPELINE a reply accounts for the appends whose entries it acknowledges, and for no others:

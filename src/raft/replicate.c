@@ -23,6 +23,16 @@ int replicate_append(struct raft *raft, const struct raft_entry *entry)
     return BATON_OK;
 }
 
+/* Whether all wait for the entry that the append has, or for the commit that it announces. Entries
+ * in a stream are not meant: behind a lost one the next ones show the loss. */
+static bool is_awaited(const struct raft *raft, const struct peer *peer, size_t count)
+{
+    if (count > 0) {
+        return count == 1 && peer->inflight == 0 && peer->awaited_by_all == peer->next;
+    }
+    return peer->announced < peer->awaited_by_all && peer->awaited_by_all <= raft->commit;
+}
+
 static void send_append(struct raft *raft, struct peer *peer, size_t count)
 {
     struct raft_message *message = update_message(raft, RAFT_MSG_APPEND, peer->id, AFTER_NOTHING);
@@ -33,8 +43,7 @@ static void send_append(struct raft *raft, struct peer *peer, size_t count)
     message->append.prev_index = peer->next - 1;
     message->append.prev_term = log_term_at(&raft->log, peer->next - 1);
     message->append.commit = raft->commit;
-    message->append.is_awaited =
-        peer->announced < peer->awaited_by_all && peer->awaited_by_all <= raft->commit;
+    message->append.is_awaited = is_awaited(raft, peer, count);
     message->append.entry_count = count; /* update.c points to the entries at the end of the step */
     peer->sent_at = raft->now;
     peer->announced = raft->commit < peer->next - 1 + count ? raft->commit : peer->next - 1 + count;
@@ -54,13 +63,13 @@ static void announce_commit(struct raft *raft, struct peer *peer)
 {
     instant due = instant_add(peer->announced_at, SPAN_NS(raft->settings.heartbeat_interval.ns /
                                                           ANNOUNCEMENTS_AN_INTERVAL));
-    bool is_awaited;
+    bool is_urgent;
 
     if (peer->announced >= raft->commit) {
         return;
     }
-    is_awaited = peer->announced < peer->awaited && peer->awaited <= raft->commit;
-    if (!is_awaited && instant_before(raft->now, due)) {
+    is_urgent = peer->announced < peer->awaited && peer->awaited <= raft->commit;
+    if (!is_urgent && instant_before(raft->now, due)) {
         raft->announce_at = instant_min(raft->announce_at, due);
         return;
     }

@@ -199,7 +199,8 @@ static bool is_urgent(const struct raft_message *message)
 {
     return message->type == RAFT_MSG_VOTE || message->type == RAFT_MSG_VOTE_REPLY ||
            message->type == RAFT_MSG_TIMEOUT_NOW || message->type == RAFT_MSG_RESIGN ||
-           (message->type == RAFT_MSG_APPEND && message->append.is_awaited);
+           (message->type == RAFT_MSG_APPEND && message->append.is_awaited) ||
+           (message->type == RAFT_MSG_APPEND_REPLY && message->append_reply.is_awaited);
 }
 
 static void send_by(struct connection *connection, const struct raft_message *message)

@@ -84,6 +84,7 @@ static void put_append(struct buffer *buffer, const struct raft_message *message
     buffer_put_u64(buffer, message->append.prev_index);
     buffer_put_u64(buffer, message->append.prev_term);
     buffer_put_u64(buffer, message->append.commit);
+    buffer_put_u8(buffer, message->append.is_awaited);
     buffer_put_u32(buffer, (uint32_t)message->append.entry_count);
     for (size_t i = 0; i < message->append.entry_count; i++) {
         const struct raft_entry *entry = &message->append.entries[i];
@@ -116,6 +117,7 @@ static int take_append(struct reader *reader, struct raft_message *message,
     message->append.prev_index = reader_u64(reader);
     message->append.prev_term = reader_u64(reader);
     message->append.commit = reader_u64(reader);
+    message->append.is_awaited = take_bool(reader);
     count = reader_u32(reader);
     if (count > FRAME_ENTRIES_MAX || count > reader->bytes / ENTRY_BYTES_MIN) {
         return BATON_EPROTO; /* before memory is allocated for them */

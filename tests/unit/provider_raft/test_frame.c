@@ -118,8 +118,10 @@ static void entries_come_back(void **state)
     message.append.commit = 9;
     message.append.entries = entries;
     message.append.entry_count = 2;
+    message.append.is_awaited = true;
     got = back(&message);
     assert_int_equal(got.append.entry_count, 2);
+    assert_true(got.append.is_awaited);
     assert_int_equal(got.append.entries[1].bytes, 3);
     assert_memory_equal(got.append.entries[1].data, "xyz", 3);
     assert_true(got.append.entries[0].kind == RAFT_ENTRY_NOOP);
