@@ -22,25 +22,28 @@ static struct yard_placing *find_placing(struct yard_item *item, uint64_t epoch)
 
 static bool is_placing(struct yard_item *item, uint64_t epoch, int process, uint64_t session)
 {
-    const struct yard_placing *placing = find_placing(item, epoch);
-
-    return placing && placing->process == process && placing->session == session;
+    for (size_t i = 0; i < YARD_PLACINGS_MAX && i < item->placing_count; i++) {
+        const struct yard_placing *placing = &item->placings[i];
+        if (placing->epoch == epoch && placing->process == process && placing->session == session) {
+            return true;
+        }
+    }
+    return false;
 }
 
-/* Of a placing that the store took back before a copy of it began, nothing has its epoch. */
+/* Of a placing that the store lost before a copy of it began, nothing has its epoch. */
 static void note_placing(struct yard *yard, struct yard_item *item, const struct yard_stored *now)
 {
     struct yard_placing *placing = find_placing(item, now->epoch);
     bool is_another =
         placing && (placing->process != now->process || placing->session != now->session);
 
-    if (is_another && (placing->has_begun || !item->is_doubtful)) {
+    if (is_another && (placing->has_begun || !item->is_unsure)) {
         yard_violated(yard, "epoch-twice", "%s is placed in epoch %llu on p%d and on p%d", item->id,
                       (unsigned long long)now->epoch, placing->process, now->process);
     }
-    if (!placing || is_another) {
-        placing = placing ? placing : &item->placings[item->placing_count++ % YARD_PLACINGS_MAX];
-        *placing = (struct yard_placing){
+    if (!is_placing(item, now->epoch, now->process, now->session)) {
+        item->placings[item->placing_count++ % YARD_PLACINGS_MAX] = (struct yard_placing){
             .epoch = now->epoch, .session = now->session, .process = now->process};
     }
 }
@@ -377,6 +380,16 @@ static bool is_again(const struct yard_process *process, const struct yard_item 
     return item->process == process->number && item->session == process->working.session;
 }
 
+/* The state was lost, and the leader has started since the copy began: perhaps nobody who lives and
+ * can be heard knows that there was a ledger. docs/work.md says so. */
+static bool is_unknown_to_all(const struct yard *yard, const struct yard_copy *copy)
+{
+    int holder = yard->elections[YARD_POOL].holder;
+
+    return copy->item->is_unsure && yard->has_lost &&
+           (holder == YARD_NOBODY || yard->processes[holder].started_at > copy->began_at);
+}
+
 void yard_check_start(struct yard *yard, const struct yard_process *process,
                       const struct yard_item *item, const struct work_order *order)
 {
@@ -392,7 +405,8 @@ void yard_check_start(struct yard *yard, const struct yard_process *process,
         yard_violated(yard, "without-session", "p%d starts %s without a session", process->number,
                       item->id);
     }
-    if (other && (!item->is_doubtful || other->process == process->number)) {
+    if (other && !is_unknown_to_all(yard, other) &&
+        (!item->is_doubtful || other->process == process->number)) {
         yard_violated(yard, "two-copies", "p%d starts %s, which runs on p%d", process->number,
                       item->id, other->process);
     }

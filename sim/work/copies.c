@@ -64,6 +64,7 @@ void copies_start(struct yard *yard, struct yard_process *process, const struct 
     copy->epoch = item->epoch = order->epoch;
     item->session = copy->session;
     item->process = copy->process;
+    copy->began_at = yard->now;
     copy->began_unix_ms = yard_unix_ms(yard, process);
     yard->result.counts[YARD_COUNT_COPIES]++;
     yard_say(yard, process->number, "starts %s, epoch %llu", item->id,

@@ -13,6 +13,7 @@ void yard_start(struct yard *yard, struct yard_process *process)
 {
     process->life++;
     process->is_up = true;
+    process->started_at = yard->now;
     process->stopped_until = process->cut_until = 0;
     yard_draw_options(yard, &process->options);
     process->lag = random_between(&yard->random, 0, yard->profile.lag);

@@ -222,7 +222,7 @@ struct yard_copy {
     uint64_t life, session, epoch;
     uint64_t number; /* of its own, so that events for an earlier one are void */
     struct yard_item *item;
-    int64_t began_unix_ms;
+    int64_t began_at, began_unix_ms;
 };
 
 /* ---- Elections ------------------------------------------------------------------------------- */
@@ -282,7 +282,7 @@ struct yard_process {
     struct work_leader_options options; /* of this life */
     struct drift_clock clock;
     int64_t wall_offset_ms; /* of its wall clock */
-    int64_t stopped_until, cut_until;
+    int64_t started_at, stopped_until, cut_until;
     int64_t lag; /* of notices, at most */
     struct yard_leading leading;
     struct yard_working working;

@@ -797,7 +797,7 @@ static void birth_stored(struct work_leader *leader, int code, uint64_t revision
     if (code == BATON_OK) {
         leader->birth = leader->chosen;
         leader->birth_revision = revision;
-        leader->is_ask_due = true; /* if it is lost, all workers know that there was one */
+        leader->is_ask_due = true;        /* if it is lost, all workers know that there was one */
     } else if (code == BATON_ECONFLICT) { /* by another leader, or by us when no reply came */
         (void)leader_queue(leader, WORK_READ, "ledger", 0);
     } else {
