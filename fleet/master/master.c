@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READY_POLL_MS = 10, BUSY_SHARE = 4 };
+enum { READY_POLL_MS = 10, BUSY_SHARE = 2 };
 
 #define RETRY_FIRST    SPAN_MS(50)
 #define RETRY_MOST     SPAN_S(5)

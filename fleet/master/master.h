@@ -13,7 +13,7 @@
  *      └── LOST ─────────────────────── RETIRED ◀──────────── a value with a higher epoch ─┘
  *
  * A plan is made at the end of the loop's turn in which something changed; while much changes, as
- * often as leaves four fifths of the time to others, and at most each MASTER_GAP. Each
+ * often as leaves two thirds of the time to others, and at most each MASTER_GAP. Each
  * MASTER_BALANCE_EVERY a plan may also move what balances the workers.
  *
  * Writes of one plan come in two rounds: first the lists that only lose something, then, if

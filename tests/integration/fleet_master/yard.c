@@ -134,6 +134,7 @@ struct worker_table {
 
 static struct {
     char id[16];
+    char process[8];
     struct worker_live live;
     bool is_heard;
     bool may_run[SUBSCRIPTIONS_MAX];
@@ -241,8 +242,10 @@ void yard_hear(const char *id, bool is_online)
     size_t number = find(id);
     struct worker_live *live = &workers[number].live;
 
+    (void)snprintf(workers[number].process, sizeof(workers[number].process), "%s",
+                   is_online ? yard_owner(id, 0) : "");
     *live = (struct worker_live){.id = workers[number].id,
-                                 .process = is_online ? yard_owner(id, 0) : "",
+                                 .process = workers[number].process,
                                  .is_online = is_online,
                                  .since = clock_now(),
                                  .heard = clock_now()};
