@@ -1,6 +1,7 @@
 #include "stand.h"
 
 #include "lib/process.h"
+#include "provider/agent_host.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ static uv_timer_t wake;
 static const char *chosen; /* provider */
 static pid_t server;       /* redis; 0: none */
 static int server_port;
+static struct agent_host agent = {.program = BATON_PROGRAM, .lease = "2s"};
 static int lives; /* of the fixture: each has its own state */
 static char folder[64];
 static int ports[PEERS];
@@ -32,6 +34,11 @@ static int redis_main(void *userdata)
     return 127;
 }
 
+static bool is_agent(void)
+{
+    return strcmp(chosen, "agent") == 0;
+}
+
 bool stand_choose(const char *provider)
 {
     chosen = provider;
@@ -40,7 +47,7 @@ bool stand_choose(const char *provider)
         server = process_fork(redis_main, NULL);
         return true;
     }
-    return strcmp(provider, "raft") == 0 || strcmp(provider, "memory") == 0;
+    return strcmp(provider, "raft") == 0 || strcmp(provider, "memory") == 0 || is_agent();
 }
 
 void stand_end(void)
@@ -72,6 +79,8 @@ static void url_of(int number, char *ret, size_t ret_bytes)
         (void)snprintf(ret, ret_bytes,
                        "redis://127.0.0.1:%d?check-interval=500ms&guardian=no&state-prefix=yard-%d",
                        server_port, lives);
+    } else if (is_agent()) {
+        (void)snprintf(ret, ret_bytes, "%s", agent.url);
     } else {
         (void)snprintf(ret, ret_bytes, "memory:yard-%d-%d", (int)getpid(), lives);
     }
@@ -107,6 +116,9 @@ int stand_set_up(void **state)
     assert_int_equal(uv_loop_init(&loop), 0);
     (void)uv_timer_init(&loop, &wake);
     (void)uv_timer_start(&wake, on_wake, 1, 1);
+    if (is_agent()) {
+        agent_host_begin(&agent);
+    }
     stand_open_members();
     return 0;
 }
@@ -132,6 +144,9 @@ int stand_tear_down(void **state)
         member_free(peers[i].member);
     }
     assert_int_equal(uv_loop_close(&loop), 0);
+    if (is_agent()) {
+        agent_host_end(&agent);
+    }
     process_remove_folder(folder);
     return 0;
 }

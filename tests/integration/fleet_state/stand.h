@@ -1,5 +1,5 @@
-/* States of one fleet on one loop of this process: each with a member of its own, of memory: or of
- * a group of raft: over real sockets. */
+/* States of one fleet on one loop of this process, each with a member of its own: of memory:, of a
+ * group of raft: over real sockets, of a server of Redis, or by an agent that is a group of one. */
 #ifndef TESTS_INTEGRATION_FLEET_STATE_STAND_H
 #define TESTS_INTEGRATION_FLEET_STATE_STAND_H
 
@@ -32,7 +32,7 @@ struct peer {
 extern uv_loop_t loop;
 extern struct peer peers[PEERS];
 
-/* "memory", "raft" or "redis", for all tests of the program; stand_end() after them. */
+/* "memory", "raft", "redis" or "agent", for all tests of the program; stand_end() after them. */
 bool stand_choose(const char *provider);
 void stand_end(void);
 int stand_set_up(void **state);
