@@ -135,6 +135,7 @@ static void take_gone(struct work_leader *leader, struct ledger_entry *entry, in
     }
     leader->counters.lost++;
     ledger_lose(leader->ledger, entry, now_unix_ms);
+    leader_hold_back(leader); /* a later copy may run on a worker that is not heard */
     leader->is_place_due = true;
 }
 

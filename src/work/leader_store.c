@@ -73,14 +73,16 @@ static void submission_free(struct work_leader *leader, struct leader_submission
 static bool may_have_run(const struct work_leader *leader, const struct ledger_entry *entry)
 {
     return leader->is_rebuilt && leader->was_lost && entry->state == WORK_IDLE &&
-           entry->epoch == 0 && entry->item && !entry->item->is_unique &&
+           entry->epoch < leader->options.epoch && entry->item && !entry->item->is_unique &&
            !WORK_MUTANT(REBUILDS_IN_HASTE);
 }
 
 /* It waits until no worker can act by a lease of that time. */
 void leader_hold_back(struct work_leader *leader)
 {
-    for (struct ledger_entry *entry = ledger_idle(leader->ledger); entry; entry = entry->next) {
+    struct ledger_entry *entry = leader->was_lost ? ledger_idle(leader->ledger) : NULL;
+
+    for (; entry; entry = entry->next) {
         if (may_have_run(leader, entry)) {
             entry->not_before = instant_add(leader->began, leader->options.worker_lease);
         }
