@@ -57,19 +57,26 @@ void call_nothing(struct call *call)
     call_bytes(call, 204, NULL, NULL, 0);
 }
 
-static void send_json(struct call *call, unsigned status, json_t *json, const char *headers)
+static void send_text(struct call *call, unsigned status, const char *text, size_t bytes,
+                      const char *headers)
 {
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    static const char failed[] = "{\"error\":\"out of memory\"}";
     struct web_answer answer = {
         .status = text != NULL ? status : 503,
         .type = "application/json",
         .headers = text != NULL ? headers : "cache-control: no-store\r\nretry-after: 1\r\n",
-        .body = text != NULL ? text : "{\"error\":\"out of memory\"}",
-    };
+        .body = text != NULL ? text : failed,
+        .bytes = text != NULL ? bytes : sizeof(failed) - 1};
+
+    call_answer(call, &answer);
+}
+
+static void send_json(struct call *call, unsigned status, json_t *json, const char *headers)
+{
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 
     json_decref(json);
-    answer.bytes = strlen(answer.body);
-    call_answer(call, &answer);
+    send_text(call, status, text, text != NULL ? strlen(text) : 0, headers);
     free(text);
 }
 
@@ -78,22 +85,39 @@ bool call_has_tag(const struct call *call, const char *tag)
     const char *wanted =
         call->exchange != NULL ? web_header(&call_request(call)->head, "if-none-match") : NULL;
 
-    return wanted != NULL && strstr(wanted, tag) != NULL;
+    return wanted != NULL && strcmp(call->route->method, "GET") == 0 && strstr(wanted, tag) != NULL;
 }
 
-void call_tagged(struct call *call, json_t *json, const char *tag)
+static void put_tag(char ret[static HEADERS_ROOM], const char *tag)
+{
+    (void)snprintf(ret, HEADERS_ROOM, "cache-control: no-cache\r\netag: %s\r\n", tag);
+}
+
+void call_unchanged(struct call *call, const char *tag)
 {
     char headers[HEADERS_ROOM];
+    struct web_answer answer = {.status = 304, .headers = headers};
 
-    (void)snprintf(headers, sizeof(headers), "cache-control: no-cache\r\netag: %s\r\n", tag);
-    if (call_has_tag(call, tag) && strcmp(call->route->method, "GET") == 0) {
-        struct web_answer answer = {.status = 304, .headers = headers};
+    put_tag(headers, tag);
+    call_answer(call, &answer);
+}
 
-        json_decref(json);
-        call_answer(call, &answer);
-    } else {
-        send_json(call, 200, json, headers);
+void call_text(struct call *call, const char *text, size_t bytes, const char *tag)
+{
+    char headers[HEADERS_ROOM] = "cache-control: no-store\r\n";
+
+    if (tag != NULL) {
+        put_tag(headers, tag);
     }
+    send_text(call, 200, text, bytes, headers);
+}
+
+void call_listing(struct call *call, struct listing *listing, const char *tag)
+{
+    const struct buffer *text = &listing->text;
+
+    call_text(call, text->failed ? NULL : (const char *)text->data, text->bytes, tag);
+    listing_fini(listing);
 }
 
 void call_json(struct call *call, unsigned status, json_t *json, uint64_t revision)
@@ -101,13 +125,16 @@ void call_json(struct call *call, unsigned status, json_t *json, uint64_t revisi
     char tag[TAG_ROOM], headers[HEADERS_ROOM];
 
     (void)snprintf(tag, sizeof(tag), "\"%" PRIu64 "\"", revision);
-    if (status == 200 && revision != 0) {
-        call_tagged(call, json, tag);
+    if (status == 200 && revision != 0 && call_has_tag(call, tag)) {
+        json_decref(json);
+        call_unchanged(call, tag);
         return;
     }
-    (void)snprintf(headers, sizeof(headers), "cache-control: no-store\r\n%s%s%s",
-                   revision != 0 ? "etag: " : "", revision != 0 ? tag : "",
-                   revision != 0 ? "\r\n" : "");
+    if (revision != 0) {
+        put_tag(headers, tag);
+    } else {
+        (void)snprintf(headers, sizeof(headers), "cache-control: no-store\r\n");
+    }
     send_json(call, status, json, headers);
 }
 

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "fleet/http/listing.h"
 #include "fleet/http/routes.h"
 #include "web/server.h"
 
@@ -56,8 +57,11 @@ bool call_condition(struct call *call, uint64_t revision, struct condition *ret)
 /* Steals the JSON; NULL: out of memory. revision: the ETag; 0: none. With If-None-Match it may
  * become 304. */
 void call_json(struct call *call, unsigned status, json_t *json, uint64_t revision);
-/* The same with a tag of its own, in quotes. */
-void call_tagged(struct call *call, json_t *json, const char *tag);
+/* 200 with JSON as text; NULL: out of memory. tag: the ETag, in quotes; NULL: none. */
+void call_text(struct call *call, const char *text, size_t bytes, const char *tag);
+void call_unchanged(struct call *call, const char *tag); /* 304 */
+/* The same of a listing that is closed, which it ends. */
+void call_listing(struct call *call, struct listing *listing, const char *tag);
 void call_bytes(struct call *call, unsigned status, const char *type, const void *data,
                 size_t bytes);
 void call_nothing(struct call *call); /* 204 */
@@ -72,7 +76,7 @@ void call_fail(struct call *call, const struct baton_error *error);
 void call_fail_write(struct call *call, int code, const struct baton_error *error,
                      bool has_condition);
 
-/* Whether If-None-Match names the tag, in quotes. */
+/* Whether it is a GET whose If-None-Match names the tag, in quotes: then 304. */
 bool call_has_tag(const struct call *call, const char *tag);
 
 /* The call becomes an answer in parts: its exchange is the caller's, which calls call_end(). */

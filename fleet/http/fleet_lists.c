@@ -20,28 +20,27 @@ static json_t *assigned_json(const struct fleet_assigned *assigned)
 void assignments_list(struct call *call)
 {
     const struct fleet_state *state = call->http->parts.state;
-    const struct fleet_assigned *assigned = NULL;
-    char after[ROUTE_ID_MAX], last[ROUTE_ID_MAX] = "";
-    json_t *items, *page;
+    const struct fleet_assigned *assigned = NULL, *last = NULL;
+    char after[ROUTE_ID_MAX];
+    struct listing page;
     int64_t limit;
 
     if (!call_parameter(call, "after", after, sizeof(after)) ||
         !call_number(call, "limit", 1, LIST_MAX, LIST_MAX, &limit)) {
         return;
     }
-    items = json_array();
+    listing_init(&page, HTTP_ANSWER_MAX);
     while ((assigned = fleet_state_next_assigned(state, assigned)) != NULL && limit > 0) {
         if (strcmp(assigned->worker, after) > 0) {
-            (void)json_array_append_new(items, assigned_json(assigned));
-            (void)snprintf(last, sizeof(last), "%s", assigned->worker);
+            listing_add(&page, assigned_json(assigned));
+            last = assigned;
             limit--;
         }
     }
-    page = json_pack("{s:o}", "items", items);
-    if (page != NULL && assigned != NULL && *last != '\0') {
-        (void)json_object_set_new(page, "next", json_string(last));
-    }
-    call_json(call, 200, page, 0);
+    listing_end(&page);
+    listing_text(&page, "next", assigned != NULL && last != NULL ? last->worker : NULL);
+    listing_close(&page);
+    call_listing(call, &page, NULL);
 }
 
 void unplaced_list(struct call *call)

@@ -76,31 +76,34 @@ static const struct fleet_object *first_after(const struct fleet_state *state, e
     return object;
 }
 
-static json_t *page_of(const struct fleet_http *http, enum fleet_kind kind, const char *after,
-                       int64_t limit, bool is_live)
+static json_t *item_of(const struct fleet_http *http, const struct fleet_object *object,
+                       bool is_live)
+{
+    json_t *json = fleet_object_json(object, true);
+
+    if (json != NULL && is_live && object->kind == FLEET_SUBSCRIPTION) {
+        add_live(http, object->id, json);
+    } else if (json != NULL && is_live && object->kind == FLEET_DISPLAY) {
+        add_data(http, object->id, json);
+    }
+    return json;
+}
+
+static void put_page(struct listing *page, const struct fleet_http *http, enum fleet_kind kind,
+                     const char *after, int64_t limit, bool is_live)
 {
     const struct fleet_state *state = http->parts.state;
     const struct fleet_object *object = first_after(state, kind, after), *last = NULL;
-    json_t *items = json_array();
 
     for (; object != NULL && limit > 0; limit--, object = fleet_state_next(state, kind, object)) {
-        json_t *json = fleet_object_json(object, true);
-
-        if (json != NULL && is_live && kind == FLEET_SUBSCRIPTION) {
-            add_live(http, object->id, json);
-        } else if (json != NULL && is_live && kind == FLEET_DISPLAY) {
-            add_data(http, object->id, json);
-        }
-        (void)json_array_append_new(items, json);
+        listing_add(page, item_of(http, object, is_live));
         last = object;
     }
-    json_t *page = json_pack("{s:o, s:I, s:I}", "items", items, "count",
-                             (json_int_t)fleet_state_count(state, kind), "revision",
-                             (json_int_t)http->changes[kind]);
-    if (page != NULL && object != NULL && last != NULL) {
-        (void)json_object_set_new(page, "next", json_string(last->id));
-    }
-    return page;
+    listing_end(page);
+    listing_number(page, "count", fleet_state_count(state, kind));
+    listing_number(page, "revision", http->changes[kind]);
+    listing_text(page, "next", object != NULL && last != NULL ? last->id : NULL);
+    listing_close(page);
 }
 
 void objects_list(struct call *call)
@@ -108,6 +111,7 @@ void objects_list(struct call *call)
     const struct fleet_http *http = call->http;
     enum fleet_kind kind = kind_of(call);
     char after[ROUTE_ID_MAX], tag[TAG_ROOM];
+    struct listing page;
     int64_t limit;
     bool is_live;
 
@@ -116,14 +120,15 @@ void objects_list(struct call *call)
         !call_flag(call, "live", &is_live)) {
         return;
     }
-    if (is_live) {
-        call_json(call, 200, page_of(http, kind, after, limit, true), 0);
-        return;
-    }
     (void)snprintf(tag, sizeof(tag), "\"%08" PRIx32 "-%" PRIu64 "\"", http->run,
                    http->changes[kind]);
-    call_tagged(call, call_has_tag(call, tag) ? NULL : page_of(http, kind, after, limit, false),
-                tag);
+    if (!is_live && call_has_tag(call, tag)) {
+        call_unchanged(call, tag);
+        return;
+    }
+    listing_init(&page, HTTP_ANSWER_MAX);
+    put_page(&page, http, kind, after, limit, is_live);
+    call_listing(call, &page, is_live ? NULL : tag);
 }
 
 /* ---- One object ------------------------------------------------------------------------------ */

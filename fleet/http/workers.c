@@ -56,30 +56,28 @@ json_t *worker_json(const struct fleet_http *http, const struct fleet_worker *wo
 void workers_list(struct call *call)
 {
     const struct fleet_http *http = call->http;
-    const struct fleet_state *state = http->parts.state;
-    const struct fleet_worker *worker = NULL;
-    char after[ROUTE_ID_MAX], last[ROUTE_ID_MAX] = "";
-    json_t *items, *page;
+    const struct fleet_worker *worker = NULL, *last = NULL;
+    char after[ROUTE_ID_MAX];
+    struct listing page;
     int64_t limit;
 
     if (!call_parameter(call, "after", after, sizeof(after)) ||
         !call_number(call, "limit", 1, LIST_MAX, LIST_MAX, &limit)) {
         return;
     }
-    items = json_array();
-    while ((worker = fleet_state_next_worker(state, worker)) != NULL && limit > 0) {
+    listing_init(&page, HTTP_ANSWER_MAX);
+    while ((worker = fleet_state_next_worker(http->parts.state, worker)) != NULL && limit > 0) {
         if (strcmp(worker->id, after) > 0) {
-            (void)json_array_append_new(items, worker_json(http, worker));
-            (void)snprintf(last, sizeof(last), "%s", worker->id);
+            listing_add(&page, worker_json(http, worker));
+            last = worker;
             limit--;
         }
     }
-    page = json_pack("{s:o, s:I}", "items", items, "count",
-                     (json_int_t)fleet_state_worker_count(state));
-    if (page != NULL && worker != NULL && *last != '\0') {
-        (void)json_object_set_new(page, "next", json_string(last));
-    }
-    call_json(call, 200, page, 0);
+    listing_end(&page);
+    listing_number(&page, "count", fleet_state_worker_count(http->parts.state));
+    listing_text(&page, "next", worker != NULL && last != NULL ? last->id : NULL);
+    listing_close(&page);
+    call_listing(call, &page, NULL);
 }
 
 json_t *worker_texts(const char *const *texts, size_t count)
