@@ -34,6 +34,14 @@ static bool is_our_origin(const struct gate *gate, const char *origin, const cha
            (strcasecmp(authority + 3, host) == 0 || is_listed(gate, authority + 3));
 }
 
+/* A picture or a link in a page of another site: such a request has no Origin. */
+static bool is_cross_site(const struct web_request *request)
+{
+    const char *site = web_header(&request->head, "sec-fetch-site");
+
+    return site != NULL && strcasecmp(site, "cross-site") == 0;
+}
+
 static unsigned check_token(const struct gate *gate, const struct web_request *request,
                             enum right right, const char **ret_reason)
 {
@@ -62,7 +70,7 @@ unsigned gate_check(const struct gate *gate, const struct web_request *request, 
         return 0;
     }
     host = host != NULL ? host : "";
-    if (origin != NULL && !is_our_origin(gate, origin, host)) {
+    if (origin != NULL ? !is_our_origin(gate, origin, host) : is_cross_site(request)) {
         *ret_reason = "a page of another site may not use this API; see --http-host";
         return 403;
     }

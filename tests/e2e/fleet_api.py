@@ -45,7 +45,6 @@ class Fleet:
                 file.write(token + "\n")
             if has_tokens:
                 words += ("--%s-token-file" % name, path)
-        # pylint: disable-next=consider-using-with
         self.process = subprocess.Popen(
             [PROGRAM, "--provider", "memory:", "--node", "p1", "--http", "127.0.0.1:0",
              "--log-json", *words],
@@ -115,7 +114,6 @@ class Worker:
     """A stand-in for a detector worker."""
 
     def __init__(self):
-        # pylint: disable-next=consider-using-with
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "..", "fleet", "stand_in_worker.py"),
              "--reports-every", "0.2"],

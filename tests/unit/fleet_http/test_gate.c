@@ -56,6 +56,13 @@ static void a_page_of_another_site_may_do_nothing(void **state)
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://6.6.6.6\r\n"), 403);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: null\r\n"), 403);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://evil.example.net\r\n"), 403);
+    assert_int_equal(ask(&open, RIGHT_READ, HOST "Sec-Fetch-Site: cross-site\r\n"), 403);
+    assert_int_equal(ask(&open, RIGHT_READ, HOST "Sec-Fetch-Site: same-origin\r\n"), 0);
+    assert_int_equal(ask(&open, RIGHT_READ, HOST "Sec-Fetch-Site: none\r\n"), 0);
+    assert_int_equal(ask(&open, RIGHT_READ,
+                         HOST "Sec-Fetch-Site: cross-site\r\n"
+                              "Origin: https://fleet.example.org\r\n"),
+                     0);
     assert_int_equal(ask(&closed, RIGHT_CHANGE,
                          HOST "Origin: http://evil.example.net\r\n"
                               "Authorization: Bearer " CHANGER "\r\n"),
