@@ -5,7 +5,9 @@
 #include "member/election.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { METRICS_MAX = 4 << 20 };
 
@@ -102,6 +104,40 @@ static void put_workers(const struct fleet_http *http, struct buffer *out)
            (double)assigned);
 }
 
+static const struct {
+    const char *name, *help;
+    size_t at; /* in struct worker_live */
+} of_worker[] = {
+    {"worker_detections_total", "Detections that the worker sent.",
+     offsetof(struct worker_live, detections)},
+    {"worker_reconnects_total", "Connections to the worker after the first.",
+     offsetof(struct worker_live, reconnects)},
+    {"worker_stalls_total", "Times that the worker fell silent.",
+     offsetof(struct worker_live, stalls)},
+    {"worker_refused_total", "Messages of the worker that were refused.",
+     offsetof(struct worker_live, refused)},
+};
+
+/* Of the workers that this process is connected to: another process has the others. */
+static void put_each_worker(const struct fleet_http *http, struct buffer *out)
+{
+    for (size_t i = 0; i < sizeof(of_worker) / sizeof(of_worker[0]); i++) {
+        const struct fleet_worker *worker = NULL;
+
+        family(out, of_worker[i].name, "counter", of_worker[i].help);
+        while ((worker = fleet_state_next_worker(http->parts.state, worker)) != NULL) {
+            const struct worker_live *live = worker_table_find(http->parts.table, worker->id);
+            uint64_t value;
+
+            if (live != NULL && owners_owns(http->parts.owners, worker->id)) {
+                memcpy(&value, (const char *)live + of_worker[i].at, sizeof(value));
+                buffer_printf(out, PREFIX "%s{worker=\"%s\"} %" PRIu64 "\n", of_worker[i].name,
+                              worker->id, value);
+            }
+        }
+    }
+}
+
 static void put_counters(const struct fleet_http *http, struct buffer *out)
 {
     const struct fleet_state_counters *state = fleet_state_counters(http->parts.state);
@@ -180,6 +216,7 @@ void metrics_get(struct call *call)
     put_election(http, &out);
     put_objects(http, &out);
     put_workers(http, &out);
+    put_each_worker(http, &out);
     put_counters(http, &out);
     put_http(http, &out);
     if (out.failed) {

@@ -325,6 +325,8 @@ class WithWorker(unittest.TestCase):
         self.assertIn("ABCD1234", json.dumps(seen))
         listed = self.fleet.ask("GET", "/api/detections?display=d1&camera=c1&limit=1").json
         self.assertIn("ABCD1234", json.dumps(listed["items"]))
+        until(lambda: self.figure("baton_fleet_worker_detections_total{worker=\"%s\"}" % self.id),
+              "the worker's detections are counted")
         self.assertEqual(self.fleet.ask("GET", "/api/detections?display=d2").json["items"], [])
 
 
