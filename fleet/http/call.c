@@ -112,12 +112,12 @@ void call_text(struct call *call, const char *text, size_t bytes, const char *ta
     send_text(call, 200, text, bytes, headers);
 }
 
-void call_listing(struct call *call, struct listing *listing, const char *tag)
+void call_items(struct call *call, struct items *items, const char *tag)
 {
-    const struct buffer *text = &listing->text;
+    const struct buffer *text = &items->text;
 
     call_text(call, text->failed ? NULL : (const char *)text->data, text->bytes, tag);
-    listing_fini(listing);
+    items_fini(items);
 }
 
 void call_json(struct call *call, unsigned status, json_t *json, uint64_t revision)

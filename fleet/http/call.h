@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "fleet/http/listing.h"
+#include "fleet/http/items.h"
 #include "fleet/http/routes.h"
 #include "web/server.h"
 
@@ -60,8 +60,8 @@ void call_json(struct call *call, unsigned status, json_t *json, uint64_t revisi
 /* 200 with JSON as text; NULL: out of memory. tag: the ETag, in quotes; NULL: none. */
 void call_text(struct call *call, const char *text, size_t bytes, const char *tag);
 void call_unchanged(struct call *call, const char *tag); /* 304 */
-/* The same of a listing that is closed, which it ends. */
-void call_listing(struct call *call, struct listing *listing, const char *tag);
+/* The same of a list that is closed, whose memory it frees. */
+void call_items(struct call *call, struct items *items, const char *tag);
 void call_bytes(struct call *call, unsigned status, const char *type, const void *data,
                 size_t bytes);
 void call_nothing(struct call *call); /* 204 */

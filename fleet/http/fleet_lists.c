@@ -22,25 +22,25 @@ void assignments_list(struct call *call)
     const struct fleet_state *state = call->http->parts.state;
     const struct fleet_assigned *assigned = NULL, *last = NULL;
     char after[ROUTE_ID_MAX];
-    struct listing page;
+    struct items page;
     int64_t limit;
 
     if (!call_parameter(call, "after", after, sizeof(after)) ||
         !call_number(call, "limit", 1, LIST_MAX, LIST_MAX, &limit)) {
         return;
     }
-    listing_init(&page, HTTP_ANSWER_MAX);
+    items_init(&page, HTTP_ANSWER_MAX);
     while ((assigned = fleet_state_next_assigned(state, assigned)) != NULL && limit > 0) {
         if (strcmp(assigned->worker, after) > 0) {
-            listing_add(&page, assigned_json(assigned));
+            items_add(&page, assigned_json(assigned));
             last = assigned;
             limit--;
         }
     }
-    listing_end(&page);
-    listing_text(&page, "next", assigned != NULL && last != NULL ? last->worker : NULL);
-    listing_close(&page);
-    call_listing(call, &page, NULL);
+    items_end(&page);
+    items_text(&page, "next", assigned != NULL && last != NULL ? last->worker : NULL);
+    items_close(&page);
+    call_items(call, &page, NULL);
 }
 
 void unplaced_list(struct call *call)

@@ -112,7 +112,7 @@ static const struct {
      offsetof(struct worker_live, detections)},
     {"worker_reconnects_total", "Connections to the worker after the first.",
      offsetof(struct worker_live, reconnects)},
-    {"worker_stalls_total", "Times that the worker fell silent.",
+    {"worker_stalls_total", "Times that messages waited because the worker did not read.",
      offsetof(struct worker_live, stalls)},
     {"worker_refused_total", "Messages of the worker that were refused.",
      offsetof(struct worker_live, refused)},

@@ -89,21 +89,21 @@ static json_t *item_of(const struct fleet_http *http, const struct fleet_object 
     return json;
 }
 
-static void put_page(struct listing *page, const struct fleet_http *http, enum fleet_kind kind,
+static void put_page(struct items *page, const struct fleet_http *http, enum fleet_kind kind,
                      const char *after, int64_t limit, bool is_live)
 {
     const struct fleet_state *state = http->parts.state;
     const struct fleet_object *object = first_after(state, kind, after), *last = NULL;
 
     for (; object != NULL && limit > 0; limit--, object = fleet_state_next(state, kind, object)) {
-        listing_add(page, item_of(http, object, is_live));
+        items_add(page, item_of(http, object, is_live));
         last = object;
     }
-    listing_end(page);
-    listing_number(page, "count", fleet_state_count(state, kind));
-    listing_number(page, "revision", http->changes[kind]);
-    listing_text(page, "next", object != NULL && last != NULL ? last->id : NULL);
-    listing_close(page);
+    items_end(page);
+    items_number(page, "count", fleet_state_count(state, kind));
+    items_number(page, "revision", http->changes[kind]);
+    items_text(page, "next", object != NULL && last != NULL ? last->id : NULL);
+    items_close(page);
 }
 
 void objects_list(struct call *call)
@@ -111,7 +111,7 @@ void objects_list(struct call *call)
     const struct fleet_http *http = call->http;
     enum fleet_kind kind = kind_of(call);
     char after[ROUTE_ID_MAX], tag[TAG_ROOM];
-    struct listing page;
+    struct items page;
     int64_t limit;
     bool is_live;
 
@@ -126,9 +126,9 @@ void objects_list(struct call *call)
         call_unchanged(call, tag);
         return;
     }
-    listing_init(&page, HTTP_ANSWER_MAX);
+    items_init(&page, HTTP_ANSWER_MAX);
     put_page(&page, http, kind, after, limit, is_live);
-    call_listing(call, &page, is_live ? NULL : tag);
+    call_items(call, &page, is_live ? NULL : tag);
 }
 
 /* ---- One object ------------------------------------------------------------------------------ */

@@ -58,26 +58,26 @@ void workers_list(struct call *call)
     const struct fleet_http *http = call->http;
     const struct fleet_worker *worker = NULL, *last = NULL;
     char after[ROUTE_ID_MAX];
-    struct listing page;
+    struct items page;
     int64_t limit;
 
     if (!call_parameter(call, "after", after, sizeof(after)) ||
         !call_number(call, "limit", 1, LIST_MAX, LIST_MAX, &limit)) {
         return;
     }
-    listing_init(&page, HTTP_ANSWER_MAX);
+    items_init(&page, HTTP_ANSWER_MAX);
     while ((worker = fleet_state_next_worker(http->parts.state, worker)) != NULL && limit > 0) {
         if (strcmp(worker->id, after) > 0) {
-            listing_add(&page, worker_json(http, worker));
+            items_add(&page, worker_json(http, worker));
             last = worker;
             limit--;
         }
     }
-    listing_end(&page);
-    listing_number(&page, "count", fleet_state_worker_count(http->parts.state));
-    listing_text(&page, "next", worker != NULL && last != NULL ? last->id : NULL);
-    listing_close(&page);
-    call_listing(call, &page, NULL);
+    items_end(&page);
+    items_number(&page, "count", fleet_state_worker_count(http->parts.state));
+    items_text(&page, "next", worker != NULL && last != NULL ? last->id : NULL);
+    items_close(&page);
+    call_items(call, &page, NULL);
 }
 
 json_t *worker_texts(const char *const *texts, size_t count)
