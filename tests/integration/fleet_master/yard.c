@@ -1,7 +1,9 @@
 #include "yard.h"
 
+#include "lib/process.h"
 #include "member/store.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +19,57 @@ int yard_put_fails;
 bool yard_puts_linger;
 
 static uv_timer_t wake;
-static int lives; /* of the fixture: each has a fleet of its own */
+static int lives;    /* of the fixture: each has a fleet of its own */
+static pid_t server; /* redis; 0: none */
+static int server_port;
 static span offset;
 static bool confirms_always;
+
+/* ---- The provider ---------------------------------------------------------------------------- */
+
+enum { URL_MAX = 256, DATABASES = 16 };
+
+static int redis_main(void *userdata)
+{
+    char port[12];
+    (void)userdata;
+
+    (void)snprintf(port, sizeof(port), "%d", server_port);
+    (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
+                 "", "--dbfilename", "", "--appendonly", "no", "--logfile", "/dev/null",
+                 (char *)NULL);
+    return 127;
+}
+
+bool yard_choose(const char *provider)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (strcmp(provider, "redis") == 0) {
+        server_port = process_free_port();
+        server = process_fork(redis_main, NULL);
+        return true;
+    }
+    return strcmp(provider, "memory") == 0;
+}
+
+void yard_end(void)
+{
+    if (server > 0) {
+        process_end(server);
+    }
+}
+
+static void url_of_fleet(char ret[static URL_MAX])
+{
+    if (server > 0) {
+        (void)snprintf(ret, URL_MAX,
+                       "redis://127.0.0.1:%d/%d?lease=900ms&max-lease=900ms&check-interval=500ms"
+                       "&guardian=no&state-prefix=yard-%d",
+                       server_port, lives % DATABASES, lives);
+    } else {
+        (void)snprintf(ret, URL_MAX, "memory:yard-%d-%d", (int)getpid(), lives);
+    }
+}
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
@@ -388,14 +438,15 @@ struct fleet_state *yard_state(void)
     return NULL;
 }
 
-static void watch_state(void)
+static void watch_state(struct fleet_state *state)
 {
-    if (watched != yard_state()) {
-        watched = yard_state();
+    if (watched) {
+        fleet_state_ignore(watched, &watcher);
+    }
+    watched = state;
+    if (watched) {
         watcher.on_change = on_change;
-        if (watched) {
-            fleet_state_observe(watched, &watcher);
-        }
+        fleet_state_observe(watched, &watcher);
     }
 }
 
@@ -421,20 +472,21 @@ bool yard_has_event(const char *name)
 void yard_open(int number, const char *const *urls)
 {
     struct peer *peer = &peers[number];
-    char url[64], name[8];
+    char url[URL_MAX], name[8];
     const struct provider_config config = {.loop = &loop, .url = url, .node = name};
     struct master_config master = {.plan = {.subscriptions_max = 4, .hysteresis_permille = 200},
                                    .worker_urls = urls,
                                    .on_event = on_event};
     struct baton_error error;
 
-    (void)snprintf(url, sizeof(url), "memory:yard-%d-%d", (int)getpid(), lives);
+    url_of_fleet(url);
     (void)snprintf(name, sizeof(name), "p%d", number);
     *peer = (struct peer){0};
     while (urls && urls[master.worker_count]) {
         master.worker_count++;
     }
     assert_int_equal(member_open(&peer->member, &config, &error), BATON_OK);
+    assert_int_equal(member_begin(peer->member, &error), BATON_OK);
     assert_int_equal(fleet_state_open(&peer->state, peer->member, "yard", NULL, NULL, &error),
                      BATON_OK);
     peer->table = calloc(1, sizeof(*peer->table));
@@ -443,7 +495,7 @@ void yard_open(int number, const char *const *urls)
     master.table = peer->table;
     assert_int_equal(master_open(&peer->master, &master, &error), BATON_OK);
     AWAIT(fleet_state_is_ready(peer->state));
-    watch_state();
+    watch_state(yard_state());
     for (struct discovery *at = discoveries; found && at; at = at->next) {
         at->config.on_change(at->config.userdata, found, found_count, found_whole);
     }
@@ -463,12 +515,10 @@ void yard_close(int number)
     master_close(peer->master, set_flag, &has_left);
     AWAIT(has_left);
     end_lingering();
-    if (watched == peer->state) {
-        watched = NULL;
-    }
+    watch_state(NULL);
     fleet_state_close(peer->state);
     peer->state = NULL;
-    watch_state();
+    watch_state(yard_state());
     member_close(peer->member, set_flag, &peer->is_closed);
     AWAIT(peer->is_closed);
     for (int i = 0; i < 3; i++) {

@@ -31,6 +31,9 @@ extern size_t yard_event_count;
 extern int yard_put_fails;    /* so many writes fail from now on */
 extern bool yard_puts_linger; /* writes reach the provider some turns of the loop later */
 
+/* "memory" or "redis", once. */
+bool yard_choose(const char *provider);
+void yard_end(void);
 int yard_set_up(void **state);
 int yard_tear_down(void **state);
 
