@@ -19,7 +19,7 @@ WITH          = $(if $(filter baton fleet,$(WING)),,detector)
 export JOBS DESTDIR WING
 
 .DEFAULT_GOAL := build
-.PHONY: help deps deps-onnxruntime deps-optional build demo demo-physics check check-all bench sim chaos torture churn fuzz coverage lint format lines docs deb install clean
+.PHONY: help deps deps-onnxruntime deps-optional build demo demo-physics demo-fleet check check-all bench sim chaos torture churn fuzz coverage lint format lines docs deb install clean
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 26
@@ -47,6 +47,11 @@ demo-physics: ## a simulation spread over five processes, which are killed; two 
 	@scripts/deps
 	@WING=baton scripts/build release example_softbody example_softbody_spread baton-guardian
 	@python3 -B examples/softbody/run.py $(DEMO)
+
+demo-fleet: ## a fleet of detectors with cameras and a page: its master, a worker and an owner are killed
+	@scripts/deps detector check
+	@scripts/build release
+	@python3 -B examples/fleet/demo.py $(DEMO)
 
 check: ## builds for development and runs every test once
 	@scripts/deps $(WITH) check

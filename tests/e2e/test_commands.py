@@ -37,9 +37,10 @@ class Help(unittest.TestCase):
                             fresh], check=True)
             pages = ["baton.1"] + ["baton-%s.1" % command for command in commands()]
             completions = ["baton.bash", "_baton", "baton.fish"]
-            if os.path.exists(os.path.join(os.path.dirname(BATON), "baton-detector")):
-                pages.append("baton-detector.8")
-                completions += ["baton-detector.bash", "_baton-detector", "baton-detector.fish"]
+            for name in "baton-detector", "baton-fleet":
+                if os.path.exists(os.path.join(os.path.dirname(BATON), name)):
+                    pages.append(name + ".8")
+                    completions += [name + ".bash", "_" + name, name + ".fish"]
             for folder, names in (("docs/man", pages), ("packaging/completions", completions)):
                 self.assertEqual(sorted(os.listdir(os.path.join(fresh, folder))), sorted(names))
                 for name in names:

@@ -15,9 +15,10 @@ SKIPPED = 77
 UNTIL_IT_RUNS = {"StartLimitIntervalSec": "0", "Restart": "on-failure"}
 ACTED_ON = {"baton@.service": "64 78", "baton-agent.service": "64 78",
             "baton-run@.service": "64 78", "baton-worker.service": "64",
+            "baton-fleet.service": "64",
             "baton-detector.service": "64"}
 MOST = {"baton@.service": 2.0, "baton-agent.service": 2.0, "baton-run@.service": 2.5,
-        "baton-worker.service": 2.5, "baton-detector.service": 5.0}
+        "baton-worker.service": 2.5, "baton-fleet.service": 2.5, "baton-detector.service": 5.0}
 
 
 def exposure(text, name):

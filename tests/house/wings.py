@@ -10,12 +10,15 @@ import tempfile
 
 # The libraries that only this wing needs, and the programs that only it has. Those of baton are not
 # found by pkg-config: that they are looked for is in CMake's cache.
-SOUGHT = {"baton": {"SQLITE_HEADERS", "HIREDIS_HEADERS"}, "detector": set()}
+SOUGHT = {"baton": {"SQLITE_HEADERS", "HIREDIS_HEADERS"}, "detector": set(), "fleet": set()}
 LIBRARIES = {"baton": set(),
              "detector": {"libturbojpeg", "libswscale", "libavformat", "libavcodec",
-                          "libavutil", "libcurl", "libseccomp", "libzip", "libpng"}}
+                          "libavutil", "libcurl", "libseccomp", "libzip", "libpng"},
+             "fleet": set()}
 PROGRAMS = {"baton": {"baton", "baton-guardian", "libbaton"},
-            "detector": {"baton-detector", "baton-camera"}}
+            "detector": {"baton-detector", "baton-camera"},
+            "fleet": {"baton-fleet"}}
+STANDS_ON = {"fleet": {"baton"}}  # it has their programs, too
 # Stands before pkg-config and has never heard of these libraries.
 HIDES = """#!/bin/sh
 for word; do
@@ -46,7 +49,7 @@ def configure(root, cmake, folder, wing, hidden):
 
 
 def check(root, cmake, wing):
-    others = {other for other in LIBRARIES if other != wing}
+    others = {other for other in LIBRARIES if other != wing} - STANDS_ON.get(wing, set())
     hidden = set().union(*(LIBRARIES[other] for other in others)) - LIBRARIES[wing]
     with tempfile.TemporaryDirectory() as folder:
         targets, said, cache = configure(root, cmake, folder, wing, hidden)
@@ -64,6 +67,8 @@ def check(root, cmake, wing):
 def main():
     root, cmake, *wings = sys.argv[1:]
     for wing in wings:  # without its own libraries a wing lacks something
+        if wing in STANDS_ON:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             targets, _, cache = configure(root, cmake, folder, wing, LIBRARIES[wing])
             assert PROGRAMS[wing] - targets or (

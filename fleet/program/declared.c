@@ -1,0 +1,484 @@
+/* Steps of one reading, each begun when the one before is done:
+ *
+ *   load the file ─▶ get the note ─▶ apply ─▶ delete what the note has and the file has not ─▶ note
+ *                      └── the same hash: nothing to do
+ *
+ * The note may be larger than a value of the state: declared:NAME/001, /002, … have its pieces, and
+ * declared:NAME/000, which is written last, {"hash": …, "pieces": N}.
+ */
+#include "fleet/program/declared.h"
+
+#include "base/buffer.h"
+#include "fleet/objects/file.h"
+#include "fleet/state/state.h"
+#include "fleet/workers/discovery.h"
+#include "member/store.h"
+
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_MS = 1000,
+    HASH_TEXT = 65,
+    WORKERS = FLEET_KINDS, /* the list behind the kinds' */
+    PIECE_BYTES = 64 * 1024,
+    PIECES_MAX = 999,
+};
+
+struct declared {
+    uv_loop_t *loop;
+    struct engine *engine;
+    const char *path;
+    struct logger *logger;
+    uv_fs_poll_t poll; /* of the file */
+    uv_timer_t timer;  /* waits for the engine */
+    struct fleet_file file;
+    char hash[HASH_TEXT];
+    json_t *note; /* of the file before: {"models": [ids], …, "workers": [ids]}; NULL: none */
+    uint64_t revision; /* of the note's head */
+    size_t pieces;     /* of the new note */
+    size_t waiting;    /* writes under way */
+    int code;          /* of the writes */
+    unsigned handles;
+    bool is_reading;
+    bool is_wanted; /* again, once this reading is over */
+    bool is_closed;
+};
+
+static const char *list_name(int kind)
+{
+    return kind == WORKERS ? "workers" : fleet_kind_plural((enum fleet_kind)kind);
+}
+
+static void free_if_done(struct declared *declared)
+{
+    if (declared->is_closed && !declared->is_reading && declared->handles == 0) {
+        free(declared);
+    }
+}
+
+static void end_reading(struct declared *declared, const char *problem)
+{
+    fleet_file_fini(&declared->file);
+    json_decref(declared->note);
+    declared->note = NULL;
+    declared->is_reading = false;
+    if (problem && !declared->is_closed) {
+        log_error(declared->logger, "declared-not-applied", LOG_STR("file", declared->path),
+                  LOG_STR("error", problem));
+    }
+    if (declared->is_wanted && !declared->is_closed) {
+        declared->is_wanted = false;
+        declared_read(declared);
+    }
+    free_if_done(declared);
+}
+
+/* ---- The note -------------------------------------------------------------------------------- */
+
+/* The key of a piece; -1: the beginning of all. */
+static void note_key(const struct declared *declared, int piece, char ret[static PROVIDER_KEY_MAX])
+{
+    const char *name = fleet_state_name(engine_state(declared->engine));
+
+    if (piece < 0) {
+        (void)snprintf(ret, PROVIDER_KEY_MAX, "declared:%s/", name);
+    } else {
+        (void)snprintf(ret, PROVIDER_KEY_MAX, "declared:%s/%03d", name, piece);
+    }
+}
+
+static json_t *new_note(const struct declared *declared)
+{
+    json_t *note = json_object();
+
+    for (int kind = 0; kind <= WORKERS; kind++) {
+        (void)json_object_set_new(note, list_name(kind), json_array());
+    }
+    for (size_t i = 0; i < declared->file.count; i++) {
+        const struct fleet_object *object = declared->file.objects[i];
+
+        (void)json_array_append_new(json_object_get(note, fleet_kind_plural(object->kind)),
+                                    json_string(object->id));
+    }
+    for (size_t i = 0; i < declared->file.worker_count; i++) {
+        char id[DISCOVERY_ID_MAX];
+
+        discovery_id(declared->file.workers[i], id);
+        (void)json_array_append_new(json_object_get(note, "workers"), json_string(id));
+    }
+    return note;
+}
+
+static void on_noted(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    struct declared *declared = userdata;
+    (void)revision;
+
+    if (code == BATON_OK) {
+        log_notice(declared->logger, "declared", LOG_STR("file", declared->path),
+                   LOG_U64("objects", declared->file.count));
+    }
+    /* Another process has applied a file meanwhile: perhaps this one. */
+    declared->is_wanted = declared->is_wanted || code == BATON_ECONFLICT;
+    end_reading(declared, code == BATON_OK || code == BATON_ECONFLICT ? NULL : error->message);
+}
+
+static int put_piece(struct declared *declared, int piece, const char *text, size_t bytes,
+                     uint64_t revision, provider_put_cb done, struct baton_error *reterr)
+{
+    char key[PROVIDER_KEY_MAX];
+
+    note_key(declared, piece, key);
+    return store_put(fleet_state_member(engine_state(declared->engine)), key, text, bytes, revision,
+                     (span){0}, done, declared, reterr);
+}
+
+static void put_head(struct declared *declared)
+{
+    struct baton_error error = {0};
+    char text[HASH_TEXT + 64];
+    int bytes = snprintf(text, sizeof(text), "{\"hash\":\"%s\",\"pieces\":%zu}", declared->hash,
+                         declared->pieces);
+
+    if (put_piece(declared, 0, text, (size_t)bytes, declared->revision, on_noted, &error) !=
+        BATON_OK) {
+        end_reading(declared, error.message);
+    }
+}
+
+static void on_piece(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    struct declared *declared = userdata;
+    (void)revision;
+    (void)error;
+
+    declared->code = code != BATON_OK ? code : declared->code;
+    if (--declared->waiting > 0) {
+        return;
+    }
+    if (declared->code != BATON_OK) {
+        end_reading(declared, "what it declares could not be noted; the next look tries again");
+    } else {
+        put_head(declared);
+    }
+}
+
+static void put_note(struct declared *declared)
+{
+    json_t *note = new_note(declared);
+    char *text = json_dumps(note, JSON_COMPACT);
+    size_t bytes = text ? strlen(text) : 0;
+
+    json_decref(note);
+    declared->pieces = 0;
+    declared->code = text ? BATON_OK : BATON_ENOMEM;
+    declared->waiting = 1;
+    for (size_t at = 0; at < bytes && declared->pieces < PIECES_MAX; at += PIECE_BYTES) {
+        size_t left = bytes - at;
+
+        declared->pieces++;
+        declared->waiting++;
+        if (put_piece(declared, (int)declared->pieces, text + at,
+                      left < PIECE_BYTES ? left : PIECE_BYTES, PROVIDER_ANY_REVISION, on_piece,
+                      NULL) != BATON_OK) {
+            on_piece(declared, BATON_EIO, 0, NULL);
+        }
+    }
+    free(text);
+    on_piece(declared, BATON_OK, 0, NULL);
+}
+
+/* Of the values of all keys of the note, in their order. */
+static void take_note(struct declared *declared, const struct provider_value *values, size_t count,
+                      char ret_hash[static HASH_TEXT])
+{
+    json_t *head = count > 0 ? json_loadb(values[0].data, values[0].bytes, 0, NULL) : NULL;
+    const char *hash = json_string_value(json_object_get(head, "hash"));
+    json_int_t pieces = json_integer_value(json_object_get(head, "pieces"));
+    struct buffer text;
+
+    buffer_init(&text, (size_t)PIECES_MAX * PIECE_BYTES);
+    for (size_t i = 1; i < count && (json_int_t)i <= pieces; i++) {
+        buffer_put(&text, values[i].data, values[i].bytes);
+    }
+    declared->revision = head ? values[0].revision : 0;
+    declared->note = hash ? json_loadb((const char *)text.data, text.bytes, 0, NULL) : NULL;
+    (void)snprintf(ret_hash, HASH_TEXT, "%s", hash ? hash : "");
+    buffer_fini(&text);
+    json_decref(head);
+}
+
+/* ---- Workers, and what is declared no longer ------------------------------------------------- */
+
+static void on_written(void *userdata, int code, uint64_t revision, const struct baton_error *error)
+{
+    struct declared *declared = userdata;
+    (void)revision;
+    (void)error;
+
+    /* A conflict: somebody changed it at this moment, who may have wanted to. */
+    if (code != BATON_OK && code != BATON_ECONFLICT && code != BATON_ENOENT) {
+        declared->code = code;
+    }
+    if (--declared->waiting > 0) {
+        return;
+    }
+    if (declared->code != BATON_OK) {
+        end_reading(declared, "not everything could be written; the next look tries again");
+    } else {
+        put_note(declared);
+    }
+}
+
+static void put_worker(struct declared *declared, const char *id, const json_t *record,
+                       uint64_t revision)
+{
+    char suffix[DISCOVERY_ID_MAX + 16];
+
+    (void)snprintf(suffix, sizeof(suffix), "worker/%s", id);
+    declared->waiting++;
+    if (fleet_state_put_json(engine_state(declared->engine), suffix, record, revision, on_written,
+                             declared, NULL) != BATON_OK) {
+        declared->waiting--;
+        declared->code = BATON_EIO;
+    }
+}
+
+static void add_workers(struct declared *declared)
+{
+    for (size_t i = 0; i < declared->file.worker_count; i++) {
+        const char *url = declared->file.workers[i];
+        char id[DISCOVERY_ID_MAX];
+        json_t *record;
+
+        discovery_id(url, id);
+        if (fleet_state_worker(engine_state(declared->engine), id)) {
+            continue;
+        }
+        record = json_pack("{s:s, s:s}", "url", url, "source", "declared");
+        put_worker(declared, id, record, 0);
+        json_decref(record);
+    }
+}
+
+static bool is_listed(const json_t *list, const char *id)
+{
+    const json_t *item;
+    size_t index;
+
+    json_array_foreach(list, index, item)
+    {
+        if (strcmp(json_string_value(item), id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void delete_one(struct declared *declared, int kind, const char *id)
+{
+    struct fleet_state *state = engine_state(declared->engine);
+    const struct fleet_worker *worker;
+    uint64_t revision;
+
+    if (kind == WORKERS) {
+        worker = fleet_state_worker(state, id);
+        if (worker) {
+            put_worker(declared, id, NULL, worker->revision);
+        }
+    } else if (fleet_state_object(state, (enum fleet_kind)kind, id, &revision)) {
+        declared->waiting++;
+        if (fleet_state_delete(state, (enum fleet_kind)kind, id, revision, on_written, declared,
+                               NULL) != BATON_OK) {
+            declared->waiting--;
+        }
+    }
+}
+
+/* Subscriptions first, since the others are used by them. */
+static void delete_others(struct declared *declared)
+{
+    json_t *now = new_note(declared);
+
+    for (int kind = WORKERS; kind >= 0; kind--) {
+        const json_t *before = json_object_get(declared->note, list_name(kind));
+        const json_t *item;
+        size_t index;
+
+        json_array_foreach(before, index, item)
+        {
+            const char *id = json_string_value(item);
+
+            if (id && !is_listed(json_object_get(now, list_name(kind)), id)) {
+                delete_one(declared, kind, id);
+            }
+        }
+    }
+    json_decref(now);
+}
+
+static void on_applied(void *userdata, int code, const struct fleet_apply_result *result,
+                       const struct baton_error *error)
+{
+    struct declared *declared = userdata;
+
+    (void)result;
+    if (code != BATON_OK || declared->is_closed) {
+        end_reading(declared, code == BATON_OK ? NULL : error->message);
+        return;
+    }
+    declared->code = BATON_OK;
+    declared->waiting = 1;
+    add_workers(declared);
+    delete_others(declared);
+    on_written(declared, BATON_OK, 0, NULL);
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static void on_note(void *userdata, int code, const struct provider_value *values, size_t count)
+{
+    struct declared *declared = userdata;
+    struct baton_error error = {0};
+    char hash[HASH_TEXT];
+
+    if (code != BATON_OK || declared->is_closed) {
+        end_reading(declared, code == BATON_OK ? NULL : "the state cannot be read");
+        return;
+    }
+    take_note(declared, values, count, hash);
+    if (strcmp(hash, declared->hash) == 0) {
+        end_reading(declared, NULL);
+        return;
+    }
+    code = fleet_state_apply(engine_state(declared->engine), &declared->file, false, NULL,
+                             on_applied, declared, &error);
+    if (code != BATON_OK) {
+        end_reading(declared, error.message);
+    }
+}
+
+static int hash_file(const char *path, char ret[static HASH_TEXT], struct baton_error *reterr)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    char chunk[16 * 1024];
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    FILE *file = fopen(path, "re");
+    unsigned bytes = 0;
+    size_t count;
+
+    if (context && file && EVP_DigestInit_ex(context, EVP_sha256(), NULL)) {
+        while ((count = fread(chunk, 1, sizeof(chunk), file)) > 0) {
+            (void)EVP_DigestUpdate(context, chunk, count);
+        }
+        (void)EVP_DigestFinal_ex(context, digest, &bytes);
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    EVP_MD_CTX_free(context);
+    for (unsigned i = 0; i < bytes && i < (HASH_TEXT - 1) / 2; i++) {
+        (void)snprintf(ret + (size_t)2 * i, 3, "%02x", digest[i]);
+    }
+    return bytes > 0 ? BATON_OK : error_set(reterr, BATON_EIO, "%s: cannot be read", path);
+}
+
+int declared_check(const char *path, struct baton_error *reterr)
+{
+    struct fleet_file file;
+    int code = fleet_file_load(&file, path, reterr);
+
+    if (code == BATON_OK) {
+        fleet_file_fini(&file);
+    }
+    return code;
+}
+
+void declared_read(struct declared *declared)
+{
+    struct baton_error error = {0};
+    char key[PROVIDER_KEY_MAX];
+    int code;
+
+    if (declared->is_reading || !engine_is_ready(declared->engine)) {
+        declared->is_wanted = true;
+        return;
+    }
+    code = hash_file(declared->path, declared->hash, &error);
+    code = code ? code : fleet_file_load(&declared->file, declared->path, &error);
+    if (code != BATON_OK) {
+        log_error(declared->logger, "declared-refused", LOG_STR("error", error.message),
+                  LOG_STR("advice", "what was declared before stays"));
+        return;
+    }
+    declared->is_reading = true;
+    note_key(declared, -1, key);
+    code = store_list(fleet_state_member(engine_state(declared->engine)), key, on_note, declared,
+                      &error);
+    if (code != BATON_OK) {
+        end_reading(declared, error.message);
+    }
+}
+
+static void on_file(uv_fs_poll_t *poll, int status, const uv_stat_t *before, const uv_stat_t *now)
+{
+    (void)before;
+    (void)now;
+    if (status == 0) {
+        declared_read(poll->data);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct declared *declared = timer->data;
+
+    if (declared->is_wanted && !declared->is_reading && engine_is_ready(declared->engine)) {
+        declared->is_wanted = false;
+        declared_read(declared);
+    }
+}
+
+int declared_open(struct declared **ret, struct engine *engine, const char *path,
+                  struct logger *logger, struct baton_error *reterr)
+{
+    struct declared *declared = calloc(1, sizeof(*declared));
+
+    *ret = declared;
+    if (!declared) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    declared->engine = engine;
+    declared->path = path;
+    declared->logger = logger;
+    declared->is_wanted = true;
+    declared->loop = member_loop(fleet_state_member(engine_state(engine)));
+    (void)uv_timer_init(declared->loop, &declared->timer);
+    (void)uv_fs_poll_init(declared->loop, &declared->poll);
+    declared->timer.data = declared->poll.data = declared;
+    declared->handles = 2;
+    (void)uv_timer_start(&declared->timer, on_timer, 10, 100);
+    (void)uv_fs_poll_start(&declared->poll, on_file, path, LOOK_MS);
+    return BATON_OK;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct declared *declared = handle->data;
+
+    declared->handles--;
+    free_if_done(declared);
+}
+
+void declared_close(struct declared *declared)
+{
+    if (declared) {
+        declared->is_closed = true;
+        uv_close((uv_handle_t *)&declared->timer, on_handle_closed);
+        uv_close((uv_handle_t *)&declared->poll, on_handle_closed);
+    }
+}

@@ -1,0 +1,394 @@
+#include "fleet/program/engine.h"
+
+#include "base/version.h"
+#include "fleet/detections/detections.h"
+#include "fleet/http/api.h"
+#include "fleet/program/s3_credentials.h"
+#include "fleet/workers/owners.h"
+#include "fleet/workers/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { REQUESTS_PER_S = 200 };
+
+struct engine {
+    struct engine_config config;
+    struct s3_credentials credentials; /* for models at s3:// */
+    struct tls *tls;                   /* of workers by wss */
+    struct member *member;
+    struct fleet_state *state;
+    struct worker_table *table;
+    struct worker_observer observer;
+    struct displays *displays;
+    struct detections *detections;
+    struct owners *owners;
+    struct master *master;
+    struct fleet_http *http;
+    uv_idle_t turn;   /* opens the parts outside of the state's callback */
+    unsigned waiting; /* parts that close */
+    bool is_ready, is_closing;
+    void (*closed)(void *userdata);
+    void *closed_userdata;
+};
+
+/* ---- What flows between the parts ------------------------------------------------------------ */
+
+static void tell(struct engine *engine, const char *name, json_t *fields)
+{
+    if (engine->http) {
+        fleet_http_event(engine->http, name, fields);
+    } else {
+        json_decref(fields);
+    }
+}
+
+/* Events of this process alone go to its log; those that all processes hear, to their streams. */
+static void on_own_event(void *userdata, const char *name, json_t *fields)
+{
+    struct engine *engine = userdata;
+    char *text = fields ? json_dumps(fields, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
+    log_notice(engine->config.logger, name, LOG_STR("fields", text));
+    free(text);
+    json_decref(fields);
+}
+
+static void on_event(void *userdata, const char *name, json_t *fields)
+{
+    struct engine *engine = userdata;
+
+    json_incref(fields);
+    on_own_event(userdata, name, fields);
+    tell(engine, name, fields);
+}
+
+static void on_workers_change(struct worker_observer *observer, const struct worker_live *worker,
+                              enum worker_change change)
+{
+    (void)observer;
+    (void)worker;
+    (void)change;
+}
+
+static void on_workers_event(struct worker_observer *observer, const char *name,
+                             const json_t *fields)
+{
+    struct engine *engine = (struct engine *)((char *)observer - offsetof(struct engine, observer));
+
+    tell(engine, name, json_deep_copy(fields));
+}
+
+static void on_detection(void *userdata, const char *worker, json_t *message)
+{
+    struct engine *engine = userdata;
+
+    detections_take(engine->detections, worker, message);
+}
+
+static void on_accepted(void *userdata, const char *display, const json_t *attributes)
+{
+    struct engine *engine = userdata;
+
+    displays_detected(engine->displays, display, attributes);
+}
+
+static void on_refused(void *userdata, const char *worker, const struct baton_error *error)
+{
+    struct engine *engine = userdata;
+
+    log_info(engine->config.logger, "detection-refused", LOG_STR("worker", worker),
+             LOG_STR("error", error->message));
+}
+
+static void on_line(void *userdata, const char *line, size_t bytes)
+{
+    struct engine *engine = userdata;
+
+    if (engine->http) {
+        fleet_http_detection(engine->http, line, bytes);
+    }
+}
+
+/* A worker that waits for the answer to its patch. */
+struct asked {
+    struct engine *engine;
+    uint64_t ticket;
+    int64_t session;
+    char worker[];
+};
+
+static void answer_patch(struct asked *asked, int code, const struct baton_error *error)
+{
+    if (asked->engine->owners) {
+        owners_answer_patch(asked->engine->owners, asked->worker, asked->ticket, asked->session,
+                            code == BATON_OK, displays_result_text(code, error));
+    }
+    free(asked);
+}
+
+static void on_patched(void *userdata, int code, const struct baton_error *error)
+{
+    answer_patch(userdata, code, error);
+}
+
+static void on_patch_session(void *userdata, const char *worker, json_t *message, uint64_t ticket)
+{
+    struct engine *engine = userdata;
+    struct asked *asked = malloc(sizeof(*asked) + strlen(worker) + 1);
+    struct baton_error error;
+    int code;
+
+    if (!asked) {
+        return; /* the worker asks again or drops it, as without an answer by the network */
+    }
+    asked->engine = engine;
+    asked->ticket = ticket;
+    asked->session = json_integer_value(json_object_get(message, "sessionId"));
+    memcpy(asked->worker, worker, strlen(worker) + 1);
+    code = displays_patch_session(engine->displays, asked->session,
+                                  json_object_get(message, "data"), on_patched, asked, &error);
+    if (code != BATON_OK) {
+        answer_patch(asked, code, &error);
+    }
+}
+
+static char *on_model_url(void *userdata, const struct fleet_object *model)
+{
+    struct engine *engine = userdata;
+    struct baton_error error;
+    char *url = NULL;
+
+    if (fleet_model_url(&url, model->model.url, &engine->credentials.access, time(NULL), &error) !=
+        BATON_OK) {
+        log_warning(engine->config.logger, "model-url-missing", LOG_STR("model", model->id),
+                    LOG_STR("error", error.message));
+    }
+    return url;
+}
+
+/* ---- The beginning --------------------------------------------------------------------------- */
+
+static int open_displays(struct engine *engine, struct baton_error *reterr)
+{
+    const struct displays_config displays = {
+        .state = engine->state, .on_event = on_event, .userdata = engine};
+    int code = displays_open(&engine->displays, &displays, reterr);
+    struct detections_config detections = {.state = engine->state,
+                                           .process = engine->config.node,
+                                           .on_line = on_line,
+                                           .on_accepted = on_accepted,
+                                           .on_refused = on_refused,
+                                           .userdata = engine};
+
+    return code ? code : detections_open(&engine->detections, &detections, reterr);
+}
+
+static int open_workers(struct engine *engine, struct baton_error *reterr)
+{
+    const struct engine_config *config = &engine->config;
+    const struct owners_config owners = {.state = engine->state,
+                                         .process = config->node,
+                                         .token = config->worker_token,
+                                         .tls = engine->tls,
+                                         .grace = config->grace,
+                                         .silence = config->silence,
+                                         .callbacks = {.on_detection = on_detection,
+                                                       .on_patch_session = on_patch_session,
+                                                       .model_url = on_model_url,
+                                                       .on_event = on_own_event,
+                                                       .userdata = engine}};
+    struct master_config master = {.state = engine->state,
+                                   .table = engine->table,
+                                   .plan = {.hysteresis_permille = config->hysteresis_permille,
+                                            .subscriptions_max = config->subscriptions_max},
+                                   .worker_urls = config->workers,
+                                   .resolve_every = config->resolve_every,
+                                   .on_event = on_event,
+                                   .userdata = engine};
+    int code;
+
+    while (config->workers[master.worker_count]) {
+        master.worker_count++;
+    }
+    code = owners_open(&engine->owners, &owners, reterr);
+    return code ? code : master_open(&engine->master, &master, reterr);
+}
+
+static int open_http(struct engine *engine, struct baton_error *reterr)
+{
+    const struct engine_config *config = &engine->config;
+    const struct fleet_http_config http = {.loop = config->loop,
+                                           .host = config->http_host,
+                                           .port = config->http_port,
+                                           .tls_cert = config->tls_cert,
+                                           .tls_key = config->tls_key,
+                                           .read_token = config->read_token,
+                                           .change_token = config->change_token,
+                                           .hosts = config->http_hosts,
+                                           .is_insecure = config->is_insecure,
+                                           .requests_per_s = REQUESTS_PER_S,
+                                           .worker_token = config->worker_token,
+                                           .worker_tls = engine->tls,
+                                           .logger = config->logger,
+                                           .parts = {.state = engine->state,
+                                                     .table = engine->table,
+                                                     .owners = engine->owners,
+                                                     .master = engine->master,
+                                                     .displays = engine->displays,
+                                                     .detections = engine->detections,
+                                                     .process = config->node,
+                                                     .version = BATON_VERSION_TEXT}};
+
+    return fleet_http_open(&engine->http, &http, reterr);
+}
+
+/* The state is loaded: everything that acts on it begins. */
+static void on_turn(uv_idle_t *idle)
+{
+    struct engine *engine = idle->data;
+    struct baton_error error;
+    int code;
+
+    (void)uv_idle_stop(idle);
+    if (engine->is_closing) {
+        return;
+    }
+    code = open_displays(engine, &error);
+    code = code ? code : open_workers(engine, &error);
+    code = code ? code : open_http(engine, &error);
+    if (code != BATON_OK) {
+        engine->config.on_failed(engine->config.userdata, &error);
+        return;
+    }
+    engine->is_ready = true;
+    log_notice(engine->config.logger, "ready", LOG_STR("node", engine->config.node),
+               LOG_I64("http", fleet_http_port(engine->http)));
+}
+
+static void on_loaded(void *userdata)
+{
+    struct engine *engine = userdata;
+
+    (void)uv_idle_start(&engine->turn, on_turn);
+}
+
+static int open_state(struct engine *engine, struct baton_error *reterr)
+{
+    const struct provider_config provider = {.loop = engine->config.loop,
+                                             .logger = engine->config.logger,
+                                             .url = engine->config.provider,
+                                             .node = engine->config.node};
+    struct worker_table_config table = {.logger = engine->config.logger};
+    int code = member_open(&engine->member, &provider, reterr);
+
+    if (code != BATON_OK) {
+        return code;
+    }
+    code =
+        member_need(engine->member,
+                    PROVIDER_MANY_ELECTIONS | PROVIDER_STATE | PROVIDER_CHANNELS | PROVIDER_MEMBERS,
+                    "part of what a fleet needs (raft: needs group=NAME)", reterr);
+    code = code ? code : member_begin(engine->member, reterr);
+    code = code ? code
+                : fleet_state_open(&engine->state, engine->member, engine->config.name, on_loaded,
+                                   engine, reterr);
+    table.member = engine->member;
+    code = code ? code : worker_table_open(&engine->table, &table, reterr);
+    if (code == BATON_OK) {
+        engine->observer.on_change = on_workers_change;
+        engine->observer.on_event = on_workers_event;
+        worker_table_observe(engine->table, &engine->observer);
+    }
+    return code;
+}
+
+int engine_open(struct engine **ret, const struct engine_config *config, struct baton_error *reterr)
+{
+    const struct tls_client_options tls = {.ca_file = config->worker_ca};
+    struct engine *engine = calloc(1, sizeof(*engine));
+    int code;
+
+    *ret = engine;
+    if (!engine) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    engine->config = *config;
+    (void)uv_idle_init(config->loop, &engine->turn);
+    engine->turn.data = engine;
+    code = s3_credentials_read(&engine->credentials, config->s3_credentials, config->s3_endpoint,
+                               config->s3_region, reterr);
+    code = code ? code : tls_new_client(&engine->tls, &tls, reterr);
+    return code ? code : open_state(engine, reterr);
+}
+
+struct fleet_state *engine_state(const struct engine *engine)
+{
+    return engine->state;
+}
+
+bool engine_is_ready(const struct engine *engine)
+{
+    return engine->is_ready && !engine->is_closing;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void on_turn_closed(uv_handle_t *handle)
+{
+    struct engine *engine = handle->data;
+
+    fleet_http_free(engine->http);
+    member_free(engine->member);
+    tls_free(engine->tls);
+    engine->closed(engine->closed_userdata);
+    explicit_bzero(engine, sizeof(*engine));
+    free(engine);
+}
+
+static void on_member_closed(void *userdata)
+{
+    struct engine *engine = userdata;
+
+    uv_close((uv_handle_t *)&engine->turn, on_turn_closed);
+}
+
+/* One of the two parts that hold elections has left them; in the end, everything below. */
+static void on_left(void *userdata)
+{
+    struct engine *engine = userdata;
+
+    if (--engine->waiting > 0) {
+        return;
+    }
+    engine->owners = NULL;
+    engine->master = NULL;
+    detections_close(engine->detections);
+    fleet_state_close(engine->state);
+    displays_close(engine->displays);
+    worker_table_close(engine->table);
+    if (engine->member) {
+        member_close(engine->member, on_member_closed, engine);
+    } else {
+        on_member_closed(engine);
+    }
+}
+
+void engine_close(struct engine *engine, void (*closed)(void *userdata), void *userdata)
+{
+    engine->is_closing = true;
+    engine->closed = closed;
+    engine->closed_userdata = userdata;
+    fleet_http_close(engine->http);
+    engine->waiting = 1;
+    if (engine->master) {
+        engine->waiting++;
+        master_close(engine->master, on_left, engine);
+    }
+    if (engine->owners) {
+        engine->waiting++;
+        owners_close(engine->owners, on_left, engine);
+    }
+    on_left(engine);
+}

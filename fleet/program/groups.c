@@ -1,0 +1,92 @@
+#include "fleet/program/program.h"
+
+#include "options/spec.h"
+
+static const struct option_group group_general = {
+    "General",
+    (const struct option_spec[]){
+        {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "print this help and exit"},
+        CHOICE("help-format", "text|man|bash|zsh|fish", "text", NULL,
+               "format of the help: text, options of a manual page, or completions of a shell"),
+        FLAG("version", "print the version and exit"),
+        TEXT("options", "FILE", NULL, NULL,
+             "read options from this YAML file; its keys are the names of the flags"),
+        CHOICE("log-level", "error|warning|notice|info|debug", "notice", NULL,
+               "how much to write to standard error"),
+        FLAG("log-json", "write the log as lines of JSON"),
+        END,
+    }};
+
+static const struct option_group group_fleet = {
+    "Fleet",
+    (const struct option_spec[]){
+        {.name = "provider",
+         .type = OPTION_TEXT,
+         .value = "URL",
+         .initial = "agent:",
+         .is_secret = true,
+         .help = "where the processes of the fleet meet: agent:, raft:, redis: or memory:"},
+        TEXT("node", "NAME", NULL, NULL,
+             "this process's name among them; the host's name if not given"),
+        TEXT("name", "NAME", "fleet", NULL,
+             "the fleet: of its election, and the beginning of its keys"),
+        TEXT("config", "FILE", NULL, NULL,
+             "YAML that declares models, cameras, displays, subscriptions and workers; read again "
+             "when it changes and on SIGHUP"),
+        END,
+    }};
+
+static const struct option_group group_workers = {
+    "Workers",
+    (const struct option_spec[]){
+        {.name = "worker",
+         .type = OPTION_LIST,
+         .value = "URL",
+         .help = "a worker at ws://HOST:PORT or wss://HOST:PORT; at dns+ws://NAME:PORT one at each "
+                 "address of the name, at srv+ws://_SERVICE._tcp.NAME one for each SRV record"},
+        DURATION("resolve-every", "10s", NULL, "how often names of workers are resolved again"),
+        TEXT("worker-token-file", "FILE", NULL, NULL,
+             "file of the bearer token that workers ask for"),
+        TEXT("worker-ca", "FILE", NULL, NULL,
+             "trusted certificates for workers by wss; the system's if not given"),
+        DURATION("grace", "1s", NULL,
+                 "a worker whose connection ended is offline if it cannot be reached again within "
+                 "this time"),
+        DURATION("silence", "10s", NULL, "a worker that reports nothing for so long is offline"),
+        NUMBER("subscriptions-max", 1, 1024, "64", NULL,
+               "most subscriptions of a worker that has no limit of its own"),
+        NUMBER("hysteresis", 0, 1000, "200", NULL,
+               "difference of two workers' loads, in thousandths, that moves no camera"),
+        END,
+    }};
+
+static const struct option_group group_http = {
+    "HTTP: the API and the page",
+    (const struct option_spec[]){
+        ADDRESS("http", "127.0.0.1:8090", NULL,
+                "listen here; port 0: a free one, which the log names"),
+        TEXT("read-token-file", "FILE", NULL, NULL, "file of the bearer token that allows reading"),
+        TEXT("change-token-file", "FILE", NULL, NULL,
+             "file of the bearer token that allows changes too"),
+        FLAG("insecure", "listen off loopback without tokens: everybody there may change all"),
+        {.name = "http-host",
+         .type = OPTION_LIST,
+         .value = "NAME",
+         .help = "host name that a request may have as Host, besides addresses and this host's"},
+        TEXT("tls-cert", "FILE", NULL, NULL, "certificate, PEM: https only"),
+        TEXT("tls-key", "FILE", NULL, NULL, "private key of the certificate"),
+        END,
+    }};
+
+static const struct option_group group_models = {
+    "Models at s3://BUCKET/KEY",
+    (const struct option_spec[]){
+        TEXT("s3-endpoint", "URL", NULL, NULL, "the server, such as https://s3.example"),
+        TEXT("s3-region", "NAME", "us-east-1", NULL, "its region"),
+        TEXT("s3-credentials", "FILE", NULL, NULL,
+             "two lines, the key's id and the secret; URLs are signed with them for an hour"),
+        END,
+    }};
+
+const struct option_group *const program_groups[] = {&group_general, &group_fleet,  &group_workers,
+                                                     &group_http,    &group_models, NULL};

@@ -1,0 +1,48 @@
+/* The program `baton-fleet` without main(): its options, its start and its end.
+ *
+ *   flags, environment, YAML ─▶ settings ─▶ engine (engine.h) ─▶ state, owners, master, …
+ *                                             ▲
+ *   --config fleet.yaml ──────▶ declared ─────┘
+ *
+ *   SIGTERM, SIGINT: passes on what this process has, then ends · SIGHUP: reads --config again
+ */
+#ifndef FLEET_PROGRAM_PROGRAM_H
+#define FLEET_PROGRAM_PROGRAM_H
+
+#include "fleet/program/engine.h"
+#include "options/option.h"
+
+#include <baton/types.h>
+
+extern const struct option_group *const program_groups[]; /* ends with NULL */
+
+/* Reads flags, environment and the file of --options. A wrong value is an error; argc and argv are
+ * those of main(). */
+int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr);
+
+enum { PROGRAM_LIST_MAX = 256, PROGRAM_TOKEN_MAX = 256 };
+
+/* The options in the form that the parts below need. Texts are borrowed from the options. */
+struct program_settings {
+    struct engine_config engine;
+    const char *config; /* the file that declares the fleet; NULL: none */
+    enum log_level log_level;
+    bool log_json;
+    char node[BATON_NAME_MAX];
+    char host[BATON_ADDRESS_MAX];
+    char read_token[PROGRAM_TOKEN_MAX], change_token[PROGRAM_TOKEN_MAX];
+    char worker_token[PROGRAM_TOKEN_MAX];
+    const char *workers[PROGRAM_LIST_MAX + 1], *hosts[PROGRAM_LIST_MAX + 1]; /* end with NULL */
+};
+
+/* BATON_EINVAL; for a file of a token also BATON_ENOENT, BATON_EAUTH or BATON_EIO. */
+int program_settings(struct program_settings *ret, const struct options *options,
+                     struct baton_error *reterr);
+
+/* Prints to standard output; `format` is a value of --help-format. */
+void program_help(const char *format);
+
+/* Runs until a signal ends it. */
+int program_run(const struct options *options, struct baton_error *reterr);
+
+#endif

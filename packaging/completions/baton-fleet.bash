@@ -1,0 +1,2 @@
+# Completion of baton-fleet for bash; written by 'baton-fleet --help --help-format bash'.
+complete -o default -W " --help --help-format --version --options --log-level --log-json --provider --node --name --config --worker --resolve-every --worker-token-file --worker-ca --grace --silence --subscriptions-max --hysteresis --http --read-token-file --change-token-file --insecure --http-host --tls-cert --tls-key --s3-endpoint --s3-region --s3-credentials" baton-fleet

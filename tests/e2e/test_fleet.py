@@ -1,0 +1,222 @@
+"""baton-fleet with real processes: each recovery of the worker protocol, and its example of a
+conversation, step by step."""
+import json
+import signal
+import time
+
+from fleets import FleetTest, declaration, identifiers
+from harness import main, until
+
+
+class Recoveries:
+    """Of both providers."""
+
+    def start(self, cameras, count, *flags, displays=2):
+        workers = self.stand_ins(count, *flags)
+        self.start_fleet(config=declaration(cameras, workers.urls(), displays))
+        self.wait_placed(workers, range(count), identifiers(cameras, displays))
+        return workers
+
+    def test_a_worker_that_crashes_loses_its_subscriptions_to_the_others(self):
+        workers = self.start(6, 2)
+        spare = self.stand_ins(1)
+        self.ask("PUT", "/api/workers/" + spare.id(0), {"url": spare.urls()[0]})
+        until(lambda: spare.commands(0, "setSubscriptionList"), self.logs)
+        workers.close()
+        self.wait_placed(spare, [0], identifiers(6))
+
+    def test_a_connection_that_breaks_is_made_again_with_list_session_and_stage(self):
+        workers = self.start(2, 1, displays=1)
+        self.ask("PUT", "/api/displays/display-0/session", {"sessionId": 12345})
+        self.ask("PUT", "/api/displays/display-0/stage", {"progressionStage": "welcome"})
+        until(lambda: [m for m in workers.commands(0, "setProgressionStage")
+                       if m["payload"]["progressionStage"] == "welcome"], self.logs)
+        before = len(workers.commands(0))
+        workers.tell("reset")
+        until(lambda: len(workers.commands(0)) >= before + 3, self.logs)
+        kinds = [message["type"] for message in workers.commands(0)[before:before + 3]]
+        self.assertEqual(kinds, ["setSubscriptionList", "setSessionId", "setProgressionStage"])
+        self.assertEqual(workers.commands(0)[before + 1]["payload"],
+                         {"displayIdentifier": "display-0", "sessionId": 12345})
+
+    def test_all_processes_restart_and_the_assignments_are_as_before(self):
+        workers = self.start(6, 2)
+        before = [workers.list_of(i) for i in range(2)]
+        for process in self.processes.values():
+            process.kill()
+        for process in self.processes.values():
+            process.start()
+        until(lambda: all(self.is_ready(name) for name in self.processes), self.logs)
+        until(lambda: all(len(workers.of(i, "connected")) > 1 and
+                          workers.commands(i, "setSubscriptionList") for i in range(2)), self.logs)
+        until(lambda: all(worker["inSync"] for worker in self.get("/api/workers")["items"]),
+              self.logs)
+        self.assertEqual([workers.list_of(i) for i in range(2)], before)
+
+    def test_the_master_is_killed_and_another_one_places(self):
+        workers = self.start(4, 2)
+        first = self.wait_master()
+        self.processes[first].kill()
+        second = self.wait_master()
+        self.assertNotEqual(first, second)
+        # A new camera is placed by the new master, and what was placed is where it was.
+        self.ask("PUT", "/api/cameras/cam-9", {"rtspUrl": "rtsp://127.0.0.1:9/9"})
+        status, answer, _ = self.ask("PUT", "/api/subscriptions/display-0;cam-9",
+                                     {"display": "display-0", "camera": "cam-9", "model": 101})
+        self.assertIn(status, (200, 201), answer)
+        self.wait_placed(workers, range(2), sorted(identifiers(4) + ["display-0;cam-9"]))
+
+    def test_an_owner_is_killed_and_another_one_connects(self):
+        workers = self.start(4, 2)
+        until(lambda: all(self.owners().values()), self.logs)
+        worker, owner = next(iter(self.owners().items()))
+        index = [workers.id(i) for i in range(2)].index(worker)
+        before = len(workers.commands(index, "setSubscriptionList"))
+        self.processes[owner].kill()
+        until(lambda: len(workers.commands(index, "setSubscriptionList")) > before, self.logs)
+        until(lambda: self.owners().get(worker) not in (None, "", owner), self.logs)
+        self.assertEqual(self.placed(workers, range(2)), identifiers(4))
+
+    def test_an_orderly_end_hands_the_workers_over_without_a_second_owner(self):
+        workers = self.start(4, 2)
+        until(lambda: all(self.owners().values()), self.logs)
+        worker, owner = next(iter(self.owners().items()))
+        index = [workers.id(i) for i in range(2)].index(worker)
+        self.processes[owner].run.send_signal(signal.SIGTERM)
+        until(lambda: self.owners().get(worker) not in (None, "", owner), self.logs)
+        self.assertEqual(self.processes[owner].run.wait(60), 0)
+        # Never two connections at once.
+        connected = 0
+        for event in workers.of(index, "connected", "disconnected"):
+            connected += 1 if event["event"] == "connected" else -1
+            self.assertLessEqual(connected, 1)
+
+    def test_a_stopped_owner_that_wakes_up_sends_nothing_more(self):
+        workers = self.start(2, 1)
+        until(lambda: all(self.owners().values()), self.logs)
+        owner = self.owners()[workers.id(0)]
+        epochs = [m["epoch"] for m in workers.commands(0, "setSubscriptionList")]
+        self.processes[owner].run.send_signal(signal.SIGSTOP)
+        try:
+            if self.provider == "redis":
+                return  # the lease of 30 s would have to end first
+            until(lambda: [m for m in workers.commands(0, "setSubscriptionList")
+                           if m["epoch"] > max(epochs)], self.logs)
+        finally:
+            self.processes[owner].run.send_signal(signal.SIGCONT)
+        until(lambda: self.is_ready(owner), self.logs)
+        taken = [m["epoch"] for m in workers.commands(0, "setSubscriptionList")]
+        self.assertEqual(taken, sorted(taken))
+
+    def test_sessions_stages_and_patches_reach_the_worker_from_any_process(self):
+        workers = self.start(2, 1, displays=1)
+        for number, process in enumerate(self.processes.values()):
+            status, answer, _ = process.ask("PUT", "/api/displays/display-0/session",
+                                            {"sessionId": 100 + number})
+            self.assertIn(status, (200, 204), answer)
+            until(lambda: [m for m in workers.commands(0, "setSessionId")
+                           if m["payload"]["sessionId"] == 100 + number], self.logs)
+        last = 100 + len(self.processes) - 1
+        workers.tell("patch %d %s" % (last, json.dumps({"currentCar": {"carModel": "Civic"}})))
+        until(lambda: workers.commands(0, "patchSessionResult"), self.logs)
+        self.assertEqual(workers.commands(0, "patchSessionResult")[0]["payload"], {
+            "sessionId": last, "success": True, "message": "Session updated successfully."})
+        until(lambda: (self.get("/api/displays/display-0/data").get("currentCar") or {}).get(
+            "carModel") == "Civic", self.logs)
+        workers.tell("patch 999 {}")
+        until(lambda: len(workers.commands(0, "patchSessionResult")) == 2, self.logs)
+        self.assertFalse(workers.commands(0, "patchSessionResult")[1]["payload"]["success"])
+
+    def test_a_detection_is_in_the_history_of_every_process_once(self):
+        workers = self.start(2, 1, displays=1)
+        workers.tell('detect display-0;cam-0 {"carBrand":"Honda"}')
+        for process in self.processes.values():
+            found = until(lambda: process.ask("GET", "/api/detections")[1].get("items"), self.logs)
+            self.assertEqual([one["data"]["detection"]["carBrand"] for one in found], ["Honda"])
+
+
+class OnRaft(Recoveries, FleetTest):
+    provider = "raft"
+
+    def test_the_conversation_of_the_protocol(self):
+        workers = self.stand_ins(1)
+        self.start_fleet(3)
+        # 1: connected, an empty list. 2, 3: a subscription, and the worker's agreement.
+        self.ask("PUT", "/api/workers/" + workers.id(0), {"url": workers.urls()[0]})
+        until(lambda: workers.list_of(0) == [], self.logs)
+        for path, body in (
+                ("models/201", {"name": "Vehicle Identification",
+                                "url": "http://storage/models/vehicle-id.mpta"}),
+                ("displays/display-001", {}),
+                ("cameras/entry-cam-01", {"rtspUrl": "rtsp://192.168.1.100/stream1",
+                                          "snapshotInterval": 5000,
+                                          "snapshotUrl": "http://127.0.0.1:9/1"}),
+                ("subscriptions/display-001;entry-cam-01", {
+                    "display": "display-001", "camera": "entry-cam-01", "model": 201})):
+            status, answer, _ = self.ask("PUT", "/api/" + path, body)
+            self.assertIn(status, (200, 201), (path, answer))
+        until(lambda: workers.list_of(0) == ["display-001;entry-cam-01"], self.logs)
+        sent = workers.commands(0, "setSubscriptionList")[-1]["subscriptions"][0]
+        self.assertEqual(sent["modelName"], "Vehicle Identification")
+        self.assertEqual((sent["modelId"], sent["snapshotInterval"]), (201, 5000))
+        until(lambda: self.get("/api/workers")["items"][0]["inSync"], self.logs)
+        # 4, 5: session and stage. 6: a detection in that session. 7: the next stage.
+        self.ask("PUT", "/api/displays/display-001/session", {"sessionId": 12345})
+        self.ask("PUT", "/api/displays/display-001/stage", {"progressionStage": "welcome"})
+        until(lambda: [m for m in workers.commands(0, "setProgressionStage")
+                       if m["payload"]["progressionStage"] == "welcome"], self.logs)
+        workers.tell('detect display-001;entry-cam-01 {"carBrand":"Honda","carModel":"CR-V"}')
+        found = until(lambda: self.get("/api/detections")["items"], self.logs)
+        self.assertEqual(found[0]["sessionId"], 12345)
+        until(lambda: (self.get("/api/displays/display-001/data").get("currentCar") or {}).get(
+            "carModel") == "CR-V", self.logs)
+        self.ask("PUT", "/api/displays/display-001/stage", {"progressionStage": "car_fueling"})
+        until(lambda: workers.commands(0, "setProgressionStage")[-1]["payload"] == {
+            "displayIdentifier": "display-001", "progressionStage": "car_fueling"}, self.logs)
+        # 8: a new connection gets all of that again. 9, 10: the list becomes empty.
+        before = len(workers.commands(0))
+        workers.tell("drop")
+        until(lambda: len(workers.commands(0)) >= before + 3, self.logs)
+        again = workers.commands(0)[before:before + 3]
+        self.assertEqual([m["type"] for m in again],
+                         ["setSubscriptionList", "setSessionId", "setProgressionStage"])
+        self.assertEqual(again[2]["payload"]["progressionStage"], "car_fueling")
+        status, answer, _ = self.ask("DELETE", "/api/subscriptions/display-001;entry-cam-01")
+        self.assertIn(status, (200, 204), answer)
+        until(lambda: workers.list_of(0) == [], self.logs)
+        until(lambda: self.get("/api/workers")["items"][0]["inSync"], self.logs)
+
+    def test_the_file_is_applied_when_it_changes_and_refused_whole_when_it_is_bad(self):
+        workers = self.start(2, 1)
+        self.declare(declaration(3, workers.urls()))
+        self.wait_placed(workers, [0], identifiers(3))
+        bad = declaration(4, workers.urls())
+        bad["cameras"][0]["rtspUrl"] = "telnet://x"
+        self.declare(bad)
+        until(lambda: all("declared-refused" in p.log() for p in self.processes.values()),
+              self.logs)
+        self.assertEqual(self.placed(workers, [0]), identifiers(3))
+        self.declare(declaration(1, workers.urls()))
+        self.wait_placed(workers, [0], identifiers(1))
+        self.assertNotIn("canary", self.logs())
+
+
+class OnRedis(Recoveries, FleetTest):
+    provider = "redis"
+
+    def test_redis_fails_and_the_connections_go_on_until_it_is_back(self):
+        workers = self.start(2, 1)
+        before = len(workers.of(0, "disconnected"))
+        self.server.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(1)  # less than the lease
+            workers.tell('detect display-0;cam-0 {"carBrand":"Honda"}')
+        finally:
+            self.server.send_signal(signal.SIGCONT)
+        until(lambda: self.get("/api/detections")["items"], self.logs)
+        self.assertEqual(len(workers.of(0, "disconnected")), before)
+        self.assertEqual(self.placed(workers, [0]), identifiers(2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The page of a fleet, in a real Chromium, beside real processes."""
+import json
+import unittest
+
+import chromium
+from fleets import FleetTest, declaration, identifiers
+from harness import main, until
+
+MARKUP = "<img src=x onerror=\"document.title='owned'\">"
+
+
+@unittest.skipUnless(chromium.PROGRAM, "Chromium is not installed")
+class Page(FleetTest):
+    def setUp(self):
+        super().setUp()
+        self.workers = self.stand_ins(2)
+        config = declaration(4, self.workers.urls())
+        config["models"][0]["name"] = config["displays"][0]["name"] = MARKUP
+        self.start_fleet(config=config)
+        self.wait_placed(self.workers, range(2), identifiers(4))
+        self.browser = chromium.Chromium()
+        self.addCleanup(self.browser.close)
+
+    def open_at(self, name):
+        self.browser.go("http://127.0.0.1:%d/" % self.processes[name].port)
+        self.browser.wait_text("#link", "live from")
+
+    def test_the_page_follows_a_new_master_without_a_reload(self):
+        browser, first = self.browser, self.wait_master()
+        other = next(name for name in self.processes if name != first)
+        self.open_at(other)
+        browser.value("window.isTheSamePage = true")
+        browser.wait_text("#leader b", first)
+        self.processes[first].kill()
+        second = self.wait_master()
+        browser.wait_text("#leader b", second)
+        browser.wait_text("#log-lines", "leader-changed")
+        self.assertTrue(browser.value("window.isTheSamePage"))
+        self.assertEqual(browser.said, [])
+
+    def test_the_page_comes_back_with_its_process(self):
+        browser, name = self.browser, next(iter(self.processes))
+        self.open_at(name)
+        browser.value("window.isTheSamePage = true")
+        self.processes[name].kill()
+        browser.wait_text("#link", "does not answer")
+        self.processes[name].start()
+        browser.wait_text("#link", "live from")
+        self.assertTrue(browser.value("window.isTheSamePage"))
+
+    def test_what_is_there_is_shown_and_never_as_markup(self):
+        browser = self.browser
+        self.open_at(next(iter(self.processes)))
+        for identifier in identifiers(4):
+            browser.wait_text("#wall", identifier)
+        for index in range(2):
+            browser.wait_text("#worker-cards", self.workers.id(index))
+        browser.wait_text("#display-rows", "display-1")
+        until(lambda: browser.value(
+            "[...document.querySelectorAll('#wall img')].some(one => one.naturalWidth > 0)"),
+            "a picture")
+        self.workers.tell("0 detect %s %s" % (
+            self.workers.list_of(0)[0], json.dumps({"carBrand": MARKUP})))
+        browser.wait_text("#wall", "carBrand " + MARKUP)
+        self.assertNotEqual(browser.value("document.title"), "owned")
+        self.assertEqual(browser.value("document.querySelectorAll('[onerror]').length"), 0)
+        self.assertNotIn("canary", browser.value("document.documentElement.outerHTML"))
+
+    def test_a_worker_is_cordoned_and_a_session_is_set_by_keyboard(self):
+        browser = self.browser
+        self.open_at(next(iter(self.processes)))
+        browser.wait_text("#worker-cards", "Cordon")
+        browser.value("document.querySelector('#worker-cards button').focus()")
+        browser.key("Enter", 13)
+        browser.wait_text("#worker-cards", "Uncordon")
+        until(lambda: any(one["cordoned"] for one in self.get("/api/workers")["items"]), self.logs)
+        browser.wait_text("#display-rows", "Session")
+        browser.value("document.querySelector('#display-rows button').focus()")
+        browser.key("Enter", 13)
+        browser.wait_text("#dialog", "Session of")
+        browser.value("document.querySelector('#dialog input').value = 'many'")
+        browser.value("document.querySelector('#dialog input').focus()")
+        browser.key("Enter", 13)
+        until(lambda: browser.value(
+            "[...document.querySelectorAll('#dialog .wrong')].some(one => one.textContent)"),
+            "the server's refusal beside the field")
+        browser.value("document.querySelector('#dialog input').value = '4711'")
+        browser.key("Enter", 13)
+        browser.wait_text("#display-rows", "4711")
+
+    def test_it_fits_a_phone_in_both_colours(self):
+        self.open_at(next(iter(self.processes)))
+        self.browser.wait_text("#wall", "cam-0")
+        for scheme in "light", "dark":
+            self.browser.emulate(360, 740, scheme)
+            self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), 360)
+        dark = self.browser.value("getComputedStyle(document.body).backgroundColor")
+        self.browser.emulate(360, 740, "light")
+        self.assertNotEqual(
+            dark, self.browser.value("getComputedStyle(document.body).backgroundColor"))
+
+
+if __name__ == "__main__":
+    main()
