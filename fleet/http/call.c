@@ -122,7 +122,7 @@ void call_items(struct call *call, struct items *items, const char *tag)
 
 void call_json(struct call *call, unsigned status, json_t *json, uint64_t revision)
 {
-    char tag[TAG_ROOM], headers[HEADERS_ROOM];
+    char tag[TAG_ROOM], headers[HEADERS_ROOM] = "cache-control: no-store\r\n";
 
     (void)snprintf(tag, sizeof(tag), "\"%" PRIu64 "\"", revision);
     if (status == 200 && revision != 0 && call_has_tag(call, tag)) {
@@ -132,10 +132,17 @@ void call_json(struct call *call, unsigned status, json_t *json, uint64_t revisi
     }
     if (revision != 0) {
         put_tag(headers, tag);
-    } else {
-        (void)snprintf(headers, sizeof(headers), "cache-control: no-store\r\n");
     }
     send_json(call, status, json, headers);
+}
+
+void call_live(struct call *call, json_t *json, uint64_t revision)
+{
+    char headers[HEADERS_ROOM];
+
+    (void)snprintf(headers, sizeof(headers), "cache-control: no-store\r\netag: \"%" PRIu64 "\"\r\n",
+                   revision);
+    send_json(call, 200, json, headers);
 }
 
 /* The way out, in headers. */

@@ -57,6 +57,8 @@ bool call_condition(struct call *call, uint64_t revision, struct condition *ret)
 /* Steals the JSON; NULL: out of memory. revision: the ETag; 0: none. With If-None-Match it may
  * become 304. */
 void call_json(struct call *call, unsigned status, json_t *json, uint64_t revision);
+/* 200 with what changes without a new revision, which is there for If-Match alone. */
+void call_live(struct call *call, json_t *json, uint64_t revision);
 /* 200 with JSON as text; NULL: out of memory. tag: the ETag, in quotes; NULL: none. */
 void call_text(struct call *call, const char *text, size_t bytes, const char *tag);
 void call_unchanged(struct call *call, const char *tag); /* 304 */

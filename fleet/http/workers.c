@@ -100,18 +100,13 @@ const struct fleet_worker *worker_of(struct call *call)
     return worker;
 }
 
-void workers_get(struct call *call)
+static json_t *in_full(const struct fleet_http *http, const struct fleet_worker *worker)
 {
-    const struct fleet_http *http = call->http;
-    const struct fleet_worker *worker = worker_of(call);
-    const struct fleet_assigned *assigned = fleet_state_assigned(http->parts.state, call->id);
-    const struct worker_live *live = worker_table_find(http->parts.table, call->id);
-    json_t *json = worker != NULL ? worker_json(http, worker) : NULL;
+    const struct fleet_assigned *assigned = fleet_state_assigned(http->parts.state, worker->id);
+    const struct worker_live *live = worker_table_find(http->parts.table, worker->id);
     json_t *cameras = live != NULL ? json_object_get(live->report, "cameraConnections") : NULL;
+    json_t *json = worker_json(http, worker);
 
-    if (worker == NULL) {
-        return;
-    }
     if (json != NULL) {
         (void)json_object_set_new(json, "assigned",
                                   assigned != NULL
@@ -124,5 +119,14 @@ void workers_get(struct call *call)
         (void)json_object_set_new(json, "cameras",
                                   cameras != NULL ? json_incref(cameras) : json_array());
     }
-    call_json(call, 200, json, worker->revision);
+    return json;
+}
+
+void workers_get(struct call *call)
+{
+    const struct fleet_worker *worker = worker_of(call);
+
+    if (worker != NULL) {
+        call_live(call, in_full(call->http, worker), worker->revision);
+    }
 }

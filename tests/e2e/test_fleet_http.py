@@ -159,13 +159,21 @@ class OneProcess(unittest.TestCase):
         self.assertTrue(again["cordoned"])
         patched = self.expect(200, "PATCH", path, {"labels": None, "maxSubscriptions": 3}).json
         self.assertEqual((patched["labels"], patched["maxSubscriptions"]), (None, 3))
-        self.assertEqual(self.expect(200, "GET", path).json["assigned"], [])
+        got = self.expect(200, "GET", path)
+        self.assertEqual(got.json["assigned"], [])
+        # What it reports changes without a new revision.
+        self.expect(200, "GET", path, if_none_match=got.etag)
+        self.expect(200, "PATCH", path, {"maxSubscriptions": 3}, if_match=got.etag)
         listed = self.expect(200, "GET", "/api/workers").json["items"]
         self.assertIn("registered", [worker["id"] for worker in listed])
         self.expect(404, "POST", path + "/move", {"subscription": "no;such"})
         self.expect(202, "POST", path + "/move", {"subscription": "d1;c1"})
         self.expect(204, "DELETE", path)
         self.expect(404, "POST", path + "/cordon")
+        self.expect(404, "GET", path)
+        self.expect(404, "PATCH", path, {})
+        self.expect(404, "DELETE", path)
+        self.expect(404, "POST", path + "/move", {"subscription": "d1;c1"})
 
     def test_a_displays_session_stage_and_data(self):
         self.expect(201, "PUT", "/api/displays/screen", {})
