@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { RETRY_MS = 1000, PASS_WITHIN_S = 10 };
+enum { RETRY_MS = 1000, ASK_MS = 1000, ASK_COUNTS_MS = 3000, PASS_WITHIN_S = 10 };
 
 static struct member *member_of(const struct owned *owned)
 {
@@ -98,6 +98,7 @@ static void on_acquired(struct owned *owned, uint64_t epoch)
 {
     owned->owners->leading += owned->epoch == 0;
     owned->epoch = epoch;
+    owned->asked_at = INSTANT_PAST; /* what it asked for in an earlier leadership, it got */
     owned->is_draining = false;
     owned_tell(owned, "worker-owned", json_pack("{s:I}", "epoch", (json_int_t)epoch));
 }
@@ -143,7 +144,7 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
         owned->is_draining &= event->error.code != BATON_ETIMEDOUT; /* a hand-over failed */
         tell_failure(owned, &event->error);
         break;
-    case BATON_EVENT_MEMBER_JOINED:
+    case BATON_EVENT_LEADER:
         break;
     default:
         return;
@@ -180,7 +181,21 @@ static void on_passed(void *userdata, int code, const struct baton_error *error)
     owned_queue(owned);
 }
 
-/* Refused while the first is not in line: the timer, and its joining, try again. */
+/* It waits in line behind another process. */
+static void ask_for(struct owned *owned, instant now)
+{
+    struct baton_member leader;
+    uint64_t epoch;
+
+    election_leader(owned->candidacy.election, &leader, &epoch);
+    if (leader.id[0] != '\0' && !leader.is_self && !instant_before(now, owned->ask_at)) {
+        owned->ask_at = instant_add(now, SPAN_MS(ASK_MS));
+        (void)publisher_put(&owned->owners->asks, json_pack("{s:s, s:s}", "worker", owned->worker,
+                                                            "process", owned->owners->process));
+    }
+}
+
+/* Refused while the first is not known to be in line: the timer tries again. */
 static void pass_to_first(struct owned *owned, instant now)
 {
     const struct handover_request request = {.kind = HANDOVER_RESIGN,
@@ -203,7 +218,8 @@ static void tend(struct owned *owned, instant now)
     } else if (owned->link != NULL && !owned->is_link_closing && owned->is_dirty) {
         owned_refresh(owned);
     }
-    if (owned->first[0] != '\0' && strcmp(owned->first, owners->process) != 0) {
+    if (strcmp(owned->first, owners->process) != 0 &&
+        instant_before(now, instant_add(owned->asked_at, SPAN_MS(ASK_COUNTS_MS)))) {
         pass_to_first(owned, now);
     }
 }
@@ -228,6 +244,8 @@ bool owned_settle(struct owned *owned, instant now)
         if (owned->link == NULL) {
             candidacy_leave(&owned->candidacy, on_left);
         }
+    } else if (strcmp(owned->first, owned->owners->process) == 0) {
+        ask_for(owned, now);
     }
     return true;
 }

@@ -1,6 +1,7 @@
 #include "fleet/workers/owners_int.h"
 
 #include "base/error.h"
+#include "base/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@ enum {
     GRACE_S = 1,
     SILENCE_S = 10,
     OWNERS_MAX = WORKER_TABLE_MAX,
+    ASK_BYTES_MAX = 256,
 };
 
 static struct owned *find(const struct owners *owners, const char *worker)
@@ -33,6 +35,7 @@ static struct owned *add(struct owners *owners, const char *worker)
         return NULL;
     }
     owned->owners = owners;
+    owned->ask_at = owned->asked_at = INSTANT_PAST;
     memcpy(owned->worker, worker, bytes);
     HASH_ADD_STR(owners->all, worker, owned);
     if (owned->hh.tbl == NULL) {
@@ -160,6 +163,44 @@ static void follow(struct owners *owners)
     }
 }
 
+/* ---- Asks ------------------------------------------------------------------------------------ */
+
+/* Anything else on the channel is ignored: an ask only repeats what `owners` says. */
+static void take_ask(struct owners *owners, const char *text, size_t bytes)
+{
+    const char *worker, *process;
+    struct owned *owned;
+    json_t *line;
+
+    if (json_read_object(text, bytes, ASK_BYTES_MAX, 2, &line, NULL) != BATON_OK) {
+        return;
+    }
+    worker = json_string_value(json_object_get(line, "worker"));
+    process = json_string_value(json_object_get(line, "process"));
+    owned = worker != NULL ? find(owners, worker) : NULL;
+    if (owned != NULL && owned->epoch != 0 && process != NULL &&
+        strcmp(process, owned->first) == 0) {
+        owned->asked_at = clock_now();
+        owned_queue(owned);
+    }
+    json_decref(line);
+}
+
+static void on_asks(void *userdata, const char *channel, const void *data, size_t bytes)
+{
+    const char *at = data;
+
+    (void)channel;
+    while (bytes > 0) {
+        const char *end = memchr(at, '\n', bytes);
+        size_t line = end != NULL ? (size_t)(end - at) : bytes;
+
+        take_ask(userdata, at, line);
+        at += line + (end != NULL);
+        bytes -= line + (end != NULL);
+    }
+}
+
 /* ---- The state ------------------------------------------------------------------------------- */
 
 static struct owned *owned_of(const struct owners *owners, const char *subscription)
@@ -268,10 +309,12 @@ static void on_publisher_closed(void *userdata)
 static void end(struct owners *owners)
 {
     fleet_state_ignore(owners->config.state, &owners->observer);
+    feed_stop(owners->heard);
     uv_close((uv_handle_t *)&owners->soon, on_timer_closed);
     uv_close((uv_handle_t *)&owners->timer, on_timer_closed);
     publisher_close(&owners->responses, on_publisher_closed, owners);
     publisher_close(&owners->events, on_publisher_closed, owners);
+    publisher_close(&owners->asks, on_publisher_closed, owners);
 }
 
 void owners_close(struct owners *owners, void (*closed)(void *userdata), void *userdata)
@@ -293,19 +336,15 @@ static void start_timers(struct owners *owners, struct member *member)
     (void)uv_timer_start(&owners->timer, on_timer, TICK_MS, TICK_MS);
     publisher_init(&owners->responses, member, WORKER_RESPONSES);
     publisher_init(&owners->events, member, WORKER_EVENTS);
-    owners->handles = 4;
+    publisher_init(&owners->asks, member, WORKER_ASKS);
+    owners->handles = 5;
 }
 
-int owners_open(struct owners **ret, const struct owners_config *config, struct baton_error *reterr)
+/* NULL: out of memory. */
+static struct owners *owners_new(const struct owners_config *config)
 {
-    struct member *member = fleet_state_member(config->state);
-    int code = member_need(member, PROVIDER_CHANNELS | PROVIDER_MANY_ELECTIONS,
-                           "channels and many elections", reterr);
-    struct owners *owners = code == BATON_OK ? calloc(1, sizeof(*owners)) : NULL;
+    struct owners *owners = calloc(1, sizeof(*owners));
 
-    if (code != BATON_OK) {
-        return code;
-    }
     if (owners != NULL) {
         owners->config = *config;
         owners->process = strdup(config->process);
@@ -314,11 +353,30 @@ int owners_open(struct owners **ret, const struct owners_config *config, struct 
     if (owners == NULL || owners->process == NULL ||
         (config->token != NULL && owners->token == NULL)) {
         discard(owners);
-        return error_set(reterr, BATON_ENOMEM, "out of memory for the workers' owners");
+        return NULL;
     }
     owners->config.grace = config->grace.ns > 0 ? config->grace : SPAN_S(GRACE_S);
     owners->config.silence = config->silence.ns > 0 ? config->silence : SPAN_S(SILENCE_S);
     owners->config.process = owners->config.token = NULL; /* they are the caller's */
+    return owners;
+}
+
+int owners_open(struct owners **ret, const struct owners_config *config, struct baton_error *reterr)
+{
+    struct member *member = fleet_state_member(config->state);
+    int code = member_need(member, PROVIDER_CHANNELS | PROVIDER_MANY_ELECTIONS,
+                           "channels and many elections", reterr);
+    struct owners *owners = code == BATON_OK ? owners_new(config) : NULL;
+
+    if (owners == NULL) {
+        return code ? code
+                    : error_set(reterr, BATON_ENOMEM, "out of memory for the workers' owners");
+    }
+    code = feed_subscribe(&owners->heard, member, WORKER_ASKS, on_asks, owners, reterr);
+    if (code != BATON_OK) {
+        discard(owners);
+        return code;
+    }
     start_timers(owners, member);
     owners->observer.on_change = on_change;
     fleet_state_observe(config->state, &owners->observer);

@@ -1,12 +1,17 @@
 /* The workers that this process owns, or waits to own.
  *
- *   `owners` names it first or second ─▶ campaigns for worker:owners:WORKER ─▶ leads: a link
- * (link.h) ▲                                                                       │ └── is second,
- * and the first is in line: closes the link, then passes ◀─┤ lost: the link ends at once ◀─┘
+ *   `owners` names it ──▶ campaigns for ──▶ leads: a link (link.h)
+ *   first or second       worker:owners:       │   │
+ *                         WORKER               │   └─ the lease is lost: the link ends at once
+ *                            ▲                 └─ is not the first, and the first asks:
+ *                            └──────────────────── closes the link, then passes
  *
  * An owner sends what `assigned`, the objects and the displays' data say, as soon as they change,
  * and publishes what the worker reports (table.h). A process that is named no more leaves; one that
- * owns the worker still goes on until the first is in line.
+ * owns the worker goes on until the first asks.
+ *
+ * The first asks on the channel worker:owners:asks, every second while another process leads, with
+ * lines {"worker":…,"process":…}: a place in line does not prove that it lives.
  *
  * All on the thread of the member's loop. Callbacks must not close the owners.
  */
@@ -17,6 +22,7 @@
 #include "net/tls.h"
 
 #define WORKER_ELECTION "worker:owners:"
+#define WORKER_ASKS     "worker:owners:asks"
 
 struct owners; /* opaque */
 

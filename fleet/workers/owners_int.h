@@ -16,6 +16,7 @@
 #include "fleet/workers/publish.h"
 #include "fleet/workers/table.h"
 #include "member/candidacy.h"
+#include "member/feed.h"
 
 /* Out of memory, uthash leaves an element without a table instead of ending the process. */
 #define HASH_NONFATAL_OOM 1
@@ -29,6 +30,8 @@ struct owned {
     struct link *link; /* NULL: closed */
     uint64_t epoch;    /* of this process's leadership; 0: it does not lead */
     instant begin_at;  /* of campaigning, once it is wanted */
+    instant ask_at;    /* next, of asking for it */
+    instant asked_at;  /* the first has, by name */
     bool is_listed;    /* `owners` has the worker */
     bool is_named;     /* and names this process; */
     bool is_wanted;    /* so did the latest `owners` that was read to its end */
@@ -49,7 +52,8 @@ struct owners {
     struct owned *queue;
     size_t leading;
     struct fleet_observer observer;
-    struct publisher responses, events;
+    struct publisher responses, events, asks;
+    struct feed *heard;     /* asks of others */
     uv_timer_t timer, soon; /* what is tried again; the queue */
     uint64_t connections;   /* of all links so far */
     bool is_following;      /* `owners` has been read */

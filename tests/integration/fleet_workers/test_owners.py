@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Owners in one to three processes of a group, and workers that are not ours, over real sockets.
 
-usage: test_owners.py HAND STAND_IN [unittest's words]
+usage: test_owners.py raft|redis HAND STAND_IN [unittest's words]
 """
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
 from harness import DEADLINE_S, free_ports, until  # noqa: E402
 
-HAND, STAND_IN = sys.argv[1:3]
+PROVIDER, HAND, STAND_IN = sys.argv[1:4]
 SESSION, STAGE = "setSessionId", "setProgressionStage"
 
 
@@ -99,26 +100,51 @@ class Worker(Lines):
 class Owners(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="baton-owners-", dir="/tmp")
-        self.hands, self.workers = {}, []
+        self.hands, self.workers, self.redis = {}, [], None
 
     def tearDown(self):
         for one in [*self.hands.values(), *self.workers]:
             one.end()
+        if self.redis:
+            self.redis.kill()
+            self.redis.wait()
         shutil.rmtree(self.folder)
 
     # ---- The world ------------------------------------------------------------------------------
 
     def begin(self, *names, silence_ms=10000):
+        for name, url in zip(names, self.redis_urls() if PROVIDER == "redis" else
+                             self.raft_urls(names)):
+            self.hands[name] = Lines(HAND, url, name, str(silence_ms))
+        for hand in self.hands.values():
+            hand.wait("ready")
+
+    def raft_urls(self, names):
         ports = free_ports(len(names))
         peers = ",".join("%s@127.0.0.1:%d" % pair for pair in zip(names, ports))
         for name, port in zip(names, ports):
             data = os.path.join(self.folder, name)
             os.mkdir(data, 0o700)
-            url = ("raft://127.0.0.1:%d?group=fleet&preset=fast&heartbeat-timeout=1s&lease=1s"
+            yield ("raft://127.0.0.1:%d?group=fleet&preset=fast&heartbeat-timeout=1s&lease=1s"
                    "&guardian=no&data=%s&peers=%s" % (port, data, peers))
-            self.hands[name] = Lines(HAND, url, name, str(silence_ms))
-        for hand in self.hands.values():
-            hand.wait("ready")
+
+    def redis_urls(self):
+        self.port = free_ports(1)[0]
+        self.redis = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+             "--dir", self.folder], stdout=subprocess.DEVNULL)
+        until(lambda: self.ask_redis("PING") == "+PONG", "a server")
+        while True:
+            yield ("redis://127.0.0.1:%d?lease=900ms&max-lease=900ms&check-interval=500ms"
+                   "&guardian=no" % self.port)
+
+    def ask_redis(self, command):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port)) as server:
+                server.sendall(command.encode() + b"\r\n")
+                return server.makefile().readline().strip()
+        except ConnectionRefusedError:
+            return None
 
     def put(self, key, value, name=None):
         hand = self.hands[name] if name else next(iter(self.hands.values()))
@@ -203,9 +229,9 @@ class Owners(unittest.TestCase):
         hand, worker = self.one_of_each()
         since = worker.mark()
         self.put("camera/c", {"id": "c", "rtspUrl": "rtsp://other/2"})
-        line = worker.wait_list(["d;c"], since)
-        only = line["message"]["subscriptions"][0]
-        self.assertEqual(only["rtspUrl"], "rtsp://other/2")
+        until(lambda: [one for one in worker.commands(since, "setSubscriptionList")
+                       if one["subscriptions"][0]["rtspUrl"] == "rtsp://other/2"], "the other URL")
+        only = worker.commands(since, "setSubscriptionList")[-1]["subscriptions"][0]
         self.assertNotEqual(only["modelUrl"], "http://models/cars.mpta?n=1")
         since = worker.mark()
         self.declare("e;c")
@@ -346,8 +372,10 @@ class Owners(unittest.TestCase):
         self.nothing_is_lost(worker, "a", "b")
 
     def wait_line(self, name):
-        """Until another process waits for the worker w0, as that process knows."""
+        """Until another process waits for the worker w0, as that process or the server knows."""
         def there():
+            if PROVIDER == "redis":
+                return self.ask_redis("HLEN worker:owners:w0:slaves") != ":0"
             since = self.hands[name].mark()
             self.hands[name].say("line")
             self.hands[name].wait("line", since, name="worker:owners:w0")
@@ -356,6 +384,7 @@ class Owners(unittest.TestCase):
 
     def nothing_is_lost(self, worker, *names):
         """All that was detected so far comes to one of the processes."""
+        worker.wait("detected", count=20)
         last = worker.find("detected")[-1]["n"]
 
         def missing():
@@ -425,4 +454,4 @@ class Owners(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)
