@@ -1,6 +1,7 @@
 """No symbol of a library is defined by us: the global symbols of our objects against the exports of
 the libraries that our programs are linked with. Defined in our place, one would be called by the
-libraries themselves.
+libraries themselves. Nor is one defined by two archives that a program is linked with: the linker
+takes the first that it finds, and says nothing.
 
 usage: symbols.py ROOT FOLDER-OF-ARCHIVES PROGRAM...
 """
@@ -41,17 +42,41 @@ def faults(ours, theirs):
                 yield f"{archive} defines {name}, which is {library}'s"
 
 
+def linked(folder):
+    """The archives of each program, by Ninja's file; another generator has none."""
+    rules = folder.parent / "build.ninja"
+    text = rules.read_text(encoding="utf-8") if rules.is_file() else ""
+    for program, libraries_ in re.findall(
+            r"^build (bin/\S+): C\S*_EXECUTABLE_LINKER.*\n(?:  .*\n)*?  LINK_LIBRARIES = (.*)$", text,
+            re.M):
+        yield program, sorted({str(folder.parent / name)
+                               for name in re.findall(r"lib/\S+\.a", libraries_)})
+
+
+def twins(program, archives, ours):
+    """Symbols that two archives of a program define."""
+    definer = {}
+    for archive in archives:
+        for name in sorted(ours.get(archive, set()) - EVERYWHERE):
+            if definer.setdefault(name, archive) != archive:
+                yield f"{program}: {archive} defines {name}, and so does {definer[name]}"
+
+
 def main():
     archives, programs = sorted(Path(sys.argv[2]).glob("*.a")), sys.argv[3:]
     planted = {"a": symbols("0000 T recv\n0001 t send\n0002 T main\n         U read\n")}
     found = list(faults(planted, {"libc": {"recv", "send", "main", "read"}}))
     assert found == ["a defines recv, which is libc's"], found
+    found = list(twins("p", ["a", "b"], {"a": {"x", "y"}, "b": {"y"}, "c": {"x"}}))
+    assert found == ["p: b defines y, and so does a"], found
     theirs = {path: exports(path)
               for path in set().union(*map(libraries, programs)) if "libbaton" not in path}
     assert any("recv" in names for names in theirs.values()), "the C library was not looked at"
     ours = {str(path): symbols(run("nm", "-g", "--defined-only", str(path))) for path in archives}
+    bad = [fault for program, used in linked(Path(sys.argv[2]))
+           for fault in twins(program, used, ours)]
     ours.update((path, symbols(run("nm", "-D", "--defined-only", path))) for path in programs)
-    bad = list(faults(ours, theirs))
+    bad += faults(ours, theirs)
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
 
