@@ -33,7 +33,8 @@ struct link {
     enum presence presence;
     bool has_reported; /* the worker, on this connection */
     bool has_opened;   /* once */
-    bool is_stalled;
+    bool is_full;      /* the worker has to read first, */
+    bool is_waiting;   /* and something is to be sent */
     unsigned failures; /* since the latest report */
     instant heard;     /* of the latest report; before it, of the beginning */
     instant retry_at;
@@ -107,7 +108,7 @@ static instant deadline(const struct link *link)
     if (link->client == NULL) {
         next = instant_min(next, link->retry_at);
     }
-    if (link->socket != NULL && !link->is_stalled) {
+    if (link->socket != NULL && !link->is_full) {
         next = instant_min(next, sync_deadline(link->sync));
     }
     return next;
@@ -191,9 +192,10 @@ static void pump(struct link *link, instant now)
         struct sync_output output;
 
         if (web_socket_backlog(link->socket) > 0) {
-            bool waits = !instant_before(now, sync_deadline(link->sync));
-            link->counters.stalls += waits && !link->is_stalled;
-            link->is_stalled = true;
+            bool is_waiting = !instant_before(now, sync_deadline(link->sync));
+            link->counters.stalls += is_waiting && !link->is_waiting;
+            link->is_waiting |= is_waiting;
+            link->is_full = true;
             return;
         }
         output = sync_next(link->sync, now);
@@ -271,7 +273,7 @@ static void on_drain(void *userdata)
     struct link *link = userdata;
     instant now = clock_now();
 
-    link->is_stalled = false;
+    link->is_full = link->is_waiting = false;
     if (!link->is_closing) {
         pump(link, now);
         arm(link, now);
@@ -301,7 +303,7 @@ static void on_socket_closing(void *userdata)
     struct link *link = userdata;
 
     link->socket = NULL;
-    link->is_stalled = false;
+    link->is_full = link->is_waiting = false;
     sync_disconnected(link->sync);
 }
 

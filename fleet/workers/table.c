@@ -211,15 +211,18 @@ static void take_sync(struct worker_table *table, struct entry *entry, const str
     }
 }
 
-static void take_report(struct worker_table *table, struct entry *entry, json_t *line,
-                        const struct word *word)
+static void take_counters(struct worker_live *live, const struct word *word)
 {
-    struct worker_live *live = &entry->live;
-
     live->detections = (uint64_t)word->detections;
     live->reconnects = (uint64_t)word->reconnects;
     live->stalls = (uint64_t)word->stalls;
     live->refused = (uint64_t)word->refused;
+}
+
+static void take_report(struct worker_table *table, struct entry *entry, json_t *line)
+{
+    struct worker_live *live = &entry->live;
+
     json_decref(live->report);
     live->report = json_incref(line);
     live->usage = usage_of_report(line);
@@ -238,6 +241,9 @@ static void take_word(struct worker_table *table, json_t *line, const struct wor
         return;
     }
     entry->live.heard = now;
+    if (word->type == WORD_REPORT) {
+        take_counters(&entry->live, word);
+    }
     if (word->type == WORD_OFFLINE) {
         go_offline(table, entry, now);
     } else if (move(table, entry, true, now)) {
@@ -248,7 +254,7 @@ static void take_word(struct worker_table *table, json_t *line, const struct wor
         take_sync(table, entry, word);
     }
     if (word->type == WORD_REPORT) {
-        take_report(table, entry, line, word);
+        take_report(table, entry, line);
     }
 }
 

@@ -98,10 +98,11 @@ static void on_change(struct worker_observer *self, const struct worker_live *wo
 
     (void)self;
     if (change != WORKER_CHANGED_REPORT) {
-        say("live", json_pack("{s:s, s:s, s:s, s:b, s:b, s:I}", "worker", worker->id, "change",
-                              names[change], "process", worker->process, "online",
-                              (int)worker->is_online, "inSync", (int)worker->is_in_sync, "revision",
-                              (json_int_t)worker->synced_revision));
+        say("live",
+            json_pack("{s:s, s:s, s:s, s:b, s:b, s:I, s:I}", "worker", worker->id, "change",
+                      names[change], "process", worker->process, "online", (int)worker->is_online,
+                      "inSync", (int)worker->is_in_sync, "revision",
+                      (json_int_t)worker->synced_revision, "stalls", (json_int_t)worker->stalls));
     }
 }
 
