@@ -18,8 +18,8 @@ KEYS = ["id", "name", "url", "rtspUrl", "snapshotUrl", "snapshotInterval", "disp
         "model", "cropX1", "priority", "needs", "paused", "labels", "maxSubscriptions", "cordoned",
         "draining", "sessionId", "progressionStage", "to", "subscription", "currentCar", "x"]
 VALUES = [None, True, 0, -1, 2 ** 53, 2 ** 70, 1.5, "", "x", "rtsp://u:p@h/1", "http://h/m",
-          "ws://h:1", "a" * 600, [], {}, [{}], {"a": {"b": {}}}, "welcome", "gpu zone=a", "\0", "d1",
-          "c1", 101]
+          "ws://h:1", "a" * 600, [], {}, [{}], {"a": {"b": {}}}, "welcome", "gpu zone=a", "\0",
+          "d1", "c1", 101]
 WELL = [{"name": "m", "url": "http://h/m"}, {"rtspUrl": "rtsp://h/1"}, {}, {"model": 101},
         {"url": "ws://127.0.0.1:1"}, {"sessionId": 1}, {"subscription": "d1;c1"}]
 HEADERS = {"Content-Type": ["application/json"] * 4 + ["application/yaml", "text/plain"],

@@ -46,11 +46,10 @@ def linked(folder):
     """The archives of each program, by Ninja's file; another generator has none."""
     rules = folder.parent / "build.ninja"
     text = rules.read_text(encoding="utf-8") if rules.is_file() else ""
-    for program, libraries_ in re.findall(
-            r"^build (bin/\S+): C\S*_EXECUTABLE_LINKER.*\n(?:  .*\n)*?  LINK_LIBRARIES = (.*)$", text,
-            re.M):
+    rule = r"^build (bin/\S+): C\S*_EXECUTABLE_LINKER.*\n(?:  .*\n)*?  LINK_LIBRARIES = (.*)$"
+    for program, line in re.findall(rule, text, re.M):
         yield program, sorted({str(folder.parent / name)
-                               for name in re.findall(r"lib/\S+\.a", libraries_)})
+                               for name in re.findall(r"lib/\S+\.a", line)})
 
 
 def twins(program, archives, ours):
