@@ -23,12 +23,16 @@ import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SETTINGS = "heartbeat-interval=100ms&heartbeat-timeout=1s&lease=5s&election-timeout=100ms-200ms"
+SETTINGS = "heartbeat-interval=100ms&heartbeat-timeout=5s&lease=5s&election-timeout=100ms-200ms"
 CAMERAS = {"entry": "rects.h264", "pump-1": "larger.h264", "pump-2": "rects265.h265",
            "exit": "rects.h264"}
 PATIENCE_S = 60
 SETTLE_S = 8
 WITH_ITS_PARENT = ["setpriv", "--pdeathsig", "KILL"]
+
+
+class Failure(Exception):
+    pass
 
 
 def free_ports(count):
@@ -183,6 +187,13 @@ class Fleet:
     def master(self):
         return self.ask("/leader").get("leader")
 
+    def ends_of_logs(self):
+        text = ""
+        for process in [*self.processes.values(), *self.workers.values()]:
+            with open(process.log.name, encoding="utf-8", errors="replace") as file:
+                text += f"{process.name}:\n{file.read()[-1500:]}\n"
+        return text
+
     def end(self):
         for process in [*self.processes.values(), *self.workers.values()]:
             process.end()
@@ -198,7 +209,7 @@ def until(condition, what):
         if value:
             return value
         time.sleep(0.1)
-    sys.exit(f"demo.py: not within {PATIENCE_S} s: {what}")
+    raise Failure(f"not within {PATIENCE_S} s: {what}")
 
 
 def all_seen(watcher, at_least=1):
@@ -266,6 +277,8 @@ def main():
             show(fleet, options)
         except KeyboardInterrupt:
             say("")
+        except Failure as failure:
+            sys.exit(f"demo.py: {failure}\n{fleet.ends_of_logs()}")
         finally:
             fleet.end()
 

@@ -80,9 +80,10 @@ static void keys_tokens_and_endpoints_are_signed_as_by_botocore(void **state)
     cases[2].session_token = "IQoJb3JpZ2luX2VjEH//+token==";
     for (size_t i = 0; i < 3; i++) {
         char *url = model_url(urls[i], &cases[i]);
+        const char *signature = strstr(url, "&X-Amz-Signature=");
 
-        assert_string_equal(strstr(url, "&X-Amz-Signature=") + strlen("&X-Amz-Signature="),
-                            signatures[i]);
+        assert_non_null(signature);
+        assert_string_equal(signature + strlen("&X-Amz-Signature="), signatures[i]);
         free(url);
     }
 }
