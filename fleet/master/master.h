@@ -9,7 +9,7 @@
  *
  *            ACQUIRED            the state is ready           each worker was heard of, or
  *   FOLLOWS ─────────▶ WAITS ─────────────────▶ names owners ──────────────────────────▶ PLANS
- *      ▲                                              MASTER_PATIENCE since it was opened  │
+ *      ▲                                              MASTER_PATIENCE has passed           │
  *      └── LOST ─────────────────────── RETIRED ◀──────────── a value with a higher epoch ─┘
  *
  * A plan is made at the end of the loop's turn in which something changed; while much changes, as
@@ -24,6 +24,9 @@
  * thing that a new master writes is `owners`, with its epoch, by which the other one knows. What
  * an old master wrote a moment ago to another key than the new one did is seen by the new one,
  * which repairs it: a subscription that two online workers have leaves one of them.
+ *
+ * MASTER_PATIENCE counts from when the process began; if no worker of the fleet has a list yet,
+ * from when the latest worker was registered.
  *
  * A worker of which nothing was heard yet keeps what it has, and gets nothing; after MASTER_SILENCE
  * it counts as offline. Later the table knows.

@@ -101,7 +101,8 @@ struct survey {
     struct plan_worker *workers;         /* in the order of ids */
     const struct fleet_worker **records; /* of each */
     struct tracked *const *tracked;      /* of each; the master's */
-    size_t unheard;                      /* of which nothing was heard yet */
+    size_t unheard;                      /* of which nothing was heard yet … */
+    instant unheard_since;               /* … and since when the latest of them is known */
     bool is_calm;                        /* nothing leaves any worker: time to balance */
 };
 

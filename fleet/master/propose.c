@@ -305,12 +305,18 @@ static int assign(struct proposal *proposal)
     return code;
 }
 
-/* Until all workers were heard of, or for a while: whoever is silent may be busy. */
+/* Waits until all workers were heard of, or for a while: a silent one may be busy. The first plan
+ * of a fleet also waits for workers that were registered a moment ago, or the first one would get
+ * all. */
 static bool may_assign(struct proposal *proposal)
 {
     struct master *master = proposal->master;
-    instant patient_until = instant_add(master->opened, MASTER_PATIENCE);
+    instant since = master->opened, patient_until;
 
+    if (!fleet_state_next_assigned(master->config.state, NULL)) {
+        since = instant_max(since, proposal->survey.unheard_since);
+    }
+    patient_until = instant_add(since, MASTER_PATIENCE);
     if (proposal->survey.unheard == 0 || !instant_before(proposal->now, patient_until)) {
         return true;
     }

@@ -118,6 +118,7 @@ static void see_unheard(struct survey *survey, struct master *master, struct tra
     instant silent_at = instant_add(tracked->since, MASTER_SILENCE);
 
     survey->unheard++;
+    survey->unheard_since = instant_max(survey->unheard_since, tracked->since);
     ret->is_cordoned = true;
     ret->is_online = instant_before(now, silent_at);
     if (ret->is_online) {
@@ -190,7 +191,8 @@ static void see(struct survey *survey, struct master *master, const struct fleet
 int survey_make(struct survey *ret, struct master *master, instant now)
 {
     int code = track_all(master, now);
-    struct survey survey = {.tracked = master->tracked, .is_calm = true};
+    struct survey survey = {
+        .tracked = master->tracked, .unheard_since = INSTANT_PAST, .is_calm = true};
 
     survey.workers = calloc(master->tracked_count + 1, sizeof(*survey.workers));
     survey.records = calloc(master->tracked_count + 1, sizeof(struct fleet_worker *));

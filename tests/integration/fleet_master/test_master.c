@@ -148,6 +148,23 @@ static void a_worker_that_nobody_heard_of_keeps_what_it_has_and_gets_nothing(voi
     AWAIT(is_at("d1;c1", "w2"));
 }
 
+static void the_first_plan_waits_for_workers_that_were_just_registered(void **state)
+{
+    (void)state;
+    yard_open(0, NULL);
+    yard_pass(SPAN_S(3)); /* the process is not new */
+    yard_hear("nobody", false);
+    yard_worker("w1", "");
+    yard_worker("w2", "");
+    yard_hear("w1", true);
+    yard_subscribe("d1", "c1");
+    yard_subscribe("d1", "c2");
+    yard_settle();
+    assert_int_equal(yard_assigned("w1"), 0);
+    yard_hear("w2", true);
+    AWAIT(yard_assigned("w1") == 1 && yard_assigned("w2") == 1);
+}
+
 static void a_master_that_was_superseded_writes_no_more(void **state)
 {
     char json[128];
@@ -536,6 +553,7 @@ int main(int count, char **arguments)
     };
     /* The leases of a server would end when the clock is put forward. */
     const struct CMUnitTest tests_of_time[] = {
+        YARD_TEST(the_first_plan_waits_for_workers_that_were_just_registered),
         YARD_TEST(a_worker_that_never_lets_go_is_passed_over_with_an_alarm),
         YARD_TEST(a_worker_that_nobody_heard_of_keeps_what_it_has_and_gets_nothing),
     };
