@@ -3,6 +3,8 @@
 #include "base/version.h"
 #include "fleet/detections/detections.h"
 #include "fleet/http/api.h"
+#include "fleet/outlets/commands.h"
+#include "fleet/outlets/seed_names.h"
 #include "fleet/program/s3_credentials.h"
 #include "fleet/workers/owners.h"
 #include "fleet/workers/table.h"
@@ -25,6 +27,8 @@ struct engine {
     struct detections *detections;
     struct owners *owners;
     struct master *master;
+    struct commands *commands;
+    struct seed_names *names; /* NULL: the provider is not Redis */
     struct fleet_http *http;
     uv_idle_t turn;   /* opens the parts outside of the state's callback */
     unsigned waiting; /* parts that close */
@@ -244,6 +248,50 @@ static int open_http(struct engine *engine, struct baton_error *reterr)
     return fleet_http_open(&engine->http, &http, reterr);
 }
 
+static bool leads(void *userdata)
+{
+    const struct engine *engine = userdata;
+
+    return engine->master && master_leads(engine->master, NULL);
+}
+
+static void on_command_refused(void *userdata, const struct baton_error *error)
+{
+    const struct engine *engine = userdata;
+
+    log_info(engine->config.logger, "command-refused", LOG_STR("error", error->message));
+}
+
+static void on_names_failed(void *userdata, const struct baton_error *error)
+{
+    const struct engine *engine = userdata;
+
+    log_warning(engine->config.logger, "names-not-written", LOG_STR("error", error->message));
+}
+
+/* For programs that are none of the fleet. It goes on without the names: they are for others. */
+static int open_outlets(struct engine *engine, struct baton_error *reterr)
+{
+    const struct commands_config commands = {.member = engine->member,
+                                             .displays = engine->displays,
+                                             .on_refused = on_command_refused,
+                                             .userdata = engine};
+    const struct seed_names_config names = {.state = engine->state,
+                                            .table = engine->table,
+                                            .url = engine->config.provider,
+                                            .logger = engine->config.logger,
+                                            .leads = leads,
+                                            .on_failed = on_names_failed,
+                                            .userdata = engine};
+    struct baton_error error;
+
+    if (strcmp(member_scheme(engine->member), "redis") == 0 &&
+        seed_names_open(&engine->names, &names, &error) != BATON_OK) {
+        on_names_failed(engine, &error);
+    }
+    return commands_open(&engine->commands, &commands, reterr);
+}
+
 /* The state is loaded: everything that acts on it begins. */
 static void on_turn(uv_idle_t *idle)
 {
@@ -257,6 +305,7 @@ static void on_turn(uv_idle_t *idle)
     }
     code = open_displays(engine, &error);
     code = code ? code : open_workers(engine, &error);
+    code = code ? code : open_outlets(engine, &error);
     code = code ? code : open_http(engine, &error);
     if (code != BATON_OK) {
         engine->config.on_failed(engine->config.userdata, &error);
@@ -364,9 +413,11 @@ static void on_left(void *userdata)
     }
     engine->owners = NULL;
     engine->master = NULL;
+    seed_names_close(engine->names);
+    commands_close(engine->commands);
     detections_close(engine->detections);
-    fleet_state_close(engine->state);
     displays_close(engine->displays);
+    fleet_state_close(engine->state);
     worker_table_close(engine->table);
     if (engine->member) {
         member_close(engine->member, on_member_closed, engine);

@@ -1,0 +1,60 @@
+"""baton-fleet beside programs of others on one Redis: what they publish, and what they read."""
+import json
+import subprocess
+
+from fleets import FleetTest, declaration, identifiers
+from harness import main, until
+
+
+class Outlets(FleetTest):
+    provider = "redis"
+
+    def redis(self, *words):
+        return subprocess.run(["redis-cli", "-p", str(self.redis_port), *words], check=True,
+                              stdout=subprocess.PIPE, universal_newlines=True).stdout.strip()
+
+    def start(self):
+        workers = self.stand_ins(2)
+        self.start_fleet(2, config=declaration(4, workers.urls()))
+        self.wait_placed(workers, range(2), identifiers(4))
+        return workers
+
+    def test_a_session_and_a_stage_that_another_program_publishes_reach_the_workers(self):
+        workers = self.start()
+        for message in (
+                {"type": "setSessionId",
+                 "payload": {"displayIdentifier": "display-0", "sessionId": 12345}},
+                {"type": "setProgressionStage",
+                 "payload": {"displayIdentifier": "display-0", "progressionStage": "car_fueling"}}):
+            self.redis("PUBLISH", "worker:commands", json.dumps(message))
+            until(lambda m=message: any(m in workers.commands(i) for i in range(2)), self.logs)
+        self.assertEqual(self.get("/api/displays/display-0/data")["sessionId"], 12345)
+
+    def test_other_programs_read_states_assignments_and_owners(self):
+        workers = self.start()
+        names = [workers.id(i) for i in range(2)]
+        until(lambda: sorted(self.redis("HKEYS", "worker:assignments").split()) ==
+              identifiers(4), self.logs)
+        for i, name in enumerate(names):
+            for one in workers.list_of(i):
+                self.assertEqual(self.redis("HGET", "worker:assignments", one), name)
+            until(lambda n=name: self.redis("GET", "worker:owners:" + n) == self.owners()[n],
+                  self.logs)
+            until(lambda n=name: json.loads(self.redis("HGET", "worker:states", n))["online"],
+                  self.logs)
+
+    def test_a_new_master_goes_on_writing(self):
+        workers = self.start()
+        until(lambda: self.redis("HLEN", "worker:states") == "2", self.logs)
+        first = self.wait_master()
+        self.processes[first].kill()
+        self.redis("DEL", "worker:states", "worker:assignments")
+        self.assertNotEqual(self.wait_master(), first)
+        until(lambda: self.redis("HLEN", "worker:states") == "2" and
+              self.redis("HLEN", "worker:assignments") == "4", self.logs)
+        until(lambda: all(self.redis("GET", "worker:owners:" + workers.id(i)) not in ("", first)
+                          for i in range(2)), self.logs)
+
+
+if __name__ == "__main__":
+    main()
