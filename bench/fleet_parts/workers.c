@@ -146,7 +146,7 @@ static void take_list(struct worker *worker, const struct command *command)
 {
     drop_list(worker);
     worker->count = command->subscription_count;
-    worker->list = calloc(worker->count + 1, sizeof(*worker->list));
+    worker->list = calloc(worker->count + 1, sizeof(struct place *));
     worker->models = calloc(worker->count + 1, sizeof(*worker->models));
     for (size_t i = 0; i < worker->count; i++) {
         worker->list[i] = place_of(command->subscriptions[i].identifier);
@@ -231,7 +231,7 @@ static void start(struct worker *worker)
                                 .head_within_s = 10,
                                 .read_within_s = 60,
                                 .head_max = 16 * 1024,
-                                .answer_max = 4 << 20,
+                                .answer_max = PROTOCOL_MESSAGE_MAX,
                                 .callbacks = {.on_request = on_request},
                                 .userdata = worker};
 
@@ -379,8 +379,9 @@ static void on_reports(uv_timer_t *timer)
     (void)timer;
 
     share += worker_count * 10.0 / report_ms;
-    for (; share >= 1; share -= 1, next++) {
-        report(&workers[next % worker_count]);
+    while (share >= 1) {
+        report(&workers[next++ % worker_count]);
+        share -= 1;
     }
 }
 

@@ -70,11 +70,12 @@ static void end_reading(struct declared *declared, const char *problem)
         log_error(declared->logger, "declared-not-applied", LOG_STR("file", declared->path),
                   LOG_STR("error", problem));
     }
-    if (declared->is_wanted && !declared->is_closed) {
+    if (declared->is_closed) {
+        free_if_done(declared);
+    } else if (declared->is_wanted) {
         declared->is_wanted = false;
         declared_read(declared);
     }
-    free_if_done(declared);
 }
 
 /* ---- The note -------------------------------------------------------------------------------- */
