@@ -230,7 +230,7 @@ static void start(struct worker *worker)
                                 .connections_max = 16,
                                 .head_within_s = 10,
                                 .read_within_s = 60,
-                                .head_max = 16 * 1024,
+                                .head_max = (size_t)16 * 1024,
                                 .answer_max = PROTOCOL_MESSAGE_MAX,
                                 .callbacks = {.on_request = on_request},
                                 .userdata = worker};
