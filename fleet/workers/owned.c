@@ -4,8 +4,15 @@
 #include "member/handover.h"
 
 #include <string.h>
+#include <utlist.h>
 
-enum { RETRY_MS = 1000, ASK_MS = 1000, ASK_COUNTS_MS = 3000, PASS_WITHIN_S = 10 };
+enum {
+    RETRY_MS = 1000,
+    ASK_MS = 1000,
+    ASK_COUNTS_MS = 3000,
+    PASS_WITHIN_S = 10,
+    SLOTS = 4, /* workers that are given up at once: the others work on meanwhile */
+};
 
 static struct member *member_of(const struct owned *owned)
 {
@@ -15,6 +22,48 @@ static struct member *member_of(const struct owned *owned)
 static void tell_failure(struct owned *owned, const struct baton_error *error)
 {
     owned_tell(owned, "election-failed", json_pack("{s:s}", "error", error->message));
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+static void leave_line(struct owned *owned)
+{
+    if (owned->is_in_line) {
+        owned->is_in_line = false;
+        DL_DELETE(owned->owners->line, owned);
+    }
+}
+
+/* False: it is queued again when there is one. */
+static bool take_slot(struct owned *owned)
+{
+    struct owners *owners = owned->owners;
+
+    if (owned->has_slot || owners->slots_taken < SLOTS) {
+        owners->slots_taken += !owned->has_slot;
+        owned->has_slot = true;
+        leave_line(owned);
+        return true;
+    }
+    if (!owned->is_in_line) {
+        owned->is_in_line = true;
+        DL_APPEND(owners->line, owned);
+    }
+    return false;
+}
+
+static void release_slot(struct owned *owned)
+{
+    struct owners *owners = owned->owners;
+
+    leave_line(owned);
+    if (owned->has_slot) {
+        owned->has_slot = false;
+        owners->slots_taken--;
+        if (owners->line != NULL) {
+            owned_queue(owners->line);
+        }
+    }
 }
 
 /* ---- The link -------------------------------------------------------------------------------- */
@@ -154,7 +203,10 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
 
 static void on_left(struct candidacy *candidacy)
 {
-    owned_queue(CANDIDACY_OF(struct owned, candidacy, candidacy));
+    struct owned *owned = CANDIDACY_OF(struct owned, candidacy, candidacy);
+
+    release_slot(owned);
+    owned_queue(owned);
 }
 
 static void begin(struct owned *owned, instant now)
@@ -178,6 +230,7 @@ static void on_passed(void *userdata, int code, const struct baton_error *error)
 
     (void)error; /* of one that failed, an event told */
     owned->is_draining &= code == BATON_OK;
+    release_slot(owned);
     owned_queue(owned);
 }
 
@@ -205,7 +258,9 @@ static void pass_to_first(struct owned *owned, instant now)
                                              .done = on_passed,
                                              .userdata = owned};
 
-    (void)handover_begin(owned->candidacy.election, &request, NULL);
+    if (take_slot(owned) && handover_begin(owned->candidacy.election, &request, NULL) != BATON_OK) {
+        release_slot(owned);
+    }
 }
 
 static void tend(struct owned *owned, instant now)
@@ -221,6 +276,17 @@ static void tend(struct owned *owned, instant now)
     if (strcmp(owned->first, owners->process) != 0 &&
         instant_before(now, instant_add(owned->asked_at, SPAN_MS(ASK_COUNTS_MS)))) {
         pass_to_first(owned, now);
+    }
+}
+
+/* The link ends first. */
+static void leave(struct owned *owned)
+{
+    if (owned->epoch == 0 || take_slot(owned)) {
+        close_link(owned, false);
+        if (owned->link == NULL) {
+            candidacy_leave(&owned->candidacy, on_left);
+        }
     }
 }
 
@@ -240,10 +306,7 @@ bool owned_settle(struct owned *owned, instant now)
             tend(owned, now);
         }
     } else if (!owned->is_wanted || !stays) {
-        close_link(owned, false);
-        if (owned->link == NULL) {
-            candidacy_leave(&owned->candidacy, on_left);
-        }
+        leave(owned);
     } else if (strcmp(owned->first, owned->owners->process) == 0) {
         ask_for(owned, now);
     }

@@ -26,6 +26,7 @@ struct owned {
     UT_hash_handle hh;
     struct owners *owners;
     struct owned *next_queued;
+    struct owned *prev, *next; /* in the line for a slot */
     struct candidacy candidacy;
     struct link *link; /* NULL: closed */
     uint64_t epoch;    /* of this process's leadership; 0: it does not lead */
@@ -39,6 +40,8 @@ struct owned {
     bool is_link_closing;
     bool is_draining; /* leadership is about to go */
     bool is_held;     /* the draining waits for the link's end */
+    bool has_slot;    /* it is being given up; */
+    bool is_in_line;  /* or it is to be, and waits for a slot */
     bool is_dirty;    /* its list has to be made again */
     bool has_other;   /* since something beside `assigned` has changed */
     char first[BATON_NAME_MAX];
@@ -50,6 +53,8 @@ struct owners {
     char *process, *token;
     struct owned *all;
     struct owned *queue;
+    struct owned *line; /* for slots: the first one is next */
+    unsigned slots_taken;
     size_t leading;
     struct fleet_observer observer;
     struct publisher responses, events, asks;
