@@ -248,6 +248,48 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
     json_decref(object);
 }
 
+/* The ledger is lost. w1 replies with these claims. w2, which was heard before and may run "a" in a
+ * later epoch, does not reply. */
+static void rebuild_without_w2(struct talk *talk, const char *claims_of_w1)
+{
+    talk->key_count = 0;
+    talk_lead(talk, EPOCH);
+    work_leader_heard(talk->leader, "w1", 7, 0xaa);
+    work_leader_heard(talk->leader, "w2", 8, 0xaa);
+    work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
+    assert_string_equal(talk_all_of(talk), "ask all in full");
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, claims_of_w1), "");
+    assert_string_equal(talk_later(talk, REPORT_MS), "enter w1, enter w2, put b, put l, ask all");
+}
+
+static void starts_when_leases_are_over(struct talk *talk)
+{
+    assert_int_equal(talk_state_of(talk, "a"), WORK_IDLE);
+    talk->ms += LEASE_MS - REPORT_MS - 1;
+    (void)talk_report(talk, "w1", 7, talk->told, "");
+    assert_string_equal(talk_later(talk, 0), "");
+    assert_string_equal(talk_later(talk, 1), "put b, assign a/100");
+}
+
+static void without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_heard(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild_without_w2(talk, "a/55-");
+    starts_when_leases_are_over(talk);
+}
+
+static void after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild_without_w2(talk, "a/55");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/55-"), "put b");
+    starts_when_leases_are_over(talk);
+}
+
 static void without_a_ledger_an_item_starts_before_all_buckets_are_made(void **state)
 {
     struct talk *talk = *state;
@@ -463,6 +505,8 @@ int main(void)
         TEST(a_service_moves_once_its_worker_has_stopped_it),
         TEST(a_job_is_not_moved),
         TEST(without_a_ledger_all_are_asked_and_what_they_hold_is_kept),
+        TEST(without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_heard),
+        TEST(after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard),
         TEST(without_a_ledger_an_item_starts_before_all_buckets_are_made),
         TEST(a_failed_job_is_tried_again_after_its_backoff),
         TEST(an_attempt_that_takes_too_long_is_stopped_and_counts_as_failed),
