@@ -92,8 +92,8 @@ static int read_endpoint(struct target *ret, const char *endpoint, struct baton_
     if (bytes == 0 || bytes >= sizeof(ret->host) ||
         (host[bytes] != '\0' && strcmp(host + bytes, "/") != 0)) {
         return error_set(reterr, BATON_EINVAL,
-                         "the S3 endpoint must be http://HOST[:PORT] or https://HOST[:PORT], "
-                         "without a path or a user");
+                         "the S3 endpoint (--s3-endpoint) must be http://HOST[:PORT] or "
+                         "https://HOST[:PORT], without a path or a user");
     }
     *ret = (struct target){.scheme = is_tls ? "https://" : "http://", .is_in_path = true};
     memcpy(ret->host, host, bytes);

@@ -82,10 +82,9 @@ void display_session_put(struct call *call)
         return;
     }
     session = (struct session_id){json_is_integer(value), json_integer_value(value)};
-    if (!json_is_null(value) && (!session.is_set || session.id < -PROTOCOL_INTEGER_MAX ||
-                                 session.id > PROTOCOL_INTEGER_MAX)) {
-        call_refuse(call, 422, "sessionId",
-                    "sessionId: must be an integer of at most 2^53, or null");
+    if (!json_is_null(value) &&
+        (!session.is_set || session.id < 0 || session.id > PROTOCOL_INTEGER_MAX)) {
+        call_refuse(call, 422, "sessionId", "sessionId: must be an integer of 0 to 2^53, or null");
         return;
     }
     fail_unless(

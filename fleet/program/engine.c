@@ -13,7 +13,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { REQUESTS_PER_S = 200 };
+enum {
+    REQUESTS_PER_S = 200,
+    PATIENCE_MS = 5000,  /* without an answer of the provider, until the log says so */
+    REMINDER_MS = 60000, /* and says so again */
+};
 
 struct engine {
     struct engine_config config;
@@ -30,8 +34,9 @@ struct engine {
     struct commands *commands;
     struct seed_names *names; /* NULL: the provider is not Redis */
     struct fleet_http *http;
-    uv_idle_t turn;   /* opens the parts outside of the state's callback */
-    unsigned waiting; /* parts that close */
+    uv_idle_t turn;      /* opens the parts outside of the state's callback */
+    uv_timer_t patience; /* until the state is loaded */
+    unsigned waiting;    /* parts that close */
     bool is_ready, is_closing;
     void (*closed)(void *userdata);
     void *closed_userdata;
@@ -316,10 +321,20 @@ static void on_turn(uv_idle_t *idle)
                LOG_I64("http", fleet_http_port(engine->http)));
 }
 
+static void on_patience(uv_timer_t *timer)
+{
+    struct engine *engine = timer->data;
+
+    log_warning(engine->config.logger, "provider-silent",
+                LOG_STR("hint", "the fleet's state could not be read yet: does the provider of "
+                                "--provider run, and have its nodes a majority?"));
+}
+
 static void on_loaded(void *userdata)
 {
     struct engine *engine = userdata;
 
+    (void)uv_timer_stop(&engine->patience);
     (void)uv_idle_start(&engine->turn, on_turn);
 }
 
@@ -366,6 +381,9 @@ int engine_open(struct engine **ret, const struct engine_config *config, struct 
     engine->config = *config;
     (void)uv_idle_init(config->loop, &engine->turn);
     engine->turn.data = engine;
+    (void)uv_timer_init(config->loop, &engine->patience);
+    engine->patience.data = engine;
+    (void)uv_timer_start(&engine->patience, on_patience, PATIENCE_MS, REMINDER_MS);
     code = s3_credentials_read(&engine->credentials, config->s3_credentials, config->s3_endpoint,
                                config->s3_region, reterr);
     code = code ? code : tls_new_client(&engine->tls, &tls, reterr);
@@ -396,11 +414,18 @@ static void on_turn_closed(uv_handle_t *handle)
     free(engine);
 }
 
+static void on_patience_closed(uv_handle_t *handle)
+{
+    struct engine *engine = handle->data;
+
+    uv_close((uv_handle_t *)&engine->turn, on_turn_closed);
+}
+
 static void on_member_closed(void *userdata)
 {
     struct engine *engine = userdata;
 
-    uv_close((uv_handle_t *)&engine->turn, on_turn_closed);
+    uv_close((uv_handle_t *)&engine->patience, on_patience_closed);
 }
 
 /* One of the two parts that hold elections has left them; in the end, everything below. */
@@ -429,6 +454,7 @@ static void on_left(void *userdata)
 void engine_close(struct engine *engine, void (*closed)(void *userdata), void *userdata)
 {
     engine->is_closing = true;
+    (void)uv_timer_stop(&engine->patience);
     engine->closed = closed;
     engine->closed_userdata = userdata;
     fleet_http_close(engine->http);

@@ -19,7 +19,7 @@ struct program {
     struct logger *logger;
     struct engine *engine;
     struct declared *declared; /* NULL: no --config */
-    bool is_closing;
+    bool has_begun, is_closing;
     struct baton_error failure; /* code 0: none */
 };
 
@@ -41,7 +41,9 @@ static void leave(struct program *program)
     }
     program->is_closing = true;
     notify_stopping();
-    log_notice(program->logger, "leaving");
+    if (program->has_begun) {
+        log_notice(program->logger, "leaving");
+    }
     declared_close(program->declared);
     engine_close(program->engine, on_closed, program);
 }
@@ -142,6 +144,7 @@ int program_run(const struct options *options, struct baton_error *reterr)
     (void)uv_loop_init(&program->loop);
     start_handles(program);
     code = begin(program, reterr);
+    program->has_begun = code == BATON_OK;
     if (code == BATON_OK) {
         notify_ready();
     } else if (program->engine) {

@@ -50,8 +50,8 @@ enum web_read web_request_read(struct web_request *request, const void *data, si
 void web_request_next(struct web_request *request);
 
 /* The path of a target, decoded. NULL, or why it has none: a code that is none, a control
- * character, a segment "." or ".." or an empty one behind another (in codes, too), or more than
- * WEB_PATH_MAX bytes. Slashes in front of the first segment are one. */
+ * character, bytes that are not UTF-8, a segment "." or ".." or an empty one behind another (in
+ * codes, too), or more than WEB_PATH_MAX bytes. Slashes in front of the first segment are one. */
 const char *web_path(const char *target, char ret[static WEB_PATH_MAX]);
 
 /* The byte at `*at`, decoded, and moves behind it; -1: a malformed code. */

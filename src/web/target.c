@@ -1,4 +1,5 @@
 /* The path and the query of a target; see request.h. */
+#include "web/frames.h"
 #include "web/request.h"
 
 #include <string.h>
@@ -35,6 +36,13 @@ static bool is_walk(const char *path, size_t bytes)
     return bytes == begin || (bytes - begin <= 2 && strspn(path + begin, ".") == bytes - begin);
 }
 
+static bool is_utf8(const char *path, size_t bytes)
+{
+    struct web_utf8 utf8 = {0};
+
+    return web_utf8_take(&utf8, (const uint8_t *)path, bytes) && utf8.wanted == 0;
+}
+
 const char *web_path(const char *target, char ret[static WEB_PATH_MAX])
 {
     const char *at = target + strspn(target, "/");
@@ -56,9 +64,10 @@ const char *web_path(const char *target, char ret[static WEB_PATH_MAX])
         ret[bytes++] = (char)byte;
         ret[bytes] = '\0';
     }
-    return bytes > 1 && ret[bytes - 1] != '/' && is_walk(ret, bytes)
-               ? "the path ends in \\\".\\\" or \\\"..\\\""
-               : NULL;
+    if (bytes > 1 && ret[bytes - 1] != '/' && is_walk(ret, bytes)) {
+        return "the path ends in \\\".\\\" or \\\"..\\\"";
+    }
+    return is_utf8(ret, bytes) ? NULL : "the path is not UTF-8";
 }
 
 const char *web_query(const char *target)

@@ -4,8 +4,8 @@ import json
 import signal
 import time
 
-from fleets import FleetTest, declaration, identifiers
-from harness import main, until
+from fleets import FleetTest, Process, declaration, identifiers
+from harness import free_ports, main, until
 
 
 class Recoveries:
@@ -216,6 +216,27 @@ class OnRedis(Recoveries, FleetTest):
         until(lambda: self.get("/api/detections")["items"], self.logs)
         self.assertEqual(len(workers.of(0, "disconnected")), before)
         self.assertEqual(self.placed(workers, [0]), identifiers(2))
+
+
+class Beginnings(FleetTest):
+    """Of one process whose provider or whose word is wrong."""
+
+    def begin(self, url, *flags):
+        process = Process(self.folder, "a", url, *flags)
+        self.addCleanup(process.end)
+        return process
+
+    def test_a_provider_that_is_not_there_is_named_in_the_log_and_can_be_left(self):
+        process = self.begin("redis://127.0.0.1:%d" % free_ports(1)[0])
+        until(lambda: "provider-silent" in process.log(), process.log)
+        process.run.send_signal(signal.SIGTERM)
+        self.assertEqual(process.run.wait(60), 0)
+
+    def test_a_wrong_option_is_the_only_thing_that_is_said(self):
+        process = self.begin("memory:", "--s3-endpoint", "s3.example")
+        self.assertEqual(process.run.wait(60), 64)
+        self.assertTrue(process.log().startswith("baton-fleet: the S3 endpoint (--s3-endpoint)"),
+                        process.log())
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ class OneProcess(unittest.TestCase):
                 (422, "PUT", "/api/workers/x", {"url": "ws://h:1", "max": 1}, "max"),
                 (422, "PUT", "/api/workers/a%3Bb", {"url": "ws://h:1"}, "id"),
                 (422, "PUT", "/api/displays/d1/session", {"sessionId": "x"}, "sessionId"),
+                (422, "PUT", "/api/displays/d1/session", {"sessionId": -1}, "sessionId"),
                 (422, "PUT", "/api/displays/d1/stage", {"progressionStage": "away"},
                  "progressionStage"),
                 (422, "PATCH", "/api/displays/d1/data", {"fuel": 1}, None),
@@ -106,7 +107,8 @@ class OneProcess(unittest.TestCase):
         self.expect(404, "GET", "/api/cameras/")
         answer = self.expect(405, "POST", "/api/cameras/c1", {})
         self.assertEqual(answer.headers["allow"], "GET, HEAD, PUT, PATCH, DELETE")
-        for path in "/api/cameras/%zz", "/api/../etc/passwd", "/api/cameras/%2e%2e", "/a%00":
+        for path in "/api/cameras/%zz", "/api/cameras/%ff", "/api/../etc/passwd", \
+                "/api/cameras/%2e%2e", "/a%00":
             self.expect(400, "GET", path)
             self.fleet.connection = None
 

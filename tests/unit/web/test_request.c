@@ -281,6 +281,12 @@ static void a_path_is_decoded_or_refused(void **state)
         {"/%0", NULL},
         {"/%0g", NULL},
         {"/a%00b", NULL},
+        {"/%c3%A9/\xf0\x9f\x98\x80", "/\xc3\xa9/\xf0\x9f\x98\x80"},
+        {"/%ff", NULL},
+        {"/a%c3/b", NULL},
+        {"/a%c3", NULL},
+        {"/%ed%a0%80", NULL},
+        {"/\xff?a", NULL},
     };
     char long_target[WEB_PATH_MAX + 2], path[WEB_PATH_MAX];
 
