@@ -7,8 +7,9 @@ usage: stand_in_worker.py [--port 0] [--workers 1] [--reports-every 2]
                           [--fault NAME]... [--quiet]
 
 It prints lines of JSON: first {"event":"ready","worker":INDEX,"port":PORT} of each worker, then
-with "at" (seconds of CLOCK_BOOTTIME) what happens: connected, disconnected, command (with
-"message"), fenced, detected (with "n"), obeyed. --quiet leaves out all but ready.
+with "at" (seconds of CLOCK_BOOTTIME) what happens: connected and disconnected (with "peer", its
+port), command (with "message"), has (with "subscriptions", the list from now on), fenced, detected
+(with "n"), obeyed. --quiet leaves out all but ready.
 
 It ends with its standard input, and takes commands there, each for all its workers or, with a
 number first, for that one ("3 drop"):
@@ -64,6 +65,7 @@ class Backend:
 
     def __init__(self, reader, writer):
         self.reader, self.writer, self.is_open = reader, writer, True
+        self.peer = writer.get_extra_info("peername")[1]
         self.code = None  # with which the backend has closed
 
     def send(self, opcode, payload):
@@ -193,6 +195,8 @@ class Worker:
 
     def confirm(self, backend, wanted):
         self.subscriptions = wanted[:self.options.max]
+        self.log("has", subscriptions=[one["subscriptionIdentifier"]
+                                       for one in self.subscriptions])
         self.send_report(backend)
 
     def take(self, backend, text):
@@ -260,7 +264,7 @@ class Worker:
         try:
             backend = await self.shake_hands(reader, writer)
             if backend:
-                self.log("connected", peer=writer.get_extra_info("peername")[1])
+                self.log("connected", peer=backend.peer)
                 self.backends.append(backend)
                 self.send_report(backend)
                 await self.converse(backend)
@@ -268,7 +272,7 @@ class Worker:
             pass
         finally:
             if backend:
-                self.log("disconnected", code=backend.code)
+                self.log("disconnected", code=backend.code, peer=backend.peer)
                 self.backends.remove(backend)
                 backend.is_open = False
                 self.owner = None if self.owner is backend else self.owner
