@@ -38,12 +38,12 @@ static struct member *member_of(const struct detections *detections)
 /* ---- New lines ------------------------------------------------------------------------------- */
 
 /* A line whose key is new, of this process or another. */
-static void add(struct detections *detections, const char *line, size_t bytes)
+static void add(struct detections *detections, const char *line, size_t bytes, bool is_own)
 {
     const char *kept = history_add(&detections->history, line, bytes);
 
     if (kept != NULL && detections->config.on_line != NULL) {
-        detections->config.on_line(detections->config.userdata, kept, bytes);
+        detections->config.on_line(detections->config.userdata, kept, bytes, is_own);
     }
 }
 
@@ -58,7 +58,7 @@ static void hear(struct detections *detections, const char *line, size_t bytes)
         detections->counters.foreign++;
     } else if (known_add(&detections->known, key)) { /* else it may be our own */
         detections->counters.heard++;
-        add(detections, line, bytes);
+        add(detections, line, bytes, false);
     }
 }
 
@@ -256,7 +256,7 @@ void detections_take(struct detections *detections, const char *worker, const js
         config->on_accepted(config->userdata, display,
                             json_object_get(json_object_get(message, "data"), "detection"));
     }
-    add(detections, (const char *)line->data, line->bytes);
+    add(detections, (const char *)line->data, line->bytes, true);
 }
 
 json_t *detections_list(const struct detections *detections, const char *display,

@@ -39,8 +39,9 @@ struct detections_counters {
 struct detections_config {
     struct fleet_state *state; /* outlives the detections */
     const char *process;       /* this process's name; copied */
-    /* A new detection of any process: one line of JSON (line.h), NUL-terminated. */
-    void (*on_line)(void *userdata, const char *line, size_t bytes);
+    /* A new detection of this process's workers or another's: one line of JSON (line.h),
+     * NUL-terminated. */
+    void (*on_line)(void *userdata, const char *line, size_t bytes, bool is_own);
     /* A new one of this process's workers: its display and its attributes. */
     void (*on_accepted)(void *userdata, const char *display, const json_t *attributes);
     void (*on_refused)(void *userdata, const char *worker, const struct baton_error *error);

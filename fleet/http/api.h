@@ -15,6 +15,7 @@
 #include "fleet/detections/detections.h"
 #include "fleet/displays/displays.h"
 #include "fleet/master/master.h"
+#include "fleet/outlets/outlets.h"
 #include "fleet/state/state.h"
 #include "fleet/workers/owners.h"
 #include "fleet/workers/table.h"
@@ -29,6 +30,7 @@ struct fleet_http_parts {
     struct master *master;
     struct displays *displays;
     struct detections *detections;
+    const struct outlets *outlets;
     const char *process, *version;
 };
 

@@ -4,6 +4,7 @@
 #include "fleet/detections/detections.h"
 #include "fleet/http/api.h"
 #include "fleet/outlets/commands.h"
+#include "fleet/outlets/outlets.h"
 #include "fleet/outlets/seed_names.h"
 #include "fleet/program/s3_credentials.h"
 #include "fleet/workers/owners.h"
@@ -34,9 +35,10 @@ struct engine {
     struct commands *commands;
     struct seed_names *names; /* NULL: the provider is not Redis */
     struct fleet_http *http;
-    uv_idle_t turn;      /* opens the parts outside of the state's callback */
-    uv_timer_t patience; /* until the state is loaded */
-    unsigned waiting;    /* parts that close */
+    struct outlets *outlets; /* NULL: closed */
+    uv_idle_t turn;          /* opens the parts outside of the state's callback */
+    uv_timer_t patience;     /* until the state is loaded */
+    unsigned waiting;        /* parts that close */
     bool is_ready, is_closing;
     void (*closed)(void *userdata);
     void *closed_userdata;
@@ -53,23 +55,51 @@ static void tell(struct engine *engine, const char *name, json_t *fields)
     }
 }
 
-/* Events of this process alone go to its log; those that all processes hear, to their streams. */
-static void on_own_event(void *userdata, const char *name, json_t *fields)
+static void log_event(struct engine *engine, const char *name, const json_t *fields)
 {
-    struct engine *engine = userdata;
     char *text = fields ? json_dumps(fields, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
     log_notice(engine->config.logger, name, LOG_STR("fields", text));
     free(text);
+}
+
+static void send_out(struct engine *engine, const char *name, const json_t *fields)
+{
+    if (engine->outlets && fields) {
+        outlets_event(engine->outlets, name, fields);
+    }
+}
+
+/* Events of this process alone go to its log and out; those that all processes hear, to their
+ * streams. */
+static void on_own_event(void *userdata, const char *name, json_t *fields)
+{
+    struct engine *engine = userdata;
+
+    log_event(engine, name, fields);
+    send_out(engine, name, fields);
     json_decref(fields);
+}
+
+/* Every process has these events: one of them sends them out. Of a new leader it is the new one,
+ * which may not know its lease yet. */
+static bool speaks_for_fleet(const struct engine *engine, const char *name, const json_t *fields)
+{
+    const char *leader = json_string_value(json_object_get(fields, "leader"));
+
+    return strcmp(name, "leader-changed") == 0
+               ? leader && strcmp(leader, engine->config.node) == 0
+               : engine->master && master_leads(engine->master, NULL);
 }
 
 static void on_event(void *userdata, const char *name, json_t *fields)
 {
     struct engine *engine = userdata;
 
-    json_incref(fields);
-    on_own_event(userdata, name, fields);
+    log_event(engine, name, fields);
+    if (speaks_for_fleet(engine, name, fields)) {
+        send_out(engine, name, fields);
+    }
     tell(engine, name, fields);
 }
 
@@ -111,10 +141,13 @@ static void on_refused(void *userdata, const char *worker, const struct baton_er
              LOG_STR("error", error->message));
 }
 
-static void on_line(void *userdata, const char *line, size_t bytes)
+static void on_line(void *userdata, const char *line, size_t bytes, bool is_own)
 {
     struct engine *engine = userdata;
 
+    if (is_own && engine->outlets) {
+        outlets_detection(engine->outlets, line, bytes);
+    }
     if (engine->http) {
         fleet_http_detection(engine->http, line, bytes);
     }
@@ -247,6 +280,7 @@ static int open_http(struct engine *engine, struct baton_error *reterr)
                                                      .master = engine->master,
                                                      .displays = engine->displays,
                                                      .detections = engine->detections,
+                                                     .outlets = engine->outlets,
                                                      .process = config->node,
                                                      .version = BATON_VERSION_TEXT}};
 
@@ -368,6 +402,29 @@ static int open_state(struct engine *engine, struct baton_error *reterr)
     return code;
 }
 
+static void on_outlet_failed(void *userdata, const char *outlet, const struct baton_error *error)
+{
+    struct engine *engine = userdata;
+
+    log_warning(engine->config.logger, "outlet-failed", LOG_STR("outlet", outlet),
+                LOG_STR("error", error->message));
+}
+
+static int open_event_outlets(struct engine *engine, struct baton_error *reterr)
+{
+    const struct engine_config *config = &engine->config;
+    const struct outlets_config outlets = {.loop = config->loop,
+                                           .fleet = config->name,
+                                           .process = config->node,
+                                           .webhooks = config->webhooks,
+                                           .webhook_secret = config->webhook_secret,
+                                           .webhook_events = config->webhook_events,
+                                           .on_failed = on_outlet_failed,
+                                           .userdata = engine};
+
+    return outlets_open(&engine->outlets, &outlets, reterr);
+}
+
 int engine_open(struct engine **ret, const struct engine_config *config, struct baton_error *reterr)
 {
     const struct tls_client_options tls = {.ca_file = config->worker_ca};
@@ -387,6 +444,7 @@ int engine_open(struct engine **ret, const struct engine_config *config, struct 
     code = s3_credentials_read(&engine->credentials, config->s3_credentials, config->s3_endpoint,
                                config->s3_region, reterr);
     code = code ? code : tls_new_client(&engine->tls, &tls, reterr);
+    code = code ? code : open_event_outlets(engine, reterr);
     return code ? code : open_state(engine, reterr);
 }
 
@@ -441,6 +499,8 @@ static void on_left(void *userdata)
     seed_names_close(engine->names);
     commands_close(engine->commands);
     detections_close(engine->detections);
+    outlets_close(engine->outlets);
+    engine->outlets = NULL;
     displays_close(engine->displays);
     fleet_state_close(engine->state);
     worker_table_close(engine->table);

@@ -1,5 +1,6 @@
 #include "fleet/program/program.h"
 
+#include "fleet/outlets/event_names.h"
 #include "options/spec.h"
 
 static const struct option_group group_general = {
@@ -88,5 +89,21 @@ static const struct option_group group_models = {
         END,
     }};
 
-const struct option_group *const program_groups[] = {&group_general, &group_fleet,  &group_workers,
-                                                     &group_http,    &group_models, NULL};
+static const struct option_group group_outlets = {
+    "Events that leave",
+    (const struct option_spec[]){
+        {.name = "webhook",
+         .type = OPTION_LIST,
+         .value = "URL",
+         .is_secret = true,
+         .hides_path = true,
+         .help = "post events as JSON to this http:// or https:// URL; may be given several times"},
+        TEXT("webhook-secret-file", "FILE", NULL, NULL,
+             "file of the secret that signs them, in the header Baton-Signature"),
+        TEXT("webhook-events", "NAMES", EVENT_NAMES_USUAL, NULL,
+             "events that are posted, with commas between them"),
+        END,
+    }};
+
+const struct option_group *const program_groups[] = {
+    &group_general, &group_fleet, &group_workers, &group_http, &group_models, &group_outlets, NULL};

@@ -31,8 +31,9 @@ struct program_settings {
     char node[BATON_NAME_MAX];
     char host[BATON_ADDRESS_MAX];
     char read_token[PROGRAM_TOKEN_MAX], change_token[PROGRAM_TOKEN_MAX];
-    char worker_token[PROGRAM_TOKEN_MAX];
-    const char *workers[PROGRAM_LIST_MAX + 1], *hosts[PROGRAM_LIST_MAX + 1]; /* end with NULL */
+    char worker_token[PROGRAM_TOKEN_MAX], webhook_secret[PROGRAM_TOKEN_MAX];
+    const char *workers[PROGRAM_LIST_MAX + 1], *hosts[PROGRAM_LIST_MAX + 1];
+    const char *webhooks[PROGRAM_LIST_MAX + 1]; /* these lists end with NULL */
 };
 
 /* BATON_EINVAL; for a file of a token also BATON_ENOENT, BATON_EAUTH or BATON_EIO. */

@@ -113,6 +113,9 @@ static int read_tokens(struct program_settings *ret, const struct options *optio
     code = code ? code
                 : read_token(&engine->change_token, ret->change_token, options, "change-token-file",
                              reterr);
+    code = code ? code
+                : read_token(&engine->webhook_secret, ret->webhook_secret, options,
+                             "webhook-secret-file", reterr);
     return code ? code
                 : read_token(&engine->worker_token, ret->worker_token, options, "worker-token-file",
                              reterr);
@@ -188,7 +191,9 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .is_insecure = options_flag(options, "insecure"),
                    .s3_endpoint = options_text(options, "s3-endpoint"),
                    .s3_region = options_text(options, "s3-region"),
-                   .s3_credentials = options_text(options, "s3-credentials")},
+                   .s3_credentials = options_text(options, "s3-credentials"),
+                   .webhooks = ret->webhooks,
+                   .webhook_events = options_text(options, "webhook-events")},
         .config = options_text(options, "config"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
         .log_json = options_flag(options, "log-json"),
@@ -199,6 +204,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                                 &ret->engine.http_port, reterr);
     code = code ? code : read_list(ret->workers, options, "worker", reterr);
     code = code ? code : read_list(ret->hosts, options, "http-host", reterr);
+    code = code ? code : read_list(ret->webhooks, options, "webhook", reterr);
     code = code ? code : read_tokens(ret, options, reterr);
     return code ? code : check(&ret->engine, reterr);
 }

@@ -237,15 +237,23 @@ static const struct option_spec *spec_of_letter(const struct options *options, i
     return NULL;
 }
 
+static void hide(const struct option_spec *spec, char *text)
+{
+    if (spec->is_secret) {
+        secret_hide(text);
+    }
+    if (spec->hides_path) {
+        secret_hide_path(text);
+    }
+}
+
 static int take_flag(struct options *options, int found, struct baton_error *reterr)
 {
     const struct option_spec *spec =
         found >= 256 ? options->values[found - 256].spec : spec_of_letter(options, found);
     const char *text = spec->type == OPTION_FLAG ? "yes" : optarg;
     int code = options_take(options, OPTION_FLAGS, spec->name, text, reterr);
-    if (spec->is_secret) {
-        secret_hide(optarg);
-    }
+    hide(spec, optarg);
     return code ? error_wrap(reterr, "--%s", spec->name) : 0;
 }
 
@@ -330,9 +338,7 @@ int options_take_environment(struct options *options, struct baton_error *reterr
         int code = spec->type == OPTION_LIST
                        ? take_list(options, spec->name, text, reterr)
                        : options_take(options, OPTION_ENVIRONMENT, spec->name, text, reterr);
-        if (spec->is_secret) {
-            secret_hide(text); /* every child inherits the environment */
-        }
+        hide(spec, text); /* every child inherits the environment */
         if (code) {
             return error_wrap(reterr, "%s", variable);
         }

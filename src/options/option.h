@@ -44,6 +44,7 @@ struct option_spec {
     const char *provider_key; /* the provider's setting that it sets; NULL: none */
     const char *help;         /* one sentence, without the full stop */
     bool is_secret;           /* a URL that may have a password in it */
+    bool hides_path;          /* with is_secret: a token may be anywhere behind its host */
     bool is_flag_only; /* in the environment and the file the name means another command's option */
     bool is_hidden;    /* for tests and measurements: not in --help and the man pages */
 };

@@ -50,3 +50,11 @@ void secret_hide(char *url)
         memset(url + (found - url), '*', length);
     }
 }
+
+void secret_hide_path(char *url)
+{
+    char *scheme = strstr(url, "://");
+    char *path = scheme ? scheme + 3 + strcspn(scheme + 3, "/?#") : url;
+
+    memset(path, '*', strlen(path));
+}

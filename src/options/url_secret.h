@@ -11,6 +11,8 @@
 bool secret_is_in(const char *url);
 /* Overwrites them with stars, in place. */
 void secret_hide(char *url);
+/* Overwrites all behind the host, too. */
+void secret_hide_path(char *url);
 /* Whether its passwords were overwritten so. */
 bool secret_is_hidden(const char *url);
 

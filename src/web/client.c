@@ -358,7 +358,8 @@ int web_client_open(struct web_client **ret, const struct web_client_options *op
     if (client->wants_socket) {
         client->socket_options = *options->socket;
     }
-    web_response_init(&client->response, is_head, options->head_max, options->body_max);
+    web_response_init(&client->response, is_head || options->wants_head_only, options->head_max,
+                      options->body_max);
     code = put_request(client, options)
                ? dial(client, options, reterr)
                : error_set(reterr, BATON_ENOMEM, "%s: out of memory, or too many headers",

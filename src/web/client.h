@@ -50,7 +50,8 @@ struct web_client_options {
     size_t bytes;
     size_t head_max; /* bytes of the response's head, at most WEB_HEAD_MAX */
     size_t body_max;
-    uint64_t within_ms; /* until the response is whole, or the WebSocket open */
+    bool wants_head_only; /* on_response comes with the head; the body, of any form, is not read */
+    uint64_t within_ms;   /* until the response is whole, or the WebSocket open */
     const struct web_socket_options *socket; /* NULL: a request */
     struct web_client_callbacks callbacks;
     void *userdata;

@@ -13,18 +13,20 @@ struct process {
     struct detections *detections;
     size_t lines;
     char latest[1024];                  /* line */
+    bool is_own;                        /* of the latest line */
     size_t accepted, refused;           /* calls */
     char display[64], reason[TEXT_MAX]; /* of the latest of each */
     char name[8];
 };
 static struct process processes[PEERS];
 
-static void on_line(void *userdata, const char *line, size_t bytes)
+static void on_line(void *userdata, const char *line, size_t bytes, bool is_own)
 {
     struct process *process = userdata;
 
     assert_int_equal(strlen(line), bytes);
     process->lines++;
+    process->is_own = is_own;
     (void)snprintf(process->latest, sizeof(process->latest), "%s", line);
 }
 
@@ -172,6 +174,7 @@ static void a_detection_reaches_every_process_once(void **state)
         line = json_array_get(list, 0);
         assert_string_equal(json_string_value(json_object_get(line, "worker")), "w1");
         assert_string_equal(json_string_value(json_object_get(line, "process")), "p1");
+        assert_int_equal(processes[i].is_own, i == 1);
         assert_string_equal(json_string_value(json_object_get(line, "timestamp")),
                             "2025-07-14T12:34:56.789Z");
         assert_true(json_is_null(json_object_get(line, "sessionId")));

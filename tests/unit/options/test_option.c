@@ -134,6 +134,23 @@ static void passwords_in_a_url_are_written_over_and_nothing_else(void **state)
     }
 }
 
+static void all_behind_the_host_is_written_over_where_a_token_may_be_there(void **state)
+{
+    static const char *const rows[][2] = {
+        {"https://h:1/services/T0/s3cret", "https://h:1*******************"},
+        {"https://h?token=a/b", "https://h**********"},
+        {"http://h", "http://h"},
+        {"s3cret", "******"},
+    };
+    char url[80];
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        (void)snprintf(url, sizeof(url), "%s", rows[i][0]);
+        secret_hide_path(url);
+        assert_string_equal(url, rows[i][1]);
+    }
+}
+
 static void a_flag_beats_the_environment_and_that_the_file(void **state)
 {
     struct options *options = options_new(groups);
@@ -238,6 +255,7 @@ int main(void)
         cmocka_unit_test(what_was_given_comes_as_it_was_given_and_a_list_item_by_item),
         cmocka_unit_test(a_control_character_is_told_without_the_value),
         cmocka_unit_test(passwords_in_a_url_are_written_over_and_nothing_else),
+        cmocka_unit_test(all_behind_the_host_is_written_over_where_a_token_may_be_there),
         cmocka_unit_test(a_password_in_the_environment_is_taken_once),
         cmocka_unit_test(a_flag_beats_the_environment_and_that_the_file),
         cmocka_unit_test(a_list_is_replaced_whole_by_a_higher_source),
