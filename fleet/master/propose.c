@@ -9,7 +9,8 @@
 
 enum {
     KEY_MAX = 320,
-    UNPLACED_MAX = 2000, /* entries of a value; it has the count of all */
+    UNPLACED_BYTES = 100 * 1024, /* of the entries' texts in a value; it has the count of all */
+    UNPLACED_ENTRY = 40,         /* bytes of JSON around them */
     REASON_MAX = 128,
 };
 
@@ -157,14 +158,16 @@ static json_t *unplaced_json(const struct proposal *proposal)
 {
     const struct plan_answer *answer = &proposal->answer;
     json_t *list = json_array();
+    size_t bytes = 0;
 
-    for (size_t i = 0; i < answer->unplaced_count && i < UNPLACED_MAX; i++) {
+    for (size_t i = 0; i < answer->unplaced_count && bytes < UNPLACED_BYTES; i++) {
         const struct plan_unplaced *entry = &answer->unplaced[i];
+        const char *id = proposal->master->catalog.subscriptions[entry->subscription].id;
         char buffer[REASON_MAX];
+        const char *reason = reason_of(proposal, entry, buffer);
+        bytes += strlen(id) + strlen(reason) + UNPLACED_ENTRY;
         if (json_array_append_new(
-                list, json_pack("{s:s,s:s}", "subscription",
-                                proposal->master->catalog.subscriptions[entry->subscription].id,
-                                "reason", reason_of(proposal, entry, buffer))) != 0) {
+                list, json_pack("{s:s,s:s}", "subscription", id, "reason", reason)) != 0) {
             json_decref(list);
             return NULL;
         }

@@ -82,10 +82,18 @@ static int track_all(struct master *master, instant now)
     return all ? BATON_OK : BATON_ENOMEM;
 }
 
+/* What a worker may say is more than a list can have. 0: it says nothing. */
+static uint32_t own_limit(const struct fleet_worker *record)
+{
+    return record->subscriptions_max < PROTOCOL_SUBSCRIPTIONS_MAX ? record->subscriptions_max
+                                                                  : PROTOCOL_SUBSCRIPTIONS_MAX;
+}
+
 static size_t room_of(const struct master *master, const struct fleet_worker *record)
 {
-    return record->subscriptions_max > 0 ? record->subscriptions_max
-                                         : master->config.plan.subscriptions_max;
+    uint32_t own = own_limit(record);
+
+    return own > 0 ? own : master->config.plan.subscriptions_max;
 }
 
 void survey_hear(struct master *master, const struct worker_live *worker)
@@ -166,7 +174,7 @@ static void see(struct survey *survey, struct master *master, const struct fleet
     survey->records[survey->count++] = record;
     *worker = (struct plan_worker){.id = record->id,
                                    .labels = record->labels,
-                                   .subscriptions_max = record->subscriptions_max,
+                                   .subscriptions_max = own_limit(record),
                                    .other_permille = tracked->load.other_permille,
                                    .is_settled = load_is_settled(&tracked->load, count, now),
                                    .is_cordoned = record->is_cordoned,

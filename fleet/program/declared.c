@@ -92,6 +92,12 @@ static void note_key(const struct declared *declared, int piece, char ret[static
     }
 }
 
+/* And not a name of many, which is resolved again and again. */
+static bool is_one_worker(const char *url)
+{
+    return strncmp(url, "ws://", 5) == 0 || strncmp(url, "wss://", 6) == 0;
+}
+
 static json_t *new_note(const struct declared *declared)
 {
     json_t *note = json_object();
@@ -106,10 +112,13 @@ static json_t *new_note(const struct declared *declared)
                                     json_string(object->id));
     }
     for (size_t i = 0; i < declared->file.worker_count; i++) {
+        const char *url = declared->file.workers[i];
         char id[DISCOVERY_ID_MAX];
 
-        discovery_id(declared->file.workers[i], id);
-        (void)json_array_append_new(json_object_get(note, "workers"), json_string(id));
+        if (is_one_worker(url)) {
+            discovery_id(url, id);
+            (void)json_array_append_new(json_object_get(note, "workers"), json_string(id));
+        }
     }
     return note;
 }
@@ -256,6 +265,11 @@ static void add_workers(struct declared *declared)
         char id[DISCOVERY_ID_MAX];
         json_t *record;
 
+        if (!is_one_worker(url)) {
+            log_warning(declared->logger, "worker-skipped", LOG_U64("number", i + 1),
+                        LOG_STR("advice", "give names of many workers by --worker"));
+            continue;
+        }
         discovery_id(url, id);
         if (fleet_state_worker(engine_state(declared->engine), id)) {
             continue;

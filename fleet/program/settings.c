@@ -3,6 +3,7 @@
 #include "base/host.h"
 #include "base/value.h"
 #include "fleet/program/program.h"
+#include "fleet/state/state.h"
 #include "options/config.h"
 #include "options/misspelt.h"
 
@@ -125,15 +126,7 @@ static int read_tokens(struct program_settings *ret, const struct options *optio
 
 static int check_name(const char *name, struct baton_error *reterr)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789-_.";
-    size_t bytes = strlen(name);
-
-    if (bytes < 1 || bytes > 48 || strspn(name, allowed) != bytes) {
-        return error_set(reterr, BATON_EINVAL,
-                         "--name %s: must have 1 to 48 letters, digits, '-', '_' and '.'", name);
-    }
-    return BATON_OK;
+    return fleet_name_check(name, reterr) == BATON_OK ? BATON_OK : error_wrap(reterr, "--name");
 }
 
 static int check_http(const struct engine_config *engine, struct baton_error *reterr)
