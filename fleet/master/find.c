@@ -95,16 +95,21 @@ static bool is_found(const struct find *find, const char *id)
     return find->count > 0 && bsearch(id, find->found, find->count, sizeof(*find->found), compare);
 }
 
-/* A record keeps what people have set; one that people have registered is theirs. */
+/* Others are those that people have registered or declared in a file: theirs. */
+static bool is_of_discovery(const struct fleet_worker *record)
+{
+    return strcmp(record->source, "static") == 0 || strcmp(record->source, "dns") == 0;
+}
+
+/* A record keeps what people have set. */
 static int add_record(const struct discovered *found, const struct fleet_worker *record,
                       struct round *round)
 {
     char key[KEY_MAX];
     json_t *json;
 
-    if (record &&
-        (strcmp(record->source, "registered") == 0 ||
-         (strcmp(record->url, found->url) == 0 && strcmp(record->source, found->source) == 0))) {
+    if (record && (!is_of_discovery(record) || (strcmp(record->url, found->url) == 0 &&
+                                                strcmp(record->source, found->source) == 0))) {
         return BATON_OK;
     }
     (void)snprintf(key, sizeof(key), "worker/%s", found->id);
@@ -142,7 +147,7 @@ int find_register(const struct master *master, const struct survey *survey, stru
     }
     for (size_t i = 0; find->is_whole && code == BATON_OK && i < survey->count; i++) {
         const struct fleet_worker *record = survey->records[i];
-        if (!survey->workers[i].is_online && strcmp(record->source, "registered") != 0 &&
+        if (!survey->workers[i].is_online && is_of_discovery(record) &&
             !is_found(find, record->id)) {
             code = delete_record(record, round);
         }

@@ -402,10 +402,26 @@ static int hash_file(const char *path, char ret[static HASH_TEXT], struct baton_
     return bytes > 0 ? BATON_OK : error_set(reterr, BATON_EIO, "%s: cannot be read", path);
 }
 
+/* A name that stands for several workers is resolved again and again, which --worker does. */
+static int load(struct fleet_file *ret, const char *path, struct baton_error *reterr)
+{
+    int code = fleet_file_load(ret, path, reterr);
+
+    for (size_t i = 0; code == BATON_OK && i < ret->worker_count; i++) {
+        if (strncmp(ret->workers[i], "ws", 2) != 0) {
+            code = error_set(reterr, BATON_EINVAL,
+                             "%s: workers[%zu]: %s stands for several workers: give it as --worker",
+                             path, i, ret->workers[i]);
+            fleet_file_fini(ret);
+        }
+    }
+    return code;
+}
+
 int declared_check(const char *path, struct baton_error *reterr)
 {
     struct fleet_file file;
-    int code = fleet_file_load(&file, path, reterr);
+    int code = load(&file, path, reterr);
 
     if (code == BATON_OK) {
         fleet_file_fini(&file);
@@ -424,7 +440,7 @@ void declared_read(struct declared *declared)
         return;
     }
     code = hash_file(declared->path, declared->hash, &error);
-    code = code ? code : fleet_file_load(&declared->file, declared->path, &error);
+    code = code ? code : load(&declared->file, declared->path, &error);
     if (code != BATON_OK) {
         log_error(declared->logger, "declared-refused", LOG_STR("error", error.message),
                   LOG_STR("advice", "what was declared before stays"));

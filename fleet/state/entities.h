@@ -16,7 +16,7 @@ bool fleet_worker_id_is_valid(const char *id);
 struct fleet_worker {
     const char *id, *url;
     const char *labels;         /* separated by blanks; NULL: none */
-    const char *source;         /* "static", "dns", "registered" */
+    const char *source;         /* "static", "dns", "declared", "registered" */
     uint32_t subscriptions_max; /* 0: no limit known */
     bool is_cordoned, is_draining;
     uint64_t revision;

@@ -232,6 +232,13 @@ class Beginnings(FleetTest):
         process.run.send_signal(signal.SIGTERM)
         self.assertEqual(process.run.wait(60), 0)
 
+    def test_a_name_of_several_workers_is_refused_in_the_file(self):
+        self.declare({"workers": ["ws://127.0.0.1:9", "dns+ws://localhost:9"]})
+        process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
+        self.assertEqual(process.run.wait(60), 64)
+        self.assertIn("workers[1]: dns+ws://localhost:9 stands for several workers: give it as "
+                      "--worker", process.log())
+
     def test_a_wrong_option_is_the_only_thing_that_is_said(self):
         process = self.begin("memory:", "--s3-endpoint", "s3.example")
         self.assertEqual(process.run.wait(60), 64)

@@ -400,6 +400,24 @@ static void what_is_found_no_more_goes_once_it_is_offline(void **state)
     assert_non_null(fleet_state_worker(yard_state(), "a-8000"));
 }
 
+static void a_worker_that_a_file_declares_stays_while_it_is_offline(void **state)
+{
+    static const struct discovered found[] = {{"a-8000", "ws://a:8000", "dns"},
+                                              {"f-8000", "ws://f:8000", "static"}};
+
+    (void)state;
+    yard_find(found, 2, true);
+    yard_open(0, urls);
+    yard_worker("f-8000", ",\"source\":\"declared\"");
+    yard_worker("g-8000", ",\"source\":\"declared\"");
+    AWAIT(fleet_state_worker(yard_state(), "a-8000"));
+    yard_hear("f-8000", false);
+    yard_hear("g-8000", false);
+    yard_settle();
+    assert_non_null(fleet_state_worker(yard_state(), "g-8000"));
+    assert_string_equal(fleet_state_worker(yard_state(), "f-8000")->source, "declared");
+}
+
 static void a_url_that_is_none_is_refused(void **state)
 {
     static const char *const bad[] = {"bad"};
@@ -547,6 +565,7 @@ int main(int count, char **arguments)
         YARD_TEST(what_is_found_is_registered),
         YARD_TEST(what_people_set_stays_when_a_worker_is_found_elsewhere),
         YARD_TEST(what_is_found_no_more_goes_once_it_is_offline),
+        YARD_TEST(a_worker_that_a_file_declares_stays_while_it_is_offline),
         YARD_TEST(a_url_that_is_none_is_refused),
         YARD_TEST(a_loaded_worker_gets_nothing_new),
         YARD_TEST(whatever_happens_no_two_workers_have_the_same_and_in_the_end_all_have_one),
