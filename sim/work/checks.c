@@ -8,49 +8,61 @@
 
 /* ---- Placings that the store has had --------------------------------------------------------- */
 
-static struct yard_placing *find_placing(struct yard_item *item, uint64_t epoch)
+static size_t placings_kept(const struct yard_item *item)
 {
-    size_t kept = item->placing_count < YARD_PLACINGS_MAX ? item->placing_count : YARD_PLACINGS_MAX;
+    return item->placing_count < YARD_PLACINGS_MAX ? item->placing_count : YARD_PLACINGS_MAX;
+}
 
-    for (size_t i = 0; i < kept; i++) {
-        if (item->placings[i].epoch == epoch) {
-            return &item->placings[i];
+static struct yard_placing *find_placing(struct yard_item *item, uint64_t epoch, int process,
+                                         uint64_t session)
+{
+    for (size_t i = 0; i < placings_kept(item); i++) {
+        struct yard_placing *placing = &item->placings[i];
+        if (placing->epoch == epoch && placing->process == process && placing->session == session) {
+            return placing;
         }
     }
     return NULL;
 }
 
-static bool is_placing(struct yard_item *item, uint64_t epoch, int process, uint64_t session)
+/* Of a placing that the store lost before a copy of it began, nothing has its epoch. */
+static void check_epoch_is_its_own(struct yard *yard, const struct yard_item *item,
+                                   const struct yard_stored *now)
 {
-    for (size_t i = 0; i < YARD_PLACINGS_MAX && i < item->placing_count; i++) {
+    for (size_t i = 0; i < placings_kept(item); i++) {
         const struct yard_placing *placing = &item->placings[i];
-        if (placing->epoch == epoch && placing->process == process && placing->session == session) {
+        bool is_another = placing->process != now->process || placing->session != now->session;
+
+        if (placing->epoch == now->epoch && is_another &&
+            (placing->has_begun || !item->is_unsure)) {
+            yard_violated(yard, "epoch-twice", "%s is placed in epoch %llu on p%d and on p%d",
+                          item->id, (unsigned long long)now->epoch, placing->process, now->process);
+        }
+    }
+}
+
+static void note_placing(struct yard *yard, struct yard_item *item, const struct yard_stored *now)
+{
+    check_epoch_is_its_own(yard, item, now);
+    if (!find_placing(item, now->epoch, now->process, now->session)) {
+        item->placings[item->placing_count++ % YARD_PLACINGS_MAX] = (struct yard_placing){
+            .epoch = now->epoch, .session = now->session, .process = now->process};
+    }
+}
+
+static bool has_succeeded_in(const struct yard_item *item, uint64_t epoch)
+{
+    for (size_t i = 0; i < placings_kept(item); i++) {
+        if (item->placings[i].epoch == epoch && item->placings[i].has_succeeded) {
             return true;
         }
     }
     return false;
 }
 
-/* Of a placing that the store lost before a copy of it began, nothing has its epoch. */
-static void note_placing(struct yard *yard, struct yard_item *item, const struct yard_stored *now)
-{
-    struct yard_placing *placing = find_placing(item, now->epoch);
-    bool is_another =
-        placing && (placing->process != now->process || placing->session != now->session);
-
-    if (is_another && (placing->has_begun || !item->is_unsure)) {
-        yard_violated(yard, "epoch-twice", "%s is placed in epoch %llu on p%d and on p%d", item->id,
-                      (unsigned long long)now->epoch, placing->process, now->process);
-    }
-    if (!is_placing(item, now->epoch, now->process, now->session)) {
-        item->placings[item->placing_count++ % YARD_PLACINGS_MAX] = (struct yard_placing){
-            .epoch = now->epoch, .session = now->session, .process = now->process};
-    }
-}
-
 static const struct yard_placing *success_of(const struct yard_item *item)
 {
-    for (size_t i = 0; i < item->placing_count && i < YARD_PLACINGS_MAX; i++) {
+    for (size_t i = 0; i < placings_kept(item); i++) {
         if (item->placings[i].has_succeeded) {
             return &item->placings[i];
         }
@@ -90,7 +102,6 @@ static struct yard_stored stored_of(const struct yard *yard, const struct yard_i
 static void check_result(struct yard *yard, struct yard_item *item)
 {
     const struct yard_value *value = yard_key_named(yard, 'r', item->id)->value;
-    const struct yard_placing *placing;
     struct work_result result = {0};
     bool is_true;
 
@@ -100,8 +111,7 @@ static void check_result(struct yard *yard, struct yard_item *item)
     if (work_result_read(&result, value->data, value->bytes, NULL) != BATON_OK) {
         yard_violated(yard, "no-result", "the result of %s cannot be read", item->id);
     }
-    placing = find_placing(item, result.epoch);
-    is_true = placing && placing->has_succeeded &&
+    is_true = has_succeeded_in(item, result.epoch) &&
               result.is_success == (item->stored.state == WORK_COMPLETED);
     work_result_fini(&result);
     if (!is_true) {
@@ -232,6 +242,8 @@ static void check_bucket(struct yard *yard, unsigned bucket, const struct yard_v
             check_change(yard, item, &before);
         } else if (item->stored.state == WORK_PROCESSING) {
             note_placing(yard, item, &item->stored);
+        } else if (work_state_is_final(item->stored.state)) {
+            item->has_ended = true; /* its end is back, and its submission may be a new one */
         }
     }
 }
@@ -349,14 +361,12 @@ static void check_placed_here(struct yard *yard, const struct yard_process *proc
                               struct yard_item *item, const struct work_order *order)
 {
     const struct yard_stored *stored = &item->stored;
-    struct yard_placing *placing = find_placing(item, order->epoch);
     uint64_t session = process->working.session;
+    struct yard_placing *placing = find_placing(item, order->epoch, process->number, session);
 
     if (placing) {
         placing->has_begun = true;
-    }
-
-    if (!is_placing(item, order->epoch, process->number, session)) {
+    } else {
         yard_violated(yard, "not-stored", "p%d starts %s in epoch %llu, which was never stored",
                       process->number, item->id, (unsigned long long)order->epoch);
     }
@@ -405,8 +415,8 @@ void yard_check_start(struct yard *yard, const struct yard_process *process,
         yard_violated(yard, "without-session", "p%d starts %s without a session", process->number,
                       item->id);
     }
-    if (other && !is_unknown_to_all(yard, other) &&
-        (!item->is_doubtful || other->process == process->number)) {
+    if (other && (other->process == process->number ||
+                  (!is_unknown_to_all(yard, other) && !item->is_doubtful))) {
         yard_violated(yard, "two-copies", "p%d starts %s, which runs on p%d", process->number,
                       item->id, other->process);
     }
@@ -425,7 +435,8 @@ void yard_check_start(struct yard *yard, const struct yard_process *process,
 
 void yard_note_end(const struct yard *yard, const struct yard_copy *copy)
 {
-    struct yard_placing *placing = find_placing(copy->item, copy->epoch);
+    struct yard_placing *placing =
+        find_placing(copy->item, copy->epoch, copy->process, copy->session);
 
     if (placing) {
         placing->has_succeeded = copy->is_success;
@@ -465,7 +476,7 @@ static void check_assignment(struct yard *yard, const struct yard_process *proce
 {
     struct yard_item *item = yard_item_find(yard, assignment->item->id);
 
-    if (!item || !is_placing(item, assignment->epoch, worker, session)) {
+    if (!item || !find_placing(item, assignment->epoch, worker, session)) {
         yard_violated(yard, "told-unstored",
                       "p%d tells p%d of %s in epoch %llu, which is not "
                       "stored",
@@ -510,7 +521,7 @@ static bool is_placed_newly(struct yard *yard, const struct ledger_place *place,
          entry = entry->next) {
         struct yard_item *item = yard_item_find(yard, entry->id);
         if (item && entry->change > change &&
-            !is_placing(item, entry->epoch, worker, ledger_place_session(place))) {
+            !find_placing(item, entry->epoch, worker, ledger_place_session(place))) {
             return true;
         }
     }
