@@ -221,18 +221,40 @@ static bool is_plain(const struct yard *yard, const struct yard_submission *subm
     return true;
 }
 
-/* The same items under another name. */
+/* The value of an earlier submission with a further item. */
+static struct yard_value *add_item(struct yard *yard, struct yard_submission *submission)
+{
+    const struct yard_value *before = submission->value;
+    json_t *root = json_loadb((const char *)before->data, before->bytes, 0, NULL);
+    struct yard_value *value;
+    char *text;
+
+    INVARIANT(root != NULL);
+    (void)json_array_append_new(json_object_get(root, "items"), item_json(yard, submission, false));
+    text = json_dumps(root, JSON_COMPACT);
+    INVARIANT(text != NULL);
+    value = text_value(text);
+    free(text);
+    json_decref(root);
+    return value;
+}
+
+/* The same items under another name, and perhaps one more. */
 static void submit_again(struct yard *yard, const struct yard_submission *first)
 {
     size_t number = yard->submission_count;
     struct yard_submission *submission = &yard->submissions[number];
+    bool has_more;
 
     if (!first || number == YARD_SUBMISSIONS_MAX || !is_plain(yard, first) ||
         yard->items[first->items[0]].is_unique) {
         return;
     }
     *submission = *first;
-    submission->value = yard_value_ref(first->value);
+    has_more = submission->count < YARD_OF_SUBMISSION_MAX &&
+               yard->item_count < yard->profile.items_max &&
+               random_chance(&yard->random, yard->profile.more_ppm);
+    submission->value = has_more ? add_item(yard, submission) : yard_value_ref(first->value);
     yard->submission_count++;
     name_submission(yard, submission);
     submit(yard, submission);
@@ -312,7 +334,8 @@ static void write_nonsense(struct yard *yard)
 void clients_act(struct yard *yard)
 {
     uint64_t drawn = random_below(&yard->random, 100);
-    bool is_repeated = yard->has_lost && random_chance(&yard->random, 400000);
+    bool is_repeated =
+        random_chance(&yard->random, yard->has_lost ? 400000 : yard->profile.again_ppm);
 
     if (is_repeated || drawn < 8) {
         submit_again(yard, any_submission(yard));

@@ -8,6 +8,8 @@ static const struct theme {
     bool may_forget;
     bool straggles; /* many messages are very late or lost */
     bool denies;    /* leaders act on for long */
+    bool repeats;   /* clients submit again what was there, with something beside it */
+    bool hurries;   /* jobs are short, and so is the time for which they are kept */
 } themes[] = {
     {.name = "everything",
      .weight = {[YARD_FAULT_CRASH_WORKER] = 3,
@@ -50,6 +52,14 @@ static const struct theme {
      .weight = {[YARD_FAULT_DEPOSE] = 8, [YARD_FAULT_CUT_WORKER] = 2, [YARD_FAULT_STALL] = 1},
      .straggles = true,
      .denies = true},
+    {.name = "old leaders that forget",
+     .weight = {[YARD_FAULT_DEPOSE] = 8, [YARD_FAULT_CUT_LEADER] = 1, [YARD_FAULT_STALL] = 1},
+     .denies = true,
+     .hurries = true},
+    {.name = "the same again",
+     .weight = {[YARD_FAULT_CRASH_WORKER] = 3, [YARD_FAULT_LEAVE] = 1, [YARD_FAULT_DEPOSE] = 1},
+     .repeats = true,
+     .hurries = true},
     {.name = "lost data",
      .weight = {[YARD_FAULT_LOSE_DATA] = 4,
                 [YARD_FAULT_CRASH_LEADER] = 3,
@@ -152,6 +162,20 @@ static void draw_ways(struct yard *yard, const struct theme *theme)
     p->walls_differ = random_chance(random, 500000);
 }
 
+static void draw_clients(struct yard *yard, const struct theme *theme)
+{
+    struct random *random = &yard->random;
+    struct yard_profile *p = &yard->profile;
+
+    p->client_every = p->lease.ns / 100 * random_between(random, 2, 50);
+    p->again_ppm = theme->repeats ? 400000 : 0;
+    p->more_ppm = theme->repeats ? 500000 : 0;
+    if (theme->hurries) {
+        p->job_time = p->lease.ns / 100 * random_between(random, 5, 30);
+        p->options.keep = part(p->lease, random_between(random, 1000000, 1300000));
+    }
+}
+
 static void draw_size(struct yard *yard)
 {
     struct random *random = &yard->random;
@@ -187,7 +211,6 @@ static void draw_faults(struct yard *yard, const struct theme *theme)
         p->fault_weight[YARD_FAULT_CRASH_WORKER] = p->fault_weight_sum = 1;
     }
     p->fault_every = p->lease.ns / 100 * random_between(&yard->random, 5, 100);
-    p->client_every = p->lease.ns / 100 * random_between(&yard->random, 2, 50);
     p->may_forget = theme->may_forget;
 }
 
@@ -207,6 +230,7 @@ void yard_draw(struct yard *yard)
     *p = (struct yard_profile){.name = theme->name};
     draw_settings(yard);
     draw_ways(yard, theme);
+    draw_clients(yard, theme);
     draw_faults(yard, theme);
     draw_size(yard);
 }

@@ -286,6 +286,14 @@ void store_happen(struct yard *yard, struct yard_event *event)
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
+/* As a server does that goes on from what it has: later writes get the revisions of lost ones. */
+static void perhaps_count_from(struct yard *yard, uint64_t revision)
+{
+    if (random_chance(&yard->random, 500000)) {
+        yard->store.revision = revision;
+    }
+}
+
 void store_lose_all(struct yard *yard)
 {
     struct yard_store *store = &yard->store;
@@ -305,10 +313,8 @@ void store_lose_all(struct yard *yard)
             notify(yard, key, ++store->revision);
         }
     }
+    perhaps_count_from(yard, 0);
     yard->is_forgetting = false;
-    if (YARD_MUTANT(REVISIONS_BEGIN_ANEW)) {
-        store->revision = 0;
-    }
 }
 
 void store_roll_back(struct yard *yard)
@@ -316,6 +322,7 @@ void store_roll_back(struct yard *yard)
     struct yard_store *store = &yard->store;
     size_t count = random_below(&yard->random, store->undo_count + 1);
 
+    perhaps_count_from(yard, store->revision - count);
     yard_say(yard, YARD_NOBODY, "the store takes back its last %zu writes", count);
     yard->is_forgetting = true;
     while (count-- > 0) {

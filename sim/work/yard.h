@@ -57,7 +57,6 @@ enum {
     X(COPIES_OUTLIVE_LEASE, "a worker's driver does not end its copies before the lease ends")     \
     X(STOPPED_IS_DEAD, "the election takes a stopped worker for a dead one")                       \
     X(PUT_UNCONDITIONAL, "the store does not compare revisions")                                   \
-    X(REVISIONS_BEGIN_ANEW, "a store that lost its data counts revisions from 1")                  \
     X(HEARD_NOT_PASSED_ON, "a new leader does not know which workers were heard before")
 
 enum yard_mutant {
@@ -123,6 +122,8 @@ struct yard_profile {
     uint32_t slots; /* of each worker, at least */
     uint32_t job_weight;
     size_t services_max, items_max;
+    uint32_t again_ppm; /* of what clients do: an earlier submission's items, submitted anew */
+    uint32_t more_ppm;  /* of those: with a further item */
     int64_t client_every, fault_every;
     uint32_t fault_weight[YARD_FAULT_COUNT];
     uint32_t fault_weight_sum;
