@@ -200,7 +200,7 @@ static void doubt_submissions(struct work_leader *leader, unsigned bucket)
     struct leader_submission *submission;
 
     for (submission = leader->submissions; submission; submission = submission->hh.next) {
-        if (!submission->is_gone && !WORK_MUTANT(FORGOTTEN_BEGIN_ANEW)) {
+        if (!submission->is_gone) {
             doubt(leader, submission, bucket);
             if (submission->is_doubted) {
                 read_submission(leader, submission);

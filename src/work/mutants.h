@@ -37,7 +37,6 @@
     X(REQUEST_DONE_EARLY, "a request to cancel is deleted before its item is known")               \
     X(ORPHANS_STAY, "an item whose submission is gone stays where it is")                          \
     X(FORGOTTEN_FIRST, "an entry is forgotten before its submission is deleted")                   \
-    X(FORGOTTEN_BEGIN_ANEW, "what another leader has ended and forgotten begins anew")             \
     X(FLOOR_FORGOTTEN, "an item of an id that was used before may have its epochs again")          \
     X(SHARED_FORGOTTEN, "an entry is forgotten although another submission has its item")          \
     X(ROOM_OF_THE_MOVING, "an item gets the room of one that is still to move")                    \
