@@ -99,7 +99,8 @@ def two_owners(records, stops):
 def two_workers(records, stops):
     """Of a subscription that two workers had at once: ([violations], [those that could not be
     prevented]), each (subscription, workers, begin, end). The protocol cannot prevent it if the
-    worker that had it first was cut off or disobeyed, or its owner was stopped."""
+    worker that had it first was cut off or disobeyed, or its owner was stopped; or if the other
+    one had not read for a while, and came to an old list only now."""
     bad, apart = [], []
     holders = collections.defaultdict(list)
     for name, record in records.items():
@@ -115,6 +116,7 @@ def two_workers(records, stops):
                 since, record = begin - SETTLE_S, records[first]
                 excused = record.was_cut_off(since, begin) or \
                     meets(record.fault_spans(DISOBEYS), since, begin) or \
+                    meets(records[second].fault_spans(DEAF | {"late"}), since, begin) or \
                     meets(stops, since, begin)
                 (apart if excused else bad).append((one, (first, second), begin, last))
     return bad, apart

@@ -111,8 +111,10 @@ class Client(threading.Thread):
         worker = self.soak.workers[self.dice.randrange(len(self.soak.workers))]
         path = "/api/workers/%s/" % worker.id
         act = self.dice.choice(("cordon", "uncordon", "uncordon", "drain", "undrain", "undrain",
-                                "move"))
-        body = {"subscription": "display-0;cam-0"} if act == "move" else None
+                                "move", "move", "move"))
+        camera = self.dice.randrange(BASE)
+        body = {"subscription": "display-%d;cam-%d" % (camera % DISPLAYS, camera)} \
+            if act == "move" else None
         self.ask("POST", path + act, body)
 
 

@@ -32,6 +32,14 @@ class Judge(unittest.TestCase):
         workers["v"].begin_fault(25, "no-removal")
         self.assertEqual(two_workers(workers, []), ([], [("s", ("v", "w"), 30, 31)]))
 
+    def test_a_worker_that_reads_an_old_list_late_is_counted_apart(self):
+        workers = {"v": record((0, "connected", 1), (29, "has", ["s"])),
+                   "w": record((0, "connected", 1), (30, "has", ["s"]), (31, "has", []))}
+        self.assertEqual(len(two_workers(workers, [])[0]), 1)
+        workers["w"].begin_fault(15, "slow")
+        workers["w"].end_faults(29.9)
+        self.assertEqual(two_workers(workers, [])[0], [])
+
     def test_a_worker_that_was_cut_off_keeps_its_list_and_is_counted_apart(self):
         workers = {"v": record((0, "connected", 1), (1, "has", ["s"]), (20, "disconnected", 1)),
                    "w": record((0, "connected", 1), (30, "has", ["s"]))}
