@@ -25,6 +25,9 @@ if(baton IN_LIST BATON_WINGS)
     baton_library(SQLITE sqlite3.h sqlite3)
     baton_library(HIREDIS hiredis/hiredis.h hiredis)
 endif()
+if(fleet IN_LIST BATON_WINGS)
+    baton_library(MOSQUITTO mosquitto.h mosquitto)
+endif()
 
 # The rest is found by pkg-config: what the tests, the benchmarks and the detector need beyond that.
 if(detector IN_LIST BATON_WINGS OR BATON_TESTS STREQUAL "ON")

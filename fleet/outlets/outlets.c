@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "fleet/outlets/event_names.h"
+#include "fleet/outlets/mqtt.h"
 #include "fleet/outlets/webhook.h"
 
 #include <inttypes.h>
@@ -13,15 +14,16 @@
 
 #define DETECTION "detection"
 
-enum { WEBHOOKS_MAX = 32, AT_ROOM = 32, ID_ROOM = 48, ENVELOPE_MAX = 1024 };
+enum { WEBHOOKS_MAX = 32, AT_ROOM = 32, PREFIX_ROOM = 64, ID_ROOM = 48, ENVELOPE_MAX = 1024 };
 
 struct outlets {
     struct outlets_config config;
     struct outlets_counters counters;
-    event_names webhook_events;
+    event_names webhook_events, mqtt_events;
     struct tls *tls; /* of webhooks by https */
     struct webhook *webhooks[WEBHOOKS_MAX];
     size_t webhook_count;
+    struct mqtt *mqtt;  /* NULL: none */
     uint64_t run, told; /* the parts of an event's id */
     bool is_closing;
     unsigned holds; /* outlets that are not closed, and the caller */
@@ -41,13 +43,24 @@ static void put_at(char ret[static AT_ROOM])
     (void)snprintf(ret + used, AT_ROOM - used, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
+static bool is_wanted(const struct outlets *outlets, const char *name)
+{
+    return !outlets->is_closing &&
+           event_names_have(outlets->webhook_events | outlets->mqtt_events, name);
+}
+
 static void put_all(struct outlets *outlets, struct message *message)
 {
     if (message == NULL) {
         return; /* out of memory */
     }
-    for (size_t i = 0; i < outlets->webhook_count; i++) {
-        webhook_put(outlets->webhooks[i], message);
+    if (event_names_have(outlets->webhook_events, message->event)) {
+        for (size_t i = 0; i < outlets->webhook_count; i++) {
+            webhook_put(outlets->webhooks[i], message);
+        }
+    }
+    if (event_names_have(outlets->mqtt_events, message->event)) {
+        mqtt_put(outlets->mqtt, message);
     }
     message_unref(message);
 }
@@ -78,7 +91,7 @@ static struct message *event_message(struct outlets *outlets, const char *name,
 
 void outlets_event(struct outlets *outlets, const char *name, const json_t *fields)
 {
-    if (!outlets->is_closing && event_names_have(outlets->webhook_events, name)) {
+    if (is_wanted(outlets, name)) {
         put_all(outlets, event_message(outlets, name, fields));
     }
 }
@@ -89,7 +102,7 @@ void outlets_detection(struct outlets *outlets, const char *line, size_t bytes)
     struct buffer text;
     char at[AT_ROOM];
 
-    if (outlets->is_closing || !event_names_have(outlets->webhook_events, DETECTION)) {
+    if (!is_wanted(outlets, DETECTION)) {
         return;
     }
     put_at(at);
@@ -163,6 +176,38 @@ static int open_webhooks(struct outlets *outlets, struct baton_error *reterr)
     return code;
 }
 
+static int open_mqtt(struct outlets *outlets, struct baton_error *reterr)
+{
+    char prefix[PREFIX_ROOM];
+    struct mqtt_config config = {.loop = outlets->config.loop,
+                                 .url = outlets->config.mqtt,
+                                 .prefix = outlets->config.mqtt_topic,
+                                 .process = outlets->config.process,
+                                 .counters = &outlets->counters,
+                                 .on_failed = on_failed,
+                                 .on_closed = release,
+                                 .userdata = outlets};
+    event_names events;
+    int code = event_names_parse(&events, outlets->config.mqtt_events, reterr);
+
+    if (code != BATON_OK) {
+        return error_wrap(reterr, "--mqtt-events");
+    }
+    if (config.url == NULL) {
+        return BATON_OK;
+    }
+    if (config.prefix == NULL) {
+        (void)snprintf(prefix, sizeof(prefix), "baton/%s", outlets->config.fleet);
+        config.prefix = prefix;
+    }
+    code = mqtt_open(&outlets->mqtt, &config, reterr);
+    if (code == BATON_OK) {
+        outlets->mqtt_events = events;
+        outlets->holds++;
+    }
+    return code;
+}
+
 int outlets_open(struct outlets **ret, const struct outlets_config *config,
                  struct baton_error *reterr)
 {
@@ -176,6 +221,7 @@ int outlets_open(struct outlets **ret, const struct outlets_config *config,
     outlets->config = *config;
     outlets->holds = 1;
     code = open_webhooks(outlets, reterr);
+    code = code ? code : open_mqtt(outlets, reterr);
     if (code != BATON_OK) {
         outlets_close(outlets);
         return code;
@@ -197,6 +243,9 @@ void outlets_close(struct outlets *outlets)
     outlets->is_closing = true;
     for (size_t i = 0; i < outlets->webhook_count; i++) {
         webhook_close(outlets->webhooks[i]);
+    }
+    if (outlets->mqtt != NULL) {
+        mqtt_close(outlets->mqtt);
     }
     release(outlets);
 }

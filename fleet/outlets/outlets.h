@@ -1,8 +1,8 @@
-/* Events that leave the fleet: to webhooks.
+/* Events that leave the fleet: to webhooks and to an MQTT broker.
  *
  *   outlets_event ─────┐                  ┌──▶ webhook.h
  *   outlets_detection ─┴─▶ wanted? ─JSON──┤
- *                                         └──▶ …
+ *                                         └──▶ mqtt.h
  *
  *   {"event":"camera-offline","at":"2024-01-02T03:04:05.678Z","fleet":"fleet","process":"a",
  *    "id":"5f0c…-17", and the event's own fields}
@@ -31,6 +31,9 @@ struct outlets_config {
     const char *const *webhooks; /* URLs; ends with NULL */
     const char *webhook_secret;  /* NULL: requests are not signed */
     const char *webhook_events;  /* event_names.h */
+    const char *mqtt;            /* URL of the broker; NULL: none */
+    const char *mqtt_topic;      /* before "/EVENT"; NULL: "baton/" and the fleet's name */
+    const char *mqtt_events;
     /* An outlet fails; comes once until it succeeds again. `outlet` is its URL, masked. */
     void (*on_failed)(void *userdata, const char *outlet, const struct baton_error *error);
     void *userdata;

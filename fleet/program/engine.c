@@ -419,6 +419,9 @@ static int open_event_outlets(struct engine *engine, struct baton_error *reterr)
                                            .webhooks = config->webhooks,
                                            .webhook_secret = config->webhook_secret,
                                            .webhook_events = config->webhook_events,
+                                           .mqtt = config->mqtt,
+                                           .mqtt_topic = config->mqtt_topic,
+                                           .mqtt_events = config->mqtt_events,
                                            .on_failed = on_outlet_failed,
                                            .userdata = engine};
 

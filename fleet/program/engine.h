@@ -35,9 +35,11 @@ struct engine_config {
     const char *tls_cert, *tls_key;
     bool is_insecure;
     const char *s3_endpoint, *s3_region, *s3_credentials;
-    const char *const *webhooks; /* URLs; ends with NULL */
-    const char *webhook_secret;  /* NULL: none */
-    const char *webhook_events;  /* names with commas between them */
+    const char *const *webhooks;   /* URLs; ends with NULL */
+    const char *webhook_secret;    /* NULL: none */
+    const char *webhook_events;    /* names with commas between them */
+    const char *mqtt, *mqtt_topic; /* NULL: none; the default */
+    const char *mqtt_events;
     /* A part cannot begin once the state is loaded, as a port that is taken: close the engine. */
     void (*on_failed)(void *userdata, const struct baton_error *error);
     void *userdata;

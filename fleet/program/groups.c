@@ -102,6 +102,16 @@ static const struct option_group group_outlets = {
              "file of the secret that signs them, in the header Baton-Signature"),
         TEXT("webhook-events", "NAMES", EVENT_NAMES_USUAL, NULL,
              "events that are posted, with commas between them"),
+        {.name = "mqtt",
+         .type = OPTION_TEXT,
+         .value = "URL",
+         .is_secret = true,
+         .help =
+             "publish events at this MQTT broker, mqtt://[USER:PASSWORD@]HOST[:PORT] or mqtts://"},
+        TEXT("mqtt-topic", "TOPIC", NULL, NULL,
+             "topic before the event's name; baton/ and the fleet's name if not given"),
+        TEXT("mqtt-events", "NAMES", EVENT_NAMES_USUAL, NULL,
+             "events that are published, with commas between them"),
         END,
     }};
 

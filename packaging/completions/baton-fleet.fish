@@ -30,3 +30,6 @@ complete -c baton-fleet -l s3-credentials -r -d "two lines, the key's id and the
 complete -c baton-fleet -l webhook -r -d "post events as JSON to this http:// or https:// URL; may be given several times"
 complete -c baton-fleet -l webhook-secret-file -r -d "file of the secret that signs them, in the header Baton-Signature"
 complete -c baton-fleet -l webhook-events -r -d "events that are posted, with commas between them"
+complete -c baton-fleet -l mqtt -r -d "publish events at this MQTT broker, mqtt://[USER:PASSWORD@]HOST[:PORT] or mqtts://"
+complete -c baton-fleet -l mqtt-topic -r -d "topic before the event's name; baton/ and the fleet's name if not given"
+complete -c baton-fleet -l mqtt-events -r -d "events that are published, with commas between them"

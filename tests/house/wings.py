@@ -10,7 +10,8 @@ import tempfile
 
 # The libraries that only this wing needs, and the programs that only it has. Those of baton are not
 # found by pkg-config: that they are looked for is in CMake's cache.
-SOUGHT = {"baton": {"SQLITE_HEADERS", "HIREDIS_HEADERS"}, "detector": set(), "fleet": set()}
+SOUGHT = {"baton": {"SQLITE_HEADERS", "HIREDIS_HEADERS"}, "detector": set(),
+          "fleet": {"MOSQUITTO_HEADERS"}}
 LIBRARIES = {"baton": set(),
              "detector": {"libturbojpeg", "libswscale", "libavformat", "libavcodec",
                           "libavutil", "libcurl", "libseccomp", "libzip", "libpng"},
