@@ -5,10 +5,13 @@ import collections
 
 FOREVER = 1e18
 PASS_S = 1.0      # a connection may still be there while the next owner's begins
+GRACE_S = 0.9     # so long without a connection, and the worker may count as offline
 SETTLE_S = 12.0   # a worker that does not confirm counts as gone after 10 s (docs/fleet.md)
-# Faults with which a worker does not read, does not report, or does not do what it is told.
+OVERDUE_S = 9.0   # so long does the master wait at least
+# Faults with which a worker does not read, and with which it never confirms what it let go. One
+# that is late or picky confirms in the end, and the master must wait for that.
 DEAF = {"slow", "half-open"}
-DISOBEYS = DEAF | {"silent", "no-removal", "late", "picky"}
+OBSTINATE = {"silent", "no-removal"}
 
 
 def meets(spans, begin, end):
@@ -71,13 +74,13 @@ class Record:
         return spans + [(at, FOREVER) for name, at in self.begun.items() if name in names]
 
     def was_cut_off(self, begin, end):
-        """Whether it had no connection at some time in between."""
+        """Whether it had no connection in between, for so long that it may count as offline."""
         at = begin
         for opened, closed, _ in self.all_connections():
-            if opened > at:
-                break
+            if min(opened, end) - at >= GRACE_S:
+                return True
             at = max(at, closed)
-        return at < end
+        return end - at >= GRACE_S
 
 
 def two_owners(records, stops):
@@ -96,11 +99,11 @@ def two_owners(records, stops):
     return found
 
 
-def two_workers(records, stops):
+def two_workers(records):
     """Of a subscription that two workers had at once: ([violations], [those that could not be
     prevented]), each (subscription, workers, begin, end). The protocol cannot prevent it if the
-    worker that had it first was cut off or disobeyed, or its owner was stopped; or if the other
-    one had not read for a while, and came to an old list only now."""
+    worker that had it first was cut off or disobeyed; or if the other one had not read for a while,
+    and came to an old list only now."""
     bad, apart = [], []
     holders = collections.defaultdict(list)
     for name, record in records.items():
@@ -115,8 +118,9 @@ def two_workers(records, stops):
                     continue
                 since, record = begin - SETTLE_S, records[first]
                 excused = record.was_cut_off(since, begin) or \
-                    meets(record.fault_spans(DISOBEYS), since, begin) or \
-                    meets(records[second].fault_spans(DEAF | {"late"}), since, begin) or \
-                    meets(stops, since, begin)
+                    meets(record.fault_spans(DEAF), since, begin) or \
+                    any(b + OVERDUE_S < begin and e > since
+                        for b, e in record.fault_spans(OBSTINATE)) or \
+                    meets(records[second].fault_spans(DEAF | {"late"}), since, begin)
                 (apart if excused else bad).append((one, (first, second), begin, last))
     return bad, apart

@@ -467,7 +467,7 @@ class Soak:
             worker.follow()
         for name, begin, end in self.kinds.two_owners(records, self.stops):
             self.violation("%s had two owners from %.2f to %.2f" % (name, begin, end))
-        bad, apart = self.kinds.two_workers(records, self.stops)
+        bad, apart = self.kinds.two_workers(records)
         for one in bad:
             self.violation("%s: at %s from %.2f to %.2f" % one)
         say("subscriptions at two workers that could not be prevented: %d" % len(apart))

@@ -27,32 +27,36 @@ class Judge(unittest.TestCase):
     def test_a_subscription_of_two_connected_workers_is_found(self):
         workers = {"v": record((0, "connected", 1), (1, "has", ["s"])),
                    "w": record((0, "connected", 1), (30, "has", ["s", "t"]), (31, "has", []))}
-        self.assertEqual(two_workers(workers, []), ([("s", ("v", "w"), 30, 31)], []))
-        self.assertEqual(two_workers(workers, [(20, 21)])[0], [])
-        workers["v"].begin_fault(25, "no-removal")
-        self.assertEqual(two_workers(workers, []), ([], [("s", ("v", "w"), 30, 31)]))
+        self.assertEqual(two_workers(workers), ([("s", ("v", "w"), 30, 31)], []))
+        workers["v"].connections.append((-5, 0, 7))  # it was away for less than the grace
+        self.assertEqual(len(two_workers(workers)[0]), 1)
+        workers["v"].begin_fault(25, "no-removal")  # the master must wait longer than that
+        workers["v"].begin_fault(20, "late")
+        self.assertEqual(len(two_workers(workers)[0]), 1)
+        workers["v"].begin_fault(20, "silent")
+        self.assertEqual(two_workers(workers), ([], [("s", ("v", "w"), 30, 31)]))
 
     def test_a_worker_that_reads_an_old_list_late_is_counted_apart(self):
         workers = {"v": record((0, "connected", 1), (29, "has", ["s"])),
                    "w": record((0, "connected", 1), (30, "has", ["s"]), (31, "has", []))}
-        self.assertEqual(len(two_workers(workers, [])[0]), 1)
+        self.assertEqual(len(two_workers(workers)[0]), 1)
         workers["w"].begin_fault(15, "slow")
         workers["w"].end_faults(29.9)
-        self.assertEqual(two_workers(workers, [])[0], [])
+        self.assertEqual(two_workers(workers)[0], [])
 
     def test_a_worker_that_was_cut_off_keeps_its_list_and_is_counted_apart(self):
         workers = {"v": record((0, "connected", 1), (1, "has", ["s"]), (20, "disconnected", 1)),
                    "w": record((0, "connected", 1), (30, "has", ["s"]))}
-        bad, apart = two_workers(workers, [])
+        bad, apart = two_workers(workers)
         self.assertEqual((bad, len(apart)), ([], 1))
 
     def test_a_list_that_lets_go_first_is_no_overlap(self):
         workers = {"v": record((0, "connected", 1), (1, "has", ["s"]), (29, "has", [])),
                    "w": record((0, "connected", 1), (30, "has", ["s"]))}
-        self.assertEqual(two_workers(workers, []), ([], []))
+        self.assertEqual(two_workers(workers), ([], []))
         workers["w"].die(31)
         workers["v"].take({"at": 32, "event": "has", "subscriptions": ["s"]})
-        self.assertEqual(two_workers(workers, []), ([], []))
+        self.assertEqual(two_workers(workers), ([], []))
 
 
 if __name__ == "__main__":
