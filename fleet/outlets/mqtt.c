@@ -14,8 +14,7 @@
 enum {
     QOS = 1,
     UNCONFIRMED_MAX = 100,
-    KEEPALIVE_S = 15,
-    WITHIN_S = 10, /* from the first packet to the broker's CONNACK */
+    KEEPALIVE_S = 15, /* also until the broker's CONNACK */
     TICK_MS = 1000,
     TOPIC_MAX = 512,
     SHOWN_MAX = MQTT_HOST_MAX + 32,
@@ -37,7 +36,6 @@ struct mqtt {
     bool is_failing; /* it was told since the last connection */
     bool is_closing;
     unsigned failures;        /* in a row */
-    instant begun;            /* this connection */
     uv_poll_t *poll;          /* of its socket; NULL: none */
     uv_timer_t timer;         /* the next attempt; then a tick */
     uv_getaddrinfo_t request; /* while the phase is RESOLVES, and to its end when closing */
@@ -220,11 +218,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 static void tick(struct mqtt *mqtt)
 {
-    const instant late = instant_add(mqtt->begun, SPAN_S(WITHIN_S));
-
-    if (mqtt->phase == PHASE_CONNECTS && instant_before(late, clock_now())) {
-        lose(mqtt, BATON_ETIMEDOUT, "timeout: the broker does not answer");
-    } else if (is_fine(mqtt, mosquitto_loop_misc(mqtt->client))) {
+    if (is_fine(mqtt, mosquitto_loop_misc(mqtt->client))) {
         proceed(mqtt);
     }
 }
@@ -250,7 +244,6 @@ static void connect_to(struct mqtt *mqtt, const char *address)
     int code = mosquitto_connect_async(mqtt->client, address, mqtt->url.port, KEEPALIVE_S);
 
     mqtt->phase = PHASE_CONNECTS;
-    mqtt->begun = clock_now();
     if (!is_fine(mqtt, code)) {
         return;
     }
