@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANGE = 10000, LEAVE_MS = 60000, WAIT_MS = 600000 };
+enum { RANGE = 10000, LEAVE_MS = 30000, WAIT_MS = 600000 };
 
 static bool is_prime(long number)
 {
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     struct baton *baton = NULL;
     struct baton_work *work;
     sigset_t ends;
-    int code, number;
+    int code, left, number;
 
     if (argc < 3) {
         fprintf(stderr, "usage: %s URL NAME [COUNT]\n", argv[0]);
@@ -126,7 +126,8 @@ int main(int argc, char **argv)
         } else {
             sigwait(&ends, &number);
         }
-        (void)baton_work_leave(work, LEAVE_MS, NULL); /* what it has begun it ends */
+        left = baton_work_leave(work, LEAVE_MS, code ? NULL : &error); /* what it began it ends */
+        code = code ? code : left;
     }
     if (code != 0) {
         fprintf(stderr, "%s\n", error.message);

@@ -237,13 +237,21 @@ static void on_left(void *userdata, int code)
 {
     struct baton_work *work = userdata;
     struct call *call = work->leaving;
+    size_t unconfirmed = pool_unconfirmed(work->pool);
     struct baton_error error = {0};
 
-    if (call) {
-        work->leaving = NULL;
+    if (call && unconfirmed > 0) {
+        (void)error_set(&error, code,
+                        "pool \"%s\": no leader has confirmed the results of %zu of its jobs here, "
+                        "which may run again: is there a leader, and a quorum?",
+                        pool_name(work->pool), unconfirmed);
+    } else if (call) {
         (void)error_set(&error, code,
                         "pool \"%s\": what still ran at the end of the time was halted",
                         pool_name(work->pool));
+    }
+    if (call) {
+        work->leaving = NULL;
         call_finish(call, code, &error);
     }
 }

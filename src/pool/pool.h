@@ -105,7 +105,8 @@ int pool_open(struct pool **ret, struct member *member, const struct pool_config
 /* Takes nothing new; services move, and jobs end. `left` comes once nothing runs here and the
  * leader has all results (0), or when at the deadline all that ran was halted (in the program's own
  * time) and has ended (BATON_ETIMEDOUT): the pool gives it to other workers, as lost and not as
- * failed. Perhaps before this returns. Then close. BATON_EBUSY: it is leaving already. */
+ * failed, and so perhaps what has a result that is not confirmed (pool_unconfirmed). Perhaps before
+ * this returns. Then close. BATON_EBUSY: it is leaving already. */
 int pool_leave(struct pool *pool, instant deadline, void (*left)(void *userdata, int code),
                void *userdata, struct baton_error *reterr);
 
@@ -148,7 +149,8 @@ void pool_load(struct pool *pool, uint32_t cpu_permille);
 bool pool_may_act(const struct pool *pool, uint64_t *ret_session);
 span pool_lease_left(const struct pool *pool);
 
-size_t pool_running(const struct pool *pool); /* copies that were started and have not ended */
+size_t pool_running(const struct pool *pool);     /* copies that were started and have not ended */
+size_t pool_unconfirmed(const struct pool *pool); /* results that no leader has confirmed */
 uint64_t pool_session(const struct pool *pool);
 
 /* ---- The leader's side ----------------------------------------------------------------------- */

@@ -551,6 +551,11 @@ size_t pool_running(const struct pool *pool)
     return pool->worker ? HASH_COUNT(pool->worker->copies) : 0;
 }
 
+size_t pool_unconfirmed(const struct pool *pool)
+{
+    return pool->worker ? work_worker_results(pool->worker->core) : 0;
+}
+
 uint64_t pool_session(const struct pool *pool)
 {
     return pool->worker ? pool->worker->session : 0;

@@ -195,6 +195,27 @@ static void what_still_runs_when_the_time_to_leave_is_over_goes_on_elsewhere(voi
     end(&b);
 }
 
+static void leaving_says_how_many_results_no_leader_has_confirmed(void **state)
+{
+    struct hand a = {.baton = open_node("a")}, b;
+    struct baton_work_options options = options_of(&a, "wa");
+    struct baton_error error = {0};
+    (void)state;
+
+    options.never_leads = true;
+    OK(baton_work_open(&a.work, a.baton, "pool", &options, failure));
+    begin(&b, "b", NULL);
+    submit_as(b.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
+    await(&a.started, 1);
+    OK(baton_work_close(b.work, failure));
+    end_run(&a, a.latest, true);
+    assert_int_equal(baton_work_leave(a.work, 10, &error), BATON_ETIMEDOUT);
+    assert_non_null(strstr(error.message, "the results of 1 of its jobs"));
+    assert_int_equal(a.halted, 0);
+    end(&a);
+    end(&b);
+}
+
 static void another_worker_takes_over_what_ran_when_a_handle_was_stopped(void **state)
 {
     struct baton_work_run *first;
@@ -309,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup(leaving_waits_for_jobs_and_their_results, next_memory),
         cmocka_unit_test_setup(what_still_runs_when_the_time_to_leave_is_over_goes_on_elsewhere,
                                next_memory),
+        cmocka_unit_test_setup(leaving_says_how_many_results_no_leader_has_confirmed, next_memory),
         cmocka_unit_test_setup(another_worker_takes_over_what_ran_when_a_handle_was_stopped,
                                next_memory),
         cmocka_unit_test_setup(a_closed_handle_can_be_opened_again, next_memory),
