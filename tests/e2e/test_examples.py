@@ -145,7 +145,9 @@ class Examples(ProgramTest):
         for number in range(2, int(len(sieve) ** 0.5) + 1):
             if sieve[number]:
                 sieve[number * number::number] = bytes(len(sieve[number * number::number]))
-        self.assertEqual(asks.lines[-1:], ["%d primes below %d" % (sum(sieve), len(sieve))])
+        # A job whose result the dead leader had just stored runs again, perhaps after this line.
+        self.assertIn("%d primes below %d" % (sum(sieve), len(sieve)), asks.lines)
+        self.begin("jobs", first, 0)  # two of three: alone, no leader would confirm n1's results
         workers[1].end(signal.SIGTERM)
         self.assertEqual(workers[1].process.returncode, 0)
 
