@@ -150,14 +150,19 @@ static struct display *display_add(struct sync *sync, const char *name, size_t b
 
 void sync_free(struct sync *sync)
 {
+    struct item *item, *next_item;
+    struct display *display, *next_display;
+
     if (sync == NULL) {
         return;
     }
-    while (sync->items != NULL) {
-        item_remove(sync, sync->items);
+    HASH_ITER(hh, sync->items, item, next_item)
+    {
+        item_remove(sync, item);
     }
-    while (sync->displays != NULL) {
-        display_remove(sync, sync->displays);
+    HASH_ITER(hh, sync->displays, display, next_display)
+    {
+        display_remove(sync, display);
     }
     free(sync);
 }
