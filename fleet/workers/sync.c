@@ -156,12 +156,10 @@ void sync_free(struct sync *sync)
     if (sync == NULL) {
         return;
     }
-    HASH_ITER(hh, sync->items, item, next_item)
-    {
+    HASH_ITER (hh, sync->items, item, next_item) {
         item_remove(sync, item);
     }
-    HASH_ITER(hh, sync->displays, display, next_display)
-    {
+    HASH_ITER (hh, sync->displays, display, next_display) {
         display_remove(sync, display);
     }
     free(sync);
