@@ -24,7 +24,7 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def frame(kind, payload, version=6):
+def frame(kind, payload, version=7):
     """docs/protocol.md: what travels between nodes."""
     head = struct.pack("<IBB", 14 + len(payload), version, kind)
     whole = head + hashlib.sha256(b"default").digest()[:4] + payload
