@@ -19,6 +19,8 @@ static bool is_known(const char *name)
     return name[0] != 'z';
 }
 
+static const struct config_rules rules = {.option = "config", .is_known = is_known};
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const struct option_group *const groups[] = {&group_election, &group_peers,
@@ -26,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct options *options = options_new(groups);
     if (options) {
         struct baton_error error;
-        (void)config_take_text(options, "fuzz", (const char *)data, bytes, is_known, &error);
+        (void)config_take_text(options, "fuzz", (const char *)data, bytes, &rules, &error);
     }
     options_free(options);
     return 0;

@@ -129,17 +129,20 @@ static const struct option_group group_try = {
         END,
     }};
 
-const struct option_group *const program_groups[] = {&group_general, &group_server, &group_cameras,
-                                                     &group_models,  &group_try,    NULL};
+static const struct option_group *const groups[] = {&group_general, &group_server, &group_cameras,
+                                                    &group_models,  &group_try,    NULL};
 
-bool program_option_is_known(const char *name)
-{
-    for (size_t i = 0; program_groups[i]; i++) {
-        for (const struct option_spec *spec = program_groups[i]->specs; spec->name; spec++) {
-            if (strcmp(spec->name, name) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
+const struct program_about program_about = {
+    .name = "baton-detector",
+    .text =
+        "Watches cameras with models, on the order of a backend, and reports what it sees.\n\nA "
+        "backend "
+        "connects over WebSocket and says which cameras to watch; the same port serves the newest "
+        "image of each (/camera/DISPLAY;CAMERA/image), /status, /metrics, /healthz and /readyz. "
+        "SIGTERM delivers what waits and ends; SIGHUP reads the log's level and the limits anew.",
+    .examples = "  baton-detector --port 8000 --token-file /etc/baton/token\n"
+                "  baton-detector --try clip.mp4 --model cars.mpta --out seen\n",
+    .file = "config",
+    .groups = groups,
+    .run = program_run,
+};

@@ -250,7 +250,7 @@ static void reload(struct program *program)
     struct program_settings settings;
     struct others others = {.was = program->options};
     struct baton_error error;
-    int code = program_options(&options, program->argc, program->argv, &error);
+    int code = program_take(&options, &program_about, program->argc, program->argv, &error);
 
     code = code ? code : program_settings(&settings, options, &error);
     explicit_bzero(settings.token, sizeof(settings.token));
@@ -264,7 +264,7 @@ static void reload(struct program *program)
     }
     tell_taken(program, options);
     others.is = options;
-    option_groups_visit(program_groups, note_other, &others);
+    option_groups_visit(program_about.groups, note_other, &others);
     if (others.names[0]) {
         log_warning(program->logger, "restart-needed", LOG_STR("changed", others.names));
     }

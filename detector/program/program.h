@@ -14,16 +14,9 @@
 #include "detector/program/archives.h"
 #include "detector/program/rates.h"
 #include "detector/service.h"
-#include "options/option.h"
+#include "options/program.h"
 
-extern const struct option_group *const program_groups[]; /* ends with NULL */
-
-/* True if the program has this option. */
-bool program_option_is_known(const char *name);
-
-/* Reads flags, environment and configuration file. A wrong value is an error; argc and argv are
- * those of main(). */
-int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr);
+extern const struct program_about program_about; /* groups.c */
 
 enum { PROGRAM_HOSTS_MAX = 32 };
 
@@ -61,9 +54,6 @@ void program_describe_camera(const struct watch *watch, const struct rates *rate
 /* Runs the pipeline of settings->model on settings->clip, to its end. The caller prints the error.
  */
 int program_try(const struct program_settings *settings, struct baton_error *reterr);
-
-/* Prints to standard output; `format` is a value of --help-format. */
-void program_help(const char *format);
 
 /* Runs until a signal ends it. argc and argv are read again on SIGHUP. */
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr);

@@ -3,50 +3,9 @@
 #include "detector/program/program.h"
 
 #include "detector/camera/hardware.h"
-#include "options/config.h"
-#include "options/misspelt.h"
 
 #include <string.h>
 #include <unistd.h>
-
-static void warn_of_misspelt(void)
-{
-    for (char **entry = environ; *entry; entry++) {
-        struct misspelt misspelt;
-        if (misspelt_begin(&misspelt, *entry)) {
-            misspelt_compare(&misspelt, program_groups);
-            misspelt_warn(&misspelt, "baton-detector");
-        }
-    }
-}
-
-int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr)
-{
-    struct options *options = options_new(program_groups);
-    const char *config;
-    int used = 0;
-    int code;
-
-    if (!options) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    code = options_take_flags(options, argc, argv, &used, reterr);
-    if (!code && used < argc) {
-        code = error_set(reterr, BATON_EINVAL, "'%s': takes no such word", argv[used]);
-    }
-    code = code ? code : options_take_environment(options, reterr);
-    warn_of_misspelt();
-    config = code ? NULL : options_text(options, "config");
-    if (config) {
-        code = config_take_file(options, config, program_option_is_known, reterr);
-    }
-    if (code) {
-        options_free(options);
-        return code;
-    }
-    *ret = options;
-    return 0;
-}
 
 static int ms(const struct options *options, const char *name)
 {

@@ -115,5 +115,19 @@ static const struct option_group group_outlets = {
         END,
     }};
 
-const struct option_group *const program_groups[] = {
+static const struct option_group *const groups[] = {
     &group_general, &group_fleet, &group_workers, &group_http, &group_models, &group_outlets, NULL};
+
+const struct program_about program_about = {
+    .name = "baton-fleet",
+    .text =
+        "Is one process of a fleet's control plane: spreads cameras over detector workers.\n\nAny "
+        "number of processes with the same --provider and --name share the fleet. One of them, the "
+        "master, places the subscriptions; each keeps the connections of its share of the workers. "
+        "SIGTERM passes all of that on and ends; SIGHUP reads --config again.",
+    .examples = "  baton-fleet --provider agent: --config fleet.yaml\n"
+                "  baton-fleet --provider redis://10.0.0.5 --worker dns+ws://workers:8000\n",
+    .file = "options",
+    .groups = groups,
+    .run = program_run,
+};

@@ -123,11 +123,13 @@ static int begin(struct program *program, struct baton_error *reterr)
     return code;
 }
 
-int program_run(const struct options *options, struct baton_error *reterr)
+int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr)
 {
     struct program *program = calloc(1, sizeof(*program));
     int code;
 
+    (void)argc;
+    (void)argv;
     if (!program) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }

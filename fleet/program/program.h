@@ -10,15 +10,11 @@
 #define FLEET_PROGRAM_PROGRAM_H
 
 #include "fleet/program/engine.h"
-#include "options/option.h"
+#include "options/program.h"
 
 #include <baton/types.h>
 
-extern const struct option_group *const program_groups[]; /* ends with NULL */
-
-/* Reads flags, environment and the file of --options. A wrong value is an error; argc and argv are
- * those of main(). */
-int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr);
+extern const struct program_about program_about; /* groups.c */
 
 enum { PROGRAM_LIST_MAX = 256, PROGRAM_TOKEN_MAX = 256 };
 
@@ -40,10 +36,7 @@ struct program_settings {
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr);
 
-/* Prints to standard output; `format` is a value of --help-format. */
-void program_help(const char *format);
-
 /* Runs until a signal ends it. */
-int program_run(const struct options *options, struct baton_error *reterr);
+int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr);
 
 #endif

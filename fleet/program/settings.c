@@ -4,63 +4,9 @@
 #include "base/value.h"
 #include "fleet/program/program.h"
 #include "fleet/state/state.h"
-#include "options/config.h"
-#include "options/misspelt.h"
 
 #include <string.h>
 #include <unistd.h>
-
-static void warn_of_misspelt(void)
-{
-    for (char **entry = environ; *entry; entry++) {
-        struct misspelt misspelt;
-
-        if (misspelt_begin(&misspelt, *entry)) {
-            misspelt_compare(&misspelt, program_groups);
-            misspelt_warn(&misspelt, "baton-fleet");
-        }
-    }
-}
-
-static bool is_known(const char *name)
-{
-    for (size_t i = 0; program_groups[i]; i++) {
-        for (const struct option_spec *spec = program_groups[i]->specs; spec->name; spec++) {
-            if (strcmp(spec->name, name) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-int program_options(struct options **ret, int argc, char **argv, struct baton_error *reterr)
-{
-    struct options *options = options_new(program_groups);
-    const char *file;
-    int used = 0;
-    int code;
-
-    if (!options) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    code = options_take_flags(options, argc, argv, &used, reterr);
-    if (!code && used < argc) {
-        code = error_set(reterr, BATON_EINVAL, "'%s': takes no such word", argv[used]);
-    }
-    code = code ? code : options_take_environment(options, reterr);
-    warn_of_misspelt();
-    file = code ? NULL : options_text(options, "options");
-    if (file) {
-        code = config_take_file(options, file, is_known, reterr);
-    }
-    if (code) {
-        options_free(options);
-        return code;
-    }
-    *ret = options;
-    return BATON_OK;
-}
 
 /* ---- The texts ------------------------------------------------------------------------------- */
 

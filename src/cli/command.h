@@ -4,7 +4,7 @@
 #define CLI_COMMAND_H
 
 #include "cli/exit_code.h"
-#include "options/option.h"
+#include "options/config.h"
 
 /* The arguments of a command, borrowed from main(). */
 struct invocation {
@@ -32,8 +32,8 @@ extern const struct command commands[];
 
 const struct command *command_find(const char *name); /* NULL: no such command */
 
-/* Returns whether any command has the option. */
-bool command_option_is_known(const char *name);
+/* Of the file of --config, which serves all commands. */
+extern const struct config_rules command_file_rules;
 /* Warns of BATON_… variables that are nearly the name of an option of any command. */
 void command_warn_of_misspelt(const struct command *called);
 

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "cli/groups.h"
+#include "options/config.h"
 #include "options/misspelt.h"
 
 #include <stdio.h>
@@ -421,7 +422,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-bool command_option_is_known(const char *name)
+static bool is_option(const char *name)
 {
     for (const struct command *command = commands; command->name; command++) {
         for (size_t i = 0; command->groups[i]; i++) {
@@ -434,6 +435,8 @@ bool command_option_is_known(const char *name)
     }
     return false;
 }
+
+const struct config_rules command_file_rules = {.option = "config", .is_known = is_option};
 
 void command_warn_of_misspelt(const struct command *called)
 {

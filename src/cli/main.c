@@ -50,7 +50,7 @@ static int gather(const struct command *command, struct options *options, int ar
     }
     command_warn_of_misspelt(command);
     const char *config = options_text(options, "config");
-    return config ? config_take_file(options, config, command_option_is_known, reterr) : 0;
+    return config ? config_take_file(options, config, &command_file_rules, reterr) : 0;
 }
 
 /* The first of the needed words that was not given: of "NAME [--] CMD [ARG ...]", after one, "CMD".

@@ -211,7 +211,7 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
 
     *ret_changed = '\0';
     if (file) {
-        code = now ? config_take_file(now, file, command_option_is_known, reterr)
+        code = now ? config_take_file(now, file, &command_file_rules, reterr)
                    : error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     if (!code && now) {

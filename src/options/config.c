@@ -16,7 +16,7 @@ enum place { AT_START, AT_KEY, AT_VALUE, IN_LIST, AT_END };
 
 struct loading {
     struct options *options;
-    config_is_known is_known;
+    const struct config_rules *rules;
     const char *file;
     enum place place;
     char key[OPTION_TEXT_MAX + 1];
@@ -35,6 +35,12 @@ static int refuse(const struct loading *loading, struct fy_event *event, const c
                          loading->key, what);
     }
     return error_set(loading->reterr, BATON_EINVAL, "%s, line %d: %s", loading->file, line, what);
+}
+
+static bool is_known(const struct loading *loading)
+{
+    return loading->rules->is_known ? loading->rules->is_known(loading->key)
+                                    : options_find(loading->options, loading->key) != NULL;
 }
 
 static int scalar_text(const struct loading *loading, struct fy_event *event,
@@ -65,10 +71,11 @@ static int take_key(struct loading *loading, struct fy_event *event)
             return error_wrap(loading->reterr, "key '%s'", loading->key);
         }
     }
-    if (strcmp(loading->key, "config") == 0) {
-        return refuse(loading, event, "config: a file does not name another one");
+    if (strcmp(loading->key, loading->rules->option) == 0) {
+        (void)refuse(loading, event, "a file does not name another one");
+        return error_wrap(loading->reterr, "key '%s'", loading->key);
     }
-    if (!loading->is_known(loading->key)) {
+    if (!is_known(loading)) {
         (void)refuse(loading, event, "no such key; the names are those of the flags");
         return error_wrap(loading->reterr, "key '%s'", loading->key);
     }
@@ -186,11 +193,10 @@ static int parse(struct loading *loading, struct fy_parser *parser)
 }
 
 int config_take_text(struct options *options, const char *name, const char *text, size_t bytes,
-                     config_is_known is_known, struct baton_error *reterr)
+                     const struct config_rules *rules, struct baton_error *reterr)
 {
     struct fy_diag_cfg quiet;
-    struct loading loading = {
-        .options = options, .is_known = is_known, .file = name, .reterr = reterr};
+    struct loading loading = {.options = options, .rules = rules, .file = name, .reterr = reterr};
     if (bytes > CONFIG_BYTES_MAX) {
         return error_set(reterr, BATON_EINVAL, "%s: larger than %d KiB", name,
                          CONFIG_BYTES_MAX / 1024);
@@ -239,12 +245,12 @@ static int check_readers(const struct options *options, const char *path, FILE *
                      path, secret, (unsigned)status.st_mode & 07777);
 }
 
-int config_take_file(struct options *options, const char *path, config_is_known is_known,
+int config_take_file(struct options *options, const char *path, const struct config_rules *rules,
                      struct baton_error *reterr)
 {
     FILE *file = fopen(path, "re");
     if (!file) {
-        return error_set(reterr, BATON_EINVAL, "--config %s: %s", path, strerror(errno));
+        return error_set(reterr, BATON_EINVAL, "--%s %s: %s", rules->option, path, strerror(errno));
     }
     char *text = malloc(CONFIG_BYTES_MAX + 1);
     if (!text) {
@@ -252,9 +258,9 @@ int config_take_file(struct options *options, const char *path, config_is_known 
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     size_t bytes = fread(text, 1, CONFIG_BYTES_MAX + 1, file);
-    int code = ferror(file)
-                   ? error_set(reterr, BATON_EINVAL, "--config %s: %s", path, strerror(errno))
-                   : config_take_text(options, path, text, bytes, is_known, reterr);
+    int code = ferror(file) ? error_set(reterr, BATON_EINVAL, "--%s %s: %s", rules->option, path,
+                                        strerror(errno))
+                            : config_take_text(options, path, text, bytes, rules, reterr);
     code = code ? code : check_readers(options, path, file, reterr);
     free(text);
     fclose(file);

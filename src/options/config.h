@@ -19,16 +19,19 @@
 
 enum { CONFIG_BYTES_MAX = 256 * 1024 };
 
-/* Whether any command has the option `name`. */
-typedef bool (*config_is_known)(const char *name);
+struct config_rules {
+    const char *option; /* that names the file, such as "config"; no file has it as a key */
+    /* Whether any command has the option `name`. NULL: there is no other than the one at hand. */
+    bool (*is_known)(const char *name);
+};
 
 /* Takes the text's values into `options` as OPTION_CONFIG. `name` is for messages.
- * BATON_EINVAL names the line; BATON_ETOOBIG; BATON_ENOMEM. */
+ * BATON_EINVAL names the line; BATON_ENOMEM. */
 int config_take_text(struct options *options, const char *name, const char *text, size_t bytes,
-                     config_is_known is_known, struct baton_error *reterr);
+                     const struct config_rules *rules, struct baton_error *reterr);
 
-/* The same from a file; also BATON_ENOENT, BATON_EIO. */
-int config_take_file(struct options *options, const char *path, config_is_known is_known,
+/* The same from a file; BATON_EINVAL also if it cannot be read. */
+int config_take_file(struct options *options, const char *path, const struct config_rules *rules,
                      struct baton_error *reterr);
 
 #endif

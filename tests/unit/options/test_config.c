@@ -15,9 +15,11 @@ static bool is_known(const char *name)
            strcmp(name, "lease") == 0 || strcmp(name, "insecure") == 0;
 }
 
+static const struct config_rules rules = {.option = "config", .is_known = is_known};
+
 static int load(struct options *options, const char *text, struct baton_error *error)
 {
-    return config_take_text(options, "baton.yaml", text, strlen(text), is_known, error);
+    return config_take_text(options, "baton.yaml", text, strlen(text), &rules, error);
 }
 
 static void a_mapping_of_names_to_values_is_taken(void **state)
@@ -103,13 +105,32 @@ static void a_file_too_large_or_absent_is_refused(void **state)
     struct baton_error error;
     char *text = calloc(1, CONFIG_BYTES_MAX + 1);
     (void)state;
-    assert_int_equal(config_take_text(options, "big", text, CONFIG_BYTES_MAX + 1, is_known, &error),
+    assert_int_equal(config_take_text(options, "big", text, CONFIG_BYTES_MAX + 1, &rules, &error),
                      BATON_EINVAL);
-    assert_int_equal(config_take_file(options, "/nonexistent/baton.yaml", is_known, &error),
+    assert_int_equal(config_take_file(options, "/nonexistent/baton.yaml", &rules, &error),
                      BATON_EINVAL);
     assert_non_null(strstr(error.message, "/nonexistent/baton.yaml"));
-    assert_int_equal(config_take_file(options, "/", is_known, &error), BATON_EINVAL);
+    assert_int_equal(config_take_file(options, "/", &rules, &error), BATON_EINVAL);
     free(text);
+    options_free(options);
+}
+
+static void a_program_names_its_file_by_an_option_of_its_own(void **state)
+{
+    static const struct config_rules own = {.option = "node"};
+    static const char other[] = "rounds: 7\n", itself[] = "node: a\n", fine[] = "lease: 5s\n";
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    (void)state;
+    assert_int_equal(config_take_text(options, "f", itself, strlen(itself), &own, &error),
+                     BATON_EINVAL);
+    assert_non_null(strstr(error.message, "does not name another one"));
+    assert_int_equal(config_take_text(options, "f", other, strlen(other), &own, &error),
+                     BATON_EINVAL);
+    assert_non_null(strstr(error.message, "no such key"));
+    assert_int_equal(config_take_text(options, "f", fine, strlen(fine), &own, &error), 0);
+    assert_int_equal(config_take_file(options, "/nonexistent", &own, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "--node /nonexistent"));
     options_free(options);
 }
 
@@ -121,6 +142,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_refused_with_its_line),
         cmocka_unit_test(a_hundred_thousand_brackets_are_refused),
         cmocka_unit_test(a_file_too_large_or_absent_is_refused),
+        cmocka_unit_test(a_program_names_its_file_by_an_option_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

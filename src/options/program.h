@@ -1,0 +1,31 @@
+/* A program that has flags and no commands: from argv to its exit code.
+ *
+ *   flags, environment, file ─▶ options ─▶ --help, --version, or run ─▶ exit code
+ *
+ * Its table has the options help, help-format and version, and one that names a file of options.
+ */
+#ifndef OPTIONS_PROGRAM_H
+#define OPTIONS_PROGRAM_H
+
+#include "options/option.h"
+
+struct program_about {
+    const char *name;                         /* "baton-detector" */
+    const char *text;                         /* paragraphs, for --help */
+    const char *examples;                     /* lines, for --help */
+    const char *file;                         /* the name of the option that names the file */
+    const struct option_group *const *groups; /* ends with NULL */
+    /* Runs until its end, with the options, which are the caller's, and main()'s argc and argv. */
+    int (*run)(int argc, char **argv, const struct options *options, struct baton_error *reterr);
+};
+
+/* Reads flags, environment and file. Passwords in argv are overwritten. BATON_EINVAL names the
+ * wrong value; also BATON_ENOENT, BATON_EIO, BATON_ETOOBIG, BATON_ENOMEM. */
+int program_take(struct options **ret, const struct program_about *about, int argc, char **argv,
+                 struct baton_error *reterr);
+
+/* All of main(). Returns 0; 64 after BATON_EINVAL; 1 after another error; 74: standard output could
+ * not be written. Errors are printed to standard error. */
+int program_main(const struct program_about *about, int argc, char **argv);
+
+#endif
