@@ -22,6 +22,8 @@
 
 enum {
     LOOK_MS = 1000,
+    AGAIN_FIRST_S = 1, /* after a failure; then twice as long each time, up to */
+    AGAIN_MAX_S = 60,
     HASH_TEXT = 65,
     WORKERS = FLEET_KINDS, /* the list behind the kinds' */
     PIECE_BYTES = 64 * 1024,
@@ -44,7 +46,9 @@ struct declared {
     int code;          /* of the writes */
     unsigned handles;
     bool is_reading;
-    bool is_wanted; /* again, once this reading is over */
+    bool is_wanted;   /* again, once this reading is over */
+    instant again_at; /* not before, after a failure */
+    int64_t again_s;  /* the latest pause; 0: the latest reading did not fail */
     bool is_closed;
 };
 
@@ -60,18 +64,29 @@ static void free_if_done(struct declared *declared)
     }
 }
 
+/* on_timer() reads again. */
+static void fail(struct declared *declared, const char *problem)
+{
+    int64_t pause = declared->again_s * 2;
+
+    pause = pause < AGAIN_FIRST_S ? AGAIN_FIRST_S : pause;
+    declared->again_s = pause < AGAIN_MAX_S ? pause : AGAIN_MAX_S;
+    declared->again_at = instant_add(clock_now(), SPAN_S(declared->again_s));
+    declared->is_wanted = true;
+    log_error(declared->logger, "declared-not-applied", LOG_STR("file", declared->path),
+              LOG_STR("error", problem), LOG_I64("again_s", declared->again_s));
+}
+
 static void end_reading(struct declared *declared, const char *problem)
 {
     fleet_file_fini(&declared->file);
     json_decref(declared->note);
     declared->note = NULL;
     declared->is_reading = false;
-    if (problem && !declared->is_closed) {
-        log_error(declared->logger, "declared-not-applied", LOG_STR("file", declared->path),
-                  LOG_STR("error", problem));
-    }
     if (declared->is_closed) {
         free_if_done(declared);
+    } else if (problem) {
+        fail(declared, problem);
     } else if (declared->is_wanted) {
         declared->is_wanted = false;
         declared_read(declared);
@@ -92,12 +107,6 @@ static void note_key(const struct declared *declared, int piece, char ret[static
     }
 }
 
-/* And not a name of many, which is resolved again and again. */
-static bool is_one_worker(const char *url)
-{
-    return strncmp(url, "ws://", 5) == 0 || strncmp(url, "wss://", 6) == 0;
-}
-
 static json_t *new_note(const struct declared *declared)
 {
     json_t *note = json_object();
@@ -115,10 +124,8 @@ static json_t *new_note(const struct declared *declared)
         const char *url = declared->file.workers[i];
         char id[DISCOVERY_ID_MAX];
 
-        if (is_one_worker(url)) {
-            discovery_id(url, id);
-            (void)json_array_append_new(json_object_get(note, "workers"), json_string(id));
-        }
+        discovery_id(url, id);
+        (void)json_array_append_new(json_object_get(note, "workers"), json_string(id));
     }
     return note;
 }
@@ -129,6 +136,7 @@ static void on_noted(void *userdata, int code, uint64_t revision, const struct b
     (void)revision;
 
     if (code == BATON_OK) {
+        declared->again_s = 0;
         log_notice(declared->logger, "declared", LOG_STR("file", declared->path),
                    LOG_U64("objects", declared->file.count));
     }
@@ -171,7 +179,7 @@ static void on_piece(void *userdata, int code, uint64_t revision, const struct b
         return;
     }
     if (declared->code != BATON_OK) {
-        end_reading(declared, "what it declares could not be noted; the next look tries again");
+        end_reading(declared, "what it declares could not be noted");
     } else {
         put_head(declared);
     }
@@ -238,7 +246,7 @@ static void on_written(void *userdata, int code, uint64_t revision, const struct
         return;
     }
     if (declared->code != BATON_OK) {
-        end_reading(declared, "not everything could be written; the next look tries again");
+        end_reading(declared, "not everything could be written");
     } else {
         put_note(declared);
     }
@@ -265,11 +273,6 @@ static void add_workers(struct declared *declared)
         char id[DISCOVERY_ID_MAX];
         json_t *record;
 
-        if (!is_one_worker(url)) {
-            log_warning(declared->logger, "worker-skipped", LOG_U64("number", i + 1),
-                        LOG_STR("advice", "give names of many workers by --worker"));
-            continue;
-        }
         discovery_id(url, id);
         if (fleet_state_worker(engine_state(declared->engine), id)) {
             continue;
@@ -468,7 +471,8 @@ static void on_timer(uv_timer_t *timer)
 {
     struct declared *declared = timer->data;
 
-    if (declared->is_wanted && !declared->is_reading && engine_is_ready(declared->engine)) {
+    if (declared->is_wanted && !declared->is_reading && engine_is_ready(declared->engine) &&
+        !instant_before(clock_now(), declared->again_at)) {
         declared->is_wanted = false;
         declared_read(declared);
     }

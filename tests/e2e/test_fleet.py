@@ -204,6 +204,16 @@ class OnRaft(Recoveries, FleetTest):
 class OnRedis(Recoveries, FleetTest):
     provider = "redis"
 
+    def test_a_file_that_changes_while_redis_is_away_is_applied_when_it_is_back(self):
+        workers = self.start(2, 1)
+        self.server.kill()
+        self.server.wait()
+        self.declare(declaration(3, workers.urls()))
+        until(lambda: all("declared-not-applied" in p.log() for p in self.processes.values()),
+              self.logs)
+        self.begin_redis()
+        self.wait_placed(workers, [0], identifiers(3))
+
     def test_redis_fails_and_the_connections_go_on_until_it_is_back(self):
         workers = self.start(2, 1)
         before = len(workers.of(0, "disconnected"))
