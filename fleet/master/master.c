@@ -190,6 +190,11 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
     case BATON_EVENT_STOPPED:
         end(master);
         break;
+    case BATON_EVENT_ERROR:
+        if (master->config.on_error) {
+            master->config.on_error(master->config.userdata, &event->error);
+        }
+        break;
     case BATON_EVENT_LEADER:
         master_tell(master, baton_event_name(event->type),
                     json_pack("{s:s,s:I}", "leader", event->member.name, "epoch",

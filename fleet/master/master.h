@@ -65,6 +65,8 @@ struct master_config {
      *   master-failed {reason}                   a write failed, and is tried again
      *   discovery-failed {url, reason} */
     void (*on_event)(void *userdata, const char *name, json_t *fields);
+    /* An error of the provider, which may go on; borrowed. */
+    void (*on_error)(void *userdata, const struct baton_error *error);
     void *userdata;
 };
 

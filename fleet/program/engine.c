@@ -35,10 +35,11 @@ struct engine {
     struct commands *commands;
     struct seed_names *names; /* NULL: the provider is not Redis */
     struct fleet_http *http;
-    struct outlets *outlets; /* NULL: closed */
-    uv_idle_t turn;          /* opens the parts outside of the state's callback */
-    uv_timer_t patience;     /* until the state is loaded */
-    unsigned waiting;        /* parts that close */
+    struct outlets *outlets;    /* NULL: closed */
+    uv_idle_t turn;             /* opens the parts outside of the state's callback */
+    uv_timer_t patience;        /* until the state is loaded */
+    unsigned waiting;           /* parts that close */
+    struct baton_error failure; /* of the provider's disk; code 0: none */
     bool is_ready, is_closing;
     void (*closed)(void *userdata);
     void *closed_userdata;
@@ -227,6 +228,27 @@ static int open_displays(struct engine *engine, struct baton_error *reterr)
     return code ? code : detections_open(&engine->detections, &detections, reterr);
 }
 
+static void on_end(uv_idle_t *idle)
+{
+    const struct engine *engine = idle->data;
+
+    (void)uv_idle_stop(idle);
+    if (!engine->is_closing) {
+        engine->config.on_failed(engine->config.userdata, &engine->failure);
+    }
+}
+
+static void on_error(void *userdata, const struct baton_error *error)
+{
+    struct engine *engine = userdata;
+
+    log_warning(engine->config.logger, "error", LOG_STR("error", error->message));
+    if (member_has_failed(engine->member)) {
+        engine->failure = *error;
+        (void)uv_idle_start(&engine->turn, on_end); /* not from within the election's own event */
+    }
+}
+
 static int open_workers(struct engine *engine, struct baton_error *reterr)
 {
     const struct engine_config *config = &engine->config;
@@ -248,6 +270,7 @@ static int open_workers(struct engine *engine, struct baton_error *reterr)
                                    .worker_urls = config->workers,
                                    .resolve_every = config->resolve_every,
                                    .on_event = on_event,
+                                   .on_error = on_error,
                                    .userdata = engine};
     int code;
 

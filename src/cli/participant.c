@@ -93,15 +93,6 @@ const char *participant_obstacle(struct participant *part)
 /* ---- The end -----------------------------------------------------------------------------------
  */
 
-static bool has_lost_its_disk(const struct participant *part)
-{
-    json_t *status = status_json(part->status);
-    bool has_failed =
-        json_is_true(json_object_get(json_object_get(status, "raft"), "storage_failed"));
-    json_decref(status);
-    return has_failed;
-}
-
 bool participant_is_fatal(const struct participant *part, const struct baton_event *event,
                           struct baton_error *ret)
 {
@@ -116,7 +107,7 @@ bool participant_is_fatal(const struct participant *part, const struct baton_eve
     if (code == BATON_EAUTH) {
         return !part->is_heard && !part->has_many_servers;
     }
-    if (!has_lost_its_disk(part)) {
+    if (!member_has_failed(part->member)) {
         return false;
     }
     ret->code = code == BATON_EFULL ? code : BATON_EIO;

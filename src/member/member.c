@@ -1,5 +1,6 @@
 #include "member/member.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 
 struct member {
@@ -79,6 +80,15 @@ int member_need(const struct member *member, unsigned features, const char *what
 struct json_t *member_provider_status(const struct member *member)
 {
     return member->ops->status ? member->ops->status(member->provider) : NULL;
+}
+
+bool member_has_failed(const struct member *member)
+{
+    json_t *status = member_provider_status(member);
+    bool has_failed = json_is_true(json_object_get(status, "storage_failed"));
+
+    json_decref(status);
+    return has_failed;
 }
 
 void member_set_victims(struct member *member, const struct victims *victims)

@@ -56,6 +56,10 @@ int member_need(const struct member *member, unsigned features, const char *what
 /* Returns the provider's part of the status, as a new JSON object; NULL: none. */
 struct json_t *member_provider_status(const struct member *member);
 
+/* Whether the provider's own disk has failed, after which it does nothing more in this process: a
+ * program ends, so that it is started again. It told a BATON_EVENT_ERROR with the reason. */
+bool member_has_failed(const struct member *member);
+
 /* The processes that act for this one: they are killed before a certificate says that it died.
  * Copied; NULL: none. Providers without a guardian have no use for them. */
 void member_set_victims(struct member *member, const struct victims *victims);

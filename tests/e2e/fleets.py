@@ -38,7 +38,8 @@ class Process:
         with open(self.path, "ab") as log:
             self.run = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log,
                                         stderr=log, env=clean_environment(),
-                                        start_new_session=True)
+                                        start_new_session=True,
+                                        restore_signals=False)  # a file too large is an error
 
     def log(self):
         with open(self.path, encoding="utf-8") as file:

@@ -1,10 +1,11 @@
 """baton-fleet with real processes: each recovery of the worker protocol, and its example of a
 conversation, step by step."""
 import json
+import resource
 import signal
 import time
 
-from fleets import FleetTest, Process, declaration, identifiers
+from fleets import RAFT, FleetTest, Process, declaration, identifiers
 from harness import free_ports, main, until
 
 
@@ -241,6 +242,15 @@ class Beginnings(FleetTest):
         until(lambda: "provider-silent" in process.log(), process.log)
         process.run.send_signal(signal.SIGTERM)
         self.assertEqual(process.run.wait(60), 0)
+
+    def test_a_process_whose_disk_fails_ends_so_that_it_is_started_again(self):
+        process = self.begin("raft://127.0.0.1:%d?group=fleet&data=%s/a&%s" % (
+            free_ports(1)[0], self.folder, RAFT))
+        until(lambda: process.ask("GET", "/leader")[0] == 200, process.log)
+        resource.prlimit(process.run.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+        process.ask("PUT", "/api/displays/d", {})
+        self.assertEqual(process.run.wait(60), 1)
+        self.assertIn("storage-failed", process.log())
 
     def test_a_name_of_several_workers_is_refused_in_the_file(self):
         self.declare({"workers": ["ws://127.0.0.1:9", "dns+ws://localhost:9"]})
