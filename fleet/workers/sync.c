@@ -150,8 +150,8 @@ static struct display *display_add(struct sync *sync, const char *name, size_t b
 
 void sync_free(struct sync *sync)
 {
-    struct item *item, *next_item;
-    struct display *display, *next_display;
+    struct item *item = NULL, *next_item = NULL;
+    struct display *display = NULL, *next_display = NULL;
 
     if (sync == NULL) {
         return;
