@@ -15,7 +15,7 @@ SECONDS_EACH ?= 60
 STAGES       ?= tsan asan plain fuzz lint
 SECONDS      ?= 60
 WING         ?=
-WITH          = $(if $(filter baton fleet,$(WING)),,detector)
+WITH          = $(if $(WING),$(filter detector fleet,$(WING)),detector fleet)
 export JOBS DESTDIR WING
 
 .DEFAULT_GOAL := build
@@ -49,7 +49,7 @@ demo-physics: ## a simulation spread over five processes, which are killed; two 
 	@python3 -B examples/softbody/run.py $(DEMO)
 
 demo-fleet: ## a fleet of detectors with cameras and a page: its master, a worker and an owner are killed
-	@scripts/deps detector check
+	@scripts/deps detector fleet check
 	@scripts/build release
 	@python3 -B examples/fleet/demo.py $(DEMO)
 
@@ -111,7 +111,7 @@ docs: ## checks the manual pages and the links of the documents
 	@scripts/docs
 
 deb: ## builds the Debian packages of what is committed into build-deb, and checks them with lintian
-	@scripts/deps detector check lint deb
+	@scripts/deps detector fleet check lint deb
 	@scripts/deb
 
 install: build ## installs into DESTDIR/PREFIX
