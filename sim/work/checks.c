@@ -292,8 +292,17 @@ static void check_submission(struct yard *yard, const struct yard_key *key)
     }
 }
 
+static bool is_ledger_complete(struct yard *yard)
+{
+    const struct yard_value *value = yard_key_of(yard, "ledger")->value;
+
+    return value && value->bytes > 1 && value->data[1] != ' ';
+}
+
 void yard_check_write(struct yard *yard, const struct yard_key *key, const struct yard_value *value)
 {
+    yard->has_deleted = yard->has_deleted ||
+                        (strncmp(key->name, "s/", 2) == 0 && !value && !is_ledger_complete(yard));
     if (strncmp(key->name, "r/", 2) == 0 && key->value && value) {
         yard_violated(yard, "result-changed", "%s is written over", key->name);
     }

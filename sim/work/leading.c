@@ -96,7 +96,7 @@ static void resign(struct yard *yard, struct yard_process *process)
 {
     uint64_t epoch = process->leading.epoch;
 
-    if (yard->elections[YARD_POOL].epoch == epoch && !yard->has_lost) {
+    if (yard->elections[YARD_POOL].epoch == epoch && !yard->has_lost && !yard->has_deleted) {
         yard_violated(yard, "resigned", "p%d resigns without a cause", process->number);
     }
     step_down(yard, process);

@@ -48,7 +48,7 @@ static void begin(struct yard *yard, const struct options *options)
     yard->spins = 0;
     yard->queued = 0;
     yard->ranks = yard->copy_number = 0;
-    yard->is_calm = yard->has_lost = yard->is_forgetting = false;
+    yard->is_calm = yard->has_lost = yard->is_forgetting = yard->has_deleted = false;
     yard->is_broken = false;
     yard->process_count = 0;
     yard->event = (struct yard_event){.at = 0};

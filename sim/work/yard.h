@@ -382,6 +382,7 @@ struct yard {
     bool is_calm;
     bool has_lost;      /* the store has lost data in this run, all or some */
     bool is_forgetting; /* and does so now */
+    bool has_deleted;   /* a submission was deleted while the ledger was rebuilt */
     char missing[96];   /* the goal that is not reached */
     int64_t spun_at;
     uint32_t spins; /* ticks at one instant */

@@ -41,6 +41,7 @@ void work_leader_free(struct work_leader *leader)
         leader_result_free(leader, result);
     }
     leader_early_free(leader);
+    leader_clients_free(leader);
     leader_store_free(leader);
     ledger_free(leader->ledger);
     buffer_fini(&leader->out);
@@ -67,9 +68,7 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
 {
     leader->is_loaded = true;
     if (leader->birth != 0 && !leader_has_all_buckets(leader)) {
-        leader->birth = 0; /* a part of it was lost */
-        leader->is_born = false;
-        leader->was_lost = true;
+        leader_lose_ledger(leader); /* a part of it was lost */
     }
     leader->is_rebuilt = leader->birth == 0;
     leader->is_ask_due = leader->asked == 0 || leader->asked_ledger != leader->birth;
@@ -92,6 +91,12 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
 
 /* ---- From loaded to ready -------------------------------------------------------------------- */
 
+/* What is placed by a ledger without a mark could be lost unnoticed. */
+static bool is_marked(const struct work_leader *leader)
+{
+    return leader->mark != 0;
+}
+
 static bool is_anybody_awaited(const struct work_leader *leader)
 {
     const struct leader_known *known;
@@ -108,7 +113,7 @@ static void gather(struct work_leader *leader, instant now)
 {
     struct leader_known *known, *next;
 
-    if (!leader->is_loaded || leader->is_ready ||
+    if (!leader->is_loaded || leader->is_ready || !is_marked(leader) ||
         (is_anybody_awaited(leader) && instant_before(now, leader->gather_until))) {
         return;
     }
@@ -207,7 +212,7 @@ instant work_leader_deadline(const struct work_leader *leader)
         return INSTANT_NEVER;
     }
     next = instant_min(next, leader->next_balance);
-    if (leader->is_loaded && !leader->is_ready) {
+    if (leader->is_loaded && !leader->is_ready && is_marked(leader)) {
         next = instant_min(next, leader->gather_until);
     }
     if (leader->is_loaded && !leader->is_settled) {

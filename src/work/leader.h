@@ -7,7 +7,7 @@
  *
  * A pool's keys, below "work/POOL/":
  *
- *   ledger    birth of the ledger: there once all buckets have been written
+ *   ledger    mark of the ledger: "0 MARK" before it is rebuilt, "MARK" once all buckets are there
  *   b/NN      a bucket of the ledger (ledger.h)
  *   s/NAME    a submission (item.h); deleted when all its items have ended long ago
  *   c/ID      somebody asks to cancel the item; deleted when that is done
@@ -26,10 +26,11 @@
  *     gives it back when nothing of the worker's is left in the ledger;
  *   - an item is final once that is stored; then its worker may forget the result.
  *
- * Without the ledger (it was lost with the state, or never there) it is rebuilt from the workers:
- * all are asked, and until each that was heard of has replied or is proved gone, nothing is placed;
- * at the latest when `collect` has passed. An item that an earlier ledger may have had waits until
- * no worker can have it any more: for `worker_lease`.
+ * Without the ledger (it was lost with the state, or never there) it is marked, so that another
+ * loss is noticed (the mark is gone, or is another one), and rebuilt from the workers: all are
+ * asked, and until each that was heard of has replied or is proved gone, nothing is placed; at the
+ * latest when `collect` has passed. An item that an earlier ledger may have had waits until no
+ * worker can have it any more: for `worker_lease`.
  */
 #ifndef WORK_LEADER_H
 #define WORK_LEADER_H

@@ -2,6 +2,7 @@
  *
  *   leader_known.c   the workers, and the ends of their sessions
  *   leader_store.c   keys: what is read, what is to be written
+ *   leader_clients.c submissions and requests to cancel, until they are over
  *   leader_hear.c    reports and results
  *   leader_place.c   which idle item goes where, which service moves
  *   leader_send.c    messages for workers
@@ -60,6 +61,7 @@ struct leader_submission {
     struct work_item **items;
     size_t count;
     unsigned reads;   /* under way, of whether it is there */
+    bool is_early;    /* read before the mark was stored, so perhaps it was lost before that */
     bool is_watched;  /* a watch has reported it: the watch reports its deletion, too */
     bool is_doubted;  /* perhaps another leader has brought it to its end and deleted it */
     bool is_gone;     /* deleted by somebody else: what has not ended is cancelled */
@@ -124,18 +126,19 @@ struct work_leader {
     uint64_t reports;
     instant began;
 
-    uint64_t birth;  /* of the ledger; 0: there is none yet */
+    uint64_t mark;   /* of the ledger that the state has, or that is being rebuilt; 0: none yet */
+    uint64_t birth;  /* the same once that is complete; 0: it is not */
     uint64_t chosen; /* for a new one */
     bool is_loaded;  /* the list is complete */
     bool is_ready;   /* items are placed: workers that were heard of have reported, or it is time */
     bool is_rebuilt; /* there was no ledger */
     bool was_lost;   /* and somebody knows of an earlier one */
-    bool is_born;    /* the put of its birth is under way or done */
+    bool is_marking; /* a put of the key "ledger" is under way */
     bool is_over;    /* a later leader writes the ledger, or it was lost: this one does nothing */
     bool has_resigned;
-    bool is_checking; /* whether the ledger is still there */
-    uint64_t birth_revision;
-    uint64_t made; /* is_rebuilt: ledger_change() when items were first placed */
+    bool is_checking;         /* whether the ledger is still there */
+    uint64_t ledger_revision; /* of the key "ledger"; 0: it is not there */
+    uint64_t made;            /* is_rebuilt: ledger_change() when items were first placed */
     instant gather_until;
     bool is_settled; /* what could be placed at once is stored, or it is time for the rest, too */
     instant settle_by;
@@ -200,6 +203,22 @@ bool leader_is_all_stored(const struct work_leader *leader);
 /* Writes those that are not there, before the birth: so a bucket that is absent later was lost. */
 void leader_make_buckets(struct work_leader *leader);
 bool leader_has_all_buckets(const struct work_leader *leader);
+/* It is rebuilt, under another mark. */
+void leader_lose_ledger(struct work_leader *leader);
+/* false: out of memory. */
+bool leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
+                  uint64_t revision);
+/* Reads whether the ledger is still there; then take_ledger() decides. */
+void leader_check_ledger(struct work_leader *leader);
+void leader_store_free(struct work_leader *leader);
+
+/* ---- leader_clients.c ------------------------------------------------------------------------ */
+
+/* Values of "s/NAME" and "c/ID"; NULL, false: it is not there. */
+void leader_take_submission(struct work_leader *leader, const char *name, bool is_read,
+                            const void *data, size_t bytes, uint64_t revision, int64_t now_unix_ms);
+void leader_take_request(struct work_leader *leader, const char *id, bool is_there,
+                         uint64_t revision);
 /* Without the ledger there was before: what it may have had is not placed yet. */
 void leader_hold_back(struct work_leader *leader);
 /* Submits again what a bucket that was read does not have yet. */
@@ -210,10 +229,16 @@ void leader_cancel_orphans(struct work_leader *leader);
 void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms);
 /* Removes what has ended long ago. */
 void leader_purge(struct work_leader *leader, int64_t now_unix_ms);
-/* false: out of memory. */
-bool leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
-                  uint64_t revision);
-void leader_store_free(struct work_leader *leader);
+/* Another leader has written the bucket: submissions of which it lacks an item are read again. */
+void leader_doubt_submissions(struct work_leader *leader, unsigned bucket);
+/* Submissions that were read before the ledger was marked: all, as the mark is gone; reads them
+ * again, as it is there; whether there are some that this has not confirmed. */
+void leader_doubt_all(struct work_leader *leader);
+void leader_read_early(struct work_leader *leader);
+bool leader_has_early(const struct work_leader *leader);
+/* The reply to a deletion of "s/NAME" or "c/ID". */
+void leader_deletion_stored(struct work_leader *leader, const char *key, int code);
+void leader_clients_free(struct work_leader *leader);
 
 /* ---- leader_hear.c --------------------------------------------------------------------------- */
 

@@ -28,7 +28,7 @@ static struct work_number next_number(struct work_leader *leader, struct leader_
 /* A worker that has something of a ledger knows one, though its birth may not be stored yet. */
 static uint64_t ledger_of(const struct work_leader *leader)
 {
-    return leader->birth != 0 ? leader->birth : leader->chosen;
+    return leader->mark;
 }
 
 static bool give(struct work_leader *leader, struct leader_known *known,

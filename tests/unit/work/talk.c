@@ -55,8 +55,12 @@ void talk_write_key(struct talk *talk, const char *name, const void *data, size_
 
 void talk_reply(struct talk *talk, const char *key, int code)
 {
-    work_leader_stored(talk->leader, key, code, talk_key_of(talk, key)->revision, talk_now(talk),
-                       talk->ms);
+    struct key *stored = talk_key_of(talk, key);
+
+    if (code == BATON_OK && stored->revision == 0) { /* it was withheld */
+        stored->revision = ++talk->revision;
+    }
+    work_leader_stored(talk->leader, key, code, stored->revision, talk_now(talk), talk->ms);
 }
 
 void talk_tell_key(struct talk *talk, const char *name)

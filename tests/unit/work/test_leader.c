@@ -220,7 +220,7 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
     talk_lead(talk, EPOCH);
     work_leader_heard(talk->leader, "w1", 7, 0xaa);
     work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
-    assert_string_equal(talk_all_of(talk), "ask all in full");
+    assert_string_equal(talk_all_of(talk), "put l, ask all in full");
     assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
 
     claim.id = id;
@@ -257,7 +257,7 @@ static void rebuild_without_w2(struct talk *talk, const char *claims_of_w1)
     work_leader_heard(talk->leader, "w1", 7, 0xaa);
     work_leader_heard(talk->leader, "w2", 8, 0xaa);
     work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
-    assert_string_equal(talk_all_of(talk), "ask all in full");
+    assert_string_equal(talk_all_of(talk), "put l, ask all in full");
     assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, claims_of_w1), "");
     assert_string_equal(talk_later(talk, REPORT_MS), "enter w1, enter w2, put b, put l, ask all");
@@ -300,11 +300,12 @@ static void without_a_ledger_an_item_starts_before_all_buckets_are_made(void **s
     talk_lead(talk, EPOCH);
     talk->withholds = true;
     work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
-    assert_string_equal(talk_all_of(talk), "ask all in full");
+    assert_string_equal(talk_all_of(talk), "put l, ask all in full");
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""), "");
     assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
-    talk_reply(talk, key, BATON_OK);
-    assert_string_equal(talk_all_of(talk), "put b");
+    talk_reply(talk, "ledger", BATON_OK);
+    assert_string_equal(talk_all_of(talk), "read s, put b");
+    talk_tell_read(talk, "s/x");
     talk_reply(talk, key, BATON_OK);
     assert_string_equal(talk_all_of(talk), "assign a/100");
     for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
@@ -418,7 +419,7 @@ static void an_item_without_room_waits_and_what_has_ended_makes_some(void **stat
     talk_write_key(talk, "s/first", NULL, 0); /* all of it is cancelled */
     talk_tell_key(talk, "s/first");
     (void)talk_all_of(talk);
-    talk_tell_key(talk, "ledger"); /* it is still there, so the state was not lost */
+    talk_tell_read(talk, "ledger"); /* it is still there, so the state was not lost */
     (void)talk_all_of(talk);
     assert_int_equal(ledger_count(ledger, WORK_CANCELLED), before);
     (void)submit_crowd(talk, "second", 600, 10);

@@ -84,7 +84,7 @@ static void workers_are_asked_again_for_their_items_if_a_bucket_is_missing(void 
     talk_tell_key(talk, "ledger");
     assert_string_equal(talk_all_of(talk), "ask all");
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "ask all in full");
+    assert_string_equal(talk_all_of(talk), "put l, read s, read s, ask all in full");
 }
 
 static void a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours(void **state)
@@ -185,7 +185,9 @@ static void a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone(voi
     talk_write_key(talk, "s/x", NULL, 0);
     talk_tell_key(talk, "s/x");
     assert_string_equal(talk_all_of(talk), "read l"); /* is all the rest gone, too? */
-    talk_tell_key(talk, "ledger");
+    talk_tell_key(talk, "ledger");                    /* a late notice tells nothing of now */
+    assert_string_equal(talk_all_of(talk), "");
+    talk_tell_read(talk, "ledger");
     assert_string_equal(talk_all_of(talk), "stop a/100");
 }
 
@@ -199,7 +201,71 @@ static void a_ledger_that_lacks_a_bucket_is_rebuilt(void **state)
     talk_write_key(talk, key, NULL, 0);
     talk_lead(talk, EPOCH + 50);
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "ask all in full");
+    assert_string_equal(talk_all_of(talk), "put l, read s, ask all in full");
+}
+
+/* All was lost. Another leader has read what was submitted again, and marks the ledger. */
+static void rebuild(struct talk *talk)
+{
+    talk_run_a(talk);
+    for (size_t i = 0; i < talk->key_count; i++) {
+        if (talk->keys[i].name[0] != 's') {
+            talk_write_key(talk, talk->keys[i].name, NULL, 0);
+        }
+    }
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "put l, read s, put b, ask all in full");
+}
+
+static void a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild(talk);
+    talk_tell_read(talk, "s/x"); /* it was there when the mark was */
+    talk_write_key(talk, "ledger", NULL, 0);
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_key(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "read l");
+    talk_tell_read(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "resign");
+}
+
+static void a_submission_that_was_gone_when_the_ledger_was_marked_ends_the_leader(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild(talk);
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_read(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "resign");
+}
+
+static void a_ledger_is_not_complete_before_what_was_read_early_is_read_again(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild(talk);
+    assert_string_equal(talk_later(talk, REPORT_MS), "");
+    talk_tell_read(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "put l, ask all");
+}
+
+static void a_rebuilding_that_another_leader_began_goes_on_under_its_mark(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild(talk);
+    talk_lead(talk, EPOCH + 60);
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "put l, ask all");
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_key(talk, "s/x"); /* it was read after the mark */
+    assert_string_equal(talk_all_of(talk), "read l");
+    talk_tell_read(talk, "ledger");
+    assert_string_equal(talk_all_of(talk), "put b");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_CANCELLED);
 }
 
 static void a_request_to_cancel_waits_for_its_item(void **state)
@@ -308,6 +374,21 @@ static void what_another_leader_has_forgotten_does_not_begin_anew(void **state)
     assert_string_equal(talk_all_of(talk), "read l");
     talk_tell_read(talk, "ledger");
     assert_string_equal(talk_all_of(talk), "");
+}
+
+static void a_submission_that_is_doubted_is_not_deleted(void **state)
+{
+    struct talk *talk = *state;
+
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b, read b");
+    assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":90,\"items\":[]}"), "read s");
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"" OTHER "\"}"), "put b, read b");
+    (void)reads(talk, "a",
+                "{\"format\":1,\"leader\":90,"
+                "\"items\":[[\"a\",\"idle\",\"\",0,0,0,0,0,0,1000,0]]}");
+    talk->code = BATON_OK;
+    assert_null(strstr(talk_later(talk, 10000), "delete"));
 }
 
 static void a_request_to_cancel_waits_for_an_item_that_is_doubted(void **state)
@@ -522,6 +603,10 @@ int main(void)
         TEST(a_ledger_of_another_birth_ends_the_leader),
         TEST(a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone),
         TEST(a_ledger_that_lacks_a_bucket_is_rebuilt),
+        TEST(a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader),
+        TEST(a_submission_that_was_gone_when_the_ledger_was_marked_ends_the_leader),
+        TEST(a_ledger_is_not_complete_before_what_was_read_early_is_read_again),
+        TEST(a_rebuilding_that_another_leader_began_goes_on_under_its_mark),
         TEST(a_request_to_cancel_waits_for_its_item),
         TEST(a_request_to_cancel_what_never_comes_goes_in_the_end),
         TEST(a_submission_that_was_deleted_before_it_was_watched_is_looked_for),
@@ -529,6 +614,7 @@ int main(void)
         TEST(a_submission_that_is_deleted_and_made_anew_is_another_one),
         TEST(a_late_notice_of_a_submission_that_was_deleted_starts_nothing),
         TEST(what_another_leader_has_forgotten_does_not_begin_anew),
+        TEST(a_submission_that_is_doubted_is_not_deleted),
         TEST(a_request_to_cancel_waits_for_an_item_that_is_doubted),
         TEST(an_entry_whose_submission_never_comes_is_cancelled),
         TEST(a_result_waits_for_its_submission),
