@@ -25,13 +25,14 @@ struct fleet_http; /* opaque */
 /* What the API shows and changes; borrowed until fleet_http_close(). */
 struct fleet_http_parts {
     struct fleet_state *state;
+    const char *process, *version;
+    /* Those that open once the state is loaded; NULL until fleet_http_begin(). */
     const struct worker_table *table;
     const struct owners *owners;
     struct master *master;
     struct displays *displays;
     struct detections *detections;
     const struct outlets *outlets;
-    const char *process, *version;
 };
 
 struct fleet_http_config {
@@ -49,11 +50,15 @@ struct fleet_http_config {
     struct fleet_http_parts parts;
 };
 
-/* Texts are borrowed until fleet_http_free(). BATON_EAUTH: off loopback without a token;
+/* Listens: probes, the page and the API's description are answered, all else with 503. Texts are
+ * borrowed until fleet_http_free(). BATON_EAUTH: off loopback without a token;
  * BATON_EINVAL: the certificate or a token; BATON_EIO: it cannot listen there; BATON_ENOMEM. */
 int fleet_http_open(struct fleet_http **ret, const struct fleet_http_config *config,
                     struct baton_error *reterr);
 int fleet_http_port(const struct fleet_http *http);
+
+/* The state is loaded and all parts are open: from now on everything is answered. Once. */
+void fleet_http_begin(struct fleet_http *http, const struct fleet_http_parts *parts);
 
 /* To all that follow /events, and into its ring. Steals the fields, an object. */
 void fleet_http_event(struct fleet_http *http, const char *name, json_t *fields);

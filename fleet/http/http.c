@@ -63,8 +63,7 @@ static bool admit(struct call *call, const char *methods)
         call_refuse(call, 400, NULL, "this request has no body");
         return false;
     }
-    if (strncmp(call->route->pattern, "/api/", 5) == 0 &&
-        !fleet_state_is_ready(http->parts.state)) {
+    if (call->route->right != RIGHT_NONE && !http->has_begun) {
         call_refuse(call, 503, NULL, "the state of the fleet is being loaded");
         return false;
     }
@@ -257,10 +256,16 @@ int fleet_http_open(struct fleet_http **ret, const struct fleet_http_config *con
         return code;
     }
     events_begin(http->events);
-    http->observer.on_change = on_change;
-    fleet_state_observe(config->parts.state, &http->observer);
     *ret = http;
     return BATON_OK;
+}
+
+void fleet_http_begin(struct fleet_http *http, const struct fleet_http_parts *parts)
+{
+    http->parts = *parts;
+    http->has_begun = true;
+    http->observer.on_change = on_change;
+    fleet_state_observe(parts->state, &http->observer);
 }
 
 int fleet_http_port(const struct fleet_http *http)
@@ -288,7 +293,9 @@ void fleet_http_close(struct fleet_http *http)
 {
     if (http != NULL && !http->is_closing) {
         http->is_closing = true;
-        fleet_state_ignore(http->parts.state, &http->observer);
+        if (http->has_begun) {
+            fleet_state_ignore(http->parts.state, &http->observer);
+        }
         web_server_close(http->web);
         images_close(http->images);
         events_close(http->events);

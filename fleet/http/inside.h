@@ -30,6 +30,7 @@ struct fleet_http {
     struct counts counters;
     uint32_t run; /* a random number of this process's life */
     instant started;
+    bool has_begun; /* all parts are open */
     bool is_applying, is_closing;
     uv_timer_t ending; /* of fleet_http_free() */
 };

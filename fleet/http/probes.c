@@ -18,7 +18,7 @@ void health_get(struct call *call)
 
 void ready_get(struct call *call)
 {
-    bool is_ready = fleet_state_is_ready(call->http->parts.state) && !call->http->is_closing;
+    bool is_ready = call->http->has_begun && !call->http->is_closing;
 
     call_json(call, is_ready ? 200 : 503, json_pack("{s:b}", "ready", (int)is_ready), 0);
 }

@@ -281,33 +281,42 @@ static int open_workers(struct engine *engine, struct baton_error *reterr)
     return code ? code : master_open(&engine->master, &master, reterr);
 }
 
+/* Before the state is loaded, which may take long: the process can be asked how it is. */
 static int open_http(struct engine *engine, struct baton_error *reterr)
 {
     const struct engine_config *config = &engine->config;
-    const struct fleet_http_config http = {.loop = config->loop,
-                                           .host = config->http_host,
-                                           .port = config->http_port,
-                                           .tls_cert = config->tls_cert,
-                                           .tls_key = config->tls_key,
-                                           .read_token = config->read_token,
-                                           .change_token = config->change_token,
-                                           .hosts = config->http_hosts,
-                                           .is_insecure = config->is_insecure,
-                                           .requests_per_s = REQUESTS_PER_S,
-                                           .worker_token = config->worker_token,
-                                           .worker_tls = engine->tls,
-                                           .logger = config->logger,
-                                           .parts = {.state = engine->state,
-                                                     .table = engine->table,
-                                                     .owners = engine->owners,
-                                                     .master = engine->master,
-                                                     .displays = engine->displays,
-                                                     .detections = engine->detections,
-                                                     .outlets = engine->outlets,
-                                                     .process = config->node,
-                                                     .version = BATON_VERSION_TEXT}};
+    const struct fleet_http_config http = {
+        .loop = config->loop,
+        .host = config->http_host,
+        .port = config->http_port,
+        .tls_cert = config->tls_cert,
+        .tls_key = config->tls_key,
+        .read_token = config->read_token,
+        .change_token = config->change_token,
+        .hosts = config->http_hosts,
+        .is_insecure = config->is_insecure,
+        .requests_per_s = REQUESTS_PER_S,
+        .worker_token = config->worker_token,
+        .worker_tls = engine->tls,
+        .logger = config->logger,
+        .parts = {.state = engine->state, .process = config->node, .version = BATON_VERSION_TEXT}};
 
     return fleet_http_open(&engine->http, &http, reterr);
+}
+
+static void begin_http(struct engine *engine)
+{
+    const struct fleet_http_parts parts = {.state = engine->state,
+                                           .process = engine->config.node,
+                                           .version = BATON_VERSION_TEXT,
+                                           .table = engine->table,
+                                           .owners = engine->owners,
+                                           .master = engine->master,
+                                           .displays = engine->displays,
+                                           .detections = engine->detections,
+                                           .outlets = engine->outlets};
+
+    fleet_http_begin(engine->http, &parts);
 }
 
 static bool leads(void *userdata)
@@ -368,11 +377,11 @@ static void on_turn(uv_idle_t *idle)
     code = open_displays(engine, &error);
     code = code ? code : open_workers(engine, &error);
     code = code ? code : open_outlets(engine, &error);
-    code = code ? code : open_http(engine, &error);
     if (code != BATON_OK) {
         engine->config.on_failed(engine->config.userdata, &error);
         return;
     }
+    begin_http(engine);
     engine->is_ready = true;
     log_notice(engine->config.logger, "ready", LOG_STR("node", engine->config.node),
                LOG_I64("http", fleet_http_port(engine->http)));
@@ -471,7 +480,8 @@ int engine_open(struct engine **ret, const struct engine_config *config, struct 
                                config->s3_region, reterr);
     code = code ? code : tls_new_client(&engine->tls, &tls, reterr);
     code = code ? code : open_event_outlets(engine, reterr);
-    return code ? code : open_state(engine, reterr);
+    code = code ? code : open_state(engine, reterr);
+    return code ? code : open_http(engine, reterr);
 }
 
 struct fleet_state *engine_state(const struct engine *engine)

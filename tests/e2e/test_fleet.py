@@ -243,6 +243,20 @@ class Beginnings(FleetTest):
         process.run.send_signal(signal.SIGTERM)
         self.assertEqual(process.run.wait(60), 0)
 
+    def test_probes_are_answered_while_the_provider_is_away(self):
+        url = self.start_redis()
+        self.server.kill()
+        self.server.wait()
+        process = self.begin(url)
+        until(lambda: process.ask("GET", "/healthz")[0] == 200, process.log)
+        self.assertEqual(process.ask("GET", "/readyz")[:2], (503, {"ready": False}))
+        for path in "/status", "/leader", "/metrics", "/events", "/api/cameras":
+            self.assertEqual(process.ask("GET", path)[:2], (
+                503, {"error": "the state of the fleet is being loaded"}), path)
+        self.begin_redis()
+        until(lambda: process.ask("GET", "/readyz")[0] == 200, process.log)
+        self.assertEqual(process.ask("GET", "/api/cameras")[0], 200)
+
     def test_a_process_whose_disk_fails_ends_so_that_it_is_started_again(self):
         process = self.begin("raft://127.0.0.1:%d?group=fleet&data=%s/a&%s" % (
             free_ports(1)[0], self.folder, RAFT))
