@@ -2,6 +2,7 @@
  * up. Whatever it sends, each line that it gets is a JSON object, and another client is answered.
  */
 #include "agent/agent.h"
+#include "net/local.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -79,10 +80,12 @@ static void check_lines(const char *text, size_t bytes)
     while (bytes > 0 && (end = memchr(text, '\n', bytes)) != NULL) {
         size_t length = (size_t)(end - text);
         json_t *json = json_loadb(text, length, JSON_ALLOW_NUL, NULL);
-        expect(json_is_object(json));
+        long raw = local_raw_bytes(json);
+        expect(json_is_object(json) && raw >= 0);
         json_decref(json);
-        text = end + 1;
-        bytes -= length + 1;
+        length += 1 + ((size_t)raw < bytes - length - 1 ? (size_t)raw : bytes - length - 1);
+        text += length;
+        bytes -= length;
     }
 }
 

@@ -502,11 +502,12 @@ static void greet(struct client *client, int64_t id)
     double lease_ms = (double)longest_promise(agent).ns / 1e6;
 
     client_reply(client, id,
-                 json_pack("{s:i, s:s, s:s, s:s, s:f, s:f, s:I, s:o}", "version", VERSION, "agent",
-                           agent->config.name, "provider", agent->config.provider->ops->scheme,
-                           "name", client->tenant->name, "lifetime_ms", lease_ms, "renew_ms",
-                           lease_ms / RENEWALS, "now_ns", (json_int_t)clock_now().ns, "features",
-                           features(agent)));
+                 json_pack("{s:i, s:s, s:s, s:s, s:f, s:f, s:I, s:o, s:b}", "version", VERSION,
+                           "agent", agent->config.name, "provider",
+                           agent->config.provider->ops->scheme, "name", client->tenant->name,
+                           "lifetime_ms", lease_ms, "renew_ms", lease_ms / RENEWALS, "now_ns",
+                           (json_int_t)clock_now().ns, "features", features(agent), "reads_raw",
+                           1));
 }
 
 static void say_session(struct tenant *tenant)
@@ -648,6 +649,9 @@ void tenant_hello(struct client *client, const json_t *message)
         return;
     }
     OPENSSL_cleanse(&hello, sizeof(hello));
+    if (json_is_true(json_object_get(message, "reads_raw"))) {
+        local_send_raw(client->local);
+    }
     greet(client, id);
     if (client->tenant->session != 0) {
         say_session(client->tenant);

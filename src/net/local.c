@@ -1,6 +1,5 @@
 #include "net/local.h"
 
-#include "base/buffer.h"
 #include "net/stream.h"
 
 #include <errno.h>
@@ -28,6 +27,9 @@ struct local {
     void *userdata;
     struct buffer line;
     size_t searched; /* bytes of it that hold no newline */
+    json_t *message; /* whose raw bytes have not all come; or NULL */
+    size_t awaited;  /* how many it has */
+    bool is_raw;     /* the peer reads them */
     bool is_closing;
     int fault; /* why it was closed here; 0: it was not for a fault of the peer's */
 };
@@ -89,27 +91,49 @@ static int append(const char *text, size_t bytes, void *userdata)
     return line->failed ? -1 : 0;
 }
 
-int local_send(struct local *local, const json_t *message)
+static int write_line(struct local *local, const json_t *message, const struct buffer *raw)
 {
     struct buffer line;
+    int code;
+
+    buffer_init(&line, LOCAL_LINE_MAX + 1 + raw->bytes);
+    if (json_dump_callback(message, append, &line, JSON_COMPACT) != 0) {
+        line.failed = true;
+    }
+    buffer_put(&line, "\n", 1);
+    buffer_put(&line, raw->data, raw->bytes);
+    code = !line.failed ? stream_write(local->stream, line.data, line.bytes)
+           : json_dumpb(message, NULL, 0, JSON_COMPACT) > LOCAL_LINE_MAX ? BATON_ETOOBIG
+                                                                         : BATON_ENOMEM;
+    buffer_fini(&line);
+    return code;
+}
+
+int local_send(struct local *local, const json_t *message)
+{
+    struct buffer raw;
+    json_t *rest = NULL;
     int code;
 
     if (local->is_closing) {
         return BATON_ECLOSED;
     }
-    buffer_init(&line, LOCAL_LINE_MAX + 1);
-    if (json_dump_callback(message, append, &line, JSON_COMPACT) != 0) {
-        line.failed = true;
+    buffer_init(&raw, LOCAL_LINE_MAX);
+    if (local->is_raw) {
+        rest = local_raw_split(message, &raw);
     }
-    buffer_put(&line, "\n", 1);
-    code = !line.failed ? stream_write(local->stream, line.data, line.bytes)
-           : json_dumpb(message, NULL, 0, JSON_COMPACT) > LOCAL_LINE_MAX ? BATON_ETOOBIG
-                                                                         : BATON_ENOMEM;
-    buffer_fini(&line);
+    code = local->is_raw && !rest ? BATON_ENOMEM : write_line(local, rest ? rest : message, &raw);
+    json_decref(rest);
+    buffer_fini(&raw);
     if (code != BATON_OK) {
         local_close(local);
     }
     return code;
+}
+
+void local_send_raw(struct local *local)
+{
+    local->is_raw = true;
 }
 
 size_t local_backlog(const struct local *local)
@@ -162,33 +186,70 @@ static void refuse(struct local *local, int code, const char *text)
 static void take_line(struct local *local, const char *text, size_t bytes)
 {
     json_t *message = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    long raw = json_is_object(message) ? local_raw_bytes(message) : 0;
 
-    if (json_is_object(message)) {
-        local->callbacks.on_message(local, message, local->userdata);
-    } else {
+    if (!json_is_object(message)) {
         refuse(local, BATON_EPROTO, "a message must be one JSON object on one line");
+    } else if (raw < 0) {
+        refuse(local, BATON_EPROTO, "\"raw\": must be how many bytes follow, at most 2 MiB in all");
+    } else if (raw > 0) {
+        local->message = json_incref(message);
+        local->awaited = (size_t)raw;
+    } else {
+        local->callbacks.on_message(local, message, local->userdata);
     }
     json_decref(message);
+}
+
+/* The bytes that a message waited for have come. */
+static void take_raw(struct local *local, const char *data)
+{
+    json_t *message = local->message;
+
+    local->message = NULL;
+    if (local_raw_join(message, data)) {
+        local->callbacks.on_message(local, message, local->userdata);
+    } else {
+        local_close(local); /* no memory */
+    }
+    json_decref(message);
+}
+
+/* Takes a line, or the bytes behind one, from `begin` of what came. Returns how many bytes that
+ * was; 0: more is to come first. */
+static size_t take_next(struct local *local, size_t begin)
+{
+    const char *text = (const char *)local->line.data + begin;
+    size_t bytes = local->line.bytes - begin, awaited = local->awaited;
+    const char *end;
+
+    if (local->message) {
+        if (bytes < awaited) {
+            return 0;
+        }
+        take_raw(local, text);
+        return awaited;
+    }
+    end = memchr(text + local->searched, '\n', bytes - local->searched);
+    if (!end) {
+        local->searched = bytes;
+        return 0;
+    }
+    local->searched = 0;
+    take_line(local, text, (size_t)(end - text));
+    return (size_t)(end + 1 - text);
 }
 
 static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
 {
     struct local *local = userdata;
-    size_t begin = 0;
+    size_t begin = 0, taken = 1;
     (void)stream;
 
     buffer_put(&local->line, data, bytes);
-    while (!local->is_closing && !local->line.failed) {
-        const char *text = (const char *)local->line.data + begin;
-        size_t from = begin + local->searched;
-        const char *end = memchr(local->line.data + from, '\n', local->line.bytes - from);
-        if (!end) {
-            local->searched = local->line.bytes - begin;
-            break;
-        }
-        local->searched = 0;
-        begin = (size_t)(end + 1 - (const char *)local->line.data);
-        take_line(local, text, (size_t)(end - text));
+    while (!local->is_closing && !local->line.failed && taken > 0) {
+        taken = take_next(local, begin);
+        begin += taken;
     }
     if (!local->is_closing && (local->line.failed || local->line.bytes - begin > LOCAL_LINE_MAX)) {
         refuse(local, BATON_ETOOBIG, "a message has at most 2 MiB");
@@ -253,6 +314,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
 
     local->is_closing = true;
     local->callbacks.on_close(local, local->fault ? local->fault : code, reason, local->userdata);
+    json_decref(local->message);
     buffer_fini(&local->line);
     free(local);
 }

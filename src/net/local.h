@@ -3,7 +3,12 @@
  *   listener ─▶ on_connection ─▶ local_accept ─┐
  *                                local_connect ─┴▶ on_open ─▶ on_message … ─▶ on_close
  *
- * Each message is one JSON object on one line of at most LOCAL_LINE_MAX bytes. A peer that sends
+ * Each message is one JSON object on one line of at most LOCAL_LINE_MAX bytes. Long texts of bytes
+ * may follow the line as they are (local_send_raw), since JSON takes longer than a takeover may:
+ *
+ *   {"do":"put","key":"k","raw":5000}\n<5000 bytes>
+ *
+ * Whoever receives it finds "text" in the message, and has nothing to do for it. A peer that sends
  * anything else is answered {"ok":false,"code":…,"error":…} and the connection is closed; one that
  * does not read is closed once LOCAL_QUEUE_MAX bytes wait for it. All of it belongs to the loop's
  * thread. on_close comes exactly once and last; its connection is freed when it has returned.
@@ -11,6 +16,7 @@
 #ifndef NET_LOCAL_H
 #define NET_LOCAL_H
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 #include <jansson.h>
@@ -77,6 +83,8 @@ int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
 /* BATON_ETOOBIG: it does not read, or the message is too long; BATON_ECLOSED; BATON_ENOMEM. Then
  * the connection is closing. */
 int local_send(struct local *local, const json_t *message);
+/* From now on long texts go behind the line: the peer has said that it reads them there. */
+void local_send_raw(struct local *local);
 /* Bytes that were sent, and that the peer has not made room for. */
 size_t local_backlog(const struct local *local);
 /* Whether nothing waits for the peer, and it is not closing: else on_drain comes, or on_close. */
@@ -107,6 +115,16 @@ struct local_bytes {
 
 /* Borrows from `message`, or fills in `own`. False: there are none, or they are wrong. */
 bool local_take_bytes(struct local_bytes *ret, const json_t *message);
+
+/* Bytes that follow the line of a message: of its members "raw", and of those in "values". */
+
+/* Appends the long texts to `raw`. A new reference: the message without them; or NULL, out of
+ * memory. */
+json_t *local_raw_split(const json_t *message, struct buffer *raw);
+/* How many bytes follow; -1: that is wrong, or more than LOCAL_LINE_MAX. */
+long local_raw_bytes(const json_t *message);
+/* Puts them into the message. False: out of memory. */
+bool local_raw_join(json_t *message, const char *data);
 
 enum { LOCAL_PATH_MAX = 4096 }; /* bytes of a path, with the NUL; a socket's has at most 107 */
 

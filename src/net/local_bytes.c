@@ -60,6 +60,112 @@ bool local_take_bytes(struct local_bytes *ret, const json_t *message)
            decode(ret, json_string_value(coded), json_string_length(coded));
 }
 
+/* ---- Bytes behind the line ------------------------------------------------------------------- */
+
+enum { RAW_FROM = 256 }; /* bytes of a text that JSON is too slow for */
+
+/* Returns how many bytes of the object go behind the line; 0: none. */
+static size_t raw_of(const json_t *object)
+{
+    size_t bytes = json_string_length(json_object_get(object, "text"));
+
+    return bytes >= RAW_FROM ? bytes : 0;
+}
+
+/* A new reference: the object, or a copy that has the number of the bytes instead of these. */
+static json_t *split(json_t *object, struct buffer *raw)
+{
+    size_t bytes = raw_of(object);
+    json_t *rest = bytes > 0 ? json_copy(object) : json_incref(object);
+
+    if (bytes > 0 && rest) {
+        buffer_put(raw, json_string_value(json_object_get(object, "text")), bytes);
+        (void)json_object_del(rest, "text");
+        if (json_object_set_new(rest, "raw", json_integer((json_int_t)bytes)) != 0) {
+            raw->failed = true;
+        }
+    }
+    return rest;
+}
+
+static json_t *split_values(const json_t *values, struct buffer *raw)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < json_array_size(values); i++) {
+        if (json_array_append_new(list, split(json_array_get(values, i), raw)) != 0) {
+            raw->failed = true;
+        }
+    }
+    return list;
+}
+
+json_t *local_raw_split(const json_t *message, struct buffer *raw)
+{
+    const json_t *values = json_object_get(message, "values");
+    json_t *whole = (json_t *)message; /* of which a copy only takes references */
+    json_t *rest = json_is_array(values) ? json_copy(whole) : split(whole, raw);
+
+    if (rest && json_is_array(values) &&
+        json_object_set_new(rest, "values", split_values(values, raw)) != 0) {
+        raw->failed = true;
+    }
+    if (raw->failed) {
+        json_decref(rest);
+        rest = NULL;
+    }
+    return rest;
+}
+
+/* -1: it is wrong. */
+static long bytes_behind(const json_t *object)
+{
+    const json_t *raw = json_object_get(object, "raw");
+    json_int_t bytes = json_integer_value(raw);
+
+    return !raw                                                           ? 0
+           : json_is_integer(raw) && bytes > 0 && bytes <= LOCAL_LINE_MAX ? (long)bytes
+                                                                          : -1;
+}
+
+long local_raw_bytes(const json_t *message)
+{
+    const json_t *values = json_object_get(message, "values");
+    long total = bytes_behind(message);
+
+    for (size_t i = 0; i < json_array_size(values) && total >= 0; i++) {
+        long bytes = bytes_behind(json_array_get(values, i));
+
+        total = bytes < 0 || total + bytes > LOCAL_LINE_MAX ? -1 : total + bytes;
+    }
+    return total;
+}
+
+/* Returns what follows; NULL: out of memory. */
+static const char *join(json_t *object, const char *data)
+{
+    long bytes = bytes_behind(object);
+
+    if (bytes > 0 &&
+        json_object_set_new(object, "text", json_stringn_nocheck(data, (size_t)bytes)) != 0) {
+        return NULL;
+    }
+    return data + bytes;
+}
+
+bool local_raw_join(json_t *message, const char *data)
+{
+    const json_t *values = json_object_get(message, "values");
+
+    data = join(message, data);
+    for (size_t i = 0; i < json_array_size(values) && data; i++) {
+        data = join(json_array_get(values, i), data);
+    }
+    return data != NULL;
+}
+
+/* ---- The agent's place ----------------------------------------------------------------------- */
+
 void local_agent_path(char ret[static LOCAL_PATH_MAX], const char *given, bool serves)
 {
     const char *variable = getenv("BATON_AGENT");

@@ -542,6 +542,21 @@ class Data(AgentTest):
         self.assertTrue(reader.ask("unsubscribe", channel="news")["ok"])
         self.assertEqual(reader.ask("unsubscribe", channel="news")["code"], "ENOENT")
 
+    def test_a_long_value_passes_as_it_is_to_a_client_that_reads_it_so_and_to_others_in_json(self):
+        agent = self.agent()
+        text = 1000 * '"ä\n'
+        raw, plain = Client(agent.path), self.client(agent)
+        self.addCleanup(raw.close)
+        self.assertTrue(raw.hello(name="raw", reads_raw=True)["reads_raw"])
+        line = {"id": 2, "do": "put", "key": "k", "raw": len(text.encode())}
+        raw.send(json.dumps(line).encode() + b"\n" + text.encode())
+        self.assertTrue(raw.read()["ok"])
+        self.assertEqual(plain.ask("get", key="k")["values"][0]["text"], text)
+        raw.send(b'{"id": 3, "do": "get", "key": "k"}\n')
+        value = self.reply_to(raw, 3)["values"][0]
+        self.assertNotIn("text", value)
+        self.assertEqual(raw.lines.read(value["raw"]).decode(), text)
+
     @staticmethod
     def reply_to(client, number):
         while (message := client.read()).get("id") != number:

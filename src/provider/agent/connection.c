@@ -218,10 +218,10 @@ static json_t *hello(const struct remote *remote)
 {
     json_t *metadata = remote->metadata ? json_loads(remote->metadata, 0, NULL) : NULL;
 
-    return json_pack("{s:s, s:i, s:s, s:i, s:I, s:s*, s:s*, s:s*, s:o*}", "do", "hello", "version",
-                     VERSION, "secret", remote->secret, "pid", (int)getpid(), "start", own_start(),
-                     "name", remote->node[0] ? remote->node : NULL, "session",
-                     remote->session[0] ? remote->session : NULL, "token",
+    return json_pack("{s:s, s:i, s:s, s:i, s:I, s:b, s:s*, s:s*, s:s*, s:o*}", "do", "hello",
+                     "version", VERSION, "secret", remote->secret, "pid", (int)getpid(), "start",
+                     own_start(), "reads_raw", 1, "name", remote->node[0] ? remote->node : NULL,
+                     "session", remote->session[0] ? remote->session : NULL, "token",
                      remote->token[0] ? remote->token : NULL, "metadata", metadata);
 }
 
@@ -313,6 +313,9 @@ static void on_greeted(struct call *call, int code, const json_t *reply)
         report_away(remote, code, error.message);
         local_close(remote->local);
         return;
+    }
+    if (json_is_true(json_object_get(reply, "reads_raw"))) {
+        local_send_raw(remote->local);
     }
     json_decref(remote->about);
     remote->about = json_deep_copy(reply);

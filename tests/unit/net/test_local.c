@@ -1,0 +1,262 @@
+#include "net/local.h"
+
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { LONG = 5000 };
+
+/* One side by local.h, the other one a socket. */
+struct world {
+    uv_loop_t loop;
+    struct local_listener *listener;
+    struct local *local; /* NULL: closed */
+    json_t *got;         /* the message that came last */
+    unsigned count;      /* of messages */
+    int fault;
+    int peer;
+    char dir[64];
+    struct local_place place;
+    struct sockaddr_un address;
+};
+
+static void on_message(struct local *local, json_t *message, void *userdata)
+{
+    struct world *world = userdata;
+    (void)local;
+
+    json_decref(world->got);
+    world->got = json_incref(message);
+    world->count++;
+}
+
+static void on_close(struct local *local, int code, const char *reason, void *userdata)
+{
+    struct world *world = userdata;
+    (void)local;
+    (void)reason;
+
+    world->local = NULL;
+    world->fault = code;
+}
+
+static void on_connection(struct local_listener *listener, void *userdata)
+{
+    const struct local_callbacks callbacks = {.on_message = on_message, .on_close = on_close};
+    struct world *world = userdata;
+
+    assert_int_equal(local_accept(&world->local, listener, &callbacks, world, NULL), 0);
+}
+
+static int setup(void **state)
+{
+    struct world *world = calloc(1, sizeof(*world));
+
+    strcpy(world->dir, "/tmp/baton-local-XXXXXX");
+    assert_non_null(mkdtemp(world->dir));
+    world->address.sun_family = AF_UNIX;
+    snprintf(world->address.sun_path, sizeof(world->address.sun_path), "%s/socket", world->dir);
+    world->place = (struct local_place){world->address.sun_path, 0600, (gid_t)-1};
+    assert_int_equal(uv_loop_init(&world->loop), 0);
+    assert_int_equal(
+        local_listen(&world->listener, &world->loop, &world->place, on_connection, world, NULL), 0);
+    world->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(
+        connect(world->peer, (struct sockaddr *)&world->address, sizeof(world->address)), 0);
+    while (!world->local) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    *state = world;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+
+    if (world->local) {
+        local_close(world->local);
+    }
+    local_unlisten(world->listener);
+    (void)uv_run(&world->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&world->loop), 0);
+    (void)close(world->peer);
+    assert_int_equal(rmdir(world->dir), 0);
+    json_decref(world->got);
+    free(world);
+    return 0;
+}
+
+static char *long_text(void)
+{
+    char *text = malloc(LONG + 1);
+
+    for (size_t i = 0; i < LONG; i++) {
+        text[i] = "\"\n{x"[i % 4]; /* three of four would take two bytes */
+    }
+    text[LONG] = '\0';
+    return text;
+}
+
+static void say(struct world *world, const char *data, size_t bytes)
+{
+    assert_int_equal(send(world->peer, data, bytes, 0), (ssize_t)bytes);
+}
+
+static void run_until(struct world *world, unsigned count)
+{
+    while (world->count < count && world->local) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+}
+
+/* What the peer has got, up to the end of the bytes. */
+static char *hear(struct world *world, size_t bytes)
+{
+    char *got = calloc(1, bytes + 1);
+
+    for (size_t done = 0; done < bytes;) {
+        ssize_t more;
+
+        (void)uv_run(&world->loop, UV_RUN_NOWAIT);
+        more = recv(world->peer, got + done, bytes - done, MSG_DONTWAIT);
+        done += more > 0 ? (size_t)more : 0;
+    }
+    return got;
+}
+
+static void test_a_long_text_goes_behind_the_line_once_the_peer_reads_it_there(void **state)
+{
+    static const char line[] = "{\"key\":\"k\",\"raw\":5000}\n";
+    struct world *world = *state;
+    char *text = long_text(), *got;
+    json_t *message = json_pack("{s:s, s:s}", "key", "k", "text", text);
+
+    local_send_raw(world->local);
+    assert_int_equal(local_send(world->local, message), 0);
+    got = hear(world, strlen(line) + LONG);
+    assert_memory_equal(got, line, strlen(line));
+    assert_memory_equal(got + strlen(line), text, LONG);
+    assert_string_equal(json_string_value(json_object_get(message, "text")), text);
+    json_decref(message);
+    free(text);
+    free(got);
+}
+
+static void test_the_texts_of_values_go_behind_the_line_one_after_the_other(void **state)
+{
+    static const char line[] =
+        "{\"values\":[{\"key\":\"a\",\"raw\":5000},{\"text\":\"short\"},{\"raw\":5000}]}\n";
+    struct world *world = *state;
+    char *text = long_text(), *got;
+    json_t *message = json_pack("{s:[{s:s, s:s}, {s:s}, {s:s}]}", "values", "key", "a", "text",
+                                text, "text", "short", "text", text);
+
+    local_send_raw(world->local);
+    assert_int_equal(local_send(world->local, message), 0);
+    got = hear(world, strlen(line) + 2L * LONG);
+    assert_memory_equal(got, line, strlen(line));
+    assert_memory_equal(got + strlen(line), text, LONG);
+    assert_memory_equal(got + strlen(line) + LONG, text, LONG);
+    json_decref(message);
+    free(text);
+    free(got);
+}
+
+static void test_a_peer_that_has_not_asked_for_it_gets_json_alone(void **state)
+{
+    struct world *world = *state;
+    char *text = long_text(), *got, *expected;
+    json_t *message = json_pack("{s:s}", "text", text);
+
+    expected = json_dumps(message, JSON_COMPACT);
+    assert_int_equal(local_send(world->local, message), 0);
+    got = hear(world, strlen(expected) + 1);
+    assert_memory_equal(got, expected, strlen(expected));
+    json_decref(message);
+    free(expected);
+    free(text);
+    free(got);
+}
+
+static void test_bytes_behind_the_line_are_the_messages_text_however_they_come(void **state)
+{
+    static const char line[] = "{\"do\":\"put\",\"raw\":5000}\n", next[] = "{\"do\":\"get\"}\n";
+    struct world *world = *state;
+    char *text = long_text();
+
+    say(world, line, strlen(line));
+    (void)uv_run(&world->loop, UV_RUN_ONCE);
+    say(world, text, 1);
+    (void)uv_run(&world->loop, UV_RUN_ONCE);
+    say(world, text + 1, LONG - 2);
+    (void)uv_run(&world->loop, UV_RUN_ONCE);
+    assert_int_equal(world->count, 0);
+    say(world, text + LONG - 1, 1);
+    run_until(world, 1);
+    assert_string_equal(json_string_value(json_object_get(world->got, "text")), text);
+    say(world, next, strlen(next));
+    run_until(world, 2);
+    assert_string_equal(json_string_value(json_object_get(world->got, "do")), "get");
+    free(text);
+}
+
+static void test_bytes_of_values_are_theirs_in_the_order_of_the_message(void **state)
+{
+    static const char all[] = "{\"values\":[{\"raw\":2},{\"text\":\"cd\"},{\"raw\":1}]}\nabe{}\n";
+    struct world *world = *state;
+    json_t *expected = json_pack("[s, s, s]", "ab", "cd", "e"), *values;
+
+    say(world, all, strlen(all));
+    run_until(world, 2);
+    assert_int_equal(json_object_size(world->got), 0);
+    say(world, all, strlen(all) - 3);
+    run_until(world, 3);
+    values = json_object_get(world->got, "values");
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(json_equal(json_object_get(json_array_get(values, i), "text"),
+                               json_array_get(expected, i)));
+    }
+    json_decref(expected);
+}
+
+static void refuses(struct world *world, const char *line)
+{
+    say(world, line, strlen(line));
+    run_until(world, 1);
+    while (world->local) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(world->count, 0);
+    assert_int_equal(world->fault, BATON_EPROTO);
+}
+
+static void test_a_wrong_number_of_bytes_is_refused(void **state)
+{
+    refuses(*state, "{\"raw\":-1}\n");
+}
+
+static void test_no_more_bytes_follow_than_a_line_may_have(void **state)
+{
+    refuses(*state, "{\"values\":[{\"raw\":2097152},{\"raw\":1}]}\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_long_text_goes_behind_the_line_once_the_peer_reads_it_there),
+        TEST(test_the_texts_of_values_go_behind_the_line_one_after_the_other),
+        TEST(test_a_peer_that_has_not_asked_for_it_gets_json_alone),
+        TEST(test_bytes_behind_the_line_are_the_messages_text_however_they_come),
+        TEST(test_bytes_of_values_are_theirs_in_the_order_of_the_message),
+        TEST(test_a_wrong_number_of_bytes_is_refused),
+        TEST(test_no_more_bytes_follow_than_a_line_may_have),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
