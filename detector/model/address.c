@@ -1,6 +1,7 @@
 #include "detector/model/address.h"
 
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,36 +18,11 @@ static bool host_fits(const char *host, const char *allowed)
            (bytes > tail && strcasecmp(host + bytes - tail, allowed) == 0);
 }
 
-static int check_host(const struct address *address, const char *text, const char *const *hosts,
-                      struct baton_error *reterr)
-{
-    CURLU *parts = curl_url();
-    char *host = NULL;
-    bool is_allowed = hosts == NULL;
-
-    if (parts == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a URL");
-    }
-    if (curl_url_set(parts, CURLUPART_URL, text, 0) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
-        for (size_t i = 0; hosts != NULL && hosts[i] != NULL; i++) {
-            is_allowed = is_allowed || host_fits(host, hosts[i]);
-        }
-    }
-    curl_free(host);
-    curl_url_cleanup(parts);
-    return is_allowed ? 0
-                      : error_set(reterr, BATON_EAUTH,
-                                  "model from %s: the host is not among those that models may "
-                                  "come from",
-                                  address->url.masked);
-}
-
-int address_parse(struct address *ret, const char *text, const char *const *hosts,
+int address_parse(struct url *ret, const char *text, const char *const *hosts,
                   struct baton_error *reterr)
 {
-    struct address address = {0};
-    int rc;
+    struct url url = {0};
+    bool is_allowed = hosts == NULL;
 
     for (const char *c = text; *c != '\0'; c++) {
         if ((unsigned char)*c <= 0x20 || *c == 0x7f) {
@@ -55,23 +31,29 @@ int address_parse(struct address *ret, const char *text, const char *const *host
                              "them");
         }
     }
-    if (url_parse(&address.url, text, NULL) != 0 || strncmp(address.url.scheme, "http", 4) != 0) {
+    if (url_parse(&url, text, NULL) != 0 || strncmp(url.scheme, "http", 4) != 0) {
         return error_set(reterr, BATON_EINVAL,
                          "model URL: must be http or https with a host; special characters in "
                          "name and password are percent-encoded (@ is %%40)");
     }
-    address.is_https = strcmp(address.url.scheme, "https") == 0;
-    rc = check_host(&address, text, hosts, reterr);
-    if (rc == 0) {
-        *ret = address;
+    for (; hosts != NULL && *hosts != NULL; hosts++) {
+        is_allowed = is_allowed || host_fits(url.host, *hosts);
     }
-    return rc;
+    if (!is_allowed) {
+        return error_set(reterr, BATON_EAUTH,
+                         "model from %s: the host is not among those that models may come from",
+                         url.masked);
+    }
+    *ret = url;
+    return 0;
 }
 
 int address_identity(char **ret, int64_t model_id, const char *text, struct baton_error *reterr)
 {
+    static const CURLUPart changing[] = {CURLUPART_QUERY, CURLUPART_FRAGMENT, CURLUPART_USER,
+                                         CURLUPART_PASSWORD};
     CURLU *parts = curl_url();
-    char *bare = NULL, *identity = NULL;
+    char *bare = NULL;
     int rc = 0;
 
     if (parts == NULL || curl_url_set(parts, CURLUPART_URL, text, 0) != CURLUE_OK) {
@@ -79,19 +61,37 @@ int address_identity(char **ret, int64_t model_id, const char *text, struct bato
         return error_set(reterr, parts != NULL ? BATON_EINVAL : BATON_ENOMEM,
                          "model URL: it cannot be read");
     }
-    (void)curl_url_set(parts, CURLUPART_QUERY, NULL, 0);
-    (void)curl_url_set(parts, CURLUPART_FRAGMENT, NULL, 0);
-    (void)curl_url_set(parts, CURLUPART_USER, NULL, 0);
-    (void)curl_url_set(parts, CURLUPART_PASSWORD, NULL, 0);
+    for (size_t i = 0; i < sizeof(changing) / sizeof(changing[0]); i++) {
+        (void)curl_url_set(parts, changing[i], NULL, 0);
+    }
     if (curl_url_get(parts, CURLUPART_URL, &bare, CURLU_DEFAULT_PORT) != CURLUE_OK ||
-        asprintf(&identity, "%lld %s", (long long)model_id, bare) < 0) {
-        identity = NULL;
+        asprintf(ret, "%lld %s", (long long)model_id, bare) < 0) {
         rc = error_set(reterr, BATON_ENOMEM, "out of memory for a URL");
     }
     curl_free(bare);
     curl_url_cleanup(parts);
-    if (rc == 0) {
-        *ret = identity;
-    }
     return rc;
+}
+
+static bool is_private_v4(const uint8_t at[4])
+{
+    return at[0] == 10 || at[0] == 127 || (at[0] == 100 && at[1] >> 6 == 1) ||
+           (at[0] == 172 && at[1] >> 4 == 1) || (at[0] == 192 && at[1] == 168);
+}
+
+bool address_is_private(const struct sockaddr *address)
+{
+    static const uint8_t translated[12] = {0, 0x64, 0xff, 0x9b}; /* 64:ff9b::/96 */
+    struct in6_addr six;
+
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in four;
+        memcpy(&four, address, sizeof(four));
+        return is_private_v4((const uint8_t *)&four.sin_addr);
+    }
+    memcpy(&six, (const char *)address + offsetof(struct sockaddr_in6, sin6_addr), sizeof(six));
+    return IN6_IS_ADDR_LOOPBACK(&six) || six.s6_addr[0] >> 1 == 0xfc >> 1 ||
+           ((IN6_IS_ADDR_V4MAPPED(&six) ||
+             memcmp(six.s6_addr, translated, sizeof(translated)) == 0) &&
+            is_private_v4(&six.s6_addr[12]));
 }

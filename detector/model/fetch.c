@@ -4,49 +4,48 @@
 #include "base/error.h"
 #include "detector/camera/dial.h"
 #include "detector/model/address.h"
-#include "detector/model/fetch_file.h"
-#include "detector/model/reply.h"
 
+#include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
+#include <uv.h>
 
-enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10 };
+enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10, POLL_MS = 1000 };
 
-_Static_assert((int)ETAG_BYTES == (int)REPLY_ETAG_BYTES,
-               "an ETag is as long in an answer as in the cache");
+/* What follows a try. */
+enum verdict { VERDICT_DONE, VERDICT_FAILED, VERDICT_AGAIN, VERDICT_LATER };
 
 struct fetch {
-    struct transfers *transfers;
     const struct fetch_rules *rules;
-    struct transfer transfer;
-    struct fetch_file file;
-    uv_timer_t timer;
-    struct curl_slist *headers;
-    struct address address;
-    char *url;
-    char known[ETAG_BYTES];     /* ETag of the archive that the caller has */
-    char validator[ETAG_BYTES]; /* of the bytes that came already; "": these cannot be resumed */
-    struct reply reply;
-    uint64_t other_bytes;    /* of a body that is not the file */
-    bool is_judged, is_file; /* the body's first bytes came; the body is the file */
-    bool is_known;           /* the file has the ETag `known` */
-    bool is_changed;         /* the file is another one than the bytes that came already */
-    instant deadline;
-    uint64_t bytes_best; /* the most bytes that a try has reached */
-    int asked, fruitless, redirects;
-    bool is_running, is_over, is_paused, is_stopped, is_address_refused;
-    bool is_renewed; /* the address was renewed since this try began */
-    CURLcode result;
-    struct baton_error error; /* of a callback that gave the transfer up; code 0: none did */
-    fetch_end on_end;
-    void *userdata;
-};
+    CURL *easy;
+    CURLM *multi;
+    atomic_bool is_stopped;
+    uv_mutex_t lock;
+    char *latest;  /* under the lock: the address of the newest list */
+    bool is_fresh; /* under the lock: no try has used it yet */
 
-static void begin(struct fetch *fetch);
-static void on_retry(uv_timer_t *timer);
-static void judge(struct fetch *fetch);
+    /* Of the thread that runs it. */
+    struct curl_slist *headers;
+    char *url;
+    struct url first, at;       /* the address that was named; the one to which redirects led */
+    int fd;                     /* borrowed */
+    uint64_t bytes, bytes_best; /* in the file; the most that a try has reached */
+    char known[ETAG_BYTES];     /* of the archive that the caller has */
+    char validator[ETAG_BYTES]; /* of the bytes in the file; "": these cannot be continued */
+    char etag[ETAG_BYTES];      /* of the last reply */
+    int64_t total;              /* of the file, as a reply with a part says; -1: unknown */
+    uint64_t other_bytes;       /* of a body that is not the file */
+    bool is_judged, is_file;    /* the body's first bytes came; the body is the file */
+    bool is_same;               /* the file has the ETag `known` */
+    bool is_changed;            /* the file is another one than the bytes that came already */
+    bool is_foreign, is_inside; /* dialled in vain: no server's address; a private one */
+    int asked, fruitless, redirects;
+    struct baton_error error; /* code 0: none, or another try may mend it */
+};
 
 struct fetch_rules fetch_rules_default(void)
 {
@@ -58,119 +57,115 @@ struct fetch_rules fetch_rules_default(void)
                                 .retry_ms = 500};
 }
 
-/* ---- The end -------------------------------------------------------------------------------- */
-
-static void free_fetch(struct fetch *fetch)
+const atomic_bool *fetch_is_stopped(const struct fetch *fetch)
 {
-    curl_easy_cleanup(fetch->transfer.easy);
-    curl_slist_free_all(fetch->headers);
-    fetch_file_fini(&fetch->file);
-    free(fetch->url);
-    free(fetch);
+    return &fetch->is_stopped;
 }
 
-static void on_closed(uv_handle_t *handle)
+const char *fetch_shown(const struct fetch *fetch)
 {
-    free_fetch(handle->data);
+    return fetch->at.masked;
 }
 
-/* While a thread of libuv writes, the close waits: see on_step(). */
-static void close_when_idle(struct fetch *fetch)
+/* An error that another try would not mend. */
+static enum verdict fail(struct fetch *fetch, int code, const char *why)
 {
-    if (fetch_file_is_idle(&fetch->file)) {
-        uv_close((uv_handle_t *)&fetch->timer, on_closed);
-    }
+    (void)error_set(&fetch->error, code, "%s", why);
+    return VERDICT_FAILED;
 }
 
-static void end(struct fetch *fetch, const struct fetch_result *result,
-                const struct baton_error *error)
-{
-    fetch_end on_end = fetch->on_end;
-    void *userdata = fetch->userdata;
-
-    fetch_stop(fetch);
-    on_end(userdata, result, error);
-}
-
-/* Ends the fetch with an error that another try would not mend. */
-static void fail(struct fetch *fetch, int code, const char *why)
-{
-    struct fetch_result result = {.asked = fetch->asked};
-    bool is_large = code == BATON_ETOOBIG && fetch->reply.etag[0] != '\0';
-    struct baton_error error;
-
-    (void)snprintf(result.etag, sizeof(result.etag), "%s", fetch->reply.etag);
-    (void)error_set(&error, code, "model from %s: %s", fetch->address.url.masked, why);
-    end(fetch, is_large ? &result : NULL, &error);
-}
-
-void fetch_stop(struct fetch *fetch)
-{
-    fetch->is_stopped = true;
-    if (fetch->is_running) {
-        transfer_stop(fetch->transfers, &fetch->transfer);
-        fetch->is_running = false;
-    }
-    (void)uv_timer_stop(&fetch->timer);
-    close_when_idle(fetch);
-}
-
-/* ---- Headers and body ----------------------------------------------------------------------- */
+/* ---- The reply ------------------------------------------------------------------------------ */
 
 static long status_of(const struct fetch *fetch)
 {
     long status = 0;
 
-    (void)curl_easy_getinfo(fetch->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
 
-static size_t on_header(char *bytes, size_t one, size_t count, void *userdata)
+/* The header's value; "": there is none. */
+static const char *header_of(const struct fetch *fetch, const char *name)
 {
-    struct fetch *fetch = userdata;
+    struct curl_header *header;
 
-    reply_line(&fetch->reply, bytes, one * count);
-    return one * count;
+    return curl_easy_header(fetch->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK
+               ? header->value
+               : "";
 }
 
-/* Gives the transfer up; judge() reports the error. */
-static size_t give_up(struct fetch *fetch, int code, const char *why)
+/* Takes an ETag that can be sent back in a header; another one counts as none. */
+static void take_etag(char ret[ETAG_BYTES], const char *value)
 {
-    (void)error_set(&fetch->error, code, "%s", why);
-    return CURL_WRITEFUNC_ERROR;
+    size_t bytes = strlen(value);
+
+    for (const char *c = value; *c != '\0'; c++) {
+        bytes = *c > 0x20 && *c < 0x7f ? bytes : ETAG_BYTES;
+    }
+    (void)snprintf(ret, ETAG_BYTES, "%s", bytes < ETAG_BYTES ? value : "");
 }
 
-/* Judges an answer by its headers: whether its body is the file, and continues it where it ends.
- * Not 0: the rest of the body is not wanted. */
-static int judge_answer(struct fetch *fetch)
+/* "bytes 100-199/200": true if the part begins where our bytes end. */
+static bool continues(struct fetch *fetch)
 {
-    const struct reply *reply = &fetch->reply;
-    uint64_t have = fetch_file_bytes(&fetch->file);
+    const char *range = header_of(fetch, "Content-Range");
+    const char *slash = strchr(range, '/');
+    char want[32];
+
+    (void)snprintf(want, sizeof(want), "bytes %llu-", (unsigned long long)fetch->bytes);
+    fetch->total = slash != NULL && slash[1] != '*' ? strtoll(slash + 1, NULL, 10) : -1;
+    return strncasecmp(range, want, strlen(want)) == 0;
+}
+
+static enum verdict clear_file(struct fetch *fetch)
+{
+    fetch->bytes = 0;
+    return ftruncate(fetch->fd, 0) == 0
+               ? VERDICT_DONE
+               : fail(fetch, error_from_errno(errno), "the file cannot be emptied");
+}
+
+/* Judges a reply by its head: whether its body is the file, and continues ours. False: the body is
+ * not wanted. */
+static bool judge_head(struct fetch *fetch)
+{
     long status = status_of(fetch);
 
     fetch->is_judged = true;
     fetch->is_file = status == 200 || status == 206;
-    if (status == 206 && (reply->range_start < 0 || (uint64_t)reply->range_start != have)) {
-        return error_set(&fetch->error, BATON_EPROTO, "the server sends another part than asked");
-    }
-    if (status == 206 && have > 0 && reply->etag[0] != '\0' &&
-        strcmp(reply->etag, fetch->validator) != 0) {
+    take_etag(fetch->etag, header_of(fetch, "ETag"));
+    if (status == 206 && !continues(fetch)) {
+        (void)fail(fetch, BATON_EPROTO, "the server sends another part than asked");
+    } else if (status == 206 && fetch->bytes > 0 && fetch->etag[0] != '\0' &&
+               strcmp(fetch->etag, fetch->validator) != 0) {
         fetch->is_changed = true; /* the server ignores If-Range */
-        return BATON_ECONFLICT;
+    } else if (status == 200 && fetch->known[0] != '\0' && !strcmp(fetch->etag, fetch->known)) {
+        fetch->is_same = true; /* the server ignores If-None-Match */
+    } else if (status == 200 && fetch->bytes > 0) {
+        (void)clear_file(fetch); /* the file has changed, or the server cannot send parts */
     }
-    if (status == 200 && have > 0) { /* the file has changed, or the server cannot send parts */
-        int rc = fetch_file_clear(&fetch->file);
-        if (rc != 0) {
-            return error_set(&fetch->error, rc, "the file cannot be emptied");
-        }
-    }
-    fetch->is_known =
-        status == 200 && fetch->known[0] != '\0' && strcmp(reply->etag, fetch->known) == 0;
     if (fetch->is_file) { /* a weak ETag does not promise the same bytes */
-        (void)snprintf(fetch->validator, sizeof(fetch->validator), "%s",
-                       reply->etag[0] == '"' ? reply->etag : "");
+        (void)snprintf(fetch->validator, ETAG_BYTES, "%s",
+                       fetch->etag[0] == '"' ? fetch->etag : "");
     }
-    return 0;
+    return fetch->error.code == 0 && !fetch->is_changed && !fetch->is_same;
+}
+
+static bool put(struct fetch *fetch, const char *bytes, size_t count)
+{
+    while (count > 0) {
+        ssize_t done = pwrite(fetch->fd, bytes, count, (off_t)fetch->bytes);
+
+        if (done < 0 && errno != EINTR) {
+            (void)fail(fetch, error_from_errno(errno), "it cannot be written to the disk");
+            return false;
+        }
+        done = done > 0 ? done : 0;
+        bytes += done;
+        count -= (size_t)done;
+        fetch->bytes += (uint64_t)done;
+    }
+    return true;
 }
 
 static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
@@ -178,51 +173,34 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
     struct fetch *fetch = userdata;
     size_t length = one * count;
 
-    if (!fetch->is_judged && judge_answer(fetch) != 0) {
+    if (!fetch->is_judged && !judge_head(fetch)) {
         return CURL_WRITEFUNC_ERROR;
     }
-    if (fetch->is_known) { /* the server ignores If-None-Match */
-        return CURL_WRITEFUNC_ERROR;
-    }
-    if (!fetch->is_file) {
+    if (!fetch->is_file) { /* it may be an endless error page */
         fetch->other_bytes += length;
         return fetch->other_bytes <= OTHER_BODY_MAX ? length : CURL_WRITEFUNC_ERROR;
     }
-    if (fetch->file.code != 0) {
-        return give_up(fetch, fetch->file.code, "it cannot be written to the disk");
+    if (fetch->bytes + length > fetch->rules->bytes_max) {
+        (void)fail(fetch, BATON_ETOOBIG, "it is larger than a model archive may be");
+        return CURL_WRITEFUNC_ERROR;
     }
-    if (fetch_file_bytes(&fetch->file) + length > fetch->rules->bytes_max) {
-        return give_up(fetch, BATON_ETOOBIG, "it is larger than a model archive may be");
-    }
-    if (!fetch_file_put(&fetch->file, bytes, length)) {
-        fetch->is_paused = true;
-        return CURL_WRITEFUNC_PAUSE;
-    }
-    return length;
-}
-
-static void on_step(struct fetch_file *file)
-{
-    struct fetch *fetch = (struct fetch *)((char *)file - offsetof(struct fetch, file));
-
-    if (fetch->is_stopped) {
-        close_when_idle(fetch);
-    } else if (fetch->is_over) {
-        judge(fetch);
-    } else if (fetch->is_paused) {
-        fetch->is_paused = false;
-        (void)curl_easy_pause(fetch->transfer.easy, CURLPAUSE_CONT);
-    }
+    return put(fetch, bytes, length) ? length : CURL_WRITEFUNC_ERROR;
 }
 
 static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
                                     struct curl_sockaddr *address)
 {
     struct fetch *fetch = userdata;
+    bool is_elsewhere =
+        strcasecmp(fetch->at.host, fetch->first.host) != 0 || fetch->at.port != fetch->first.port;
 
     (void)purpose;
     if (!dial_is_allowed(&address->addr, address->addrlen)) {
-        fetch->is_address_refused = true;
+        fetch->is_foreign = true;
+        return CURL_SOCKET_BAD;
+    }
+    if (is_elsewhere && !fetch->rules->leads_inside && address_is_private(&address->addr)) {
+        fetch->is_inside = true;
         return CURL_SOCKET_BAD;
     }
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -230,46 +208,39 @@ static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
 
 /* ---- One try -------------------------------------------------------------------------------- */
 
-static CURLcode set_headers(struct fetch *fetch, CURL *easy, uint64_t have)
+static CURLcode set_condition(struct fetch *fetch)
 {
+    const char *name = fetch->bytes > 0 ? "If-Range" : "If-None-Match";
+    const char *etag = fetch->bytes > 0 ? fetch->validator : fetch->known;
     char line[ETAG_BYTES + 32];
-    struct curl_slist *headers = NULL;
 
-    if (have > 0) {
-        (void)snprintf(line, sizeof(line), "If-Range: %s", fetch->validator);
-        headers = curl_slist_append(NULL, line);
-    } else if (fetch->known[0] != '\0') {
-        (void)snprintf(line, sizeof(line), "If-None-Match: %s", fetch->known);
-        headers = curl_slist_append(NULL, line);
-    }
-    if (headers == NULL && (have > 0 || fetch->known[0] != '\0')) {
+    curl_slist_free_all(fetch->headers);
+    fetch->headers = NULL;
+    (void)snprintf(line, sizeof(line), "%s: %s", name, etag);
+    if (etag[0] != '\0' && (fetch->headers = curl_slist_append(NULL, line)) == NULL) {
         return CURLE_OUT_OF_MEMORY;
     }
-    curl_slist_free_all(fetch->headers);
-    fetch->headers = headers;
-    return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    return curl_easy_setopt(fetch->easy, CURLOPT_HTTPHEADER, fetch->headers);
 }
 
-static CURLcode set_up_try(struct fetch *fetch, uint64_t have, long left_ms)
+static CURLcode set_up_try(struct fetch *fetch, int64_t left_ms)
 {
-    const struct fetch_rules *rules = fetch->rules;
-    CURL *easy = fetch->transfer.easy;
+    uint64_t room = fetch->rules->bytes_max - fetch->bytes;
+    CURL *easy = fetch->easy;
     char range[32];
     CURLcode rc = curl_easy_setopt(easy, CURLOPT_URL, fetch->url);
 
-    (void)snprintf(range, sizeof(range), "%llu-", (unsigned long long)have);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_RANGE, have > 0 ? range : NULL);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, left_ms);
-    rc = rc ? rc
-            : curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE,
-                               (curl_off_t)(rules->bytes_max - have));
-    return rc ? rc : set_headers(fetch, easy, have);
+    (void)snprintf(range, sizeof(range), "%llu-", (unsigned long long)fetch->bytes);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_RANGE, fetch->bytes > 0 ? range : NULL);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)room);
+    return rc ? rc : set_condition(fetch);
 }
 
 static CURLcode set_up(struct fetch *fetch)
 {
     const struct fetch_rules *rules = fetch->rules;
-    CURL *easy = fetch->transfer.easy;
+    CURL *easy = fetch->easy;
     long silent_s = (rules->silent_ms + 999) / 1000;
     CURLcode rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 
@@ -282,8 +253,6 @@ static CURLcode set_up(struct fetch *fetch)
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, silent_s);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_USERAGENT, "baton-detector");
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_HEADERDATA, fetch);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_WRITEDATA, fetch);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
@@ -294,284 +263,299 @@ static CURLcode set_up(struct fetch *fetch)
     return rc;
 }
 
-static void begin(struct fetch *fetch)
+/* curl_easy_perform(), except that fetch_stop() ends it. */
+static CURLcode perform(struct fetch *fetch)
 {
-    int64_t left_ms = instant_since(fetch->deadline, clock_now()).ns / 1000000;
-    uint64_t have = fetch_file_bytes(&fetch->file);
+    CURLcode result = CURLE_ABORTED_BY_CALLBACK;
+    const CURLMsg *message;
+    int running = 1, left;
 
+    if (curl_multi_add_handle(fetch->multi, fetch->easy) != CURLM_OK) {
+        return CURLE_OUT_OF_MEMORY;
+    }
+    while (running > 0 && !atomic_load(&fetch->is_stopped) &&
+           curl_multi_perform(fetch->multi, &running) == CURLM_OK && running > 0) {
+        (void)curl_multi_poll(fetch->multi, NULL, 0, POLL_MS, NULL);
+    }
+    message = curl_multi_info_read(fetch->multi, &left);
+    if (message != NULL) {
+        result = message->data.result;
+    }
+    (void)curl_multi_remove_handle(fetch->multi, fetch->easy);
+    return result;
+}
+
+/* ---- The verdict on a try ------------------------------------------------------------------- */
+
+/* Another try, unless the last `tries_max` ones brought nothing. */
+static enum verdict retry(struct fetch *fetch, int code, const char *why)
+{
+    fetch->fruitless = fetch->bytes > fetch->bytes_best ? 0 : fetch->fruitless + 1;
+    fetch->bytes_best = fetch->bytes > fetch->bytes_best ? fetch->bytes : fetch->bytes_best;
+    return fetch->fruitless < fetch->rules->tries_max ? VERDICT_LATER : fail(fetch, code, why);
+}
+
+static enum verdict redirect(struct fetch *fetch)
+{
+    struct baton_error error;
+    struct url at;
+    char *target = NULL;
+
+    (void)curl_easy_getinfo(fetch->easy, CURLINFO_REDIRECT_URL, &target);
+    if (target == NULL || ++fetch->redirects > REDIRECTS_MAX) {
+        return fail(fetch, BATON_EPROTO, "it is redirected to nowhere, or too often");
+    }
+    if (address_parse(&at, target, fetch->rules->hosts, &error) != 0) {
+        return fail(fetch, error.code, error.message);
+    }
+    if (strcmp(fetch->at.scheme, "https") == 0 && strcmp(at.scheme, "https") != 0) {
+        return fail(fetch, BATON_EAUTH,
+                    "it is redirected from https to http, where all could read it");
+    }
+    target = strdup(target);
+    if (target == NULL) {
+        return fail(fetch, BATON_ENOMEM, "out of memory");
+    }
+    free(fetch->url);
+    fetch->url = target;
+    fetch->at = at;
+    return VERDICT_AGAIN;
+}
+
+static enum verdict judge_status(struct fetch *fetch, long status)
+{
+    char why[96];
+
+    (void)snprintf(why, sizeof(why), "the server answers %ld in place of 200", status);
+    switch (status) {
+    case 304:
+        fetch->is_same = fetch->known[0] != '\0' && fetch->bytes == 0;
+        return fetch->is_same ? VERDICT_DONE : fail(fetch, BATON_EPROTO, why);
+    case 301:
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+        return redirect(fetch);
+    case 401:
+    case 403:
+        return fail(fetch, BATON_EAUTH,
+                    "the server refuses: its signature may be too old, or wrong");
+    case 404:
+    case 410:
+        return fail(fetch, BATON_ENOENT, "the server does not have it");
+    case 416: /* our file is longer than the server's */
+        fetch->validator[0] = '\0';
+        return retry(fetch, BATON_EPROTO, why);
+    case 408:
+    case 429:
+        return retry(fetch, BATON_EUNAVAILABLE, why);
+    default:
+        return status >= 500 ? retry(fetch, BATON_EUNAVAILABLE, why)
+                             : fail(fetch, BATON_EPROTO, why);
+    }
+}
+
+static enum verdict judge_failure(struct fetch *fetch, CURLcode result)
+{
+    if (fetch->is_foreign) {
+        return fail(fetch, BATON_EAUTH, "its address is not one that models may come from");
+    }
+    if (fetch->is_inside) {
+        return fail(fetch, BATON_EAUTH,
+                    "it is redirected into a private network: name that address in the "
+                    "subscription, or allow it with --model-redirect-private");
+    }
+    switch (result) {
+    case CURLE_FILESIZE_EXCEEDED:
+        take_etag(fetch->etag, header_of(fetch, "ETag"));
+        return fail(fetch, BATON_ETOOBIG, "it is larger than a model archive may be");
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        return fail(fetch, BATON_EAUTH, curl_easy_strerror(result));
+    case CURLE_OUT_OF_MEMORY:
+        return fail(fetch, BATON_ENOMEM, "out of memory");
+    case CURLE_OPERATION_TIMEDOUT:
+        return retry(fetch, BATON_ETIMEDOUT, "the server is silent");
+    default:
+        return retry(fetch, BATON_EUNAVAILABLE, curl_easy_strerror(result));
+    }
+}
+
+static enum verdict judge(struct fetch *fetch, CURLcode result)
+{
+    long status = status_of(fetch);
+
+    if (result == CURLE_OK && !fetch->is_judged) {
+        (void)judge_head(fetch); /* the reply has no body */
+    }
+    if (fetch->error.code != 0) {
+        return VERDICT_FAILED;
+    }
+    if (fetch->is_same) {
+        return VERDICT_DONE;
+    }
+    if (fetch->is_changed) {
+        fetch->validator[0] = '\0'; /* from the start */
+        return retry(fetch, BATON_EUNAVAILABLE, "it becomes another file while it is fetched");
+    }
+    if (fetch->is_judged && !fetch->is_file) {
+        return judge_status(fetch, status);
+    }
+    if (result != CURLE_OK) {
+        return judge_failure(fetch, result);
+    }
+    return fetch->total < 0 || fetch->bytes == (uint64_t)fetch->total
+               ? VERDICT_DONE
+               : retry(fetch, BATON_EUNAVAILABLE, "only a part of it came");
+}
+
+static enum verdict try_once(struct fetch *fetch, int64_t left_ms)
+{
     if (left_ms <= 0) {
-        fail(fetch, BATON_ETIMEDOUT, "it takes longer than is allowed");
-        return;
+        return fail(fetch, BATON_ETIMEDOUT, "it takes longer than is allowed");
     }
-    if (have > 0 && fetch->validator[0] == '\0') {
-        (void)fetch_file_clear(&fetch->file);
-        have = 0;
+    if (fetch->bytes > 0 && fetch->validator[0] == '\0' && clear_file(fetch) != VERDICT_DONE) {
+        return VERDICT_FAILED;
     }
-    reply_init(&fetch->reply);
+    fetch->etag[0] = '\0';
+    fetch->total = -1;
     fetch->other_bytes = 0;
-    fetch->is_judged = fetch->is_file = fetch->is_known = fetch->is_changed = false;
-    fetch->is_over = fetch->is_paused = fetch->is_renewed = false;
+    fetch->is_judged = fetch->is_file = fetch->is_same = fetch->is_changed = false;
+    fetch->is_foreign = fetch->is_inside = false;
     fetch->asked++;
-    if (set_up_try(fetch, have, (long)left_ms) != CURLE_OK ||
-        transfer_start(fetch->transfers, &fetch->transfer, NULL) != 0) {
-        fail(fetch, BATON_ENOMEM, "out of memory");
-        return;
-    }
-    fetch->is_running = true;
+    return set_up_try(fetch, left_ms) == CURLE_OK ? judge(fetch, perform(fetch))
+                                                  : fail(fetch, BATON_ENOMEM, "out of memory");
 }
 
-static void on_retry(uv_timer_t *timer)
+/* ---- All tries ------------------------------------------------------------------------------ */
+
+/* Takes the address of the newest list, if no try has used it yet. */
+static bool take_fresh(struct fetch *fetch)
 {
-    begin(timer->data);
+    char *fresh;
+
+    uv_mutex_lock(&fetch->lock);
+    fresh = fetch->is_fresh ? strdup(fetch->latest) : NULL;
+    fetch->is_fresh = false;
+    uv_mutex_unlock(&fetch->lock);
+    if (fresh == NULL || address_parse(&fetch->first, fresh, fetch->rules->hosts, NULL) != 0) {
+        free(fresh);
+        return false;
+    }
+    free(fetch->url);
+    fetch->url = fresh;
+    fetch->at = fetch->first;
+    fetch->redirects = fetch->fruitless = 0;
+    fetch->error.code = 0;
+    return true;
 }
 
-/* Tries again later, unless the last `tries_max` tries brought nothing. */
-static void retry(struct fetch *fetch, int code, const char *why)
+/* The pause before another try, which fetch_renew() and fetch_stop() end. */
+static void pause_before(struct fetch *fetch)
 {
-    uint64_t wait_ms = (uint64_t)fetch->rules->retry_ms;
-    uint64_t have = fetch_file_bytes(&fetch->file);
+    int doublings = fetch->fruitless < RETRY_DOUBLINGS ? fetch->fruitless : RETRY_DOUBLINGS;
 
-    fetch->fruitless = have > fetch->bytes_best ? 0 : fetch->fruitless + 1;
-    fetch->bytes_best = have > fetch->bytes_best ? have : fetch->bytes_best;
-    if (fetch->fruitless >= fetch->rules->tries_max) {
-        fail(fetch, code, why);
-        return;
+    (void)curl_multi_poll(fetch->multi, NULL, 0, fetch->rules->retry_ms << doublings, NULL);
+}
+
+int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_result *ret,
+              struct baton_error *reterr)
+{
+    instant deadline = instant_add(clock_now(), SPAN_MS(fetch->rules->total_ms));
+    enum verdict verdict = VERDICT_AGAIN;
+    bool is_fresh;
+
+    fetch->fd = file_fd;
+    take_etag(fetch->known, etag);
+    (void)take_fresh(fetch);
+    while (verdict > VERDICT_FAILED && !atomic_load(&fetch->is_stopped)) {
+        verdict = try_once(fetch, instant_since(deadline, clock_now()).ns / 1000000);
+        is_fresh = verdict != VERDICT_DONE && take_fresh(fetch);
+        if (verdict == VERDICT_LATER && !is_fresh) {
+            pause_before(fetch);
+            is_fresh = take_fresh(fetch);
+        }
+        verdict = is_fresh ? VERDICT_AGAIN : verdict;
     }
-    wait_ms <<= fetch->fruitless < RETRY_DOUBLINGS ? fetch->fruitless : RETRY_DOUBLINGS;
-    if (uv_timer_start(&fetch->timer, on_retry, wait_ms, 0) != 0) {
-        fail(fetch, BATON_EIO, why);
+    if (atomic_load(&fetch->is_stopped)) {
+        return error_set(reterr, BATON_ECANCELED, "the fetch was given up");
+    }
+    if (verdict == VERDICT_DONE || fetch->error.code == BATON_ETOOBIG) {
+        *ret = (struct fetch_result){
+            .is_same = fetch->is_same, .bytes = fetch->bytes, .asked = fetch->asked};
+        (void)snprintf(ret->etag, ETAG_BYTES, "%s", fetch->is_same ? fetch->known : fetch->etag);
+    }
+    return verdict == VERDICT_DONE ? 0
+                                   : error_set(reterr, fetch->error.code, "model from %s: %s",
+                                               fetch->at.masked, fetch->error.message);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+int fetch_new(struct fetch **ret, const struct fetch_rules *rules, const char *url,
+              struct baton_error *reterr)
+{
+    struct url first;
+    int rc = address_parse(&first, url, rules->hosts, reterr);
+    struct fetch *fetch = rc == 0 ? calloc(1, sizeof(*fetch)) : NULL;
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (fetch == NULL || uv_mutex_init(&fetch->lock) != 0) {
+        free(fetch);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
+    }
+    fetch->rules = rules;
+    fetch->at = first;
+    fetch->is_fresh = true;
+    fetch->latest = strdup(url);
+    fetch->easy = curl_easy_init();
+    fetch->multi = curl_multi_init();
+    if (fetch->latest == NULL || fetch->easy == NULL || fetch->multi == NULL ||
+        set_up(fetch) != CURLE_OK) {
+        fetch_free(fetch);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
+    }
+    *ret = fetch;
+    return 0;
+}
+
+void fetch_free(struct fetch *fetch)
+{
+    if (fetch != NULL) {
+        curl_easy_cleanup(fetch->easy);
+        (void)curl_multi_cleanup(fetch->multi);
+        curl_slist_free_all(fetch->headers);
+        uv_mutex_destroy(&fetch->lock);
+        free(fetch->latest);
+        free(fetch->url);
+        free(fetch);
     }
 }
 
 void fetch_renew(struct fetch *fetch, const char *url)
 {
-    struct address address;
-    char *copy = NULL;
+    struct url parsed;
+    char *copy = strdup(url);
 
-    if (address_parse(&address, url, fetch->rules->hosts, NULL) != 0 ||
-        (copy = strdup(url)) == NULL) {
-        return;
+    uv_mutex_lock(&fetch->lock);
+    if (copy != NULL && strcmp(fetch->latest, url) != 0 &&
+        address_parse(&parsed, url, fetch->rules->hosts, NULL) == 0) {
+        char *old = fetch->latest;
+        fetch->latest = copy;
+        fetch->is_fresh = true;
+        copy = old;
+        (void)curl_multi_wakeup(fetch->multi);
     }
-    free(fetch->url);
-    fetch->url = copy;
-    fetch->address = address;
-    fetch->is_renewed = true;
-    fetch->redirects = fetch->fruitless = 0;
-    if (uv_is_active((uv_handle_t *)&fetch->timer)) { /* it waits for its next try */
-        (void)uv_timer_start(&fetch->timer, on_retry, 0, 0);
-    }
+    uv_mutex_unlock(&fetch->lock);
+    free(copy);
 }
 
-/* ---- The outcome of a try ------------------------------------------------------------------- */
-
-static void redirect(struct fetch *fetch)
+void fetch_stop(struct fetch *fetch)
 {
-    struct address address;
-    struct baton_error error;
-    char *target = NULL;
-
-    (void)curl_easy_getinfo(fetch->transfer.easy, CURLINFO_REDIRECT_URL, &target);
-    if (target == NULL || ++fetch->redirects > REDIRECTS_MAX) {
-        fail(fetch, BATON_EPROTO, "it is redirected to nowhere, or too often");
-        return;
-    }
-    if (address_parse(&address, target, fetch->rules->hosts, &error) != 0) {
-        fail(fetch, error.code, error.message);
-        return;
-    }
-    if (fetch->address.is_https && !address.is_https) {
-        fail(fetch, BATON_EAUTH, "it is redirected from https to http, where all could read it");
-        return;
-    }
-    target = strdup(target);
-    if (target == NULL) {
-        fail(fetch, BATON_ENOMEM, "out of memory");
-        return;
-    }
-    free(fetch->url);
-    fetch->url = target;
-    fetch->address = address;
-    begin(fetch);
-}
-
-static void succeed(struct fetch *fetch, enum fetch_outcome outcome)
-{
-    struct fetch_result result = {.outcome = outcome, .asked = fetch->asked};
-
-    result.bytes = fetch_file_bytes(&fetch->file);
-    (void)snprintf(result.etag, sizeof(result.etag), "%s",
-                   outcome == FETCH_SAME ? fetch->known : fetch->reply.etag);
-    end(fetch, &result, NULL);
-}
-
-static void judge_status(struct fetch *fetch, long status)
-{
-    char why[96];
-
-    (void)snprintf(why, sizeof(why), "the server answers %ld in place of 200", status);
-    if (status == 304 && fetch->known[0] != '\0' && fetch_file_bytes(&fetch->file) == 0) {
-        succeed(fetch, FETCH_SAME);
-    } else if (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) {
-        redirect(fetch);
-    } else if (fetch->is_renewed && status >= 400) {
-        begin(fetch); /* the old address was refused; try the renewed one */
-    } else if (status == 401 || status == 403) {
-        fail(fetch, BATON_EAUTH, "the server refuses: its signature may be too old, or wrong");
-    } else if (status == 404 || status == 410) {
-        fail(fetch, BATON_ENOENT, "the server does not have it");
-    } else if (status == 416) { /* the local file is longer than the server's */
-        fetch->validator[0] = '\0';
-        retry(fetch, BATON_EPROTO, why);
-    } else if (status == 408 || status == 429 || status >= 500) {
-        retry(fetch, BATON_EUNAVAILABLE, why);
-    } else {
-        fail(fetch, BATON_EPROTO, why);
-    }
-}
-
-static void judge_result(struct fetch *fetch)
-{
-    CURLcode result = fetch->result;
-
-    switch (result) {
-    case CURLE_FILESIZE_EXCEEDED:
-        fail(fetch, BATON_ETOOBIG, "it is larger than a model archive may be");
-        break;
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-        fail(fetch, BATON_EAUTH, curl_easy_strerror(result));
-        break;
-    case CURLE_OUT_OF_MEMORY:
-        fail(fetch, BATON_ENOMEM, "out of memory");
-        break;
-    case CURLE_OPERATION_TIMEDOUT:
-        retry(fetch, BATON_ETIMEDOUT, "the server is silent");
-        break;
-    default:
-        retry(fetch, BATON_EUNAVAILABLE, curl_easy_strerror(result));
-    }
-}
-
-/* True if the status decides: the answer has no file. Its body may be an endless error page. */
-static bool is_other_answer(const struct fetch *fetch, long status)
-{
-    return fetch->result == CURLE_OK ? status != 200 && status != 206
-                                     : fetch->result == CURLE_WRITE_ERROR && !fetch->is_file;
-}
-
-static void judge_try(struct fetch *fetch)
-{
-    const struct reply *reply = &fetch->reply;
-    long status = status_of(fetch);
-
-    if (fetch->is_address_refused) {
-        fail(fetch, BATON_EAUTH, "its address is not one that models may come from");
-    } else if (is_other_answer(fetch, status)) {
-        judge_status(fetch, status);
-    } else if (fetch->result != CURLE_OK) {
-        judge_result(fetch);
-    } else if (reply->range_total >= 0 &&
-               fetch_file_bytes(&fetch->file) != (uint64_t)reply->range_total) {
-        retry(fetch, BATON_EUNAVAILABLE, "only a part of it came");
-    } else {
-        succeed(fetch, FETCH_NEW);
-    }
-}
-
-/* Judges the try once all bytes are on the disk, or their write has failed. */
-static void judge(struct fetch *fetch)
-{
-    long status = status_of(fetch);
-
-    if (!fetch_file_is_idle(&fetch->file)) {
-        return; /* on_step() calls again */
-    }
-    fetch->is_over = false;
-    if (fetch->result == CURLE_OK && (status == 200 || status == 206) && !fetch->is_judged) {
-        (void)judge_answer(fetch); /* the answer had no body; the error is in `error` */
-    }
-    if (fetch->error.code != 0) {
-        char why[BATON_ERROR_MESSAGE_MAX];
-        (void)snprintf(why, sizeof(why), "%s", fetch->error.message);
-        fail(fetch, fetch->error.code, why);
-    } else if (fetch->is_known) {
-        succeed(fetch, FETCH_SAME);
-    } else if (fetch->is_changed) {
-        fetch->validator[0] = '\0'; /* from the start */
-        retry(fetch, BATON_EUNAVAILABLE, "it becomes another file while it is fetched");
-    } else if (fetch->file.code != 0) {
-        fail(fetch, fetch->file.code, "it cannot be written to the disk");
-    } else {
-        judge_try(fetch);
-    }
-}
-
-static void on_transfer_end(struct transfer *transfer, CURLcode result)
-{
-    struct fetch *fetch = (struct fetch *)((char *)transfer - offsetof(struct fetch, transfer));
-
-    fetch->is_running = false;
-    fetch->is_over = true;
-    fetch->result = result;
-    judge(fetch);
-}
-
-/* ---- The beginning -------------------------------------------------------------------------- */
-
-static int init(struct fetch *fetch, uv_loop_t *loop, const char *url, int file_fd,
-                struct baton_error *reterr)
-{
-    int rc = fetch_file_init(&fetch->file, loop, file_fd, reterr);
-
-    if (rc != 0) {
-        return rc;
-    }
-    fetch->file.on_step = on_step;
-    fetch->url = strdup(url);
-    fetch->transfer.easy = curl_easy_init();
-    fetch->transfer.on_end = on_transfer_end;
-    if (fetch->url == NULL || fetch->transfer.easy == NULL || set_up(fetch) != CURLE_OK ||
-        uv_timer_init(loop, &fetch->timer) != 0) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
-    }
-    fetch->timer.data = fetch;
-    return 0;
-}
-
-int fetch_start(struct fetch **ret, struct transfers *transfers, uv_loop_t *loop,
-                const struct fetch_rules *rules, const char *url, const char *etag, int file_fd,
-                fetch_end on_end, void *userdata, struct baton_error *reterr)
-{
-    struct address address;
-    struct fetch *fetch;
-    int rc = address_parse(&address, url, rules->hosts, reterr);
-
-    if (rc != 0) {
-        return rc;
-    }
-    fetch = calloc(1, sizeof(*fetch));
-    if (fetch == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
-    }
-    fetch->file.fd = -1;
-    fetch->transfers = transfers;
-    fetch->rules = rules;
-    fetch->address = address;
-    fetch->on_end = on_end;
-    fetch->userdata = userdata;
-    fetch->deadline = instant_add(clock_now(), SPAN_MS(rules->total_ms));
-    reply_etag(fetch->known, etag, strlen(etag));
-    rc = init(fetch, loop, url, file_fd, reterr);
-    if (rc != 0) {
-        free_fetch(fetch);
-        return rc;
-    }
-    /* The timer starts it, so that no callback runs before the caller has the fetch. */
-    if (uv_timer_start(&fetch->timer, on_retry, 0, 0) != 0) {
-        uv_close((uv_handle_t *)&fetch->timer, on_closed);
-        return error_set(reterr, BATON_EIO, "a timer cannot be started");
-    }
-    *ret = fetch;
-    return 0;
+    atomic_store(&fetch->is_stopped, true);
+    (void)curl_multi_wakeup(fetch->multi);
 }

@@ -1,7 +1,7 @@
-/* One archive fetched by HTTP into a file, on the loop.
+/* One archive fetched by HTTP into a file.
  *
- *   ask ──200, 206──▶ bytes to the file ──all there──▶ FETCH_NEW
- *    │  ├─304, or 200 with the ETag that is known──▶ FETCH_SAME
+ *   ask ──200, 206──▶ bytes to the file ──all there──▶ the archive
+ *    │  ├─304, or 200 with the ETag that is known──▶ the known one is still right
  *    │  ├─301, 302, 303, 307, 308─▶ checked as the first address was, asked
  *    │  ├─refused (401, 403, 404, …), too large ───▶ an error
  *    ▲  └─broken, silent, busy (5xx, 429)
@@ -9,17 +9,16 @@
  *
  * Addresses come from outside. They are http or https and of an allowed host, and what is dialled
  * is no link-local address (where clouds keep their secrets), whatever names, numbers or redirects
- * lead there; https does not lead back to http. No message names more of an address than scheme,
- * host and port: signatures and passwords are in the rest.
+ * lead there. A redirect leads neither from https to http nor, to another host or port, into a
+ * private network. No message names more of an address than scheme, host and port: signatures and
+ * passwords are in the rest.
  *
- * The loop's thread only. Writing to the disk is done by libuv's threads; the transfer waits for
- * it.
+ * One thread makes, steers and frees a fetch; another one may run it.
  */
 #ifndef DETECTOR_MODEL_FETCH_H
 #define DETECTOR_MODEL_FETCH_H
 
 #include "detector/model/store.h"
-#include "detector/model/transfers.h"
 
 struct fetch_rules {
     uint64_t bytes_max;
@@ -32,18 +31,14 @@ struct fetch_rules {
     const char *const
         *hosts;          /* "models.example", ".example" with all below; NULL ends; NULL: any */
     const char *ca_file; /* NULL: the system's */
+    bool leads_inside;   /* a redirect may lead into a private network */
 };
 
-/* The defaults: 1 GiB, 10 s, 30 s, 15 min, 5, 500 ms, any, the system's. */
+/* The defaults: 1 GiB, 10 s, 30 s, 15 min, 5, 500 ms, any, the system's, no. */
 struct fetch_rules fetch_rules_default(void);
 
-enum fetch_outcome {
-    FETCH_NEW,  /* the file is complete */
-    FETCH_SAME, /* the server's file still has that ETag; the file here is empty */
-};
-
 struct fetch_result {
-    enum fetch_outcome outcome;
+    bool is_same;          /* the server's file still has the known ETag; the file here is empty */
     char etag[ETAG_BYTES]; /* "" if there is none */
     uint64_t bytes;
     int asked; /* requests sent */
@@ -51,22 +46,27 @@ struct fetch_result {
 
 struct fetch; /* opaque */
 
-/* Called once at the end, with `result` after success and `error` otherwise. With both, the archive
- * is too large, and the result has only its ETag. The fetch is freed after this call. */
-typedef void (*fetch_end)(void *userdata, const struct fetch_result *result,
-                          const struct baton_error *error);
+/* `rules` are borrowed. Returns BATON_EINVAL or BATON_EAUTH if the address is not allowed. */
+int fetch_new(struct fetch **ret, const struct fetch_rules *rules, const char *url,
+              struct baton_error *reterr);
+void fetch_free(struct fetch *fetch); /* NULL is allowed */
 
-/* `etag` is of the known archive, or "". `file_fd` is empty, and borrowed for this call. `rules`
- * are borrowed until the end. Returns BATON_EINVAL or BATON_EAUTH if the address is not allowed. */
-int fetch_start(struct fetch **ret, struct transfers *transfers, uv_loop_t *loop,
-                const struct fetch_rules *rules, const char *url, const char *etag, int file_fd,
-                fetch_end on_end, void *userdata, struct baton_error *reterr);
+/* Fetches into `file_fd` (borrowed, empty), and blocks. `etag` is of the known archive, or "". With
+ * BATON_ETOOBIG the result has the ETag of the archive that is too large. Once a fetch. */
+int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_result *ret,
+              struct baton_error *reterr);
 
 /* Gives a fresh address of the same archive, signed later, to every further try; a try that waits
  * starts at once. Bytes that arrived are kept. An address that is not allowed changes nothing. */
 void fetch_renew(struct fetch *fetch, const char *url);
 
-/* Ends it without a call. */
+/* Ends it soon, with BATON_ECANCELED. */
 void fetch_stop(struct fetch *fetch);
+
+/* True after fetch_stop(). */
+const atomic_bool *fetch_is_stopped(const struct fetch *fetch);
+
+/* "https://host:443/…", for messages; the thread that runs it. */
+const char *fetch_shown(const struct fetch *fetch);
 
 #endif

@@ -2,13 +2,14 @@
 
 #include "base/error.h"
 #include "detector/model/address.h"
-#include "detector/model/rejects.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <utlist.h>
+
+enum { THREADS_MAX = 32 }; /* further jobs wait; most of them would wait for the same server */
 
 struct order {
     struct job *job;
@@ -17,147 +18,128 @@ struct order {
     struct order *prev, *next;
 };
 
-enum step { STEP_LOOK, STEP_FETCH, STEP_ADD, STEP_TELL };
+enum job_state { JOB_WAITS, JOB_RUNS, JOB_ENDED };
 
-/* One model that is being fetched. */
+/* One question to the server of a model. */
 struct job {
     struct supply *supply;
     char key[DIGEST_BYTES]; /* of number and address */
     struct origin at_work;  /* the model that the asker runs; without a digest: none */
-    char *url;
+    struct fetch *fetch;
     struct order *orders;
     struct job *prev, *next;
+    atomic_int state; /* enum job_state */
+    uv_thread_t thread;
 
-    enum step step;
-    uv_work_t work;
-    struct fetch *fetch;
-    atomic_bool is_canceled;
-
-    /* Only the thread uses these while it works. */
-    struct archive_rules rules;
+    /* Of the thread while it runs. */
     struct model *before, *found; /* the earlier model; the result */
     struct origin origin;         /* as stored for the address, then of the new archive */
     bool is_rejected; /* the last archive was rejected; `before` is the one that ran before it */
+    bool has_arrived, is_same; /* an archive came; the known one is still right */
     bool is_bad;
-    struct baton_error why_rejected;
-    int fd, code;
-    struct baton_error error;
+    int code;
+    struct baton_error error, why_rejected;
 };
 
 /* A model has run; a thread notes it on the disk. */
 struct proof {
     struct supply *supply;
     char key[DIGEST_BYTES], digest[DIGEST_BYTES];
-    struct proof *prev, *next;
     uv_work_t work;
 };
 
 struct supply {
     struct supply_config config;
-    struct transfers *transfers;
     struct job *jobs;
-    struct proof *proofs;
-    struct rejects rejects;
+    unsigned running, proofs; /* threads of jobs; proofs under way */
     struct supply_counters counters;
+    uv_async_t ended; /* a job's thread has ended */
     bool is_closing;
-    uv_check_t end; /* ends jobs from the loop, so that no callback runs within a call */
     void (*on_closed)(void *userdata);
     void *userdata;
+
+    uv_mutex_t adding; /* one archive is unpacked at a time */
+    uv_mutex_t lock;   /* of the rejections */
+    struct {
+        char digest[DIGEST_BYTES];
+        struct baton_error error;
+    } rejects[REJECTS_MAX];
+    unsigned reject_count; /* so far */
 };
 
-/* ---- The end of a job ----------------------------------------------------------------------- */
+/* ---- Rejections ----------------------------------------------------------------------------- */
 
-static void on_end_closed(uv_handle_t *handle)
+/* Returns the digest's place, or the place where it would be added. */
+static unsigned place_of(const struct supply *supply, const char *digest)
 {
-    struct supply *supply = handle->data;
-    void (*on_closed)(void *userdata) = supply->on_closed;
-    void *userdata = supply->userdata;
-
-    rejects_fini(&supply->rejects);
-    free(supply);
-    if (on_closed != NULL) {
-        on_closed(userdata);
+    for (unsigned i = 0; i < REJECTS_MAX; i++) {
+        if (strcmp(supply->rejects[i].digest, digest) == 0) {
+            return i;
+        }
     }
+    return supply->reject_count % REJECTS_MAX;
 }
 
-static void close_when_done(struct supply *supply)
+void supply_reject(struct supply *supply, const char *digest, const struct baton_error *error)
 {
-    if (supply->is_closing && supply->jobs == NULL && supply->proofs == NULL &&
-        !uv_is_closing((uv_handle_t *)&supply->end)) {
-        transfers_close(supply->transfers);
-        uv_close((uv_handle_t *)&supply->end, on_end_closed);
-    }
+    unsigned place;
+
+    uv_mutex_lock(&supply->lock);
+    place = place_of(supply, digest);
+    supply->reject_count += strcmp(supply->rejects[place].digest, digest) != 0;
+    (void)snprintf(supply->rejects[place].digest, DIGEST_BYTES, "%s", digest);
+    supply->rejects[place].error = *error;
+    uv_mutex_unlock(&supply->lock);
 }
 
-static void free_job(struct job *job)
+/* `ret` gets the reason. Any thread. */
+static bool is_rejected(struct supply *supply, const char *digest, struct baton_error *ret)
 {
-    struct supply *supply = job->supply;
+    unsigned place;
+    bool is_there;
 
-    DL_DELETE(supply->jobs, job);
-    if (job->fd >= 0) {
-        close(job->fd);
+    uv_mutex_lock(&supply->lock);
+    place = place_of(supply, digest);
+    is_there = digest[0] != '\0' && strcmp(supply->rejects[place].digest, digest) == 0;
+    if (is_there) {
+        *ret = supply->rejects[place].error;
     }
-    model_release(job->before);
-    model_release(job->found);
-    free(job->url);
-    free(job);
-    close_when_done(supply);
+    uv_mutex_unlock(&supply->lock);
+    return is_there;
 }
+
+/* ---- A job, on its thread ------------------------------------------------------------------- */
 
 static bool is_recheck(const struct job *job)
 {
     return job->at_work.digest[0] != '\0';
 }
 
-/* Ends every order. Its callback may order, cancel or close the supply. */
-static void finish(struct job *job)
+/* Finds the last model of the address; if that was rejected, the one that ran before it. */
+static void find_before(struct job *job)
 {
-    struct model *model = job->found != NULL ? job->found : job->before;
-    struct supplied supplied = {.error = job->code != 0 ? &job->error : NULL,
-                                .key = job->key,
-                                .etag = job->origin.etag,
-                                .is_unproven = job->origin.before[0] != '\0',
-                                .is_bad = job->is_bad};
-    struct order *order;
+    struct store *store = job->supply->config.store;
+    struct origin *origin = &job->origin;
+    struct baton_error why;
 
-    job->step = STEP_TELL;
-    job->supply->counters.from_before += job->code != 0 && model != NULL;
-    while ((order = job->orders) != NULL) {
-        order_end on_end = order->on_end;
-        void *userdata = order->userdata;
-
-        DL_DELETE(job->orders, order);
-        free(order);
-        supplied.model = model != NULL ? model_share(model) : NULL;
-        on_end(userdata, &supplied);
+    if (store_origin(store, job->key, origin, NULL) != 0) {
+        *origin = (struct origin){0};
+        return;
     }
-    free_job(job);
+    job->is_rejected = is_rejected(job->supply, origin->digest, &job->why_rejected) &&
+                       !is_rejected(job->supply, origin->before, &why) &&
+                       store_find(store, origin->before, &job->before, NULL) == 0;
+    if (!job->is_rejected && store_find(store, origin->digest, &job->before, NULL) != 0) {
+        origin->digest[0] = origin->etag[0] = '\0'; /* so the whole archive is fetched */
+        (void)store_find(store, origin->before, &job->before, NULL);
+    }
 }
 
-static void finish_unfetched(struct job *job)
-{
-    uint64_t *fails =
-        is_recheck(job) ? &job->supply->counters.recheck_fails : &job->supply->counters.fetch_fails;
-
-    *fails += 1;
-    finish(job);
-}
-
-/* ---- The steps of a job --------------------------------------------------------------------- */
-
-static void start_work(struct job *job, enum step step, uv_work_cb work, uv_after_work_cb after)
-{
-    job->step = step;
-    job->work.data = job;
-    /* It fails only for want of a callback. */
-    (void)uv_queue_work(job->supply->config.loop, &job->work, work, after);
-}
-
-static bool is_at_work(const struct job *job)
+static bool is_at_work(const struct job *job, int fd)
 {
     char digest[DIGEST_BYTES];
 
-    return is_recheck(job) && digest_file(job->fd, digest) == 0 &&
+    return is_recheck(job) && digest_file(fd, digest) == 0 &&
            strcmp(digest, job->at_work.digest) == 0;
 }
 
@@ -177,22 +159,6 @@ static void remember(struct job *job, const char *digest)
     (void)store_origin_set(job->supply->config.store, job->key, origin, NULL);
 }
 
-static void add(uv_work_t *work)
-{
-    struct job *job = work->data;
-    struct store *store = job->supply->config.store;
-    const char *digest = job->at_work.digest;
-
-    if (!is_at_work(job)) {
-        job->code = store_add(store, job->fd, &job->rules, &job->found, &job->error);
-        job->is_bad = job->code == BATON_EPROTO || job->code == BATON_ETOOBIG;
-        digest = job->found != NULL ? job->found->digest : NULL;
-    }
-    if (digest != NULL) {
-        remember(job, digest);
-    }
-}
-
 /* The last archive was rejected: gives the model before it, with the error of the rejection. */
 static void give_before(struct job *job)
 {
@@ -203,114 +169,191 @@ static void give_before(struct job *job)
     job->code = job->error.code;
 }
 
-static void on_added(uv_work_t *work, int status)
+static void add(struct job *job, int fd)
 {
-    struct job *job = work->data;
+    struct supply *supply = job->supply;
+    struct archive_rules rules = supply->config.archive;
+    const char *digest = job->at_work.digest;
 
-    (void)status;
-    job->supply->counters.refused += job->code != 0;
+    rules.is_canceled = fetch_is_stopped(job->fetch);
+    if (!is_at_work(job, fd)) {
+        uv_mutex_lock(&supply->adding);
+        job->code = store_add(supply->config.store, fd, &rules, &job->found, &job->error);
+        uv_mutex_unlock(&supply->adding);
+        job->is_bad = job->code == BATON_EPROTO || job->code == BATON_ETOOBIG;
+        digest = job->found != NULL ? job->found->digest : NULL;
+    }
+    if (digest != NULL) {
+        remember(job, digest);
+    }
     if (job->code != 0) {
-        struct address address;
-        if (address_parse(&address, job->url, NULL, NULL) == 0) {
-            (void)error_wrap(&job->error, "model from %s", address.url.masked);
-        }
+        (void)error_wrap(&job->error, "model from %s", fetch_shown(job->fetch));
     } else if (job->is_rejected && job->found != NULL &&
-               rejects_have(&job->supply->rejects, job->found->digest, &job->why_rejected)) {
+               is_rejected(supply, job->found->digest, &job->why_rejected)) {
         give_before(job);
     }
-    finish(job);
 }
 
-static void on_fetched(void *userdata, const struct fetch_result *result,
-                       const struct baton_error *error)
+static void ask(struct job *job, int fd)
+{
+    struct fetch_result result = {.etag = ""};
+
+    job->code = fetch_run(job->fetch, job->origin.etag, fd, &result, &job->error);
+    job->is_bad = job->code == BATON_ETOOBIG && result.etag[0] != '\0';
+    job->is_same = result.is_same;
+    job->has_arrived = job->code == 0 && !job->is_same;
+    if (job->code == 0 || job->is_bad) {
+        memcpy(job->origin.etag, result.etag, sizeof(job->origin.etag));
+    }
+    if (job->has_arrived) {
+        add(job, fd);
+    } else if (job->is_same && job->is_rejected) {
+        give_before(job);
+    }
+}
+
+static void run(void *userdata)
 {
     struct job *job = userdata;
-
-    job->fetch = NULL;
-    if (result != NULL) {
-        memcpy(job->origin.etag, result->etag, sizeof(job->origin.etag));
-    }
-    if (error != NULL) {
-        job->code = error->code;
-        job->error = *error;
-        job->is_bad = result != NULL;
-        finish_unfetched(job);
-    } else if (result->outcome == FETCH_SAME) {
-        job->supply->counters.unchanged++;
-        if (job->is_rejected) {
-            give_before(job);
-        }
-        finish(job);
-    } else {
-        job->supply->counters.fetched++;
-        start_work(job, STEP_ADD, add, on_added);
-    }
-}
-
-/* Finds the last model of the address; if that was rejected, the one that ran before it. */
-static void find_before(struct job *job)
-{
-    struct store *store = job->supply->config.store;
-    struct rejects *rejects = &job->supply->rejects;
-    struct origin *origin = &job->origin;
-
-    if (store_origin(store, job->key, origin, NULL) != 0) {
-        *origin = (struct origin){0};
-        return;
-    }
-    job->is_rejected = rejects_have(rejects, origin->digest, &job->why_rejected) &&
-                       !rejects_have(rejects, origin->before, NULL) &&
-                       store_find(store, origin->before, &job->before, NULL) == 0;
-    if (!job->is_rejected && store_find(store, origin->digest, &job->before, NULL) != 0) {
-        origin->digest[0] = origin->etag[0] = '\0'; /* so the whole archive is fetched */
-        (void)store_find(store, origin->before, &job->before, NULL);
-    }
-}
-
-static void look(uv_work_t *work)
-{
-    struct job *job = work->data;
-    struct store *store = job->supply->config.store;
+    struct supply *supply = job->supply;
+    int fd;
 
     if (is_recheck(job)) {
         job->origin = job->at_work;
     } else {
         find_before(job);
     }
-    job->fd = store_file(store, &job->error);
-    job->code = job->fd < 0 ? job->fd : 0;
+    fd = store_file(supply->config.store, &job->error);
+    if (fd < 0) {
+        job->code = fd;
+    } else {
+        ask(job, fd);
+        close(fd);
+    }
+    atomic_store(&job->state, JOB_ENDED);
+    (void)uv_async_send(&supply->ended);
 }
 
-static void on_looked(uv_work_t *work, int status)
-{
-    struct job *job = work->data;
-    const struct supply_config *config = &job->supply->config;
+/* ---- The end of a job ----------------------------------------------------------------------- */
 
-    (void)status;
-    if (atomic_load(&job->is_canceled)) {
+static void on_ended_closed(uv_handle_t *handle)
+{
+    struct supply *supply = handle->data;
+    void (*on_closed)(void *userdata) = supply->on_closed;
+    void *userdata = supply->userdata;
+
+    uv_mutex_destroy(&supply->adding);
+    uv_mutex_destroy(&supply->lock);
+    free(supply);
+    if (on_closed != NULL) {
+        on_closed(userdata);
+    }
+}
+
+static void close_when_done(struct supply *supply)
+{
+    if (supply->is_closing && supply->jobs == NULL && supply->proofs == 0 &&
+        !uv_is_closing((uv_handle_t *)&supply->ended)) {
+        uv_close((uv_handle_t *)&supply->ended, on_ended_closed);
+    }
+}
+
+static void job_free(struct job *job)
+{
+    model_release(job->before);
+    model_release(job->found);
+    fetch_free(job->fetch);
+    free(job);
+}
+
+static void count(struct supply_counters *counters, const struct job *job)
+{
+    counters->fetched += job->has_arrived;
+    counters->unchanged += job->is_same;
+    if (job->has_arrived) {
+        counters->refused += job->code != 0;
+    } else if (job->code != 0 && !job->is_same) {
+        *(is_recheck(job) ? &counters->recheck_fails : &counters->fetch_fails) += 1;
+    }
+    counters->from_before += job->code != 0 && job->before != NULL;
+}
+
+/* Ends every order. Its callback may order, cancel or close the supply; that cancels the rest. */
+static void finish(struct job *job)
+{
+    struct supply *supply = job->supply;
+    struct model *model = job->found != NULL ? job->found : job->before;
+    struct supplied supplied = {.error = job->code != 0 ? &job->error : NULL,
+                                .key = job->key,
+                                .etag = job->origin.etag,
+                                .is_unproven = job->origin.before[0] != '\0',
+                                .is_bad = job->is_bad};
+    struct order *order;
+
+    if (job->orders != NULL) { /* else it was canceled */
+        count(&supply->counters, job);
+    }
+    while ((order = job->orders) != NULL) {
+        order_end on_end = order->on_end;
+        void *userdata = order->userdata;
+
+        DL_DELETE(job->orders, order);
+        free(order);
+        if (!supply->is_closing) {
+            supplied.model = model != NULL ? model_share(model) : NULL;
+            on_end(userdata, &supplied);
+        }
+    }
+    job_free(job);
+}
+
+static struct job *first_in(const struct supply *supply, enum job_state state)
+{
+    struct job *job = supply->jobs;
+
+    while (job != NULL && atomic_load(&job->state) != (int)state) {
+        job = job->next;
+    }
+    return job;
+}
+
+static void start_jobs(struct supply *supply)
+{
+    struct job *job;
+
+    while (supply->running < THREADS_MAX && (job = first_in(supply, JOB_WAITS)) != NULL) {
+        atomic_store(&job->state, JOB_RUNS);
+        if (uv_thread_create(&job->thread, run, job) != 0) {
+            atomic_store(&job->state, JOB_WAITS); /* the end of another job starts it */
+            return;
+        }
+        supply->running++;
+    }
+}
+
+static void on_ended(uv_async_t *async)
+{
+    struct supply *supply = async->data;
+    struct job *job;
+
+    while ((job = first_in(supply, JOB_ENDED)) != NULL) {
+        (void)uv_thread_join(&job->thread);
+        supply->running--;
+        DL_DELETE(supply->jobs, job);
         finish(job);
-        return;
     }
-    job->step = STEP_FETCH;
-    if (job->code == 0) {
-        job->code = fetch_start(&job->fetch, job->supply->transfers, config->loop, &config->fetch,
-                                job->url, job->origin.etag, job->fd, on_fetched, job, &job->error);
-    }
-    if (job->code != 0) {
-        finish_unfetched(job);
-    }
+    start_jobs(supply);
+    close_when_done(supply);
 }
 
 /* ---- Orders --------------------------------------------------------------------------------- */
 
-static int identify(char key[DIGEST_BYTES], const struct supply *supply, int64_t model_id,
-                    const char *url, struct baton_error *reterr)
+static int identify(char key[DIGEST_BYTES], int64_t model_id, const char *url,
+                    struct baton_error *reterr)
 {
-    struct address address;
     char *identity = NULL;
-    int rc = address_parse(&address, url, supply->config.fetch.hosts, reterr);
+    int rc = address_identity(&identity, model_id, url, reterr);
 
-    rc = rc ? rc : address_identity(&identity, model_id, url, reterr);
     if (rc == 0 && digest_of(identity, strlen(identity), key) != 0) {
         rc = error_set(reterr, BATON_ENOMEM, "out of memory");
     }
@@ -318,63 +361,39 @@ static int identify(char key[DIGEST_BYTES], const struct supply *supply, int64_t
     return rc;
 }
 
-static bool may_join(const struct job *job)
-{
-    return job->step != STEP_TELL && !atomic_load(&job->is_canceled);
-}
-
-static bool is_same_origin(const struct origin *a, const struct origin *b)
-{
-    return strcmp(a->digest, b->digest) == 0 && strcmp(a->etag, b->etag) == 0;
-}
-
 /* Returns the job that fetches this model already; NULL: none. */
 static struct job *job_of(const struct supply *supply, const char *key,
                           const struct origin *at_work)
 {
     for (struct job *job = supply->jobs; job != NULL; job = job->next) {
-        if (strcmp(job->key, key) == 0 && is_same_origin(&job->at_work, at_work) && may_join(job)) {
+        if (job->orders != NULL && strcmp(job->key, key) == 0 &&
+            strcmp(job->at_work.digest, at_work->digest) == 0 &&
+            strcmp(job->at_work.etag, at_work->etag) == 0) {
             return job;
         }
     }
     return NULL;
 }
 
-/* The fresh address is the one that will be valid for longest. */
-static void renew(struct job *job, const char *url)
-{
-    char *copy = strcmp(job->url, url) != 0 ? strdup(url) : NULL;
-
-    if (copy == NULL) {
-        return; /* the same address, or out of memory: keep the old one */
-    }
-    free(job->url);
-    job->url = copy;
-    if (job->step == STEP_FETCH) {
-        fetch_renew(job->fetch, url);
-    }
-}
-
-static struct job *job_new(struct supply *supply, const char *key, const char *url,
-                           const struct origin *at_work)
+static int job_new(struct job **ret, struct supply *supply, const char *key, const char *url,
+                   const struct origin *at_work, struct baton_error *reterr)
 {
     struct job *job = calloc(1, sizeof(*job));
+    int rc = job != NULL ? fetch_new(&job->fetch, &supply->config.fetch, url, reterr)
+                         : error_set(reterr, BATON_ENOMEM, "out of memory");
 
-    if (job == NULL || (job->url = strdup(url)) == NULL) {
+    if (rc != 0) {
         free(job);
-        return NULL;
+        return rc;
     }
     memcpy(job->key, key, sizeof(job->key));
     job->at_work = *at_work;
     job->supply = supply;
     supply->counters.rechecks += is_recheck(job);
-    job->fd = -1;
-    atomic_init(&job->is_canceled, false);
-    job->rules = supply->config.archive;
-    job->rules.is_canceled = &job->is_canceled;
     DL_APPEND(supply->jobs, job);
-    start_work(job, STEP_LOOK, look, on_looked);
-    return job;
+    start_jobs(supply);
+    *ret = job;
+    return 0;
 }
 
 int supply_order(struct order **ret, struct supply *supply, int64_t model_id, const char *url,
@@ -382,29 +401,25 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
                  struct baton_error *reterr)
 {
     const struct origin nothing = {0};
+    struct url address;
     char key[DIGEST_BYTES];
-    struct order *order;
-    int rc = identify(key, supply, model_id, url, reterr);
+    struct order *order = calloc(1, sizeof(*order));
+    int rc = order != NULL ? address_parse(&address, url, supply->config.fetch.hosts, reterr)
+                           : error_set(reterr, BATON_ENOMEM, "out of memory");
 
-    if (rc != 0) {
-        return rc;
-    }
-    if (supply->is_closing) {
-        return error_set(reterr, BATON_ECLOSED, "models are not fetched any more");
-    }
     at_work = at_work != NULL ? at_work : &nothing;
-    order = calloc(1, sizeof(*order));
-    if (order != NULL) {
-        order->job = job_of(supply, key, at_work);
-        if (order->job != NULL) {
-            renew(order->job, url);
-        } else {
-            order->job = job_new(supply, key, url, at_work);
-        }
+    rc = rc ? rc : identify(key, model_id, url, reterr);
+    if (rc == 0 && supply->is_closing) {
+        rc = error_set(reterr, BATON_ECLOSED, "models are not fetched any more");
     }
-    if (order == NULL || order->job == NULL) {
+    if (rc == 0 && (order->job = job_of(supply, key, at_work)) != NULL) {
+        fetch_renew(order->job->fetch, url); /* the address that will be valid for longest */
+    } else if (rc == 0) {
+        rc = job_new(&order->job, supply, key, url, at_work, reterr);
+    }
+    if (rc != 0) {
         free(order);
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+        return rc;
     }
     order->on_end = on_end;
     order->userdata = userdata;
@@ -413,13 +428,14 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
     return 0;
 }
 
-/* A working thread ends soon by itself: unpacking checks the flag. */
+/* A job that has lost its last order. */
 static void give_up(struct job *job)
 {
-    atomic_store(&job->is_canceled, true);
-    if (job->step == STEP_FETCH) {
+    if (atomic_load(&job->state) == JOB_WAITS) {
+        DL_DELETE(job->supply->jobs, job);
+        job_free(job);
+    } else {
         fetch_stop(job->fetch);
-        free_job(job);
     }
 }
 
@@ -434,7 +450,7 @@ void supply_cancel(struct order *order)
     }
 }
 
-/* ---- Proofs and rejections ------------------------------------------------------------------ */
+/* ---- Proofs --------------------------------------------------------------------------------- */
 
 static void prove(uv_work_t *work)
 {
@@ -455,21 +471,15 @@ static void on_proved(uv_work_t *work, int status)
     struct supply *supply = proof->supply;
 
     (void)status;
-    DL_DELETE(supply->proofs, proof);
     free(proof);
+    supply->proofs--;
     close_when_done(supply);
 }
 
 void supply_prove(struct supply *supply, const char *key, const char *digest)
 {
-    struct proof *proof;
+    struct proof *proof = calloc(1, sizeof(*proof));
 
-    for (proof = supply->proofs; proof != NULL; proof = proof->next) {
-        if (strcmp(proof->key, key) == 0 && strcmp(proof->digest, digest) == 0) {
-            return; /* another subscription has reported it */
-        }
-    }
-    proof = calloc(1, sizeof(*proof));
     if (proof == NULL) {
         return; /* the next start of the model reports it */
     }
@@ -477,13 +487,8 @@ void supply_prove(struct supply *supply, const char *key, const char *digest)
     proof->work.data = proof;
     (void)snprintf(proof->key, sizeof(proof->key), "%s", key);
     (void)snprintf(proof->digest, sizeof(proof->digest), "%s", digest);
-    DL_APPEND(supply->proofs, proof);
+    supply->proofs++;
     (void)uv_queue_work(supply->config.loop, &proof->work, prove, on_proved);
-}
-
-void supply_reject(struct supply *supply, const char *digest, const struct baton_error *error)
-{
-    rejects_add(&supply->rejects, digest, error);
 }
 
 /* ---- The supply ----------------------------------------------------------------------------- */
@@ -491,25 +496,17 @@ void supply_reject(struct supply *supply, const char *digest, const struct baton
 int supply_new(struct supply **ret, const struct supply_config *config, struct baton_error *reterr)
 {
     struct supply *supply = calloc(1, sizeof(*supply));
-    int rc;
 
-    if (supply == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    if (supply == NULL || uv_async_init(config->loop, &supply->ended, on_ended) != 0) {
+        free(supply);
+        return error_set(reterr, BATON_ENOMEM, "out of memory or descriptors");
     }
+    /* Neither fails on Linux. */
+    (void)uv_mutex_init(&supply->adding);
+    (void)uv_mutex_init(&supply->lock);
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
-    if (rejects_init(&supply->rejects) != 0) {
-        free(supply);
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    rc = transfers_new(&supply->transfers, config->loop, reterr);
-    if (rc != 0) {
-        rejects_fini(&supply->rejects);
-        free(supply);
-        return rc;
-    }
-    (void)uv_check_init(config->loop, &supply->end); /* it never fails */
-    supply->end.data = supply;
+    supply->ended.data = supply;
     *ret = supply;
     return 0;
 }
@@ -521,24 +518,21 @@ struct supply_counters supply_counters(const struct supply *supply)
 
 void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata)
 {
-    struct job *job, *next;
+    struct order *order = NULL, *next_order = NULL;
+    struct job *job = NULL, *next = NULL;
 
     if (supply == NULL) {
         return;
     }
     supply->on_closed = on_closed;
     supply->userdata = userdata;
-    for (job = supply->jobs; job != NULL; job = next) {
-        next = job->next;
-        while (job->orders != NULL) {
-            struct order *order = job->orders;
-            DL_DELETE(job->orders, order);
+    supply->is_closing = true;
+    DL_FOREACH_SAFE (supply->jobs, job, next) {
+        DL_FOREACH_SAFE (job->orders, order, next_order) {
             free(order);
         }
-        if (!atomic_load(&job->is_canceled)) {
-            give_up(job);
-        }
+        job->orders = NULL;
+        give_up(job);
     }
-    supply->is_closing = true;
     close_when_done(supply);
 }

@@ -1,25 +1,34 @@
 /* Finds the model of a subscription (modelId, modelUrl) on the disk, or fetches it.
  *
- *   order ─▶ known? ─▶ request to its address ──304───────────────────▶ the known one
- *              (thread)   │  (loop)     ──200──▶ by digest (thread) ───▶ the same, or a new one
- *                         └─ no reply, or one that is no model ────────▶ the one from before, with
- *                                                                        the error; or the error
+ * A model is identified by its number and its address without the signature. What is known of it:
  *
- * An order with a model at work only asks whether the server has another one: by ETag, and if that
- * is new, by digest. The model at work is neither read from the disk nor unpacked.
+ *   NOTHING ── a model came ──▶ ARRIVED ──supply_prove()──▶ PROVEN
+ *                               ▲  │ ▲                        │
+ *        another model came ────┘  │ └── another model came ──┘ and the proven one is `before`
+ *                                  └──supply_reject()──▶ REJECTED: `before` is given, with the
+ *                                                        reason, until another model comes
  *
- * A model that arrived whole may fail to run. The user then calls supply_reject(), and until the
- * server has another model, the one that ran before it is given with the error.
+ * In each state the server may say that nothing has changed (304, or the same digest), send what is
+ * no model (it is remembered by its ETag), or not reply: the known model is given, with the error.
  *
- * A pre-signed address is a different one in every list; a model is identified by its number and
- * the address without its signature. Orders of the same model that come while it is fetched share
- * one job, which goes on with the newest address. The loop's thread only; libuv's threads use the
- * disk.
+ * The disk has this as the model's origin (store.h): `digest`, its `etag`, and `before`, which is
+ * empty once `digest` is proven. Rejections are kept in memory: another process may have an engine
+ * that can run the model.
+ *
+ * Every move but the two calls above is made by a job: one thread that asks the server, unpacks
+ * what came and writes the origin. Orders of the same model share one job, which goes on with the
+ * newest address. An order with a model at work only asks whether the server has another one: by
+ * ETag, and if that is new, by digest. The model at work is neither read from the disk nor
+ * unpacked.
+ *
+ * The calls are for the loop's thread only.
  */
 #ifndef DETECTOR_MODEL_SUPPLY_H
 #define DETECTOR_MODEL_SUPPLY_H
 
 #include "detector/model/fetch.h"
+
+#include <uv.h>
 
 struct supply; /* opaque */
 struct order;  /* opaque */
@@ -77,7 +86,9 @@ void supply_cancel(struct order *order);
 
 /* The model has run, so the one before it is not needed any more. */
 void supply_prove(struct supply *supply, const char *key, const char *digest);
-/* The model cannot run, for that reason; it counts as long as this supply exists. */
+/* The model cannot run, for that reason; the last REJECTS_MAX count, as long as this supply exists.
+ */
+enum { REJECTS_MAX = 16 };
 void supply_reject(struct supply *supply, const char *digest, const struct baton_error *error);
 
 #endif

@@ -106,6 +106,7 @@ int archives_new(struct archives **ret, const struct archives_config *config,
         supply.fetch.bytes_max = config->archive_bytes_max;
         supply.fetch.ca_file = config->ca_file;
         supply.fetch.hosts = config->hosts;
+        supply.fetch.leads_inside = config->leads_inside;
         code = supply_new(&archives->supply, &supply, reterr);
     }
     if (code) {

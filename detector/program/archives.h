@@ -15,6 +15,7 @@ struct archives_config {
     uint64_t archive_bytes_max; /* of one */
     const char *ca_file;        /* NULL: the system's; borrowed */
     const char *const *hosts;   /* see fetch_rules; NULL: any; borrowed */
+    bool leads_inside;          /* see fetch_rules */
 };
 
 /* Finds the default folder: $CACHE_DIRECTORY (systemd), $XDG_CACHE_HOME/baton-detector or

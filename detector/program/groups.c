@@ -92,6 +92,9 @@ static const struct option_group group_models = {
          .help =
              "fetch models from this host only, or with .HOST also from hosts below it; once for "
              "each; any host if not given"},
+        FLAG("model-redirect-private",
+             "a server of models may redirect to loopback and to private networks; else only to "
+             "itself"),
         DURATION(
             "model-recheck", "10m", NULL,
             "how often to ask, by the ETag, whether the archive of a running model has changed; "

@@ -30,6 +30,7 @@ complete -c baton-detector -l model-cache-mib -r -d "size of the cache; beyond i
 complete -c baton-detector -l model-max-mib -r -d "refuse a larger archive"
 complete -c baton-detector -l model-ca -r -d "trusted certificates for servers of models; the system's if not given"
 complete -c baton-detector -l model-host -r -d "fetch models from this host only, or with .HOST also from hosts below it; once for each; any host if not given"
+complete -c baton-detector -l model-redirect-private -d "a server of models may redirect to loopback and to private networks; else only to itself"
 complete -c baton-detector -l model-recheck -r -d "how often to ask, by the ETag, whether the archive of a running model has changed; 0: only when a list has a fresh URL; read anew on SIGHUP"
 complete -c baton-detector -l engine -x -a "any onnxruntime opencv" -d "what runs models; any: ONNX Runtime if it is found, else OpenCV"
 complete -c baton-detector -l engine-library -r -d "the engine's shared library; searched for if not given"

@@ -24,14 +24,11 @@ struct place {
     char folder[256];
     struct server server;
     struct store *store;
-    uv_loop_t loop;
-    struct transfers *transfers;
     struct fetch_rules rules;
     const char *scheme;
 };
 
 struct outcome {
-    bool is_told;
     struct fetch_result result;
     struct baton_error error; /* code 0: success */
 };
@@ -41,8 +38,6 @@ static void start(struct place *place, const char *certificates)
     const char *const arguments[] = {certificates, NULL};
 
     server_start(&place->server, "model_server.py", arguments);
-    assert_int_equal(uv_loop_init(&place->loop), 0);
-    assert_int_equal(transfers_new(&place->transfers, &place->loop, NULL), 0);
     assert_int_equal(store_open(&place->store, place->folder, UINT64_MAX, NULL), 0);
     place->rules = fetch_rules_default();
     place->rules.bytes_max = ARCHIVE_BYTES_MAX;
@@ -77,9 +72,6 @@ static int tear_down(void **state)
 {
     struct place *place = *state;
 
-    transfers_close(place->transfers);
-    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0); /* nothing is left */
-    assert_int_equal(uv_loop_close(&place->loop), 0);
     server_end(&place->server);
     store_close(place->store);
     process_remove_folder(place->folder);
@@ -94,27 +86,6 @@ static const char *url_of(const struct place *place, const char *name, char ret[
     return ret;
 }
 
-static void on_end(void *userdata, const struct fetch_result *result,
-                   const struct baton_error *error)
-{
-    struct outcome *outcome = userdata;
-
-    assert_false(outcome->is_told);
-    assert_true(result != NULL || error != NULL);
-    assert_true(result == NULL || error == NULL || error->code == BATON_ETOOBIG);
-    outcome->is_told = true;
-    outcome->result = result != NULL ? *result : (struct fetch_result){0};
-    outcome->error = error != NULL ? *error : (struct baton_error){0};
-}
-
-static void wait_for(struct place *place, const struct outcome *outcome)
-{
-    while (!outcome->is_told) {
-        int left = uv_run(&place->loop, UV_RUN_ONCE);
-        assert_true(left != 0 || outcome->is_told);
-    }
-}
-
 /* The file that it came into; the caller closes it. */
 static int fetch_url(struct place *place, const char *url, const char *etag,
                      struct outcome *outcome)
@@ -124,11 +95,10 @@ static int fetch_url(struct place *place, const char *url, const char *etag,
 
     assert_true(fd >= 0);
     memset(outcome, 0, sizeof(*outcome));
-    if (fetch_start(&fetch, place->transfers, &place->loop, &place->rules, url, etag, fd, on_end,
-                    outcome, &outcome->error) != 0) {
-        return fd;
+    if (fetch_new(&fetch, &place->rules, url, &outcome->error) == 0) {
+        (void)fetch_run(fetch, etag, fd, &outcome->result, &outcome->error);
+        fetch_free(fetch);
     }
-    wait_for(place, outcome);
     return fd;
 }
 
@@ -151,7 +121,7 @@ static void assert_archive(const struct place *place, int fd, const struct outco
     if (outcome->error.code != 0) {
         fail_msg("%s", outcome->error.message);
     }
-    assert_int_equal(outcome->result.outcome, FETCH_NEW);
+    assert_false(outcome->result.is_same);
     assert_int_equal(fstat(fd, &status), 0);
     assert_int_equal((uint64_t)status.st_size, outcome->result.bytes);
     if (store_add(place->store, fd, &rules, &model, &error) != 0) {
@@ -184,7 +154,7 @@ static void what_is_known_by_its_etag_is_not_fetched_again(void **state)
         int fd = fetch_name(place, names[i], "\"v1\"", &outcome);
 
         assert_int_equal(outcome.error.code, 0);
-        assert_int_equal(outcome.result.outcome, FETCH_SAME);
+        assert_true(outcome.result.is_same);
         assert_string_equal(outcome.result.etag, "\"v1\"");
         assert_int_equal(outcome.result.bytes, 0);
         assert_int_equal(fstat(fd, &status), 0);
@@ -411,55 +381,87 @@ static void a_host_that_is_not_allowed_is_refused_also_by_redirect(void **state)
     place->rules.hosts = hosts + 2;
     fd = fetch_name(place, "good", "", &outcome);
     assert_int_equal(outcome.error.code, BATON_EAUTH);
-    assert_false(outcome.is_told); /* it was not begun */
+    assert_int_equal(outcome.result.asked, 0); /* it was not begun */
     close(fd);
+}
+
+/* Of either family, in the larger struct. */
+static struct sockaddr_in6 address_of(const char *text)
+{
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+
+    if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
+        memcpy(&six, &four, sizeof(four));
+    } else {
+        assert_int_equal(inet_pton(AF_INET6, text, &six.sin6_addr), 1);
+    }
+    return six;
+}
+
+static bool may_dial(const char *text)
+{
+    struct sockaddr_in6 address = address_of(text);
+
+    return dial_is_allowed((const struct sockaddr *)&address, sizeof(address));
 }
 
 static void a_full_disk_is_an_error(void **state)
 {
     struct place *place = *state;
-    struct outcome outcome = {0};
+    struct fetch_result result;
+    struct baton_error error = {0};
     struct fetch *fetch;
     char url[URL_BYTES];
     int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
 
     assert_true(fd >= 0);
-    assert_int_equal(fetch_start(&fetch, place->transfers, &place->loop, &place->rules,
-                                 url_of(place, "good", url), "", fd, on_end, &outcome, NULL),
-                     0);
+    assert_int_equal(fetch_new(&fetch, &place->rules, url_of(place, "good", url), NULL), 0);
+    assert_int_equal(fetch_run(fetch, "", fd, &result, &error), BATON_EFULL);
+    assert_non_null(strstr(error.message, "cannot be written to the disk"));
+    fetch_free(fetch);
     close(fd);
-    wait_for(place, &outcome);
-    assert_int_equal(outcome.error.code, BATON_EFULL);
-    assert_non_null(strstr(outcome.error.message, "cannot be written to the disk"));
 }
 
-/* Given up at every turn of the loop that it takes, until it is through. */
-static void a_fetch_can_be_given_up_at_any_moment(void **state)
+/* The server is on the loopback, so each of these redirects leads inside. */
+static void a_redirect_into_a_private_network_is_refused_unless_it_is_allowed(void **state)
 {
     struct place *place = *state;
-    struct outcome outcome = {0};
-    int turns = 0;
+    struct outcome outcome;
+    int fd = fetch_name(place, "away", "", &outcome);
 
-    for (int at = 0; !outcome.is_told; at++) {
-        int fd = store_file(place->store, NULL);
-        struct fetch *fetch;
-        char url[URL_BYTES];
+    assert_int_equal(outcome.error.code, BATON_EAUTH);
+    assert_non_null(strstr(outcome.error.message, "redirected into a private network"));
+    assert_int_equal(server_count(&place->server, "get good"), 0);
+    close(fd);
+    place->rules.leads_inside = true;
+    fd = fetch_name(place, "away", "", &outcome);
+    assert_archive(place, fd, &outcome);
+    close(fd);
+}
 
-        assert_true(fd >= 0);
-        assert_int_equal(fetch_start(&fetch, place->transfers, &place->loop, &place->rules,
-                                     url_of(place, "broken", url), "", fd, on_end, &outcome, NULL),
-                         0);
-        close(fd);
-        for (int i = 0; i < at && !outcome.is_told; i++) {
-            (void)uv_run(&place->loop, UV_RUN_ONCE);
-        }
-        if (!outcome.is_told) {
-            fetch_stop(fetch);
-            turns++;
+static void private_networks_are_known_by_their_addresses(void **state)
+{
+    static const char *const inside[] = {
+        "127.0.0.1",  "127.9.9.9", "10.0.0.1", "172.16.0.1", "172.31.255.255",  "192.168.1.1",
+        "100.64.0.1", "::1",       "fc00::1",  "fd12::1",    "::ffff:10.0.0.1", "64:ff9b::c0a8:1"};
+    static const char *const outside[] = {"8.8.8.8",     "172.15.0.1",    "172.32.0.1",
+                                          "192.169.0.1", "100.63.0.1",    "100.128.0.1",
+                                          "2001:db8::1", "::ffff:8.8.8.8"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++) {
+        struct sockaddr_in6 address = address_of(inside[i]);
+        if (!address_is_private((const struct sockaddr *)&address)) {
+            fail_msg("%s", inside[i]);
         }
     }
-    assert_int_equal(outcome.error.code, 0);
-    assert_true(turns > 3);
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+        struct sockaddr_in6 address = address_of(outside[i]);
+        if (address_is_private((const struct sockaddr *)&address)) {
+            fail_msg("%s", outside[i]);
+        }
+    }
 }
 
 static void a_certificate_must_be_right(void **state)
@@ -498,7 +500,7 @@ static void addresses_that_are_no_models_are_refused(void **state)
         "concat:http://h/x",
         "http://h:99999/x",
     };
-    struct address address;
+    struct url address;
 
     (void)state;
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -507,7 +509,7 @@ static void addresses_that_are_no_models_are_refused(void **state)
         }
     }
     assert_int_equal(address_parse(&address, "HTTPS://u:p@Host/x?y", NULL, NULL), 0);
-    assert_true(address.is_https);
+    assert_string_equal(address.scheme, "https");
 }
 
 static void hosts_are_compared_whole(void **state)
@@ -527,7 +529,7 @@ static void hosts_are_compared_whole(void **state)
         {"http://two.example@evil/x", BATON_EAUTH},
         {"http://evil/two.example", BATON_EAUTH},
     };
-    struct address address;
+    struct url address;
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -535,18 +537,6 @@ static void hosts_are_compared_whole(void **state)
             fail_msg("%s", rows[i].url);
         }
     }
-}
-
-static bool may_dial(const char *text)
-{
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-
-    if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
-        return dial_is_allowed((const struct sockaddr *)&four, sizeof(four));
-    }
-    assert_int_equal(inet_pton(AF_INET6, text, &six.sin6_addr), 1);
-    return dial_is_allowed((const struct sockaddr *)&six, sizeof(six));
 }
 
 static void what_is_dialled_is_looked_at(void **state)
@@ -630,7 +620,8 @@ int main(void)
         TEST(a_server_that_is_not_there_is_tried_again_and_given_up),
         TEST(a_host_that_is_not_allowed_is_refused_also_by_redirect),
         TEST(a_full_disk_is_an_error),
-        TEST(a_fetch_can_be_given_up_at_any_moment),
+        TEST(a_redirect_into_a_private_network_is_refused_unless_it_is_allowed),
+        cmocka_unit_test(private_networks_are_known_by_their_addresses),
         cmocka_unit_test_setup_teardown(a_certificate_must_be_right, set_up_tls, tear_down),
     };
 
