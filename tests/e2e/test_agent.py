@@ -550,7 +550,7 @@ class Data(AgentTest):
         self.assertTrue(raw.hello(name="raw", reads_raw=True)["reads_raw"])
         line = {"id": 2, "do": "put", "key": "k", "raw": len(text.encode())}
         raw.send(json.dumps(line).encode() + b"\n" + text.encode())
-        self.assertTrue(raw.read()["ok"])
+        self.assertTrue(self.reply_to(raw, 2)["ok"])
         self.assertEqual(plain.ask("get", key="k")["values"][0]["text"], text)
         raw.send(b'{"id": 3, "do": "get", "key": "k"}\n')
         value = self.reply_to(raw, 3)["values"][0]
