@@ -31,7 +31,7 @@ static const char help[] =
     "  --jobs N          processes that play (as many as there are processors)\n"
     "  --break-drift     let clocks drift beyond the declared bound: must find two leaders\n"
     "  --mutants         play every planted bug until it is caught\n"
-    "  --max-seeds N     how many seeds a planted bug may survive (30000)\n"
+    "  --max-seeds N     how many seeds a planted bug may survive (20000)\n"
     "  --quick           play first a seed that is known to catch a planted bug that few catch\n"
     "  --mutant NAME     play with one planted bug in force\n"
     "  --json            results as JSON, one object a line\n"
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 {
     struct order order = {.run = {.game = &raft_game,
                                   .jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
-                                  .mutant_seeds = 30000}};
+                                  .mutant_seeds = 20000}};
     int option;
 
     opterr = 0;
