@@ -58,7 +58,8 @@ static int bucket_of_key(const char *key)
 }
 
 /* Of a placing of ours that was not stored and one of another leader, the latter may be read, and
- * look the same: then its worker heard of it from that leader. */
+ * look the same: then its worker heard of it from that leader. Or ours is stored late, by a state
+ * that has lost what came after it: what is placed now has a higher epoch. */
 static void disown(struct work_leader *leader, unsigned number)
 {
     struct ledger_entry *entry;
@@ -67,6 +68,7 @@ static void disown(struct work_leader *leader, unsigned number)
          entry = ledger_next(leader->ledger, entry)) {
         if (entry->bucket == number && !leader_is_stored(leader, entry)) {
             entry->is_ours = false;
+            ledger_pass_over(leader->ledger, entry);
         }
     }
 }

@@ -389,7 +389,8 @@ static uint64_t highest(uint64_t a, uint64_t b)
 int ledger_place(struct ledger *ledger, struct ledger_entry *entry, const char *worker,
                  uint64_t session, uint64_t leader_epoch, int64_t now_unix_ms)
 {
-    uint64_t before = highest(entry->epoch, ledger->buckets[entry->bucket].floor);
+    const struct ledger_bucket *bucket = &ledger->buckets[entry->bucket];
+    uint64_t before = highest(entry->epoch, highest(bucket->floor, bucket->passed));
     uint64_t epoch = before + !WORK_MUTANT(EPOCH_KEPT);
     struct ledger_place *place;
 
@@ -446,6 +447,13 @@ void ledger_finish(struct ledger *ledger, struct ledger_entry *entry, enum work_
     INVARIANT(work_state_is_final(state));
     move(ledger, entry, state, NULL, now_unix_ms);
     entry->code = code;
+}
+
+void ledger_pass_over(struct ledger *ledger, const struct ledger_entry *entry)
+{
+    struct ledger_bucket *bucket = &ledger->buckets[entry->bucket];
+
+    bucket->passed = highest(bucket->passed, entry->epoch);
 }
 
 void ledger_remove(struct ledger *ledger, struct ledger_entry *entry)

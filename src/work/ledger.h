@@ -132,6 +132,8 @@ void ledger_fail(struct ledger *ledger, struct ledger_entry *entry, int32_t code
                  int64_t now_unix_ms); /* idle again (a service always), or failed for good */
 void ledger_finish(struct ledger *ledger, struct ledger_entry *entry, enum work_state state,
                    int32_t code, int64_t now_unix_ms);
+/* It is not known whether its placing is stored: the next one has a higher epoch. */
+void ledger_pass_over(struct ledger *ledger, const struct ledger_entry *entry);
 void ledger_remove(struct ledger *ledger, struct ledger_entry *entry); /* of a final one */
 
 /* ---- Places ---------------------------------------------------------------------------------- */

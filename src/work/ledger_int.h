@@ -34,6 +34,7 @@ struct ledger_bucket {
     size_t bytes;    /* of its JSON, at most */
     uint64_t writer; /* epoch of the leader that wrote it, as decoded last; 0: not known */
     uint64_t floor;  /* the highest epoch of an entry that was removed: its id may come again */
+    uint64_t passed; /* the highest of a placing that was not stored, as far as is known */
     bool is_changed;
 };
 

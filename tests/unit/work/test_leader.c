@@ -176,7 +176,7 @@ static void a_bucket_that_cannot_be_read_is_neither_written_nor_told_of(void **s
     talk_tell_read(talk, key);
     assert_string_equal(talk_all_of(talk), "read s"); /* perhaps somebody has removed it */
     talk_tell_read(talk, "s/x");
-    assert_string_equal(talk_all_of(talk), "put b, assign a/100");
+    assert_string_equal(talk_all_of(talk), "put b, assign a/101");
 }
 
 static void a_service_moves_once_its_worker_has_stopped_it(void **state)

@@ -102,6 +102,18 @@ static void a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours(vo
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/100"), "");
 }
 
+static void a_placing_that_may_be_stored_late_is_followed_by_one_of_a_higher_epoch(void **state)
+{
+    struct talk *talk = *state;
+
+    (void)talk_report(talk, "w1", 7, 0, "");
+    talk->code = BATON_ETIMEDOUT;
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b, read b");
+    talk->code = BATON_OK;
+    assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":100,\"items\":[]}"),
+                        "put b, assign a/101");
+}
+
 static void a_failure_that_was_not_stored_is_not_acknowledged(void **state)
 {
     struct talk *talk = *state;
@@ -368,7 +380,7 @@ static void what_another_leader_has_forgotten_does_not_begin_anew(void **state)
     assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":90,\"items\":[]}"),
                         "read s, read s");
     talk_tell_read(talk, "s/y");
-    assert_string_equal(talk_all_of(talk), "put b, assign " OTHER "/100");
+    assert_string_equal(talk_all_of(talk), "put b, assign " OTHER "/101");
     talk_write_key(talk, "s/x", NULL, 0);
     talk_tell_read(talk, "s/x");
     assert_string_equal(talk_all_of(talk), "read l");
@@ -595,6 +607,7 @@ int main(void)
         TEST(a_report_that_came_before_all_was_read_and_knows_no_ask_lacks_nothing),
         TEST(workers_are_asked_again_for_their_items_if_a_bucket_is_missing),
         TEST(a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours),
+        TEST(a_placing_that_may_be_stored_late_is_followed_by_one_of_a_higher_epoch),
         TEST(a_failure_that_was_not_stored_is_not_acknowledged),
         TEST(a_result_is_not_acknowledged_while_the_next_placing_is_not_stored),
         TEST(a_bucket_of_a_later_leader_ends_this_one),
