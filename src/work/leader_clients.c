@@ -44,8 +44,8 @@ static void submission_free(struct work_leader *leader, struct leader_submission
 static bool may_have_run(const struct work_leader *leader, const struct ledger_entry *entry)
 {
     return leader->is_rebuilt && leader->was_lost && entry->state == WORK_IDLE &&
-           entry->epoch < leader->options.epoch && entry->item && !entry->item->is_unique &&
-           !WORK_MUTANT(REBUILDS_IN_HASTE);
+           entry->epoch < leader->options.epoch && entry->item &&
+           (!entry->item->is_unique || entry->epoch != 0) && !WORK_MUTANT(REBUILDS_IN_HASTE);
 }
 
 /* It waits until no worker can act by a lease of that time. */

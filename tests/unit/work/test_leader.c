@@ -280,6 +280,28 @@ static void without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_hear
     starts_when_leases_are_over(talk);
 }
 
+static void without_a_ledger_what_has_run_waits_though_its_id_is_of_its_own(void **state)
+{
+    static const char submission[] = "{\"unique\":true,\"items\":[{}]}";
+    struct talk *talk = *state;
+
+    talk->key_count = 0;
+    talk_lead(talk, EPOCH);
+    work_leader_heard(talk->leader, "w1", 7, 0xaa);
+    work_leader_heard(talk->leader, "w2", 8, 0xaa);
+    talk_write_key(talk, "s/x", submission, strlen(submission));
+    talk_tell_key(talk, "s/x");
+    work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
+    (void)talk_all_of(talk);
+    talk_tell_read(talk, "s/x");
+    (void)talk_report(talk, "w1", 7, talk->told, "x.0/55-");
+    assert_null(strstr(talk_later(talk, REPORT_MS), "assign"));
+    talk->ms += LEASE_MS - REPORT_MS - 1;
+    (void)talk_report(talk, "w1", 7, talk->told, "");
+    assert_string_equal(talk_later(talk, 0), "");
+    assert_string_equal(talk_later(talk, 1), "put b, assign x.0/100");
+}
+
 static void after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard(void **state)
 {
     struct talk *talk = *state;
@@ -507,6 +529,7 @@ int main(void)
         TEST(a_job_is_not_moved),
         TEST(without_a_ledger_all_are_asked_and_what_they_hold_is_kept),
         TEST(without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_heard),
+        TEST(without_a_ledger_what_has_run_waits_though_its_id_is_of_its_own),
         TEST(after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard),
         TEST(without_a_ledger_an_item_starts_before_all_buckets_are_made),
         TEST(a_failed_job_is_tried_again_after_its_backoff),
