@@ -1,5 +1,6 @@
 #include "cli/foreman.h"
 
+#include "base/clock.h"
 #include "cli/children.h"
 #include "cli/words.h"
 #include "guardian/victims.h"
@@ -16,6 +17,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,14 +26,23 @@ enum {
     STRAYS_MS = 100 /* limit of the search for what a service started */
 };
 
+/* From SIGKILL to the end of the lease, if the supervisor is stopped: a little less than it takes
+ * itself (cli/supervisor.c), so that while it runs it is the one that ends the commands. A
+ * thirteenth of the lease, and 38 ms at most. */
+#define MARGIN_MAX SPAN_MS(38)
+enum { MARGIN_SHARE = 13 };
+
 struct foreman {
     const struct foreman_config *config;
     pid_t command;   /* 0: none, or its exit status was taken */
     int status;      /* of the command that has ended */
     int starting;    /* pipe that the exec of the command closes; -1: none */
     int signals;     /* signalfd of SIGCHLD and FOREMAN_SIGNAL */
+    int alarm;       /* timerfd for the lease */
+    span margin;     /* between the kill and the lease's end */
     int procs;       /* the cgroup's cgroup.procs; -1: none */
     bool is_ending;  /* all descendants are being killed */
+    bool is_overdue; /* because the lease was about to end */
     bool is_leaving; /* the supervisor ends everything, and looks for the others itself */
     char cgroup[VICTIMS_PATH_MAX];   /* the command's own, in that of the run; "": none */
     char marker[VICTIMS_MARKER_MAX]; /* the command's own: that of the run, and a number */
@@ -266,7 +277,7 @@ _Noreturn static void leave(const struct foreman *foreman)
     if (foreman->starting >= 0) {
         report(foreman, NEWS_STARTED, 0, false); /* baton waits for this report */
     }
-    report(foreman, NEWS_ENDED, foreman->status, false);
+    report(foreman, NEWS_ENDED, foreman->status, foreman->is_overdue);
     if (!foreman->is_leaving) {
         victims_remove_cgroup(foreman->cgroup);
     }
@@ -292,6 +303,43 @@ static void reap(struct foreman *foreman)
     }
 }
 
+/* ---- The lease ------------------------------------------------------------------------------- */
+
+/* The supervisor ends the commands before the lease ends, and is told when that moves. It may be
+ * stopped together with baton, and then nobody else does. Sets the timer, which fires once for each
+ * lease, however often the lease is renewed; or ends the command. */
+static void look_at_lease(struct foreman *foreman)
+{
+    const struct lease_watch *lease = foreman->config->lease;
+    span left = lease ? lease_watch_left(lease) : SPAN_NS(INT64_MAX);
+    int64_t share = left.ns / MARGIN_SHARE;
+    struct itimerspec alarm = {0};
+
+    if (left.ns == INT64_MAX || foreman->is_ending) {
+        return;
+    }
+    share = share < MARGIN_MAX.ns ? share : MARGIN_MAX.ns;
+    if (share > foreman->margin.ns) {
+        foreman->margin = SPAN_NS(share);
+    }
+    if (left.ns <= foreman->margin.ns) {
+        foreman->is_overdue = foreman->is_ending = true;
+        return;
+    }
+    int64_t at_ns = instant_add(clock_now(), SPAN_NS(left.ns - foreman->margin.ns)).ns;
+    alarm.it_value.tv_sec = at_ns / 1000000000;
+    alarm.it_value.tv_nsec = at_ns % 1000000000;
+    (void)timerfd_settime(foreman->alarm, TFD_TIMER_ABSTIME, &alarm, NULL);
+}
+
+static void take_alarm(struct foreman *foreman)
+{
+    uint64_t count;
+
+    (void)!read(foreman->alarm, &count, sizeof(count));
+    look_at_lease(foreman);
+}
+
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 static void take_signals(struct foreman *foreman)
@@ -311,13 +359,14 @@ static void take_signals(struct foreman *foreman)
     }
 }
 
-enum { STARTING, SIGNALS, SOURCES };
+enum { STARTING, SIGNALS, ALARM, SOURCES };
 
 static void wait_and_look(struct foreman *foreman)
 {
     struct pollfd polls[SOURCES] = {
         [STARTING] = {.fd = foreman->starting, .events = POLLIN},
         [SIGNALS] = {.fd = foreman->signals, .events = POLLIN},
+        [ALARM] = {.fd = foreman->alarm, .events = POLLIN},
     };
 
     (void)poll(polls, SOURCES, foreman->is_ending ? AGAIN_MS : -1);
@@ -326,6 +375,9 @@ static void wait_and_look(struct foreman *foreman)
     }
     if (polls[SIGNALS].revents != 0) {
         take_signals(foreman);
+    }
+    if (polls[ALARM].revents != 0) {
+        take_alarm(foreman);
     }
     reap(foreman);
 }
@@ -344,6 +396,7 @@ static void prepare(struct foreman *foreman, pid_t parent)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, FOREMAN_SIGNAL);
     foreman->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    foreman->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     (void)snprintf(foreman->marker, sizeof(foreman->marker), "%s-%" PRIu32, foreman->config->marker,
                    foreman->config->order->command);
     make_cgroup(foreman);
@@ -360,6 +413,7 @@ _Noreturn void foreman_run(const struct foreman_config *config, pid_t parent)
     }
     (void)close(config->words);
     (void)close(config->output);
+    look_at_lease(&foreman);
     for (;;) {
         wait_and_look(&foreman);
         if (foreman.is_ending && end_all(&foreman)) {

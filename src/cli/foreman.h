@@ -8,7 +8,8 @@
  * subreaper: if it has no child left, its command and the descendants of that command are dead,
  * whatever session, group, cgroup, user or environment they took (except one that joined another
  * PID namespace). It ends them when its command ends or the supervisor orders it; then it reports
- * and exits. It dies with the supervisor; what a killed foreman leaves becomes the supervisor's.
+ * and exits. It ends them shortly before the lease ends, too, since the supervisor may be stopped.
+ * It dies with the supervisor; what a killed foreman leaves becomes the supervisor's.
  */
 #ifndef CLI_FOREMAN_H
 #define CLI_FOREMAN_H
@@ -35,7 +36,7 @@ struct foreman_config {
     const char *marker;              /* of the run; the command's begins with it (victims.h) */
     const char *cgroup;              /* of the run; "": none */
     const sigset_t *ignored;         /* signals that the command ignores */
-    const struct lease_watch *lease; /* the command does not start after its end; NULL: it may */
+    const struct lease_watch *lease; /* the command ends before it does; NULL: it may go on */
     const struct order *order;       /* ORDER_START */
     int words;                       /* descriptor of the order's words */
     int output;                      /* of the command; -1: that of baton */

@@ -280,14 +280,14 @@ class Rounds:
         self.kill([(part, chain[part]) for part in parts])
 
     def stop_some(self):
-        """Agents, guardians, foremen, jobs, and of each worker either itself or its supervisor: if
-        both stand still nobody is left to end what they run (docs/guardian.md)."""
+        """Agents, guardians, jobs, and of each host's workers, supervisors and foremen two kinds:
+        if all three stand still nobody is left to end what they run (docs/guardian.md)."""
         victims = []
         for name in self.ground.names:
-            half = self.dice.choice(("worker", "supervisor"))
+            spared = self.dice.choice(("worker", "supervisor", "foreman"))
             victims += [pid for part, pids in self.ground.parts(name).items() for pid in pids
-                        if part in (half, "agent", "guardian", "foreman", "job") and
-                        self.dice.random() < 0.4]
+                        if part in ("worker", "supervisor", "foreman", "agent", "guardian", "job")
+                        and part != spared and self.dice.random() < 0.4]
         for pid in victims:
             send(pid, signal.SIGSTOP)
         self.pause(LONGEST_PAUSE_S * self.dice.random())

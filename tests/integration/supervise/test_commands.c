@@ -282,6 +282,44 @@ static void a_stopped_foreman_keeps_no_command_beyond_the_lease(void **state)
     finish(&scene);
 }
 
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    int parent = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*d (%*[^)]) %*c %d", &parent), 1);
+    (void)fclose(file);
+    return parent;
+}
+
+/* As `baton worker` is through an agent: no guardian wakes the supervisor. */
+static void
+a_wrapper_and_a_supervisor_that_are_stopped_keep_no_command_beyond_the_lease(void **state)
+{
+    struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(2)};
+    pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
+    pid_t supervisor = parent_of(family[0][FOREMAN]);
+    (void)state;
+    assert_int_equal(kill(wrapper, SIGSTOP), 0);
+    assert_int_equal(kill(supervisor, SIGSTOP), 0);
+    for (int i = 0; i < COMMANDS; i++) {
+        for (int j = CMD; j < FAMILY_SIZE; j++) {
+            process_wait_gone(family[i][j]);
+        }
+    }
+    assert_int_equal(kill(supervisor, SIGCONT), 0);
+    assert_int_equal(kill(wrapper, SIGCONT), 0);
+    for (int i = 0; i < COMMANDS; i++) {
+        assert_true(next_event(&scene).end.is_overdue);
+    }
+    assert_int_equal(process_wait(wrapper), 0);
+    finish(&scene);
+}
+
 static void a_wrapper_that_reads_no_news_keeps_no_command_beyond_the_lease(void **state)
 {
     struct scene scene = {.last = {SLEEPS, SLEEPS}, .crowd = CROWD};
@@ -353,6 +391,8 @@ int main(void)
         cmocka_unit_test(a_killed_foreman_takes_its_own_command_alone),
         cmocka_unit_test(the_end_of_the_lease_ends_them_all),
         cmocka_unit_test(a_stopped_foreman_keeps_no_command_beyond_the_lease),
+        cmocka_unit_test(
+            a_wrapper_and_a_supervisor_that_are_stopped_keep_no_command_beyond_the_lease),
         cmocka_unit_test(a_wrapper_that_reads_no_news_keeps_no_command_beyond_the_lease),
         cmocka_unit_test(a_killed_wrapper_takes_all_with_it_before_it_is_certified),
         cmocka_unit_test(it_finds_its_variables_and_writes_to_its_output),
