@@ -13,6 +13,7 @@ import unittest
 import urllib.error
 import urllib.request
 
+from agents import Agent
 from harness import clean_environment, free_ports, until
 
 FLEET = os.environ.get("BATON_FLEET_PROGRAM", "build-dev/bin/baton-fleet")
@@ -23,11 +24,22 @@ RAFT = "heartbeat-interval=100ms&heartbeat-timeout=3s&lease=3s&election-timeout=
 REDIS = "lease=3s&max-lease=3s&heartbeat-interval=500ms"
 
 
+def certify(folder, name, host):
+    """A certificate, its own authority, for "DNS:NAME" or "IP:ADDRESS": its path, and its key's."""
+    certificate, key = (os.path.join(folder, name + end) for end in (".pem", ".key"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=" + name,
+                    "-addext", "subjectAltName=" + host, "-keyout", key, "-out", certificate],
+                   check=True, stderr=subprocess.DEVNULL)
+    return certificate, key
+
+
 class Process:
     """A process of the fleet, which can be killed and started again."""
 
     def __init__(self, folder, name, url, *flags):
         self.name, self.port = name, free_ports(1)[0]
+        self.scheme = "https" if "--tls-cert" in flags else "http"
         self.path = os.path.join(folder, name + ".log")
         self.words = [FLEET, "--provider", url, "--node", name, "--log-level", "info", "--http",
                       "127.0.0.1:%d" % self.port, *flags]
@@ -58,13 +70,15 @@ class Process:
             self.run.kill()
         self.run.wait()
 
+    def url(self, path):
+        return "%s://127.0.0.1:%d%s" % (self.scheme, self.port, path)
+
     def ask(self, method, path, body=None, etag=None):
         """(status, JSON, ETag); (0, None, None): it does not answer."""
         headers = {"Content-Type": "application/json"}
         if etag:
             headers["If-Match"] = etag
-        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), method=method,
-                                         headers=headers,
+        request = urllib.request.Request(self.url(path), method=method, headers=headers,
                                          data=None if body is None else json.dumps(body).encode())
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
@@ -77,6 +91,8 @@ class Process:
 
 class StandIns:
     """Workers that are not ours: one process, and what it says."""
+
+    scheme = "ws"
 
     def __init__(self, count, *flags):
         self.run = subprocess.Popen([sys.executable, STAND_IN, "--workers", str(count), *flags],
@@ -112,7 +128,7 @@ class StandIns:
         return sorted(one["subscriptionIdentifier"] for one in lists[-1]["subscriptions"])
 
     def urls(self):
-        return ["ws://127.0.0.1:%d" % port for port in self.ports]
+        return ["%s://127.0.0.1:%d" % (self.scheme, port) for port in self.ports]
 
     def id(self, index):
         return "127.0.0.1-%d" % self.ports[index]
@@ -177,6 +193,8 @@ class FleetTest(unittest.TestCase):
             return self.redis_url
         if self.provider == "memory":  # of one process
             return "memory:"
+        if self.provider == "agent":
+            return "agent:" + self.agent.path
         others = ",".join("%s=127.0.0.1:%d" % (other, port) for other, port in ports.items()
                           if other != name)
         return "raft://127.0.0.1:%d?group=fleet&data=%s/%s&peers=%s&%s" % (
@@ -186,6 +204,9 @@ class FleetTest(unittest.TestCase):
         """Processes a, b, c, … with the same declaration."""
         if self.provider == "redis":
             self.redis_url = self.start_redis()
+        if self.provider == "agent":
+            self.agent = Agent("--provider", "memory:agent")
+            self.addCleanup(self.agent.close)
         names = [chr(ord("a") + i) for i in range(count)]
         ports = dict(zip(names, free_ports(count)))
         if config is not None:

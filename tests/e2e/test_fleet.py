@@ -10,7 +10,7 @@ from harness import free_ports, main, until
 
 
 class Recoveries:
-    """Of both providers."""
+    """Of all providers that several processes can share."""
 
     def start(self, cameras, count, *flags, displays=2):
         workers = self.stand_ins(count, *flags)
@@ -227,6 +227,10 @@ class OnRedis(Recoveries, FleetTest):
         until(lambda: self.get("/api/detections")["items"], self.logs)
         self.assertEqual(len(workers.of(0, "disconnected")), before)
         self.assertEqual(self.placed(workers, [0]), identifiers(2))
+
+
+class OnAgent(Recoveries, FleetTest):
+    provider = "agent"
 
 
 class Beginnings(FleetTest):

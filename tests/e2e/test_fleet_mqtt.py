@@ -10,6 +10,7 @@ import threading
 import unittest
 
 from fleet_api import Fleet
+from fleets import certify
 from harness import DEADLINE_S, free_ports, main, until
 
 BROKER = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
@@ -27,12 +28,7 @@ class Broker:
         words = ["listener %d 127.0.0.1" % self.port, "user root", "allow_anonymous false",
                  "password_file " + passwords]
         if tls:
-            self.certificate = os.path.join(self.folder.name, "certificate.pem")
-            key = os.path.join(self.folder.name, "key.pem")
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                            "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                            "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout",
-                            key, "-out", self.certificate], check=True, stderr=subprocess.DEVNULL)
+            self.certificate, key = certify(self.folder.name, "broker", "DNS:localhost")
             words += ["certfile " + self.certificate, "keyfile " + key]
         with open(self.path, "w", encoding="ascii") as file:
             file.write("\n".join(words) + "\n")

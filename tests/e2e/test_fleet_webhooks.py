@@ -6,6 +6,7 @@ import hmac
 import http.server
 import json
 import os
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -25,7 +26,7 @@ class Receiver:
     """An HTTP server of the simplest kind. `answers` are statuses, one for each request, or an
     Event that the request waits for; after them, all are 200."""
 
-    def __init__(self, *answers):
+    def __init__(self, *answers, certificate=None):
         self.answers, self.posts = list(answers), []
         self.lock, self.busy, self.most = threading.Lock(), 0, 0
         receiver = self
@@ -38,10 +39,15 @@ class Receiver:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        if certificate:  # and its key
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.thread = threading.Thread(target=self.server.serve_forever)
         self.thread.start()
         self.port = self.server.server_address[1]
-        self.url = "http://127.0.0.1:%d/hook/%s?token=%s" % (self.port, CANARY, CANARY)
+        self.url = "%s://127.0.0.1:%d/hook/%s?token=%s" % (
+            "https" if certificate else "http", self.port, CANARY, CANARY)
 
     def take(self, handler):
         body = handler.rfile.read(int(handler.headers["Content-Length"]))

@@ -4,7 +4,7 @@ specification with nothing but Python, and some that break it.
 
 usage: stand_in_worker.py [--port 0] [--workers 1] [--reports-every 2]
                           [--detections-per-second 0] [--max N] [--token TOKEN]
-                          [--fault NAME]... [--quiet]
+                          [--certificate FILE --key FILE] [--fault NAME]... [--quiet]
 
 It prints lines of JSON: first {"event":"ready","worker":INDEX,"port":PORT} of each worker, then
 with "at" (seconds of CLOCK_BOOTTIME) what happens: connected and disconnected (with "peer", its
@@ -32,6 +32,7 @@ import base64
 import collections
 import hashlib
 import json
+import ssl
 import struct
 import sys
 import time
@@ -296,7 +297,8 @@ class Worker:
                 turn += 1
 
     async def listen(self, port):
-        self.server = await asyncio.start_server(self.serve, "127.0.0.1", port)
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", port,
+                                                 ssl=self.options.tls)
         self.port = self.server.sockets[0].getsockname()[1]
 
     async def start(self, port):
@@ -357,7 +359,13 @@ async def main():
     parser.add_argument("--token")
     parser.add_argument("--fault", action="append", default=[])
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--certificate")
+    parser.add_argument("--key")
     options = parser.parse_args()
+    options.tls = None
+    if options.certificate:
+        options.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        options.tls.load_cert_chain(options.certificate, options.key)
     workers = [Worker(index, options) for index in range(options.workers)]
     tasks = []
     for worker in workers:
