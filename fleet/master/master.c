@@ -334,6 +334,7 @@ int master_open(struct master **ret, const struct master_config *config, struct 
     master->config = *config;
     master->opened = clock_now();
     master->complained = INSTANT_PAST;
+    master->twins_since = INSTANT_NEVER;
     (void)uv_timer_init(member_loop(member), &master->timer);
     master->timer.data = master;
     master->state_observer.on_change = on_state;

@@ -46,6 +46,7 @@ struct master; /* opaque */
 #define MASTER_SILENCE       SPAN_S(15)
 #define MASTER_GAP           SPAN_MS(5)
 #define MASTER_BALANCE_EVERY SPAN_S(5)
+#define MASTER_TWINS_LAST    SPAN_S(60) /* longer than a dead process's entry on Redis */
 #define MASTER_LEAVES_WITHIN                                                                       \
     SPAN_S(10) /* then what leaves a worker counts as gone, with an alarm */
 
@@ -59,6 +60,7 @@ struct master_config {
     /* Steals fields.
      *
      *   leader-changed {leader, epoch}           member-joined, member-left {process}
+     *   process-twice {process, reason}          two processes have this name, for a minute
      *   not-placed {count, subscription, reason} so many have no worker now; one as an example
      *   worker-not-in-sync {worker, reason}      it did not let go in time
      *   master-superseded {key, epoch}           another master has written since

@@ -68,9 +68,11 @@ struct master {
     char **processes; /* sorted names, then NULL; NULL: not known yet */
     size_t process_count;
     struct asked_list *asked; /* the list of members, which was asked for; NULL: it was not */
-    bool is_owners_due;       /* the owners of workers are to be named anew */
-    struct find *find;        /* NULL: nothing to find */
-    struct round *round;      /* of writes, under way; NULL: none */
+    instant twins_since;      /* two processes have one name; INSTANT_NEVER: none has */
+    bool has_told_twins;
+    bool is_owners_due;  /* the owners of workers are to be named anew */
+    struct find *find;   /* NULL: nothing to find */
+    struct round *round; /* of writes, under way; NULL: none */
 
     void (*closed)(void *userdata); /* NULL: it is not closing */
     void *closed_userdata;

@@ -27,8 +27,9 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted, each once. NULL: out of memory. */
-static char **names_of(const struct baton_member *members, size_t count, size_t *ret_count)
+/* Sorted, each once. NULL: out of memory. *ret_twin: one that several have, of these; or NULL. */
+static char **names_of(const struct baton_member *members, size_t count, size_t *ret_count,
+                       const char **ret_twin)
 {
     char **names = calloc(count + 1, sizeof(*names));
     size_t used = 0, kept = 0;
@@ -45,8 +46,10 @@ static char **names_of(const struct baton_member *members, size_t count, size_t 
     if (used > 0) {
         qsort(names, used, sizeof(*names), compare);
     }
+    *ret_twin = NULL;
     for (size_t i = 0; i < used; i++) {
         if (kept > 0 && strcmp(names[i], names[kept - 1]) == 0) {
+            *ret_twin = names[kept - 1];
             free(names[i]);
         } else {
             names[kept++] = names[i];
@@ -64,11 +67,35 @@ static bool is_same(char *const *a, char *const *b)
     return a && !*a && !*b;
 }
 
+/* The leader reports two processes with one name, once. A process that was killed and started
+ * again is twice among the members until its old entry ends, so the leader waits for longer. */
+static void look_for_twins(struct master *master, const char *twin)
+{
+    instant now = clock_now();
+
+    if (!twin) {
+        master->twins_since = INSTANT_NEVER;
+        master->has_told_twins = false;
+    } else if (master->twins_since.ns == INSTANT_NEVER.ns) {
+        master->twins_since = now;
+    } else if (!master->has_told_twins && master->epoch != 0 &&
+               instant_since(now, master->twins_since).ns > MASTER_TWINS_LAST.ns) {
+        master->has_told_twins = true;
+        master_tell(master, "process-twice",
+                    json_pack("{s:s,s:s}", "process", twin, "reason",
+                              "two processes have this name; give each another --node"));
+    }
+}
+
 static void take_members(struct master *master, const struct baton_member *members, size_t count)
 {
     size_t name_count;
-    char **names = names_of(members, count, &name_count);
+    const char *twin;
+    char **names = names_of(members, count, &name_count, &twin);
 
+    if (names) {
+        look_for_twins(master, twin);
+    }
     if (!names || name_count == 0 || is_same(master->processes, names)) {
         names_free(names);
         return;

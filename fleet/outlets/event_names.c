@@ -5,12 +5,12 @@
 #include <string.h>
 
 static const char *const all[] = {
-    "camera-offline",  "camera-online",   "worker-offline",    "worker-online",
-    "not-placed",      "detection",       "connection-failed", "discovery-failed",
-    "election-failed", "leader-changed",  "master-failed",     "master-superseded",
-    "member-joined",   "member-left",     "message-refused",   "model-url-missing",
-    "session-changed", "stage-changed",   "worker-in-sync",    "worker-not-in-sync",
-    "worker-owned",    "worker-released",
+    "camera-offline",     "camera-online",   "worker-offline",    "worker-online",
+    "not-placed",         "detection",       "connection-failed", "discovery-failed",
+    "election-failed",    "leader-changed",  "master-failed",     "master-superseded",
+    "member-joined",      "member-left",     "message-refused",   "model-url-missing",
+    "process-twice",      "session-changed", "stage-changed",     "worker-in-sync",
+    "worker-not-in-sync", "worker-owned",    "worker-released",
 };
 
 enum { EVENTS = sizeof(all) / sizeof(all[0]) };

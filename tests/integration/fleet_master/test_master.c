@@ -338,6 +338,19 @@ static void workers_are_shared_by_all_processes(void **state)
     assert_true(yard_has_event("leader-changed"));
 }
 
+static void two_processes_of_one_name_are_reported_if_it_lasts(void **state)
+{
+    (void)state;
+    yard_open(0, NULL);
+    yard_open_as(1, "p1", NULL);
+    yard_open_as(2, "p1", NULL);
+    yard_worker("w1", "");
+    AWAIT(yard_owner("w1", 1)[0]);
+    assert_false(yard_has_event("process-twice"));
+    yard_pass(SPAN_S(61));
+    AWAIT(yard_has_event("process-twice"));
+}
+
 /* ---- Discovery ------------------------------------------------------------------------------- */
 
 static const char *const urls[] = {"dns+ws://workers:8000", NULL};
@@ -576,6 +589,10 @@ int main(int count, char **arguments)
         YARD_TEST(a_worker_that_never_lets_go_is_passed_over_with_an_alarm),
         YARD_TEST(a_worker_that_nobody_heard_of_keeps_what_it_has_and_gets_nothing),
     };
+    /* memory: refuses the second one. */
+    const struct CMUnitTest tests_of_names[] = {
+        YARD_TEST(two_processes_of_one_name_are_reported_if_it_lasts),
+    };
     int failed;
 
     if (count != 2 || !yard_choose(arguments[1])) {
@@ -584,6 +601,8 @@ int main(int count, char **arguments)
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (strcmp(arguments[1], "memory") == 0) {
         failed += cmocka_run_group_tests(tests_of_time, NULL, NULL);
+    } else {
+        failed += cmocka_run_group_tests(tests_of_names, NULL, NULL);
     }
     yard_end();
     return failed;

@@ -469,10 +469,10 @@ bool yard_has_event(const char *name)
     return false;
 }
 
-void yard_open(int number, const char *const *urls)
+void yard_open_as(int number, const char *name, const char *const *urls)
 {
     struct peer *peer = &peers[number];
-    char url[URL_MAX], name[8];
+    char url[URL_MAX];
     const struct provider_config config = {.loop = &loop, .url = url, .node = name};
     struct master_config master = {.plan = {.subscriptions_max = 4, .hysteresis_permille = 200},
                                    .worker_urls = urls,
@@ -480,7 +480,6 @@ void yard_open(int number, const char *const *urls)
     struct baton_error error;
 
     url_of_fleet(url);
-    (void)snprintf(name, sizeof(name), "p%d", number);
     *peer = (struct peer){0};
     while (urls && urls[master.worker_count]) {
         master.worker_count++;
@@ -499,6 +498,13 @@ void yard_open(int number, const char *const *urls)
     for (struct discovery *at = discoveries; found && at; at = at->next) {
         at->config.on_change(at->config.userdata, found, found_count, found_whole);
     }
+}
+
+void yard_open(int number, const char *const *urls)
+{
+    static const char *const names[PEERS] = {"p0", "p1", "p2"};
+
+    yard_open_as(number, names[number], urls);
 }
 
 static void set_flag(void *flag)

@@ -39,6 +39,7 @@ int yard_tear_down(void **state);
 
 /* A process of the fleet; `urls`: workers to discover, NULL-terminated, or NULL. */
 void yard_open(int number, const char *const *urls);
+void yard_open_as(int number, const char *name, const char *const *urls);
 void yard_close(int number);
 /* The one that leads; -1: none. */
 int yard_leader(void);
