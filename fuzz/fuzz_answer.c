@@ -4,7 +4,8 @@
  *   decoder, classes, blank, pictures, outputs | rank, sides … of each output | numbers
  */
 #include "base/invariant.h"
-#include "detector/infer/runner_int.h"
+#include "detector/infer/decoder.h"
+#include "detector/infer/runner.h"
 #include "detector/infer/wire.h"
 
 #include <math.h>
@@ -73,7 +74,7 @@ static void check(const struct answer *answer, const struct pipeline_model *mode
         INVARIANT(box->height >= 0 && box->y + box->height <= (float)(cut[1] + cut[3]) + 0.01F);
         INVARIANT(box->label >= 0 && (size_t)box->label < model->class_count + 1);
     }
-    INVARIANT(strlen(answer->reading.text) <= LETTERS_TEXT_MAX);
+    INVARIANT(strlen(answer->reading.text) <= ANSWER_TEXT_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -86,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                                              (char *)"L", (char *)"M", (char *)"N", (char *)"O"};
     struct input input = {data, bytes};
     struct pipeline_model model = {.decoder = (enum pipeline_decoder)(next(&input) % DECODER_COUNT),
+                                   .input = {.width = 32, .height = 16},
                                    .class_count = 1 + next(&input) % CLASSES_MAX,
                                    .classes = (char **)names,
                                    .nms = 0.45F};
@@ -106,7 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         count++;
     }
     for (int64_t i = 0; i < pictures && count > 0; i++) {
-        (void)answer_read(&answer, &model, outputs, count, pictures, i, &fit, 0.1F, NULL);
+        const struct outputs read = {&model, outputs, count, pictures, i, &fit, 0.1F};
+        (void)answer_read(&answer, &read, NULL);
         check(&answer, &model, &fit);
     }
     for (int i = 0; i < count; i++) {

@@ -29,11 +29,6 @@ enum engine_provider { PROVIDER_CPU, PROVIDER_CUDA, PROVIDER_TENSORRT };
 
 enum engine_kind { ENGINE_ANY, ENGINE_ONNXRUNTIME, ENGINE_OPENCV };
 
-struct tensor {
-    struct shape shape;
-    const float *values;
-};
-
 struct port {
     char name[SESSION_NAME_MAX + 1];
     struct shape shape; /* sides below 1 are open; rank 0: unknown */

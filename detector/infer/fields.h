@@ -2,9 +2,7 @@
 #ifndef DETECTOR_INFER_FIELDS_H
 #define DETECTOR_INFER_FIELDS_H
 
-#include "detector/infer/boxes.h"
-#include "detector/infer/letters.h"
-#include "detector/model/pipeline.h"
+#include "detector/infer/decoder.h"
 
 #include <jansson.h>
 

@@ -195,8 +195,12 @@ static void run_on_frames(struct run *const *runs, int count, size_t stage)
         float score_min = model->confidence * (turn->view->trackers[stage] ? RUNNER_LOW : 1);
         if (output_count < 0) {
             *turn->reterr = error;
-        } else if (answer_read(&runner->answer, model, outputs, output_count, pictures, i, &fits[i],
-                               score_min, turn->reterr) == 0) {
+            continue;
+        }
+        if (answer_read(
+                &runner->answer,
+                &(struct outputs){model, outputs, output_count, pictures, i, &fits[i], score_min},
+                turn->reterr) == 0) {
             (void)take_boxes(given[i], stage); /* its error is the turn's */
         }
     }
@@ -268,8 +272,10 @@ static int run_batch(struct run *run, size_t stage, const struct part *const *gi
         return output_count;
     }
     for (int i = 0; i < count && !code; i++) {
-        code = answer_read(&runner->answer, model, outputs, output_count, count, i, &fits[i],
-                           model->confidence, run->turn->reterr);
+        code = answer_read(
+            &runner->answer,
+            &(struct outputs){model, outputs, output_count, count, i, &fits[i], model->confidence},
+            run->turn->reterr);
         code = code ? code : take_answer(run, stage, given[i]->object);
     }
     return code;
@@ -346,10 +352,11 @@ static json_t *said(json_t *attributes)
 static void tell(const struct run *run, const struct object *object)
 {
     bool is_reported = object->is_due;
-    struct sighting sighting = {
-        .box = &object->box,
-        .class_name = class_of(model_of(run->runner, object->stage), object->box.label),
-        .track = object->track};
+    const struct pipeline_model *model = model_of(run->runner, object->stage);
+    struct sighting sighting = {.box = &object->box,
+                                .class_name = class_of(model, object->box.label),
+                                .track = object->track,
+                                .is_unsure = object->box.score < model->confidence};
 
     if (is_reported && reports(run, REPORT_CHANGE)) {
         is_reported = has_changed(run, object);

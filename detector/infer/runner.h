@@ -49,6 +49,7 @@ struct sighting {
     const char *class_name; /* NULL: none */
     uint64_t track;         /* 0: not tracked */
     json_t *attributes;     /* the fields to report; borrowed; NULL: none */
+    bool is_unsure;         /* its score is below the model's confidence: only its track is known */
     bool is_lost;           /* it is not in this frame any more; `box` is its last position */
 };
 

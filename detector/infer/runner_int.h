@@ -1,7 +1,8 @@
-/* The parts of the runner: opening models (runner.c), frames (frame.c), outputs (answer.c). */
+/* The parts of the runner: opening models (runner.c), frames (frame.c). */
 #ifndef DETECTOR_INFER_RUNNER_INT_H
 #define DETECTOR_INFER_RUNNER_INT_H
 
+#include "detector/infer/decoder.h"
 #include "detector/infer/fields.h"
 #include "detector/infer/input.h"
 #include "detector/infer/patience.h"
@@ -35,16 +36,6 @@ struct parts {
     int count;
 };
 
-/* A model's result for one picture. Boxes are sorted, best first. */
-struct answer {
-    struct box boxes[BOXES_MAX];
-    int box_count; /* at least 1 for a result: the whole cut, for a model without boxes */
-    struct reading reading;
-    const float *numbers;
-    size_t number_count;
-    float confidence;
-};
-
 /* A frame on its way through the stages. */
 struct run {
     struct runner *runner;
@@ -68,15 +59,5 @@ struct runner_view {
     struct tracker *trackers[PIPELINE_STAGES_MAX]; /* of stages from the frame */
     struct patience patience;
 };
-
-/* Reads the result for the picture at `picture` from the outputs of `pictures` pictures; it was
- * `fit` into the input. Boxes are above `score_min`. */
-int answer_read(struct answer *ret, const struct pipeline_model *model,
-                const struct tensor *outputs, int output_count, int64_t pictures, int64_t picture,
-                const struct fit *fit, float score_min, struct baton_error *reterr);
-
-/* Checks that the outputs of one picture have the form of such a model's, with any content. */
-int answer_prove(const struct pipeline_model *model, const struct tensor *outputs, int output_count,
-                 struct baton_error *reterr);
 
 #endif

@@ -17,6 +17,11 @@ struct shape {
     int64_t sides[SHAPE_RANK_MAX]; /* a side below 0, in a model's declaration, is open */
 };
 
+struct tensor {
+    struct shape shape;
+    const float *values;
+};
+
 /* Returns the numbers of such a tensor. False: a side below 1, a wrong rank, or more than
  * SHAPE_COUNT_MAX. */
 bool shape_count(const struct shape *shape, size_t *ret);

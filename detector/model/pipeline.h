@@ -56,7 +56,10 @@ enum { PIPELINE_FROM_FRAME = -1 };
     X(COLOR_BGR, "bgr")
 #define PIPELINE_DECODERS(X)                                                                       \
     X(DECODER_YOLOV5, "yolov5")                                                                    \
-    X(DECODER_YOLOV8, "yolov8") /* also YOLOv11: the same shape */                                 \
+    X(DECODER_YOLOV8, "yolov8")   /* also YOLOv11: the same shape */                               \
+    X(DECODER_YOLOV10, "yolov10") /* and exports that end with the choice of boxes */              \
+    X(DECODER_SSD, "ssd")                                                                          \
+    X(DECODER_RETINAFACE, "retinaface")                                                            \
     X(DECODER_CLASSIFY, "classify")                                                                \
     X(DECODER_TENSOR, "tensor")
 #define PIPELINE_REPORTS(X)                                                                        \
@@ -88,8 +91,10 @@ enum pipeline_value { PIPELINE_VALUES(PIPELINE_ENUM) VALUE_COUNT };
 enum pipeline_type { PIPELINE_TYPES(PIPELINE_ENUM) TYPE_COUNT };
 #undef PIPELINE_ENUM
 
-#define PIPELINE_BOXES (1U << DECODER_YOLOV5 | 1U << DECODER_YOLOV8)
-#define PIPELINE_ALL   ((1U << DECODER_COUNT) - 1)
+#define PIPELINE_BOXES                                                                             \
+    (1U << DECODER_YOLOV5 | 1U << DECODER_YOLOV8 | 1U << DECODER_YOLOV10 | 1U << DECODER_SSD |     \
+     1U << DECODER_RETINAFACE)
+#define PIPELINE_ALL ((1U << DECODER_COUNT) - 1)
 
 struct pipeline_input {
     int width, height;

@@ -125,16 +125,17 @@ static int read_limits(struct pipeline_model *model, const struct node *node,
                        struct baton_error *reterr)
 {
     bool has_boxes = decoder_finds_boxes(model->decoder);
+    bool has_overlaps = has_boxes && model->decoder != DECODER_YOLOV10; /* it has removed them */
     bool has_letters = model->decoder == DECODER_TENSOR && model->class_count > 0;
     int rc;
 
     model->blank = -1;
     model->confidence = has_boxes ? 0.25F : 0;
-    model->nms = has_boxes ? 0.45F : 0;
+    model->nms = has_overlaps ? 0.45F : 1;
     rc = node_float(node, "confidence", 0, 1, &model->confidence, reterr);
     if (rc == 0) {
-        rc = has_boxes ? node_float(node, "nms", 0, 1, &model->nms, reterr)
-                       : refuse_for_decoder(model, node, "nms", "decoders of boxes", reterr);
+        rc = has_overlaps ? node_float(node, "nms", 0, 1, &model->nms, reterr)
+                          : refuse_for_decoder(model, node, "nms", "decoders of boxes", reterr);
     }
     if (rc == 0) {
         rc = has_letters
@@ -166,7 +167,8 @@ static int read_model(struct pipeline_model *model, const struct node *node,
     rc = rc ? rc : node_word(node, "decoder", decoders, DECODER_COUNT, &decoder, reterr);
     if (rc == 0 && decoder == DECODER_COUNT) {
         rc = error_set(reterr, BATON_EPROTO,
-                       "%sdecoder is missing: must be yolov5, yolov8, classify or tensor",
+                       "%sdecoder is missing: must be yolov5, yolov8, yolov10, ssd, retinaface, "
+                       "classify or tensor",
                        node->path);
     }
     if (rc != 0) {

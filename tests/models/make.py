@@ -7,6 +7,10 @@
   colours.onnx     classifier; [N, 3, 32, 32] ─▶ [N, 3]: logits of red, green, blue
   stripes.onnx     reader; [1, 3, 16, 64] ─▶ [1, 8, 4]: in each of eight columns a score each for
                    nothing, red, green, blue; a text for who takes the colours for letters
+  yolov5.onnx, yolov10.onnx, ssd.onnx
+                   the same detector with its results laid out as the decoder of that name wants
+                   them; yolov10's gives each rectangle once
+  retinaface.onnx  the same for red alone, as offsets from priors; for sides up to 64
   nothing.onnx     as rectangles.onnx, but that it keeps no box: [1, 7, 0]
   endless.onnx     as rectangles.onnx, but that it never comes to an end
   product.onnx     an operator that OpenCV does not know, for errors
@@ -63,11 +67,12 @@ class Graph:
         return self.add("Conv", name, self.constant(weights.reshape(*weights.shape, 1, 1)),
                         self.constant(bias), kernel_shape=[1, 1])
 
-    def save(self, path, given, result):
+    def save(self, path, given, result, **others):
         def info(name, sides):
             return helper.make_tensor_value_info(name, FLOAT, sides)
-        graph = helper.make_graph(self.nodes, "model", [info("images", given)],
-                                  [info("output", result)], self.constants)
+        results = [info(name, sides) for name, sides in {"output": result, **others}.items()]
+        graph = helper.make_graph(self.nodes, "model", [info("images", given)], results,
+                                  self.constants)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 10)],
                                   producer_name="baton")
         model.ir_version = 5
@@ -100,8 +105,8 @@ def run_length(graph, mask, step_x, step_y):
     return graph.mix(length, [[1, 1, 1]], [0])  # only one colour's is above 0
 
 
-def rectangles(path, pictures=1):
-    graph = Graph()
+def found(graph):
+    """Middle, width and height at each cell, [N, 4, y, x], and a score for each colour."""
     mask = graph.add("AveragePool", masks(graph, "images"), kernel_shape=[CELL, CELL],
                      strides=[CELL, CELL])
     left, right = run_length(graph, mask, -1, 0), run_length(graph, mask, 1, 0)
@@ -116,10 +121,80 @@ def rectangles(path, pictures=1):
     boxes = graph.add("Add", boxes, graph.constant(grid))
     # Only a cell that is wholly covered knows the size.
     scores = graph.clip(graph.mix(mask, numpy.eye(3) * 20, [-19, -19, -19]))
-    scores = graph.mix(scores, numpy.eye(3) * 0.9, [0, 0, 0])
-    whole = graph.add("Concat", boxes, scores, axis=1)
+    return boxes, graph.mix(scores, numpy.eye(3) * 0.9, [0, 0, 0])
+
+
+def rectangles(path, pictures=1):
+    graph = Graph()
+    whole = graph.add("Concat", *found(graph), axis=1)
     graph.add("Reshape", whole, graph.constant([0, 7, -1], numpy.int64), to="output")
     graph.save(path, [pictures, 3, HEIGHT, WIDTH], [pictures, 7, CELLS_X * CELLS_Y])
+
+
+def rows(graph, name, fields, to=None):
+    """From fields at each cell to a row for each cell."""
+    last = graph.add("Transpose", name, perm=[0, 2, 3, 1])
+    return graph.add("Reshape", last, graph.constant([1, -1, fields], numpy.int64), to=to)
+
+
+def corners(graph, boxes, scale_x=1, scale_y=1):
+    return graph.mix(boxes, [[scale_x, 0, -scale_x / 2, 0], [0, scale_y, 0, -scale_y / 2],
+                             [scale_x, 0, scale_x / 2, 0], [0, scale_y, 0, scale_y / 2]], [0] * 4)
+
+
+def yolov5(path):
+    graph = Graph()
+    boxes, scores = found(graph)
+    sure = graph.mix(scores, [[0, 0, 0]], [1])
+    rows(graph, graph.add("Concat", boxes, sure, scores, axis=1), 8, "output")
+    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, CELLS_X * CELLS_Y, 8])
+
+
+def yolov10(path):
+    """The upper left of the cells of a rectangle stands for it."""
+    graph = Graph()
+    boxes, scores = found(graph)
+    for x, y in (-1, 0), (0, -1):
+        free = graph.clip(graph.mix(shifted(graph, scores, x, y), numpy.eye(3) * -2, [1, 1, 1]))
+        scores = graph.add("Mul", scores, free)
+    score = graph.mix(scores, [[1, 1, 1]], [0])
+    label = graph.mix(scores, [[0, 1 / 0.9, 2 / 0.9]], [0])
+    rows(graph, graph.add("Concat", corners(graph, boxes), score, label, axis=1), 6, "output")
+    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, CELLS_X * CELLS_Y, 6])
+
+
+def ssd(path):
+    graph = Graph()
+    boxes, scores = found(graph)
+    rows(graph, corners(graph, boxes, 1 / WIDTH, 1 / HEIGHT), 4, "output")
+    rows(graph, graph.mix(scores, [[-1, -1, -1], *numpy.eye(3)], [1, 0, 0, 0]), 4, "scores")
+    sides = [1, CELLS_X * CELLS_Y, 4]
+    graph.save(path, [1, 3, HEIGHT, WIDTH], sides, scores=sides)
+
+
+def retinaface(path):
+    """All is found by the priors of 16 x 16, eight pixels apart; the others see background."""
+    graph = Graph()
+    boxes, scores = found(graph)
+    far = dict(kernel_shape=[1, 1], strides=[2, 2])
+    boxes, scores = graph.add("MaxPool", boxes, **far), graph.add("MaxPool", scores, **far)
+    prior = numpy.zeros((1, 2, HEIGHT // 8, WIDTH // 8))
+    prior[0, 0] = -(numpy.arange(WIDTH // 8) + 0.5) * 8
+    prior[0, 1] = -((numpy.arange(HEIGHT // 8) + 0.5) * 8)[:, None]
+    middle = graph.add("Add", graph.mix(boxes, numpy.eye(4)[:2], [0, 0]), graph.constant(prior))
+    middle = graph.mix(middle, numpy.eye(2) / 1.6, [0, 0])
+    sides = graph.mix(boxes, numpy.eye(4)[2:] / 16, [0, 0])
+    sides = graph.mix(graph.add("Log", graph.add("Clip", sides, min=0.01, max=100.0)),
+                      numpy.eye(2) * 5, [0, 0])
+    unused = graph.mix(boxes, numpy.zeros((4, 4)), [0] * 4)
+    near, count = WIDTH // 8 * HEIGHT // 8 * 2, WIDTH // 8 * HEIGHT // 8 * 21 // 8
+    offsets = rows(graph, graph.add("Concat", middle, sides, unused, axis=1), 4)
+    red = rows(graph, graph.mix(scores, [[-1, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]],
+                                [1, 0, 1, 0]), 2)
+    for name, fields, to in (offsets, [0] * 4, "output"), (red, [1, 0], "scores"):
+        others = graph.constant(numpy.tile(fields, (1, count - near, 1)))
+        graph.add("Concat", name, others, axis=1, to=to)
+    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, count, 4], scores=[1, count, 2])
 
 
 def many_rectangles(path):
@@ -208,7 +283,8 @@ def archive_of_product(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for make in (rectangles, many_rectangles, colours, stripes, nothing, endless, product):
+    for make in (rectangles, many_rectangles, yolov5, yolov10, ssd, retinaface, colours, stripes,
+                 nothing, endless, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])

@@ -1,6 +1,6 @@
 #include "cmocka_all.h"
 
-#include "detector/infer/classes.h"
+#include "detector/infer/decoder.h"
 #include "integration/detector_infer/stand.h"
 
 #include <dirent.h>
@@ -50,26 +50,61 @@ static void with_each(void (*test)(struct engine *engine))
     }
 }
 
-static void detect(struct session *session, const struct drawn *drawn, int count)
+static void detect_as(enum pipeline_decoder decoder, struct session *session,
+                      const struct drawn *drawn, int count)
 {
-    static struct box boxes[BOXES_MAX];
-    const struct box_rules rules = {.classes = COLOURS, .score_min = 0.5F, .overlap_max = 0.5F};
-    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    static struct answer answer;
+    static char *names[] = {(char *)"red", (char *)"green", (char *)"blue"};
+    const struct pipeline_model model = {
+        .decoder = decoder,
+        .classes = names,
+        .class_count = decoder == DECODER_RETINAFACE ? 1 : COLOURS,
+        .input = {.width = RECTANGLES_WIDTH, .height = RECTANGLES_HEIGHT},
+        .nms = decoder == DECODER_YOLOV10 ? 1 : 0.5F};
+    struct tensor all[SESSION_OUTPUTS_MAX];
     struct baton_error error = {0};
-    struct box_layout layout;
+    struct outputs outputs = {.model = &model, .all = all, .pictures = 1, .score_min = 0.5F};
     struct fit fit;
-    int found;
 
     stand_draw(session->values, RECTANGLES_WIDTH, RECTANGLES_HEIGHT, drawn, count);
-    if (session_run(session, 1, outputs, &error) != 1 ||
-        box_layout(&layout, &outputs[0].shape, &rules, &error) != 0) {
-        fail_msg("%s", error.message);
-    }
     assert_int_equal(fit_init(&fit, (int[]){0, 0, RECTANGLES_WIDTH, RECTANGLES_HEIGHT},
                               RECTANGLES_WIDTH, RECTANGLES_HEIGHT, false, NULL),
                      0);
-    found = boxes_decode(boxes, BOXES_MAX, outputs[0].values, &layout, 0, &rules, &fit, &error);
-    stand_assert_boxes(boxes, found, drawn, count, 0.01F);
+    outputs.fit = &fit;
+    outputs.count = session_run(session, 1, all, &error);
+    if (outputs.count < 1 || answer_read(&answer, &outputs, &error)) {
+        fail_msg("%s", error.message);
+    }
+    stand_assert_boxes(answer.boxes, answer.box_count, drawn, count, 0.01F);
+}
+
+static void detect(struct session *session, const struct drawn *drawn, int count)
+{
+    detect_as(DECODER_YOLOV8, session, drawn, count);
+}
+
+static void layouts_with(struct engine *engine)
+{
+    static const struct {
+        const char *file;
+        enum pipeline_decoder decoder;
+    } cases[] = {{"yolov5.onnx", DECODER_YOLOV5},
+                 {"yolov10.onnx", DECODER_YOLOV10},
+                 {"ssd.onnx", DECODER_SSD},
+                 {"retinaface.onnx", DECODER_RETINAFACE}};
+    const struct drawn drawn[] = {{RED, 41, 43, 63, 30}, {GREEN, 0, 0, 33, 21}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct session *session = opened(engine, cases[i].file, &picture);
+        detect_as(cases[i].decoder, session, drawn, cases[i].decoder == DECODER_RETINAFACE ? 1 : 2);
+        session_close(session);
+    }
+}
+
+static void each_layout_of_outputs_gives_the_same_boxes(void **state)
+{
+    (void)state;
+    with_each(layouts_with);
 }
 
 static void rectangles_with(struct engine *engine)
@@ -98,13 +133,11 @@ static void rectangles_are_found_where_they_are_drawn(void **state)
 
 static int best(const struct tensor *output, int64_t at)
 {
-    struct class_score score;
+    float score = 0;
+    int label = best_class(output->values + at * COLOURS, 0, COLOURS, 1, &score);
 
-    assert_int_equal(classes_decode(&score, 1, output->values + at * COLOURS, COLOURS,
-                                    CLASS_SCORES_LOGITS, NULL),
-                     1);
-    assert_true(score.score > 0.9F);
-    return score.label;
+    assert_true(score > 0.9F);
+    return label;
 }
 
 static void colours_with(struct engine *engine)
@@ -287,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_but_the_session_runs), /* before any other library is loaded */
         cmocka_unit_test(rectangles_are_found_where_they_are_drawn),
+        cmocka_unit_test(each_layout_of_outputs_gives_the_same_boxes),
         cmocka_unit_test(crops_are_told_apart_by_colour),
         cmocka_unit_test(what_is_no_such_model_is_an_error_that_names_the_engine),
         cmocka_unit_test(a_model_that_only_one_engine_can_run_says_so),

@@ -1,6 +1,6 @@
 #include "cmocka_all.h"
 
-#include "detector/infer/classes.h"
+#include "detector/infer/decoder.h"
 #include "detector/infer/remote.h"
 #include "integration/detector_infer/stand.h"
 #include "lib/process.h"
@@ -42,16 +42,14 @@ static struct session *opened(struct engine *engine)
 static void assert_colour(struct session *session, int colour)
 {
     struct tensor outputs[SESSION_OUTPUTS_MAX];
-    struct class_score best;
+    float score;
     struct baton_error error = {0};
 
     stand_draw(session->values, 32, 32, &(struct drawn){colour, 0, 0, 32, 32}, 1);
     if (session_run(session, 1, outputs, &error) != 1) {
         fail_msg("%s", error.message);
     }
-    assert_int_equal(classes_decode(&best, 1, outputs[0].values, COLOURS, CLASS_SCORES_ANY, NULL),
-                     1);
-    assert_int_equal(best.label, colour);
+    assert_int_equal(best_class(outputs[0].values, 0, COLOURS, 1, &score), colour);
 }
 
 static void several_sessions_share_a_child(void **state)

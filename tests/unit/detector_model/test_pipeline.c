@@ -291,8 +291,8 @@ static const struct slip {
     {"models/cars/file", "\"/cars.onnx\"", "models.cars.file: it is absolute"},
     {"models/cars/decoder", NULL, "models.cars.decoder is missing: must be yolov5"},
     {"models/cars/decoder", "\"yolo8\"",
-     "models.cars.decoder is \"yolo8\": must be yolov5, yolov8, classify or tensor; did you mean "
-     "\"yolov8\"?"},
+     "models.cars.decoder is \"yolo8\": must be yolov5, yolov8, yolov10, ssd, retinaface, classify "
+     "or tensor; did you mean \"yolov8\"?"},
     {"models/cars/input", NULL, "models.cars.input is missing: must be an object"},
     {"models/cars/input/width", NULL, "models.cars.input.width is missing"},
     {"models/cars/input/width", "7", "models.cars.input.width is 7: must be 8 to 4096"},

@@ -1,0 +1,51 @@
+/* Detectors that end with the choice of their boxes: YOLOv10, YOLO26, and exports of others with
+ * "nms=True".
+ *
+ *   [batch, N, 6]   left, top, right, bottom in pixels of the input, score, number of the class
+ *
+ * Rows that are not used have a score of 0. Overlapping boxes are the model's choice.
+ */
+#include "detector/infer/decoder.h"
+
+enum { FIELDS = 6 };
+
+static bool find(struct grid *ret, const struct outputs *outputs)
+{
+    int at = outputs->count;
+
+    return grid_find(ret, outputs, &at, FIELDS, 0, false);
+}
+
+static bool fits(const struct outputs *outputs)
+{
+    return find(&(struct grid){0}, outputs);
+}
+
+static int read(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
+{
+    struct grid grid;
+    bool is_found = find(&grid, outputs);
+
+    for (size_t row = 0; is_found && row < grid.rows; row++) {
+        const float *at = grid.values + row * grid.row_step;
+        size_t step = grid.field_step;
+        float score = at[4 * step];
+        float label = at[5 * step];
+        if (!(score > outputs->score_min)) {
+            continue;
+        }
+        if (!(label >= 0 && label < (float)outputs->model->class_count)) {
+            return error_set(reterr, BATON_EINVAL, "a box of class %g: there are %zu classes",
+                             (double)label, outputs->model->class_count);
+        }
+        candidates_add(&ret->candidates, &(struct candidate){.left = at[0],
+                                                             .top = at[step],
+                                                             .right = at[2 * step],
+                                                             .bottom = at[3 * step],
+                                                             .score = score,
+                                                             .label = (int)label});
+    }
+    return 0;
+}
+
+const struct decoder decode_yolov10 = {.before = "[batch, N, 6]", .fits = fits, .read = read};

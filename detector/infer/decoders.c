@@ -1,0 +1,233 @@
+#include "detector/infer/decoder.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Half-precision exports sum to 1 only roughly. */
+static const double SUM_TOLERANCE = 0.02;
+
+enum { FORM_MAX = 512 };
+
+static const struct decoder *const decoders[DECODER_COUNT] = {
+    [DECODER_YOLOV5] = &decode_yolov5,         [DECODER_YOLOV8] = &decode_yolov8,
+    [DECODER_YOLOV10] = &decode_yolov10,       [DECODER_SSD] = &decode_ssd,
+    [DECODER_RETINAFACE] = &decode_retinaface, [DECODER_CLASSIFY] = &decode_classify,
+    [DECODER_TENSOR] = &decode_tensor,
+};
+
+#define NAME(symbol, name) name,
+static const char *const names[] = {PIPELINE_DECODERS(NAME)};
+#undef NAME
+
+/* ---- Refusals ------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void append(char text[FORM_MAX], const char *format,
+                                                         ...)
+{
+    size_t used = strlen(text);
+    va_list values;
+
+    va_start(values, format);
+    (void)vsnprintf(text + used, FORM_MAX - used, format, values);
+    va_end(values);
+}
+
+/* Names what there is, the form of each decoder, and one that fits. */
+static int refuse(const struct outputs *outputs, struct baton_error *reterr)
+{
+    const struct pipeline_model *model = outputs->model;
+    char text[FORM_MAX] = "";
+    char shape[SHAPE_TEXT_MAX];
+
+    for (int i = 0; i < outputs->count; i++) {
+        append(text, "%s%s", i > 0 ? " " : "", shape_text(&outputs->all[i].shape, shape));
+    }
+    append(text, " is not %s's output for %zu classes;", names[model->decoder], model->class_count);
+    for (int i = 0; i < DECODER_COUNT; i++) {
+        if (i != DECODER_TENSOR && decoders[i]->fits(outputs)) {
+            append(text, " it fits decoder %s;", names[i]);
+        }
+    }
+    append(text, " known are");
+    for (int i = 0; i < DECODER_COUNT; i++) {
+        append(text, "%s %s %s", i > 0 ? "," : "", names[i], decoders[i]->before);
+        if (decoders[i]->after) {
+            append(text, "%zu%s", model->class_count + (size_t)decoders[i]->more,
+                   decoders[i]->after);
+        }
+    }
+    return error_set(reterr, BATON_EINVAL, "%s", text);
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+static int from_left(const void *a, const void *b)
+{
+    const struct box *const *first = a;
+    const struct box *const *second = b;
+
+    return ((*first)->x > (*second)->x) - ((*first)->x < (*second)->x);
+}
+
+/* Reads boxes as letters, from left to right. */
+static void read_letters(struct answer *answer, const struct pipeline_model *model)
+{
+    const struct box *sorted[ANSWER_TEXT_MAX];
+    int count = answer->box_count < ANSWER_TEXT_MAX ? answer->box_count : ANSWER_TEXT_MAX;
+
+    for (int i = 0; i < count; i++) {
+        sorted[i] = &answer->boxes[i];
+    }
+    qsort(sorted, (size_t)count, sizeof(sorted[0]), from_left);
+    for (int i = 0; i < count; i++) {
+        answer_append(answer, model, sorted[i]->label, sorted[i]->score);
+    }
+}
+
+int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
+{
+    const struct pipeline_model *model = outputs->model;
+    const struct decoder *decoder = decoders[model->decoder];
+    int code;
+
+    ret->box_count = 0;
+    ret->reading = (struct reading){.text = ""};
+    ret->numbers = NULL;
+    ret->number_count = 0;
+    ret->confidence = 0;
+    if (!decoder->fits(outputs)) {
+        return refuse(outputs, reterr);
+    }
+    candidates_begin(&ret->candidates, outputs->score_min);
+    code = decoder->read(ret, outputs, reterr);
+    if (!code && decoder_finds_boxes(model->decoder)) {
+        ret->box_count = boxes_of(ret->boxes, &ret->candidates, outputs->fit, model->nms);
+        ret->confidence = ret->box_count > 0 ? ret->boxes[0].score : 0;
+        read_letters(ret, model);
+    }
+    return code;
+}
+
+int answer_prove(const struct pipeline_model *model, const struct tensor *all, int count,
+                 struct baton_error *reterr)
+{
+    const struct outputs outputs = {.model = model, .all = all, .count = count, .pictures = 1};
+
+    return decoders[model->decoder]->fits(&outputs) ? 0 : refuse(&outputs, reterr);
+}
+
+void answer_say(struct answer *answer, const struct outputs *outputs, int label, float confidence)
+{
+    const int *source = outputs->fit->source;
+
+    answer->boxes[0] = (struct box){(float)source[0], (float)source[1], (float)source[2],
+                                    (float)source[3], confidence,       label};
+    answer->box_count = 1;
+    answer->confidence = confidence;
+}
+
+void answer_append(struct answer *answer, const struct pipeline_model *model, int label,
+                   float score)
+{
+    struct reading *reading = &answer->reading;
+    size_t used = strlen(reading->text);
+    const char *name =
+        label >= 0 && (size_t)label < model->class_count ? model->classes[label] : "";
+
+    if (name[0] && used + strlen(name) <= ANSWER_TEXT_MAX) {
+        memcpy(reading->text + used, name, strlen(name) + 1);
+        reading->letters++;
+        reading->confidence += (score - reading->confidence) / (float)reading->letters;
+    }
+}
+
+/* ---- Outputs -------------------------------------------------------------------------------- */
+
+static bool is_grid(struct grid *ret, const struct outputs *outputs, const struct tensor *tensor,
+                    int64_t fields, size_t rows, bool is_transposed)
+{
+    const struct shape *shape = &tensor->shape;
+    const int64_t *sides = shape->sides + (shape->rank == 3);
+    int64_t batch = shape->rank == 3 ? shape->sides[0] : 1;
+    int usual = is_transposed ? 0 : 1; /* the side along which the fields lie */
+    size_t count;
+
+    if ((shape->rank != 2 && shape->rank != 3) || !shape_numbers(shape, &count) || batch < 1 ||
+        outputs->picture >= batch || fields < 1 ||
+        (sides[usual] != fields && sides[1 - usual] != fields)) {
+        return false;
+    }
+    usual = sides[usual] == fields ? usual : 1 - usual;
+    *ret = (struct grid){.rows = (size_t)sides[1 - usual],
+                         .row_step = usual == 1 ? (size_t)sides[1] : 1,
+                         .field_step = usual == 1 ? 1 : (size_t)sides[1]};
+    if (tensor->values) {
+        ret->values = tensor->values + count / (size_t)batch * (size_t)outputs->picture;
+    }
+    return rows == 0 || ret->rows == rows;
+}
+
+bool grid_find(struct grid *ret, const struct outputs *outputs, int *at, int64_t fields,
+               size_t rows, bool is_transposed)
+{
+    for (int i = *at - 1; i >= 0; i--) {
+        if (is_grid(ret, outputs, &outputs->all[i], fields, rows, is_transposed)) {
+            *at = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool output_of_picture(struct tensor *ret, const struct outputs *outputs)
+{
+    const struct tensor *first = outputs->all;
+    size_t count;
+
+    if (outputs->count < 1 || !shape_numbers(&first->shape, &count)) {
+        return false;
+    }
+    *ret = *first;
+    if (outputs->pictures > 1) {
+        if (first->shape.rank < 1 || first->shape.sides[0] != outputs->pictures) {
+            return false;
+        }
+        ret->shape.sides[0] = 1;
+        ret->values += count / (size_t)outputs->pictures * (size_t)outputs->picture;
+    }
+    return true;
+}
+
+int best_class(const float *values, size_t first, size_t count, size_t step, float *ret_score)
+{
+    bool are_probabilities = true;
+    double sum = 0;
+    size_t best = first;
+
+    for (size_t i = 0; i < count; i++) {
+        float value = values[i * step];
+        if (isnan(value)) {
+            return -1;
+        }
+        best = i > first && value > values[best * step] ? i : best;
+        are_probabilities = are_probabilities && value >= 0 && value <= 1;
+        sum += (double)value;
+    }
+    if (first >= count) {
+        return -1;
+    }
+    *ret_score = values[best * step];
+    if (!are_probabilities || fabs(sum - 1) > SUM_TOLERANCE) {
+        sum = 0;
+        for (size_t i = 0; i < count; i++) {
+            float value = values[i * step];
+            /* The difference of two infinite values would be NaN. */
+            sum += value == *ret_score ? 1 : exp((double)value - (double)*ret_score);
+        }
+        *ret_score = (float)(1 / sum);
+    }
+    return (int)best;
+}
