@@ -17,8 +17,7 @@ enum { ANSWER_TEXT_MAX = 127 };
 
 struct reading {
     char text[ANSWER_TEXT_MAX + 1]; /* "" if nothing was read; a long text ends at a whole letter */
-    int letters;
-    float confidence; /* the mean score of its letters; 0 without any */
+    float confidence;               /* the mean score of its letters; 0 without any */
 };
 
 /* A model's result for one picture. Boxes are sorted, best first. */
@@ -26,6 +25,7 @@ struct answer {
     struct box boxes[BOXES_MAX];
     int box_count; /* at least 1 for a result: the whole cut, for a model without boxes */
     struct reading reading;
+    int letters;          /* of the text */
     const float *numbers; /* of the outputs; NULL: none */
     size_t number_count;
     float confidence;
@@ -42,8 +42,8 @@ struct outputs {
     float score_min;       /* boxes need a higher score */
 };
 
-/* Reads the result for one picture. Returns BATON_EINVAL if the outputs do not have the form of the
- * model's decoder; the error names the forms of all decoders. */
+/* Reads the result for one picture. Returns BATON_EPROTO if the outputs do not have the form of the
+ * model's decoder; the error names the forms of all decoders. BATON_EINVAL: a number is wrong. */
 int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr);
 
 /* The same check for the outputs of one picture, with any content. */

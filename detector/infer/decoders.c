@@ -39,13 +39,13 @@ __attribute__((format(printf, 2, 3))) static void append(char text[FORM_MAX], co
 static int refuse(const struct outputs *outputs, struct baton_error *reterr)
 {
     const struct pipeline_model *model = outputs->model;
-    char text[FORM_MAX] = "";
+    char text[FORM_MAX] = "output";
     char shape[SHAPE_TEXT_MAX];
 
     for (int i = 0; i < outputs->count; i++) {
-        append(text, "%s%s", i > 0 ? " " : "", shape_text(&outputs->all[i].shape, shape));
+        append(text, " %s", shape_text(&outputs->all[i].shape, shape));
     }
-    append(text, " is not %s's output for %zu classes;", names[model->decoder], model->class_count);
+    append(text, " does not fit %zu classes as %s;", model->class_count, names[model->decoder]);
     for (int i = 0; i < DECODER_COUNT; i++) {
         if (i != DECODER_TENSOR && decoders[i]->fits(outputs)) {
             append(text, " it fits decoder %s;", names[i]);
@@ -59,7 +59,7 @@ static int refuse(const struct outputs *outputs, struct baton_error *reterr)
                    decoders[i]->after);
         }
     }
-    return error_set(reterr, BATON_EINVAL, "%s", text);
+    return error_set(reterr, BATON_EPROTO, "%s", text);
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
@@ -95,6 +95,7 @@ int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_
 
     ret->box_count = 0;
     ret->reading = (struct reading){.text = ""};
+    ret->letters = 0;
     ret->numbers = NULL;
     ret->number_count = 0;
     ret->confidence = 0;
@@ -139,8 +140,8 @@ void answer_append(struct answer *answer, const struct pipeline_model *model, in
 
     if (name[0] && used + strlen(name) <= ANSWER_TEXT_MAX) {
         memcpy(reading->text + used, name, strlen(name) + 1);
-        reading->letters++;
-        reading->confidence += (score - reading->confidence) / (float)reading->letters;
+        answer->letters++;
+        reading->confidence += (score - reading->confidence) / (float)answer->letters;
     }
 }
 

@@ -89,7 +89,7 @@ static void reject(const struct bound *bound, const struct baton_error *error)
 }
 
 /* The archive is good, but a model in it cannot run. The advice lets its author find the reason
- * without this worker. */
+ * without this worker; an output that fits no decoder is reason enough. */
 static void refuse_unrunnable(struct bound *bound, const struct baton_error *error)
 {
     static const char advice[] =
@@ -99,6 +99,8 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
 
     if (is_verdict(error)) {
         reject(bound, error);
+    }
+    if (is_verdict(error) && error->code != BATON_EPROTO) {
         (void)error_set(&reported, error->code, "%.*s; %s",
                         BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
     }

@@ -83,6 +83,7 @@ static int check(const struct options *options, struct baton_error *reterr)
     static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min",
                                            "model-open-timeout", "model-run-timeout"};
     static const char *const of_try[] = {"sheet", "out"};
+    const char *sheet = options_text(options, "sheet");
     int report_ms = ms(options, "report-interval");
 
     if (!options_text(options, "tls-cert") != !options_text(options, "tls-key")) {
@@ -101,6 +102,10 @@ static int check(const struct options *options, struct baton_error *reterr)
             return error_set(reterr, BATON_EINVAL, "--%s %s: needs --try CLIP", of_try[i],
                              options_text(options, of_try[i]));
         }
+    }
+    if (sheet && (strlen(sheet) < 4 || strcmp(sheet + strlen(sheet) - 4, ".svg") != 0)) {
+        return error_set(reterr, BATON_EINVAL, "--sheet %s: is an SVG, so its name ends with .svg",
+                         sheet);
     }
     for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
         if (ms(options, positive[i]) < 1) {

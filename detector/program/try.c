@@ -1,16 +1,12 @@
 /* A pipeline on a clip, without a backend: the way to see whether a model works.
  *
- *   archive ─▶ models open ─▶ clip, every frame ─▶ lines of JSON: findings.h
- *                                               ─▶ contact sheet, PNG
+ *   archive ─▶ models open ─▶ clip, every frame ─▶ lines of JSON, pictures: findings.h
  *                                               ─▶ progress and a summary, on stderr
  */
 #include "base/error.h"
 #include "detector/program/findings.h"
 #include "detector/program/local_model.h"
 #include "detector/program/program.h"
-#include "detector/program/progress.h"
-#include "detector/program/sheet.h"
-#include "detector/program/shots.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +19,8 @@
 
 enum {
     LOOK_MS = 100,
-    TORN_MS = 500, /* a clip's end may be short by so much */
+    PROGRESS_FRAMES = 1000, /* a line for so many, of a clip of unknown length */
+    TORN_MS = 500,          /* a clip's end may be short by so much */
 };
 
 static const char identifier[] = "try;clip";
@@ -44,16 +41,14 @@ try {
     struct camera *camera;
     struct local_model *local_model;
     struct models *models;
-    struct sheet *sheet; /* NULL: none is asked for */
-    struct shots *shots; /* NULL: no folder for them */
     struct findings *findings;
-    struct progress progress;
     uint64_t frames, done;
     int64_t first_us; /* the clip's own time of its first frame */
     span position, duration, busy;
     span frame; /* of the clip's time; 0: unknown */
     instant begin;
-    bool shows_lines; /* prints findings at once although progress is shown */
+    int printed;      /* tenths of the clip, or PROGRESS_FRAMES, that standard error has */
+    bool is_terminal; /* standard error: progress is one line, which is drawn again */
     bool has_handles, has_ended, is_closing;
     struct baton_error error;
 };
@@ -92,14 +87,60 @@ static bool is_over(const struct try *try)
     return try->error.code || (try->has_ended && try->done == try->frames);
 }
 
-static struct progress_state progress_now(const struct try *try)
+/* ---- Progress ------------------------------------------------------------------------------- */
+
+/* 0 to 1; below 0: unknown. */
+static double share_of(const struct try *try)
 {
-    return (struct progress_state){.frames = try->done,
-                                   .detections = findings_counts(try->findings).detections,
-                                   .position = try->position,
-                                   .duration = try->duration,
-                                   .spent = instant_since(clock_now(), try->begin)};
+    double share = try->duration.ns > 0 ? (double)try->position.ns / (double)try->duration.ns : -1;
+
+    return share > 1 ? 1 : share;
 }
+
+static void draw_progress(const struct try *try)
+{
+    double seconds = (double)instant_since(clock_now(), try->begin).ns / 1e9;
+    double share = share_of(try);
+
+    if (!try->is_terminal || try->done == 0) {
+        return;
+    }
+    (void)fprintf(stderr, "\r\033[K");
+    if (share > 0) {
+        (void)fprintf(stderr, "%3d %%, %.0f s left, ", (int)(share * 100),
+                      seconds * (1 - share) / share);
+    }
+    (void)fprintf(stderr, "%llu frames, %.0f a second, %llu detections",
+                  (unsigned long long)try->done, (double)try->done / (seconds + 1e-3),
+                  (unsigned long long)findings_counts(try->findings).detections);
+}
+
+static void hide_progress(const struct try *try)
+{
+    if (try->is_terminal) {
+        (void)fprintf(stderr, "\r\033[K");
+    }
+}
+
+/* Prints a line for each tenth where there is no terminal; the end has a line of its own. */
+static void print_progress(struct try *try)
+{
+    double share = share_of(try);
+    /* The small addition is against rounding: a tenth of a clip is often a frame's start. */
+    int step = share < 0 ? (int)(try->done / PROGRESS_FRAMES) : (int)(share * 10 + 1e-6);
+
+    if (try->is_terminal || step <= try->printed || (share >= 0 && step == 10)) {
+        return;
+    }
+    try->printed = step;
+    if (share >= 0) {
+        (void)fprintf(stderr, "%d %%: ", step * 10);
+    }
+    (void)fprintf(stderr, "%llu frames, %llu detections\n", (unsigned long long)try->done,
+                  (unsigned long long)findings_counts(try->findings).detections);
+}
+
+/* ---- The loop ------------------------------------------------------------------------------- */
 
 /* An offline clip would be reopened and begin from its start: it ends the try. */
 static void check_clip(struct try *try)
@@ -131,10 +172,7 @@ static void on_look(uv_timer_t *timer)
 {
     struct try *try = timer->data;
 
-    if (try->done > 0) {
-        const struct progress_state now = progress_now(try);
-        progress_draw(&try->progress, &now);
-    }
+    draw_progress(try);
     /* An error that check_clip() finds ends the try at the next look: Ctrl-C kills the children as
      * well, and by then its signal has arrived. */
     if (is_over(try)) {
@@ -215,27 +253,19 @@ static span position_of(const struct try *try, const struct camera_frame *frame)
 static void on_seen(void *userdata, const char *of, const struct inference_result *result)
 {
     struct try *try = userdata;
-    struct progress_state now;
     struct baton_error error = {0};
 
     (void)of;
     try->done++;
     try->busy.ns += result->busy.ns;
     try->position = position_of(try, result->frame);
-    if (try->shows_lines) {
-        progress_hide(&try->progress);
+    if (!try->settings->out) {
+        hide_progress(try); /* lines may go to the same terminal */
     }
     if (findings_add(try->findings, result, &error) != 0) {
         fail(try, &error);
     }
-    if (try->sheet && sheet_add(try->sheet, result, &error) != 0) {
-        fail(try, &error);
-    }
-    if (try->shots && shots_add(try->shots, result, &error) != 0) {
-        fail(try, &error);
-    }
-    now = progress_now(try);
-    progress_step(&try->progress, &now);
+    print_progress(try);
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -287,18 +317,6 @@ static int open_models(struct try *try, struct baton_error *reterr)
     return 0;
 }
 
-static int open_sheet(struct try *try, struct baton_error *reterr)
-{
-    const char *path = try->settings->sheet;
-    char inside[PATH_MAX];
-
-    if (!path && try->settings->out) {
-        (void)snprintf(inside, sizeof(inside), "%s/sheet.png", try->settings->out);
-        path = inside;
-    }
-    return path ? sheet_open(&try->sheet, path, reterr) : 0;
-}
-
 static void start_handles(struct try *try)
 {
     (void)uv_timer_init(&try->loop, &try->look);
@@ -316,12 +334,8 @@ static void start_handles(struct try *try)
 static int open_all(struct try *try, struct baton_error *reterr)
 {
     struct camera_pool_config config = try->settings->pool;
-    int code = findings_open(&try->findings, try->settings->out, reterr);
+    int code = findings_open(&try->findings, try->settings->out, try->settings->sheet, reterr);
 
-    code = code ? code : open_sheet(try, reterr);
-    if (!code && try->settings->out && !(try->shots = shots_new(try->settings->out))) {
-        code = error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
     if (code) {
         return code;
     }
@@ -355,7 +369,7 @@ static int finish(struct try *try, struct baton_error *reterr)
     struct findings_counts counts = findings_counts(try->findings);
     int code;
 
-    progress_hide(&try->progress);
+    hide_progress(try);
     if (counts.frames == 0) {
         return try->error.code ? 0
                                : error_set(reterr, BATON_ENOENT, "--try %s: has no picture in it",
@@ -366,16 +380,21 @@ static int finish(struct try *try, struct baton_error *reterr)
                   (unsigned long long)counts.frames, (unsigned long long)counts.objects,
                   (unsigned long long)counts.detections,
                   (double)try->busy.ns / 1e6 / (double)counts.frames);
-    if (try->shots && shots_left_out(try->shots) > 0) {
-        (void)fprintf(stderr, "%d frames with detections are drawn, %llu further ones are not\n",
-                      SHOTS_MAX, (unsigned long long)shots_left_out(try->shots));
+    if (counts.unsure > 0) {
+        (void)fprintf(
+            stderr, "%llu of the objects score below the model's confidence: \"unsure\", dashed\n",
+            (unsigned long long)counts.unsure);
     }
-    code = findings_flush(try->findings, reterr);
-    code = code || !try->sheet ? code : sheet_write(try->sheet, reterr);
+    code = findings_finish(try->findings, reterr);
     if (!code && try->settings->out) {
+        if (counts.shots > FINDINGS_SHOTS_MAX) {
+            (void)fprintf(
+                stderr, "%d frames with detections are drawn, %llu further ones are not\n",
+                FINDINGS_SHOTS_MAX, (unsigned long long)(counts.shots - FINDINGS_SHOTS_MAX));
+        }
         (void)fprintf(stderr, "written to %s: detections.jsonl, objects.jsonl%s%s\n",
-                      try->settings->out, try->settings->sheet ? "" : ", sheet.png",
-                      counts.detections > 0 ? ", frame-*.png" : "");
+                      try->settings->out, try->settings->sheet ? "" : ", sheet.svg",
+                      counts.shots > 0 ? ", frame-*.svg" : "");
     }
     if (!code && try->settings->sheet) {
         (void)fprintf(stderr, "contact sheet: %s\n", try->settings->sheet);
@@ -411,8 +430,6 @@ static int run(struct try *try, struct baton_error *reterr)
     if (!code && try->error.code) {
         code = error_set(reterr, try->error.code, "%s", try->error.message);
     }
-    sheet_free(try->sheet);
-    shots_free(try->shots);
     findings_free(try->findings);
     camera_pool_free(try->pool);
     models_free(try->models);
@@ -424,9 +441,7 @@ static int run(struct try *try, struct baton_error *reterr)
 
 int program_try(const struct program_settings *settings, struct baton_error *reterr)
 {
-    struct try try = {.settings = settings,
-                      .progress = progress_of(stderr),
-                      .shows_lines = !settings->out && isatty(STDOUT_FILENO)};
+    struct try try = {.settings = settings, .is_terminal = isatty(STDERR_FILENO) == 1};
     int code = find_clip(&try, reterr);
 
     if (!code && settings->log_level >= LOG_INFO) {

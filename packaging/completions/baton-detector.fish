@@ -40,5 +40,5 @@ complete -c baton-detector -l model-batch -r -d "frames of several cameras at on
 complete -c baton-detector -l model-open-timeout -r -d "refuse a model that is not open after this time"
 complete -c baton-detector -l model-run-timeout -r -d "end and reopen a model that takes longer for one run"
 complete -c baton-detector -l try -r -d "run the archive of --model on every frame of a clip, without a backend: a line of JSON for each detection on standard output"
-complete -c baton-detector -l out -r -d "write into this folder: detections.jsonl, sheet.png, the frames with detections as PNG, and objects.jsonl: every object of every frame, reported or not"
-complete -c baton-detector -l sheet -r -d "write frames of the clip, with the detected objects, into this PNG"
+complete -c baton-detector -l out -r -d "write into this folder: detections.jsonl, sheet.svg, the frames with detections as SVG, and objects.jsonl: every object of every frame, reported or not"
+complete -c baton-detector -l sheet -r -d "write frames of the clip, with the detected objects, into this SVG"

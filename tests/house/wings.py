@@ -14,7 +14,7 @@ SOUGHT = {"baton": {"SQLITE_HEADERS", "HIREDIS_HEADERS"}, "detector": set(),
           "fleet": {"MOSQUITTO_HEADERS"}}
 LIBRARIES = {"baton": set(),
              "detector": {"libturbojpeg", "libswscale", "libavformat", "libavcodec",
-                          "libavutil", "libcurl", "libseccomp", "libzip", "libpng"},
+                          "libavutil", "libcurl", "libseccomp", "libzip"},
              "fleet": set()}
 PROGRAMS = {"baton": {"baton", "baton-guardian", "libbaton"},
             "detector": {"baton-detector", "baton-camera"},

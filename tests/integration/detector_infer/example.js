@@ -51,6 +51,12 @@ function check_score(out) {
         fs.writeFileSync(file, some.map((line) => JSON.stringify(line) + '\n').join(''));
         assert.strictEqual(score(truth, file).status, 1, JSON.stringify(some[0]));
     }
+    // What the model is not sure of is counted, and once more without.
+    const unsure = path.join(out, 'unsure.jsonl');
+    fs.writeFileSync(unsure, lines.map((line, i) => JSON.stringify(i % 5 ? line :
+        { ...line, unsure: true }) + '\n').join(''));
+    assert.match(score(truth, unsure).stdout,
+        /all +105 +105 +105 +1\.0000 +1\.0000\nall sure +105 +84 +84 +1\.0000 +0\.8000/);
     const torn = path.join(out, 'torn.jsonl');
     fs.writeFileSync(torn, '{"frame":1,"class":"red"}\n');
     assert.match(score(truth, torn).stderr, /torn\.jsonl, line 1: .*box/);
@@ -71,7 +77,7 @@ try {
         }
         assert.strictEqual(done.status, 0, done.stderr);
         assert.ok(done.stderr.endsWith(`written to ${out}: detections.jsonl, objects.jsonl, ` +
-            'sheet.png, frame-*.png\n'), done.stderr);
+            'sheet.svg, frame-*.svg\n'), done.stderr);
         const wanted = json_lines(readme);
         assert.strictEqual(wanted.length, 3, 'the README shows what comes out');
         compare(json_lines(fs.readFileSync(path.join(out, 'detections.jsonl'), 'utf8')), wanted);
@@ -79,7 +85,7 @@ try {
         const objects = json_lines(fs.readFileSync(path.join(out, 'objects.jsonl'), 'utf8'));
         const count = (name) => objects.filter((line) => line.class === name).length;
         assert.deepStrictEqual(['red', 'green', 'blue'].map(count), [30, 45, 30]);
-        assert.ok(fs.statSync(path.join(out, 'sheet.png')).size > 0);
+        assert.ok(fs.statSync(path.join(out, 'sheet.svg')).size > 0);
         check_score(out);
         console.log('ok', engine);
     }

@@ -240,7 +240,7 @@ const tests = {
 
     async 'a clip is tried without a backend'() {
         const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
-        const sheet = path.join(folder, 'sheet.png');
+        const sheet = path.join(folder, 'sheet.svg');
         try {
             const done = spawnSync(program, ['--try', clip, '--model', archive, '--sheet', sheet],
                 { encoding: 'utf8', timeout: 60000, env: { ...process.env, TMPDIR: folder } });
@@ -249,8 +249,8 @@ const tests = {
             assert.deepStrictEqual(lines.map((line) => check(line.detection)).sort(),
                 ['blue', 'green', 'red']);
             assert.match(done.stderr, /45 frames, 135 objects in them, 3 detections/);
-            assert.strictEqual(fs.readFileSync(sheet).readUInt32BE(0), 0x89504e47);
-            assert.deepStrictEqual(fs.readdirSync(folder), ['sheet.png'], 'nothing is left behind');
+            assert.match(fs.readFileSync(sheet, 'utf8'), /^<svg /);
+            assert.deepStrictEqual(fs.readdirSync(folder), ['sheet.svg'], 'nothing is left behind');
             const again = spawnSync(program, ['--try', clip, '--model', archive],
                 { encoding: 'utf8', timeout: 60000 });
             assert.strictEqual(again.stdout, done.stdout, 'time is the clip\'s, not ours');
@@ -316,7 +316,8 @@ const tests = {
     },
 
     async 'what cannot be tried is named'() {
-        const cases = [[['--try', clip], /--model/], [['--sheet', 'x.png'], /--try/],
+        const cases = [[['--try', clip], /--model/], [['--sheet', 'x.svg'], /--try/],
+            [['--try', clip, '--model', archive, '--sheet', 'x.png'], /name ends with \.svg/],
             [['--try', '/nonexistent.mp4', '--model', archive], /nonexistent/],
             [['--try', clip, '--model', clip], /zip/], [['--model', '/nonexistent'], /nonexistent/],
             [['--try', archive, '--model', archive], /rectangles\.mpta: no video/],

@@ -36,6 +36,7 @@ void plan_untracked(struct plan *plan);
 struct seen {
     struct box boxes[SEEN_MAX];
     int count;
+    bool is_unsure;  /* the last of them */
     json_t *reports; /* array */
 };
 

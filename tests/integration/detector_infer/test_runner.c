@@ -134,6 +134,22 @@ static void a_report_waits_until_all_is_known(void **state)
     bench_free(bench);
 }
 
+/* Half of the confidence is enough for an object that is known. */
+static void an_object_that_scores_less_than_the_confidence_is_marked(void **state)
+{
+    struct bench *bench = bench_new(track);
+
+    (void)state;
+    for (int step = 0; step < 6; step++) {
+        bench_models[0].confidence = step < 3 ? 0.5F : 0.95F; /* the score is 0.9 */
+        bench_show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+        assert_int_equal(bench->seen.count, 1);
+        assert_true(bench->seen.is_unsure == (step >= 3));
+    }
+    bench_models[0].confidence = 0.5F;
+    bench_free(bench);
+}
+
 static void a_report_does_not_wait_for_ever(void **state)
 {
     struct bench *bench = bench_new(sure_of_brands);
@@ -361,7 +377,7 @@ static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
     bench_models[0].class_count = 2;
     turn = bench_turn(bench, bench_whole, STAGE_NONE, &error);
     runner_run(bench->runner, (struct runner_turn *[]){&turn}, 1);
-    assert_int_equal(error.code, BATON_EINVAL);
+    assert_int_equal(error.code, BATON_EPROTO);
     assert_non_null(strstr(error.message, "stage 'objects'"));
     bench_models[0].class_count = COLOURS;
     bench_show(bench, 1, NULL, 0);
@@ -376,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_subscription_sees_its_cut_only),
         cmocka_unit_test(an_object_is_reported_once),
         cmocka_unit_test(a_report_waits_until_all_is_known),
+        cmocka_unit_test(an_object_that_scores_less_than_the_confidence_is_marked),
         cmocka_unit_test(a_report_does_not_wait_for_ever),
         cmocka_unit_test(an_object_of_which_nothing_is_to_be_said_is_not_reported),
         cmocka_unit_test(an_object_that_changes_is_reported_again),

@@ -63,6 +63,21 @@ function run(words, options) {
 const lines_of = (file) => fs.readFileSync(file, 'utf8').split('\n').filter(Boolean)
     .map((line) => JSON.parse(line));
 
+// What is drawn, by the text of the SVG.
+function drawings(file) {
+    const numbers = (text, ...names) => names.map((name) =>
+        Number(new RegExp(` ${name}="([-.\\d]+)"`).exec(text)[1]));
+    return fs.readFileSync(file, 'utf8').split('<svg ').slice(2).map((text) => {
+        const [x, y, width, height] = numbers(' ' + text, 'x', 'y', 'width', 'height');
+        return { x, y, width, height,
+            jpeg: Buffer.from(/base64,([^"]*)/.exec(text)[1], 'base64'),
+            boxes: text.split('<rect').slice(1).map((rect) => ({
+                box: numbers(rect, 'x', 'y', 'width', 'height'),
+                is_thick: numbers(rect, 'stroke-width')[0] > 2 })),
+            labels: text.split('<text').slice(1).map((label) => /^[^>]*>([^<]*)/.exec(label)[1]) };
+    });
+}
+
 const tests = {
     'every rectangle is found, and nothing else'(folder, clip) {
         const out = path.join(folder, 'out');
@@ -93,40 +108,50 @@ const tests = {
         // The frames with detections are there as they are, but for what is drawn in.
         const shots = fs.readdirSync(out).filter((name) => name.startsWith('frame-')).sort();
         assert.deepStrictEqual(shots, [...new Set(detections.map((line) => 'frame-' +
-            `${String(line.frame).padStart(6, '0')}.png`))].sort());
-        const head = fs.readFileSync(path.join(out, shots[0]));
-        assert.deepStrictEqual([head.readUInt32BE(16), head.readUInt32BE(20)], [WIDTH, HEIGHT]);
+            `${String(line.frame).padStart(6, '0')}.svg`))].sort());
+        const [shot] = drawings(path.join(out, shots[0]));
+        assert.deepStrictEqual([shot.width, shot.height], [WIDTH, HEIGHT]);
+        assert.ok(shot.boxes.some((box) => box.is_thick), 'what was reported here is thick');
         assert.match(done.stderr, new RegExp(`${FRAMES} frames, ${objects.length} objects in ` +
             `them, ${detections.length} detections`));
     },
 
-    'the contact sheet shows where they are'(folder, clip) {
-        const words = ['-v', 'error', '-i', path.join(folder, 'out', 'sheet.png')];
-        const pixels = execFileSync(ffmpeg, [...words, '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-'],
-            { maxBuffer: 1 << 26 });
+    'the contact sheet shows where they are'(folder) {
         // Every sixteenth of 180 frames is kept, four in a row, each half as wide as the clip.
-        const tile = [WIDTH / 2 + 2, HEIGHT / 2 + 2], row = 4 * tile[0] - 2;
-        assert.strictEqual(pixels.length, row * (3 * tile[1] - 2) * 3);
-        let drawn = 0;
-        truth().forEach((boxes, n) => {
-            if (n % 16 !== 0) return;
-            const left = (n / 16 % 4) * tile[0], top = Math.floor(n / 64) * tile[1];
-            for (const { box: [x, y, , h] } of boxes) {
-                // Somewhere near its left edge there is a line of none of the clip's colours.
-                const y_in = top + Math.floor((y + h / 2) / 2);
-                for (let at = Math.max(0, Math.floor(x / 2) - 6); at < x / 2 + 6; at++) {
-                    const i = (y_in * row + left + at) * 3;
-                    const line = [[255, 214, 10], [64, 224, 255], [255, 90, 205]]
-                        .some((colour) => colour.every((c, k) => pixels[i + k] === c));
-                    if (line) {
-                        drawn++;
-                        break;
-                    }
-                }
-            }
+        const tiles = drawings(path.join(folder, 'out', 'sheet.svg'));
+        assert.strictEqual(tiles.length, 12);
+        const found = new Map();
+        tiles.forEach((tile, i) => {
+            assert.deepStrictEqual([tile.x, tile.y, tile.width, tile.height],
+                [i % 4 * (WIDTH / 2 + 4), Math.floor(i / 4) * (HEIGHT / 2 + 4), WIDTH / 2,
+                    HEIGHT / 2]);
+            assert.match(tile.labels.pop(), new RegExp(`^${16 * i + 1}: `));
+            tile.labels.forEach((label) => assert.match(label, /^(red|green|blue) 0\.\d\d #\d+$/));
+            found.set(16 * i, tile.boxes.map((box, k) => ({ class: tile.labels[k].split(' ')[0],
+                box: box.box })));
         });
-        const wanted = truth().filter((_, n) => n % 16 === 0).flat().length;
-        assert.strictEqual(drawn, wanted);
+        const { precision, recall } = score(truth().map((boxes, n) => n % 16 ? [] : boxes), found);
+        assert.ok(precision >= 0.99 && recall >= 0.99);
+        // Below a box there is what the clip shows there.
+        const jpeg = path.join(folder, 'tile.jpg');
+        fs.writeFileSync(jpeg, tiles[3].jpeg);
+        const pixels = execFileSync(ffmpeg, ['-v', 'error', '-i', jpeg, '-f', 'rawvideo',
+            '-pix_fmt', 'rgb24', '-'], { maxBuffer: 1 << 26 });
+        assert.strictEqual(pixels.length, WIDTH * HEIGHT / 4 * 3);
+        for (const { class: name, box: [x, y, w, h] } of truth()[48]) {
+            const at = (Math.floor(y / 2 + h / 4) * WIDTH / 2 + Math.floor(x / 2 + w / 4)) * 3;
+            const colour = [...pixels.subarray(at, at + 3)];
+            assert.strictEqual(colour.indexOf(Math.max(...colour)),
+                ['red', 'green', 'blue'].indexOf(name));
+        }
+    },
+
+    'on a terminal progress is one line'(folder, clip) {
+        const told = execFileSync('python3', ['-c',
+            'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))', program, '--try', clip, '--model',
+            archive, '--out', path.join(folder, 'seen')], { encoding: 'utf8' });
+        assert.match(told, /\r\x1b\[K *\d+ %, \d+ s left, \d+ frames, \d+ a second, \d+ detections/);
+        assert.ok(!/^\d+ %: /m.test(told));
     },
 
     'progress is a line for each tenth, as this is no terminal'(folder, clip) {
@@ -163,7 +188,7 @@ const tests = {
             [clip, path.join(folder, 'none.mpta'), [], /none\.mpta: No such file/],
             [clip, at('torn.mpta', fs.readFileSync(archive).subarray(0, 2000)), [],
                 /torn\.mpta: .*make it again/],
-            [clip, archive, ['--sheet', '/nonexistent/s.png'], /nonexistent\/s\.png: No such file/],
+            [clip, archive, ['--sheet', '/nonexistent/s.svg'], /nonexistent\/s\.svg: No such file/],
             [clip, archive, ['--out', '/nonexistent/out'], /nonexistent\/out: No such file/],
             [clip, path.join(models, 'product.mpta'), ['--engine', 'opencv'],
                 /ONNX Runtime may \('make deps-onnxruntime'.*check_model|OpenCV: .*not found/],
@@ -198,7 +223,7 @@ const tests = {
         assert.match(one.stderr, /stopped before its end/);
         const [, objects] = /(\d+) objects in them/.exec(one.stderr);
         assert.strictEqual(lines_of(path.join(out, 'objects.jsonl')).length, Number(objects));
-        assert.strictEqual(fs.readFileSync(path.join(out, 'sheet.png')).readUInt32BE(0), 0x89504e47);
+        assert.ok(drawings(path.join(out, 'sheet.svg')).length > 0);
         assert.deepStrictEqual(fs.readdirSync(own), ['out']);
     },
 

@@ -165,7 +165,7 @@ static void retinaface_moves_its_priors(void **state)
     assert_int_equal(answer.box_count, 1);
     assert_box(0, 0, 0, 30, 10, 0, 0.75F); /* middle 14, 2; sides 32, 16 */
     model.input.width = 72;
-    assert_int_equal(read_of(&model, all, 3, 0, NULL), BATON_EINVAL);
+    assert_int_equal(read_of(&model, all, 3, 0, NULL), BATON_EPROTO);
 }
 
 static void boxes_that_overlap_are_one_unless_their_classes_differ(void **state)
@@ -331,10 +331,10 @@ static void a_form_is_known_by_its_shapes(void **state)
         const struct pipeline_model model = model_of(cases[i].decoder);
         const struct tensor all[] = {{cases[i].shapes[0], NULL}, {cases[i].shapes[1], NULL}};
         int count = cases[i].shapes[1].rank > 0 ? 2 : 1;
-        if (answer_prove(&model, all, count, NULL) != (cases[i].fits ? 0 : BATON_EINVAL)) {
+        if (answer_prove(&model, all, count, NULL) != (cases[i].fits ? 0 : BATON_EPROTO)) {
             fail_msg("case %zu", i);
         }
-        assert_int_equal(answer_prove(&model, all, 0, NULL), BATON_EINVAL);
+        assert_int_equal(answer_prove(&model, all, 0, NULL), BATON_EPROTO);
     }
 }
 
@@ -345,10 +345,10 @@ static void a_refusal_names_the_forms_and_the_one_that_fits(void **state)
 
     (void)state;
     assert_int_equal(answer_prove(&model, &(struct tensor){{3, {1, 7, 8400}}, NULL}, 1, &error),
-                     BATON_EINVAL);
+                     BATON_EPROTO);
     assert_string_equal(
         error.message,
-        "[1, 7, 8400] is not yolov5's output for 3 classes; it fits decoder yolov8; known are "
+        "output [1, 7, 8400] does not fit 3 classes as yolov5; it fits decoder yolov8; known are "
         "yolov5 [batch, N, 8], yolov8 [batch, 7, N], yolov10 [batch, N, 6], ssd [batch, N, 4] and "
         "[batch, N, 4], retinaface as ssd, for the input's priors, classify [batch, 3], tensor any "
         "numbers");

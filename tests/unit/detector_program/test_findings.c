@@ -1,0 +1,123 @@
+#include "cmocka_all.h"
+
+#include "detector/program/findings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WIDTH = 640, HEIGHT = 360, TEXT_MAX = 1 << 16 };
+
+static uint8_t luma[WIDTH * HEIGHT];
+static char folder[] = "/tmp/test_findings-XXXXXX";
+static char text[TEXT_MAX];
+
+static const char *content(const char *name)
+{
+    char path[128];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    (void)fclose(file);
+    (void)unlink(path);
+    return text;
+}
+
+/* A frame with one object that is reported, one that the model is not sure of, and one lost. */
+static void show(struct findings *findings, uint64_t number)
+{
+    const struct box boxes[] = {
+        {64, 90, 128, 100, 0.75F, 0}, {10, 2, 20, 10, 0.3F, 1}, {0, 0, 9, 9, 1, 0}};
+    json_t *attributes = json_pack("{s:s}", "kind", "car");
+    const struct sighting sightings[] = {
+        {.box = &boxes[0], .class_name = "<car>", .track = 7, .attributes = attributes},
+        {.box = &boxes[1], .class_name = "Ü", .track = 8, .is_unsure = true},
+        {.box = &boxes[2], .class_name = "gone", .track = 9, .is_lost = true}};
+    const struct camera_frame frame = {.picture = {.width = WIDTH,
+                                                   .height = HEIGHT,
+                                                   .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                                                   .plane = {luma, luma, luma}},
+                                       .number = number,
+                                       .pts_us = 1500000};
+    struct baton_error error = {0};
+
+    if (findings_add(findings, &(struct inference_result){&frame, sightings, 3, {0}}, &error)) {
+        fail_msg("%s", error.message);
+    }
+    json_decref(attributes);
+}
+
+static void each_file_says_what_was_seen(void **state)
+{
+    struct findings *findings = NULL;
+    struct findings_counts counts;
+
+    (void)state;
+    assert_int_equal(findings_open(&findings, folder, NULL, NULL), 0);
+    show(findings, 12);
+    counts = findings_counts(findings);
+    assert_int_equal(counts.objects, 2);
+    assert_int_equal(counts.unsure, 1);
+    assert_int_equal(counts.detections, 1);
+    assert_int_equal(findings_finish(findings, NULL), 0);
+    findings_free(findings);
+    assert_string_equal(content("objects.jsonl"),
+                        "{\"frame\":12,\"class\":\"<car>\",\"box\":[64.0,90.0,128.0,100.0],"
+                        "\"score\":0.75,\"track\":7,\"detection\":{\"kind\":\"car\"},"
+                        "\"seconds\":1.5}\n"
+                        "{\"frame\":12,\"class\":\"Ü\",\"box\":[10.0,2.0,20.0,10.0],\"score\":0.3,"
+                        "\"track\":8,\"unsure\":true,\"seconds\":1.5}\n");
+    assert_non_null(strstr(content("detections.jsonl"), "\"kind\":\"car\""));
+    (void)content("frame-000012.svg");
+    assert_non_null(strstr(text, "<svg x=\"0\" y=\"0\" width=\"640\" height=\"360\" "));
+    (void)content("sheet.svg");
+    assert_non_null(strstr(text, "width=\"320\" height=\"180\" viewBox=\"0 0 640 360\""));
+    assert_non_null(strstr(text, "data:image/jpeg;base64,/9j/"));
+    assert_non_null(strstr(text, "<rect x=\"64.0\" y=\"90.0\" width=\"128.0\" height=\"100.0\" "
+                                 "fill=\"none\" stroke=\"hsl(0,95%,60%)\" stroke-width=\"6\"/>"));
+    assert_non_null(strstr(text, ">&#60;car&#62; 0.75 #7</text>"));
+    assert_non_null(strstr(text, "stroke-width=\"2\" stroke-dasharray=\"6\"/>"));
+    assert_non_null(strstr(text, ">Ü 0.30 #8</text>"));
+    assert_non_null(strstr(text, ">12: 1.50 s</text>"));
+    assert_null(strstr(text, "gone"));
+}
+
+static void a_sheet_without_frames_leaves_no_file(void **state)
+{
+    struct findings *findings = NULL;
+    char path[128];
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s/s.svg", folder);
+    assert_int_equal(findings_open(&findings, NULL, path, NULL), 0);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(findings_finish(findings, NULL), 0);
+    findings_free(findings);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder); /* each test has removed its files */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_file_says_what_was_seen),
+        cmocka_unit_test(a_sheet_without_frames_leaves_no_file),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
