@@ -32,8 +32,8 @@ endfunction()
 
 # baton_takes(SECONDS SLOTS TEST...): for tests that are longer than a few seconds. The longest are
 # begun first, so that none is left alone at the end; and as most tests wait for timeouts and leases
-# more than they compute, scripts/check runs two to six to a core: SLOTS is how many of these a
-# test fills, about four times the cores that it keeps busy.
+# more than they compute, scripts/check runs two to seven to a core: SLOTS is how many of these a
+# test fills, about four times the cores that it keeps busy, and one if that is a third of a core.
 function(baton_takes seconds slots)
     foreach(test ${ARGN})
         if(TEST ${test})
