@@ -335,6 +335,9 @@ int master_open(struct master **ret, const struct master_config *config, struct 
     master->opened = clock_now();
     master->complained = INSTANT_PAST;
     master->twins_since = INSTANT_NEVER;
+    if (config->twins_last.ns == 0) {
+        master->config.twins_last = MASTER_TWINS_LAST;
+    }
     (void)uv_timer_init(member_loop(member), &master->timer);
     master->timer.data = master;
     master->state_observer.on_change = on_state;

@@ -57,6 +57,7 @@ struct master_config {
     const char *const *worker_urls; /* as discovery.h has them; copied */
     size_t worker_count;
     span resolve_every; /* 0: the default of discovery.h */
+    span twins_last;    /* until two processes of one name are reported; 0: MASTER_TWINS_LAST */
     /* Steals fields.
      *
      *   leader-changed {leader, epoch}           member-joined, member-left {process}

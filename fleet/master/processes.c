@@ -79,7 +79,7 @@ static void look_for_twins(struct master *master, const char *twin)
     } else if (master->twins_since.ns == INSTANT_NEVER.ns) {
         master->twins_since = now;
     } else if (!master->has_told_twins && master->epoch != 0 &&
-               instant_since(now, master->twins_since).ns > MASTER_TWINS_LAST.ns) {
+               instant_since(now, master->twins_since).ns > master->config.twins_last.ns) {
         master->has_told_twins = true;
         master_tell(master, "process-twice",
                     json_pack("{s:s,s:s}", "process", twin, "reason",

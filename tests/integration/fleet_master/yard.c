@@ -476,6 +476,7 @@ void yard_open_as(int number, const char *name, const char *const *urls)
     const struct provider_config config = {.loop = &loop, .url = url, .node = name};
     struct master_config master = {.plan = {.subscriptions_max = 4, .hysteresis_permille = 200},
                                    .worker_urls = urls,
+                                   .twins_last = SPAN_MS(100),
                                    .on_event = on_event};
     struct baton_error error;
 
