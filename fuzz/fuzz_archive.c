@@ -1,6 +1,5 @@
 /* Model archives: whatever the bytes are, they become a folder of plain files that pipeline.json
  * names, or nothing at all. */
-#include "detector/model/archive_int.h"
 #include "place.h"
 #include "unit/detector_model/unpack_here.h"
 

@@ -3,7 +3,7 @@
  *
  * The input: for each message two bytes of length, then the message. */
 #include "detector/model/archive.h"
-#include "detector/model/archive_draft.h"
+#include "detector/model/archive_int.h"
 #include "place.h"
 
 #include <assert.h>

@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 enum {
-    HELPER_FD = 3,       /* the first descriptor that a helper inherits; the others follow */
-    HELPER_FREE_FD = 16, /* from here on none is overwritten while they are put in place */
+    HELPER_FD = 3, /* the first descriptor that a helper inherits; the others follow */
+    HELPER_DESCRIPTORS_MAX = 8,
     HELPER_ENVIRONMENT_MAX = 16,
 };
 
@@ -28,9 +28,8 @@ bool helper_find(char ret[PATH_MAX], const char *name);
  * are borrowed; NULL ends them. */
 void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX]);
 
-/* Starts `program` as `name`. descriptors[i] becomes HELPER_FD + i there; each of them should be
- * HELPER_FREE_FD or above if there are several. Input and output are nowhere, errors are ours.
- * 0 and *ret, for the caller to wait for; or an errno. */
+/* Starts `program` as `name`. descriptors[i] (borrowed) becomes HELPER_FD + i there. Input and
+ * output are nowhere, errors are ours. 0 and *ret, for the caller to wait for; or an errno. */
 int helper_spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
                  size_t count);
 

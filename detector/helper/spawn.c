@@ -56,6 +56,19 @@ void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX])
     ret[count] = NULL;
 }
 
+/* Copies of the descriptors in places that none of them takes in the new process. Returns how many
+ * there are. */
+static size_t copy_high(int ret[HELPER_DESCRIPTORS_MAX], const int *descriptors, size_t count)
+{
+    size_t copied = 0;
+
+    while (copied < count && (ret[copied] = fcntl(descriptors[copied], F_DUPFD_CLOEXEC,
+                                                  HELPER_FD + HELPER_DESCRIPTORS_MAX)) >= 0) {
+        copied++;
+    }
+    return copied;
+}
+
 static int place(posix_spawn_file_actions_t *files, const int *descriptors, size_t count)
 {
     int errnum = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -69,7 +82,7 @@ static int place(posix_spawn_file_actions_t *files, const int *descriptors, size
     return errnum;
 }
 
-int helper_spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
+static int spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
                  size_t count)
 {
     char *argv[] = {(char *)name, (char *)"--inherited", NULL};
@@ -94,5 +107,18 @@ int helper_spawn(pid_t *ret, const char *program, const char *name, const int *d
     errnum = errnum ? errnum : posix_spawn(ret, program, &files, &attributes, argv, environment);
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&files);
+    return errnum;
+}
+
+int helper_spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
+                 size_t count)
+{
+    int copies[HELPER_DESCRIPTORS_MAX];
+    size_t copied = copy_high(copies, descriptors, count);
+    int errnum = copied == count ? spawn(ret, program, name, copies, count) : errno;
+
+    while (copied > 0) {
+        (void)close(copies[--copied]);
+    }
     return errnum;
 }

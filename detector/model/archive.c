@@ -3,21 +3,23 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "detector/model/archive_draft.h"
-#include "detector/model/unpack_child.h"
+#include "detector/helper/helper.h"
+#include "detector/model/archive_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 64 << 10, SILENT_MS = 30000, LOOK_MS = 50 };
+enum { SILENT_MS = 30000, LOOK_MS = 50 };
 
 struct archive_rules archive_rules_default(void)
 {
@@ -43,68 +45,138 @@ int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
     return 0;
 }
 
+/* ---- The child ------------------------------------------------------------------------------ */
+
+/* Starts the program with its end of the socket and the archive, which it gets read-only and with
+ * a file position of its own. Returns 0 or an errno. */
+static int spawn(struct unpack_child *child, int theirs, int archive_fd, const char *program)
+{
+    char path[40];
+    int archive, errnum;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", archive_fd);
+    archive = open(path, O_RDONLY | O_CLOEXEC);
+    if (archive < 0) {
+        return errno;
+    }
+    errnum = helper_spawn(&child->pid, program, "baton-unpack", (const int[]){theirs, archive}, 2);
+    (void)close(archive);
+    return errnum;
+}
+
+int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct archive_rules *rules,
+                       struct baton_error *reterr)
+{
+    const struct unpack_request request = {.archive_bytes_max = rules->archive_bytes_max,
+                                           .unpacked_bytes_max = rules->unpacked_bytes_max,
+                                           .entries_max = rules->entries_max};
+    struct unpack_child child = {.socket = -1};
+    char program[PATH_MAX];
+    int sockets[2], errnum;
+
+    if (rules->program != NULL) {
+        (void)snprintf(program, sizeof(program), "%s", rules->program);
+    } else if (!helper_find(program, "baton-unpack")) {
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "%s: not found; no other program opens archives: install it", program);
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "socketpair: %s", strerror(errno));
+    }
+    child.socket = sockets[0];
+    errnum = spawn(&child, sockets[1], archive_fd, program);
+    (void)close(sockets[1]);
+    if (errnum != 0) {
+        (void)close(child.socket);
+        return error_set(reterr, BATON_EUNAVAILABLE, "%s: cannot be started: %s", program,
+                         strerror(errnum));
+    }
+    /* If the child has ended, the wait for its answer reports it. */
+    (void)send(child.socket, &request, sizeof(request), MSG_NOSIGNAL);
+    *ret = child;
+    return 0;
+}
+
+/* The child may have closed its socket and still run; if it has ended, its status stays. */
+static int kill_child(struct unpack_child *child)
+{
+    int status = 0;
+
+    (void)kill(child->pid, SIGKILL);
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    child->pid = 0;
+    return status;
+}
+
+void unpack_child_end(struct unpack_child *child)
+{
+    (void)close(child->socket);
+    if (child->pid > 0) {
+        (void)kill_child(child);
+    }
+}
+
+/* It has closed its socket: says how it ended. */
+static int why_it_ended(struct unpack_child *child, struct baton_error *reterr)
+{
+    int status = kill_child(child);
+
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
+        return error_set(reterr, BATON_EPROTO,
+                         "archive: the process that unpacks it was ended by signal %d (%s); do not "
+                         "trust this archive, make it again",
+                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    return error_set(reterr, BATON_EUNAVAILABLE,
+                     "archive: the process that unpacks it ended without a word (code %d)",
+                     WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+/* ---- Unpacking ------------------------------------------------------------------------------ */
+
+static bool is_canceled(const struct archive_rules *rules)
+{
+    return rules->is_canceled != NULL && atomic_load(rules->is_canceled);
+}
+
 /* Receives the child's next message; 0: the child has ended. */
 static ssize_t receive(const struct unpack_child *child, const struct archive_rules *rules,
                        struct unpack_message *message, struct baton_error *reterr)
 {
     struct pollfd fd = {.fd = child->socket, .events = POLLIN};
     instant begin = clock_now();
+    int ready;
     ssize_t got;
 
-    while (poll(&fd, 1, LOOK_MS) <= 0) {
-        if (rules->is_canceled != NULL && atomic_load(rules->is_canceled)) {
+    do {
+        ready = poll(&fd, 1, LOOK_MS);
+        if (is_canceled(rules)) {
             return error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
         }
-        if (instant_since(clock_now(), begin).ns > SPAN_MS(SILENT_MS).ns) {
+        if (ready <= 0 && instant_since(clock_now(), begin).ns > SPAN_MS(SILENT_MS).ns) {
             return error_set(reterr, BATON_EPROTO,
                              "archive: the process that unpacks it was silent for %d s and was "
                              "ended; fetch or make it again",
                              SILENT_MS / 1000);
         }
-    }
-    do {
-        got = recv(child->socket, message, sizeof(*message), MSG_TRUNC);
-    } while (got < 0 && errno == EINTR);
+    } while (ready <= 0);
+    got = recv(child->socket, message, sizeof(*message), MSG_TRUNC);
     return got < 0 ? 0 : got;
 }
 
-static int follow(struct unpack_child *child, struct archive_draft *to,
-                  struct unpack_message *message, struct baton_error *reterr)
+static int follow(struct unpack_child *child, struct archive_draft *to, struct baton_error *reterr)
 {
+    struct unpack_message *message = malloc(sizeof(*message));
+    int rc = message != NULL ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
     bool is_done = false;
-    int rc = 0;
 
     while (rc == 0 && !is_done) {
         ssize_t got = receive(child, to->rules, message, reterr);
 
-        if (got < 0) {
-            rc = (int)got;
-        } else if (got == 0) {
-            rc = unpack_child_why(child, reterr);
-        } else if (to->rules->is_canceled != NULL && atomic_load(to->rules->is_canceled)) {
-            rc = error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
-        } else {
-            rc = archive_accept(to, message, (size_t)got, &is_done, reterr);
-        }
-    }
-    return rc;
-}
-
-static int unpack(struct unpack_child *child, int parent_fd, const char *name,
-                  const struct archive_rules *rules, struct baton_error *reterr)
-{
-    struct unpack_message *message = malloc(sizeof(*message));
-    struct archive_draft to;
-    int rc;
-
-    if (message == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    rc = archive_draft_open(&to, parent_fd, rules, reterr);
-    if (rc == 0) {
-        rc = follow(child, &to, message, reterr);
-        rc = rc ? rc : archive_draft_end(&to, name, reterr);
-        archive_draft_close(&to);
+        rc = got < 0    ? (int)got
+             : got == 0 ? why_it_ended(child, reterr)
+                        : archive_accept(to, message, (size_t)got, &is_done, reterr);
     }
     free(message);
     return rc;
@@ -114,44 +186,20 @@ int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr)
 {
     struct unpack_child child;
+    struct archive_draft to;
     uint64_t bytes;
     int rc = archive_measure(archive_fd, rules, &bytes, reterr);
 
     rc = rc ? rc : unpack_child_start(&child, archive_fd, rules, reterr);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = archive_draft_open(&to, parent_fd, rules, reterr);
     if (rc == 0) {
-        rc = unpack(&child, parent_fd, name, rules, reterr);
-        unpack_child_end(&child);
+        rc = follow(&child, &to, reterr);
+        rc = rc ? rc : archive_draft_end(&to, name, reterr);
+        archive_draft_close(&to);
     }
-    return rc;
-}
-
-/* ---- A folder that was unpacked ------------------------------------------------------------- */
-
-int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
-                     struct baton_error *reterr)
-{
-    char path[PATH_MAX];
-    struct buffer text;
-    ssize_t got = 1;
-    int fd, rc;
-
-    (void)snprintf(path, sizeof(path), "%s/%s", name, PIPELINE_FILE);
-    fd = openat(parent_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        int errnum = errno;
-        return error_set(reterr, error_from_errno(errnum), "open %s: %s", path, strerror(errnum));
-    }
-    buffer_init(&text, PIPELINE_BYTES_MAX + CHUNK_BYTES);
-    while (got > 0 && !text.failed) {
-        uint8_t *room = buffer_reserve(&text, CHUNK_BYTES);
-
-        got = room != NULL ? read(fd, room, CHUNK_BYTES) : 0;
-        text.bytes += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    rc = got < 0       ? error_set(reterr, BATON_EIO, "read %s: it cannot be read", path)
-         : text.failed ? error_set(reterr, BATON_ENOMEM, "read %s: out of memory", path)
-                       : pipeline_parse(ret, (const char *)text.data, text.bytes, reterr);
-    buffer_fini(&text);
+    unpack_child_end(&child);
     return rc;
 }

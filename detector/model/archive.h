@@ -3,14 +3,11 @@
  * The archive is refused, with what is wrong and where, and nothing is left behind, if
  *   - it is larger than the rules allow, has more entries, or would unpack to more, by what it says
  *     and, as what it says may be a lie, by what comes out; or to 100 times its own size;
- *   - it needs zip64, several disks, a password or a compression other than deflate;
- *   - an entry's name leads elsewhere (name.h), is there twice (case aside), or is a folder's as
- * well;
- *   - an entry is a link, a device or anything else but a file or folder;
+ *   - an entry has a password or a compression other than deflate, is no plain file or folder, or
+ *     has a name that leads elsewhere on some system (name.h) or is there twice;
  *   - a checksum or a length is wrong, or its parts contradict each other;
  *   - pipeline.json is not there or wrong, or names a file that is not there.
- * Entries that pipeline.json does not name are looked at by all of these rules and never unpacked.
- * Those that it cannot name, as other systems leave them in archives (.DS_Store), are no error.
+ * Entries that pipeline.json does not name are never unpacked.
  *
  * The archive is read by a child, baton-unpack, which can open and make nothing; what it hands over
  * is checked once more and written here (unpack_wire.h). A hostile archive costs a child.
@@ -20,8 +17,24 @@
 #ifndef DETECTOR_MODEL_ARCHIVE_H
 #define DETECTOR_MODEL_ARCHIVE_H
 
-#include "detector/model/archive_rules.h"
 #include "detector/model/pipeline.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum {
+    ARCHIVE_ENTRIES_MAX = 1024,    /* of the default rules, and the most they may allow */
+    ARCHIVE_RATIO_MAX = 100,       /* unpacked bytes for each byte of the archive, … */
+    ARCHIVE_RATIO_FREE = 16 << 20, /* … above this many */
+};
+
+struct archive_rules {
+    uint64_t archive_bytes_max;
+    uint64_t unpacked_bytes_max;
+    int entries_max;
+    const atomic_bool *is_canceled; /* borrowed; NULL: it cannot be */
+    const char *program;            /* path of baton-unpack; NULL: found beside this program */
+};
 
 /* The defaults: 1 GiB, 2 GiB, ARCHIVE_ENTRIES_MAX, NULL. */
 struct archive_rules archive_rules_default(void);
@@ -43,5 +56,19 @@ int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
 /* Reads pipeline.json of a folder that was unpacked; `name` may be a path. */
 int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
                      struct baton_error *reterr);
+
+/* Reads all of such a folder. Returns BATON_ECORRUPT if it is not what was unpacked (the disk may
+ * have damaged it), or BATON_ENOMEM. */
+int archive_check(int folder_fd, const struct pipeline *pipeline);
+
+/* The process baton-unpack. The thread that starts it must end it. */
+struct unpack_child {
+    int socket;
+    pid_t pid;
+};
+
+int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct archive_rules *rules,
+                       struct baton_error *reterr);
+void unpack_child_end(struct unpack_child *child); /* kills it if it still runs */
 
 #endif

@@ -1,12 +1,19 @@
-/* Writes the files of an archive into a draft. The child's messages are not trusted. */
-#include "detector/model/archive_draft.h"
+/* Writes the files of an archive into a draft, and reads them again. The child's messages are not
+ * trusted. */
+#include "detector/model/archive_int.h"
 
 #include "base/error.h"
+#include "detector/model/name.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { CHUNK_BYTES = 64 << 10 };
 
 static int nonsense(struct baton_error *reterr)
 {
@@ -14,18 +21,29 @@ static int nonsense(struct baton_error *reterr)
                      "archive: the process that unpacks it talks nonsense and was ended");
 }
 
+static int no_memory(struct baton_error *reterr)
+{
+    return error_set(reterr, BATON_ENOMEM, "out of memory");
+}
+
 /* ---- One file ------------------------------------------------------------------------------- */
 
-static int put(int fd, const unsigned char *at, size_t count, struct baton_error *reterr)
+static int failed(struct baton_error *reterr)
+{
+    int errnum = errno;
+
+    return error_set(reterr, error_from_errno(errnum),
+                     "unpacking an archive: %s; make room for it, or set another cache",
+                     strerror(errnum));
+}
+
+static int put(int fd, const char *at, size_t count, struct baton_error *reterr)
 {
     while (count > 0) {
         ssize_t done = write(fd, at, count);
 
         if (done < 0 && errno != EINTR) {
-            int errnum = errno;
-            return error_set(reterr, error_from_errno(errnum),
-                             "unpacking an archive: %s; make room for it, or set another cache",
-                             strerror(errnum));
+            return failed(reterr);
         }
         at += done > 0 ? done : 0;
         count -= done > 0 ? (size_t)done : 0;
@@ -36,34 +54,13 @@ static int put(int fd, const unsigned char *at, size_t count, struct baton_error
 /* Flushes the open file to the disk and closes it. */
 static int sync_file(struct archive_draft *to, struct baton_error *reterr)
 {
-    int rc = 0;
+    int rc = fsync(to->fd) == 0 ? 0 : failed(reterr);
 
-    if (fsync(to->fd) != 0) {
-        int errnum = errno;
-        rc = error_set(reterr, error_from_errno(errnum), "unpacking an archive: %s",
-                       strerror(errnum));
-    }
     if (close(to->fd) != 0 && rc == 0) {
-        rc = error_set(reterr, BATON_EIO, "unpacking an archive: a file cannot be closed");
+        rc = failed(reterr);
     }
     to->fd = -1;
     return rc;
-}
-
-static int no_memory(struct baton_error *reterr)
-{
-    return error_set(reterr, BATON_ENOMEM, "out of memory");
-}
-
-static int note_sum(struct archive_draft *to, struct baton_error *reterr)
-{
-    char digest[DIGEST_BYTES];
-
-    if (digest_end(&to->digest, digest) != 0) {
-        return no_memory(reterr);
-    }
-    sums_add(&to->sums, to->name, digest);
-    return to->sums.failed ? no_memory(reterr) : 0;
 }
 
 /* Finishes the open file, if there is one, on the disk. */
@@ -74,50 +71,37 @@ static int finish_file(struct archive_draft *to, struct baton_error *reterr)
     if (to->fd < 0) {
         return 0;
     }
-    if (to->left > 0) {
-        return nonsense(reterr);
-    }
-    rc = sync_file(to, reterr);
-    rc = rc ? rc : note_sum(to, reterr);
+    rc = to->left == 0 ? sync_file(to, reterr) : nonsense(reterr);
     if (rc == 0 && !to->has_pipeline) {
         rc = pipeline_parse(&to->pipeline, (const char *)to->text.data, to->text.bytes, reterr);
         to->has_pipeline = rc == 0;
+        to->next = rc == 0 ? pipeline_file_from(&to->pipeline, 0) : 0;
+    } else if (rc == 0) {
+        to->next = pipeline_file_from(&to->pipeline, to->next + 1);
     }
     return rc;
 }
 
-/* True if pipeline.json names the file and it is not there yet. */
-static bool is_wanted(struct archive_draft *to, const char *name)
+/* The name of the file that comes next; NULL: all are there. */
+static const char *next_name(const struct archive_draft *to)
 {
-    bool is_named = false;
-
-    if (strcmp(name, PIPELINE_FILE) == 0) {
-        return false;
-    }
-    for (size_t i = 0; i < to->pipeline.model_count; i++) {
-        if (strcmp(to->pipeline.models[i].file, name) == 0) {
-            if (to->is_there[i]) {
-                return false;
-            }
-            to->is_there[i] = true;
-            is_named = true;
-        }
-    }
-    return is_named;
+    return !to->has_pipeline                     ? PIPELINE_FILE
+           : to->next < to->pipeline.model_count ? to->pipeline.models[to->next].file
+                                                 : NULL;
 }
 
 int archive_draft_begin(void *userdata, const char *name, uint64_t bytes,
                         struct baton_error *reterr)
 {
     struct archive_draft *to = userdata;
-    bool is_first = !to->has_pipeline && to->fd < 0;
     int rc = finish_file(to, reterr);
+    const char *expected = rc == 0 ? next_name(to) : NULL;
 
     if (rc != 0) {
         return rc;
     }
-    if (is_first ? strcmp(name, PIPELINE_FILE) != 0 || bytes > PIPELINE_BYTES_MAX
-                 : !is_wanted(to, name)) {
+    if (expected == NULL || strcmp(name, expected) != 0 ||
+        (!to->has_pipeline && bytes > PIPELINE_BYTES_MAX)) {
         return nonsense(reterr);
     }
     if (bytes > to->rules->unpacked_bytes_max - to->total) {
@@ -125,16 +109,14 @@ int archive_draft_begin(void *userdata, const char *name, uint64_t bytes,
                          "archive: it unpacks to more than %llu bytes, which is the limit",
                          (unsigned long long)to->rules->unpacked_bytes_max);
     }
-    to->fd = draft_file(&to->draft, name, reterr);
-    if (to->fd < 0) {
-        rc = to->fd;
-        to->fd = -1;
+    rc = draft_file(&to->draft, name, reterr);
+    if (rc < 0) {
         return rc;
     }
+    to->fd = rc;
     to->left = bytes;
     to->total += bytes;
-    (void)snprintf(to->name, sizeof(to->name), "%s", name);
-    return digest_begin(&to->digest) == 0 ? 0 : no_memory(reterr);
+    return 0;
 }
 
 int archive_draft_take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr)
@@ -147,14 +129,10 @@ int archive_draft_take(void *userdata, const void *bytes, size_t count, struct b
     to->left -= count;
     if (!to->has_pipeline) {
         buffer_put(&to->text, bytes, count);
-        if (to->text.failed) {
-            return no_memory(reterr);
-        }
     }
-    if (digest_add(&to->digest, bytes, count) != 0) {
-        return no_memory(reterr);
-    }
-    return put(to->fd, bytes, count, reterr);
+    return to->text.failed || digest_add(&to->digest, bytes, count) != 0
+               ? no_memory(reterr)
+               : put(to->fd, bytes, count, reterr);
 }
 
 /* ---- The draft ------------------------------------------------------------------------------ */
@@ -162,42 +140,24 @@ int archive_draft_take(void *userdata, const void *bytes, size_t count, struct b
 int archive_draft_open(struct archive_draft *to, int parent_fd, const struct archive_rules *rules,
                        struct baton_error *reterr)
 {
-    *to = (struct archive_draft){.rules = rules, .fd = -1};
+    *to = (struct archive_draft){.rules = rules, .fd = -1, .draft.fd = -1};
     buffer_init(&to->text, PIPELINE_BYTES_MAX);
-    buffer_init(&to->sums, SUMS_BYTES_MAX);
-    return draft_new(&to->draft, parent_fd, reterr);
-}
-
-static int write_sums(struct archive_draft *to, struct baton_error *reterr)
-{
-    int rc;
-
-    to->fd = draft_file(&to->draft, SUMS_FILE, reterr);
-    if (to->fd < 0) {
-        rc = to->fd;
-        to->fd = -1;
-        return rc;
-    }
-    rc = put(to->fd, to->sums.data, to->sums.bytes, reterr);
-    return rc ? rc : sync_file(to, reterr);
+    return digest_begin(&to->digest) == 0 ? draft_new(&to->draft, parent_fd, reterr)
+                                          : no_memory(reterr);
 }
 
 int archive_draft_end(struct archive_draft *to, const char *name, struct baton_error *reterr)
 {
+    char sum[DIGEST_BYTES];
     int rc = finish_file(to, reterr);
 
-    if (rc != 0) {
-        return rc;
+    rc = rc ? rc : next_name(to) != NULL ? nonsense(reterr) : 0;
+    rc = rc ? rc : digest_end(&to->digest, sum) != 0 ? no_memory(reterr) : 0;
+    if (rc == 0) {
+        rc = to->fd = draft_file(&to->draft, SUM_FILE, reterr);
+        rc = rc < 0 ? rc : put(to->fd, sum, strlen(sum), reterr);
+        rc = rc ? rc : sync_file(to, reterr);
     }
-    for (size_t i = 0; i < to->pipeline.model_count; i++) {
-        if (!to->is_there[i] && strcmp(to->pipeline.models[i].file, PIPELINE_FILE) != 0) {
-            return nonsense(reterr);
-        }
-    }
-    if (!to->has_pipeline) {
-        return nonsense(reterr);
-    }
-    rc = write_sums(to, reterr);
     return rc ? rc : draft_take(&to->draft, name, reterr);
 }
 
@@ -207,11 +167,8 @@ void archive_draft_close(struct archive_draft *to)
         close(to->fd);
     }
     draft_drop(&to->draft);
-    if (to->has_pipeline) {
-        pipeline_fini(&to->pipeline);
-    }
+    pipeline_fini(&to->pipeline);
     digest_fini(&to->digest);
-    buffer_fini(&to->sums);
     buffer_fini(&to->text);
 }
 
@@ -231,39 +188,29 @@ static int accept_file(struct archive_draft *to, const struct unpack_message *me
 }
 
 /* Lets only codes pass that a scan can end with: other codes have a meaning for the store. */
-static int code_of(int code)
-{
-    bool is_right = code == BATON_ETOOBIG || code == BATON_EIO || code == BATON_ENOMEM ||
-                    code == BATON_EUNAVAILABLE || code == BATON_EINVAL;
-
-    return is_right ? code : BATON_EPROTO;
-}
-
 static int accept_error(const struct unpack_message *message, size_t count,
                         struct baton_error *reterr)
 {
-    char text[BATON_ERROR_MESSAGE_MAX];
+    int code = message->code;
 
-    if (message->code >= 0 || count >= sizeof(text)) {
+    if (code >= 0 || count >= BATON_ERROR_MESSAGE_MAX) {
         return nonsense(reterr);
     }
-    for (size_t i = 0; i < count; i++) {
-        unsigned char c = message->data[i];
-        text[i] = (char)(c >= 0x20 && c != 0x7f ? c : '?');
+    if (code != BATON_ETOOBIG && code != BATON_EIO && code != BATON_ENOMEM &&
+        code != BATON_EUNAVAILABLE && code != BATON_EINVAL) {
+        code = BATON_EPROTO;
     }
-    text[count] = '\0';
-    return error_set(reterr, code_of(message->code), "%s", text);
+    return error_set(reterr, code, "%.*s", (int)count, (const char *)message->data);
 }
 
 int archive_accept(struct archive_draft *to, const struct unpack_message *message, size_t bytes,
                    bool *is_done, struct baton_error *reterr)
 {
-    size_t count;
+    size_t count = bytes - UNPACK_HEAD_BYTES;
 
     if (bytes < UNPACK_HEAD_BYTES || bytes > sizeof(*message)) {
         return nonsense(reterr);
     }
-    count = bytes - UNPACK_HEAD_BYTES;
     switch (message->type) {
     case UNPACK_FILE:
         return accept_file(to, message, count, reterr);
@@ -277,4 +224,67 @@ int archive_accept(struct archive_draft *to, const struct unpack_message *messag
     default:
         return nonsense(reterr);
     }
+}
+
+/* ---- A folder that was unpacked ------------------------------------------------------------- */
+
+int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
+                     struct baton_error *reterr)
+{
+    char path[PATH_MAX];
+    struct buffer text;
+    ssize_t got = 1;
+    int fd, rc;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", name, PIPELINE_FILE);
+    fd = openat(parent_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        int errnum = errno;
+        return error_set(reterr, error_from_errno(errnum), "open %s: %s", path, strerror(errnum));
+    }
+    buffer_init(&text, PIPELINE_BYTES_MAX + CHUNK_BYTES);
+    while (got > 0 && !text.failed) {
+        uint8_t *room = buffer_reserve(&text, CHUNK_BYTES);
+
+        got = room != NULL ? read(fd, room, CHUNK_BYTES) : 0;
+        text.bytes += got > 0 ? (size_t)got : 0;
+    }
+    close(fd);
+    rc = got < 0       ? error_set(reterr, BATON_EIO, "read %s: it cannot be read", path)
+         : text.failed ? error_set(reterr, BATON_ENOMEM, "read %s: out of memory", path)
+                       : pipeline_parse(ret, (const char *)text.data, text.bytes, reterr);
+    buffer_fini(&text);
+    return rc;
+}
+
+static int add_file(struct digest *digest, int folder_fd, const char *name)
+{
+    int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int rc = fd >= 0 ? digest_add_file(digest, fd) : BATON_ECORRUPT;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+int archive_check(int folder_fd, const struct pipeline *pipeline)
+{
+    char sum[DIGEST_BYTES], noted[DIGEST_BYTES] = {0};
+    struct digest digest = {0};
+    int fd = openat(folder_fd, SUM_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int rc = digest_begin(&digest);
+
+    rc = rc ? rc : add_file(&digest, folder_fd, PIPELINE_FILE);
+    for (size_t i = pipeline_file_from(pipeline, 0); rc == 0 && i < pipeline->model_count;
+         i = pipeline_file_from(pipeline, i + 1)) {
+        rc = add_file(&digest, folder_fd, pipeline->models[i].file);
+    }
+    rc = rc ? rc : digest_end(&digest, sum);
+    digest_fini(&digest);
+    if (fd >= 0) {
+        rc = rc == 0 && read(fd, noted, sizeof(noted) - 1) < 0 ? BATON_ECORRUPT : rc;
+        close(fd);
+    }
+    return rc == BATON_ENOMEM || (rc == 0 && strcmp(sum, noted) == 0) ? rc : BATON_ECORRUPT;
 }

@@ -1,58 +1,43 @@
-/* The parts of archive_scan(), which reads an archive and writes nothing. */
+/* A folder to which an archive's files are written as they are unpacked: pipeline.json, each file
+ * that it names, and SUM_FILE, the digest of all of them, to find what the disk has damaged. */
 #ifndef DETECTOR_MODEL_ARCHIVE_INT_H
 #define DETECTOR_MODEL_ARCHIVE_INT_H
 
+#include "base/buffer.h"
 #include "detector/model/archive.h"
-#include "detector/model/archive_draft.h"
+#include "detector/model/digest.h"
+#include "detector/model/folder.h"
+#include "detector/model/unpack_wire.h"
 
-#include <stdio.h>
-#include <zip.h>
+/* An archive cannot have this name: see name.h. */
+#define SUM_FILE ".sum"
 
-enum { ENTRY_SHOWN_BYTES = 80 };
-
-struct entry {
-    char name[NAME_BYTES_MAX + 1]; /* without a folder's slash */
-    uint64_t bytes;                /* unpacked, as the archive says */
-    zip_uint64_t index;
-    bool is_folder;
+struct archive_draft {
+    const struct archive_rules *rules; /* borrowed */
+    struct draft draft;
+    int fd;               /* of the file that is being written; -1: none */
+    uint64_t left, total; /* bytes still missing of that file; bytes announced of all */
+    struct digest digest; /* of all bytes so far */
+    struct buffer text;   /* of pipeline.json */
+    struct pipeline pipeline;
+    bool has_pipeline;
+    size_t next; /* the model whose file comes next */
 };
 
-struct archive {
-    const struct archive_rules *rules;
-    uint64_t archive_bytes;
-    zip_t *zip;
-    struct entry *entries;
-    size_t entry_count;
-    uint64_t unpacked_bytes; /* so far */
-};
+/* The caller closes it, also after a failure of the calls below. */
+int archive_draft_open(struct archive_draft *to, int parent_fd, const struct archive_rules *rules,
+                       struct baton_error *reterr);
+/* Begin the next file, and write its bytes. BATON_EPROTO: pipeline.json must be the first, then
+ * each file that it names, in order, once and whole. */
+int archive_draft_begin(void *userdata, const char *name, uint64_t bytes,
+                        struct baton_error *reterr);
+int archive_draft_take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr);
+/* Gives the complete folder its name. Returns BATON_EEXIST if the name is taken. */
+int archive_draft_end(struct archive_draft *to, const char *name, struct baton_error *reterr);
+void archive_draft_close(struct archive_draft *to); /* removes a folder without its name */
 
-/* Checks the archive's end before the library does, which would allocate the number of entries in
- * it. */
-int archive_check_end(int fd, uint64_t bytes, int entries_max, struct baton_error *reterr);
-
-/* Reads and checks the list of entries. */
-int archive_list(struct archive *archive, struct baton_error *reterr);
-
-/* Finds a file by its name; NULL: there is none. */
-const struct entry *archive_find(const struct archive *archive, const char *name);
-
-/* Reads the entry's bytes in order. A code from `take` ends it. */
-typedef int (*archive_take)(void *userdata, const void *bytes, size_t count,
-                            struct baton_error *reterr);
-int archive_read(struct archive *archive, const struct entry *entry, archive_take take,
-                 void *userdata, struct baton_error *reterr);
-
-/* The receiver of an archive's content: pipeline.json first, then each file that it names. */
-struct archive_sink {
-    int (*begin)(void *userdata, const char *name, uint64_t bytes, struct baton_error *reterr);
-    archive_take take;
-    void *userdata;
-};
-
-/* Reads the archive. Returns the codes of archive_unpack(), and the sink's. */
-int archive_scan(FILE *file, const struct archive_rules *rules, const struct archive_sink *sink,
-                 struct baton_error *reterr);
-
-int archive_zip_error(zip_error_t *error, const char *what, struct baton_error *reterr);
+/* Takes a message of baton-unpack, of so many bytes. The last one sets `is_done`. */
+int archive_accept(struct archive_draft *to, const struct unpack_message *message, size_t bytes,
+                   bool *is_done, struct baton_error *reterr);
 
 #endif

@@ -1,25 +1,91 @@
-/* Reads an archive; baton-unpack runs this. */
-#include "detector/model/archive_int.h"
+#include "detector/model/archive_scan.h"
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "detector/model/name.h"
 #include "detector/model/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zip.h>
 
 enum { CHUNK_BYTES = 64 << 10 };
 
-int archive_zip_error(zip_error_t *error, const char *what, struct baton_error *reterr)
+struct archive {
+    const struct archive_rules *rules;
+    const struct archive_sink *sink;
+    uint64_t archive_bytes, unpacked_bytes; /* unpacked so far */
+    zip_t *zip;
+};
+
+static int zip_failed(zip_error_t *error, const char *what, struct baton_error *reterr)
 {
     int zip_code = zip_error_code_zip(error);
-    int code = zip_code == ZIP_ER_MEMORY                            ? BATON_ENOMEM
-               : zip_code == ZIP_ER_READ || zip_code == ZIP_ER_SEEK ? BATON_EIO
-                                                                    : BATON_EPROTO;
 
-    return error_set(reterr, code, "archive: %s: %s; fetch or make it again", what,
-                     zip_error_strerror(error));
+    if (zip_code == ZIP_ER_MEMORY) { /* the process has little; an honest archive needs less */
+        return error_set(reterr, BATON_ETOOBIG, "archive: %s: it takes too much memory", what);
+    }
+    return error_set(reterr,
+                     zip_code == ZIP_ER_READ || zip_code == ZIP_ER_SEEK ? BATON_EIO : BATON_EPROTO,
+                     "archive: %s: %s; fetch or make it again", what, zip_error_strerror(error));
+}
+
+/* ---- The entries ---------------------------------------------------------------------------- */
+
+/* Returns what is wrong with an entry, or NULL. The upper half of the attributes is the file's
+ * mode, whichever system made the archive. */
+static const char *fault_of(const zip_stat_t *status, zip_uint32_t attributes)
+{
+    const zip_uint64_t wanted = ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
+    size_t bytes = strlen(status->name);
+    unsigned type = attributes >> 16 & S_IFMT;
+
+    if ((status->valid & wanted) != wanted) {
+        return "lacks its size";
+    }
+    if (!name_is_harmless(status->name)) {
+        return "has a name that is absolute, has an empty part, \".\" or \"..\", or a backslash, a "
+               "colon or a control character";
+    }
+    if (type != 0 && type != (status->name[bytes - 1] == '/' ? S_IFDIR : S_IFREG)) {
+        return "is a link, or no file at all: put the file itself into the archive";
+    }
+    if (status->encryption_method != ZIP_EM_NONE) {
+        return "is encrypted: make the archive without a password";
+    }
+    return status->comp_method != ZIP_CM_STORE && status->comp_method != ZIP_CM_DEFLATE
+               ? "is compressed in a way that is not read: use deflate, as zip does"
+               : NULL;
+}
+
+static int check_entries(const struct archive *archive, struct baton_error *reterr)
+{
+    zip_int64_t count = zip_get_num_entries(archive->zip, 0);
+
+    if (count < 1 || count > archive->rules->entries_max) {
+        return error_set(reterr, count < 1 ? BATON_EPROTO : BATON_ETOOBIG,
+                         "archive: %lld entries; 1 to %d are allowed", (long long)count,
+                         archive->rules->entries_max);
+    }
+    for (zip_uint64_t i = 0; i < (zip_uint64_t)count; i++) {
+        zip_uint32_t attributes;
+        zip_uint8_t system;
+        zip_stat_t status;
+        const char *fault;
+
+        if (zip_stat_index(archive->zip, i, ZIP_FL_ENC_RAW, &status) != 0 ||
+            zip_file_get_external_attributes(archive->zip, i, 0, &system, &attributes) != 0) {
+            return error_set(reterr, BATON_EPROTO, "archive: entry %llu cannot be read",
+                             (unsigned long long)i);
+        }
+        fault = fault_of(&status, attributes);
+        if (fault != NULL) {
+            return error_set(reterr, BATON_EPROTO, "archive: entry \"%.76s\" %s", status.name,
+                             fault);
+        }
+    }
+    return 0;
 }
 
 /* ---- Reading an entry ----------------------------------------------------------------------- */
@@ -42,82 +108,65 @@ static int check_total(const struct archive *archive, uint64_t bytes, struct bat
     return 0;
 }
 
-static bool is_canceled(const struct archive *archive)
+/* The library checks the checksum when the entry is read to its end. With `text` the bytes go
+ * there, else to the sink. */
+static int read_all(const struct archive *archive, zip_file_t *file, const zip_stat_t *status,
+                    struct buffer *text, struct baton_error *reterr)
 {
-    const atomic_bool *flag = archive->rules->is_canceled;
-
-    return flag != NULL && atomic_load(flag);
-}
-
-/* The library checks length and checksum when the entry is read to its end. */
-static int read_all(struct archive *archive, zip_file_t *file, const struct entry *entry,
-                    archive_take take, void *userdata, struct baton_error *reterr)
-{
-    unsigned char *chunk = malloc(CHUNK_BYTES);
+    const struct archive_sink *sink = archive->sink;
+    static unsigned char chunk[CHUNK_BYTES];
     uint64_t done = 0;
-    int rc = chunk != NULL ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
+    zip_int64_t got;
+    int rc = 0;
 
-    while (rc == 0) {
-        zip_int64_t got = zip_fread(file, chunk, CHUNK_BYTES);
-
+    while (rc == 0 && (got = zip_fread(file, chunk, sizeof(chunk))) != 0) {
+        done += got > 0 ? (uint64_t)got : 0;
         if (got < 0) {
-            rc = archive_zip_error(zip_file_get_error(file), entry->name, reterr);
-        } else if ((uint64_t)got > entry->bytes - done) {
-            rc = error_set(reterr, BATON_EPROTO,
-                           "archive: %s is longer than the %llu bytes that the archive says",
-                           entry->name, (unsigned long long)entry->bytes);
-        } else if (is_canceled(archive)) {
-            rc = error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
-        } else if (got == 0) {
-            break;
+            rc = zip_failed(zip_file_get_error(file), status->name, reterr);
+        } else if (done > status->size) {
+            rc = error_set(reterr, BATON_EPROTO, "archive: %s is longer than the archive says",
+                           status->name);
+        } else if (text != NULL) {
+            buffer_put(text, chunk, (size_t)got);
         } else {
-            done += (uint64_t)got;
-            rc = take(userdata, chunk, (size_t)got, reterr);
+            rc = sink->take(sink->userdata, chunk, (size_t)got, reterr);
         }
     }
-    free(chunk);
-    if (rc == 0 && done != entry->bytes) {
-        return error_set(reterr, BATON_EPROTO, "archive: %s ends after %llu of %llu bytes",
-                         entry->name, (unsigned long long)done, (unsigned long long)entry->bytes);
+    if (rc == 0 && text != NULL && text->failed) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    archive->unpacked_bytes += done;
+    if (rc == 0 && done != status->size) {
+        rc = error_set(reterr, BATON_EPROTO, "archive: %s ends after %llu of %llu bytes",
+                       status->name, (unsigned long long)done, (unsigned long long)status->size);
+    }
     return rc;
 }
 
-int archive_read(struct archive *archive, const struct entry *entry, archive_take take,
-                 void *userdata, struct baton_error *reterr)
+static int read_entry(struct archive *archive, const zip_stat_t *status, struct buffer *text,
+                      struct baton_error *reterr)
 {
-    int rc = check_total(archive, entry->bytes, reterr);
-    zip_file_t *file;
+    int rc = check_total(archive, status->size, reterr);
+    zip_file_t *file = rc == 0 ? zip_fopen_index(archive->zip, status->index, 0) : NULL;
 
-    if (rc != 0) {
-        return rc;
+    if (rc == 0 && file == NULL) {
+        rc = zip_failed(zip_get_error(archive->zip), status->name, reterr);
     }
-    file = zip_fopen_index(archive->zip, entry->index, 0);
-    if (file == NULL) {
-        return archive_zip_error(zip_get_error(archive->zip), entry->name, reterr);
+    if (file != NULL) {
+        rc = read_all(archive, file, status, text, reterr);
+        (void)zip_fclose(file); /* the read to its end has reported any error */
     }
-    rc = read_all(archive, file, entry, take, userdata, reterr);
-    (void)zip_fclose(file); /* the read to its end has reported any error */
+    archive->unpacked_bytes += status->size;
     return rc;
 }
 
-static int take_into_buffer(void *userdata, const void *bytes, size_t count,
-                            struct baton_error *reterr)
-{
-    struct buffer *buffer = userdata;
-
-    buffer_put(buffer, bytes, count);
-    return buffer->failed ? error_set(reterr, BATON_ENOMEM, "out of memory") : 0;
-}
-
-/* ---- Contents for the parent ---------------------------------------------------------------- */
+/* ---- Contents for the sink ------------------------------------------------------------------ */
 
 /* A common mistake: the folder was zipped in place of its content. */
 static int no_pipeline(const struct archive *archive, struct baton_error *reterr)
 {
-    for (size_t i = 0; i < archive->entry_count; i++) {
-        const char *name = archive->entries[i].name;
+    const char *name;
+
+    for (zip_uint64_t i = 0; (name = zip_get_name(archive->zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
         const char *slash = strrchr(name, '/');
 
         if (slash != NULL && strcmp(slash + 1, PIPELINE_FILE) == 0) {
@@ -131,30 +180,25 @@ static int no_pipeline(const struct archive *archive, struct baton_error *reterr
 }
 
 /* Parses pipeline.json, and keeps its text for the parent. */
-static int read_pipeline(struct pipeline *ret, struct archive *archive,
-                         const struct archive_sink *sink, struct baton_error *reterr)
+static int read_pipeline(struct pipeline *ret, struct archive *archive, struct baton_error *reterr)
 {
-    const struct entry *entry = archive_find(archive, PIPELINE_FILE);
+    const struct archive_sink *sink = archive->sink;
     struct buffer text;
+    zip_stat_t status;
     int rc;
 
-    if (entry == NULL) {
+    if (zip_stat(archive->zip, PIPELINE_FILE, ZIP_FL_ENC_RAW, &status) != 0) {
         return no_pipeline(archive, reterr);
     }
-    if (entry->bytes > PIPELINE_BYTES_MAX) {
+    if (status.size > PIPELINE_BYTES_MAX) {
         return error_set(reterr, BATON_ETOOBIG, "archive: %s of %llu bytes; at most %d are allowed",
-                         PIPELINE_FILE, (unsigned long long)entry->bytes, PIPELINE_BYTES_MAX);
+                         PIPELINE_FILE, (unsigned long long)status.size, PIPELINE_BYTES_MAX);
     }
     buffer_init(&text, PIPELINE_BYTES_MAX);
-    rc = archive_read(archive, entry, take_into_buffer, &text, reterr);
+    rc = read_entry(archive, &status, &text, reterr);
     rc = rc ? rc : pipeline_parse(ret, (const char *)text.data, text.bytes, reterr);
-    if (rc == 0) {
-        rc = sink->begin(sink->userdata, PIPELINE_FILE, text.bytes, reterr);
-        rc = rc ? rc : sink->take(sink->userdata, text.data, text.bytes, reterr);
-        if (rc != 0) {
-            pipeline_fini(ret);
-        }
-    }
+    rc = rc ? rc : sink->begin(sink->userdata, PIPELINE_FILE, text.bytes, reterr);
+    rc = rc ? rc : sink->take(sink->userdata, text.data, text.bytes, reterr);
     buffer_fini(&text);
     return rc;
 }
@@ -164,62 +208,32 @@ static int no_file(const struct archive *archive, const struct pipeline_model *m
 {
     struct nearest nearest = {0};
     char text[NEAREST_TEXT_BYTES];
+    const char *name;
 
-    for (size_t i = 0; i < archive->entry_count; i++) {
-        if (!archive->entries[i].is_folder) {
-            nearest_try(&nearest, model->file, archive->entries[i].name);
-        }
+    for (zip_uint64_t i = 0; (name = zip_get_name(archive->zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
+        nearest_try(&nearest, model->file, name);
     }
     return error_set(reterr, BATON_EPROTO,
                      "pipeline.json: models.%s.file is \"%s\", which is not in the archive%s",
                      model->name, model->file, nearest_text(&nearest, text));
 }
 
-static bool is_unpacked(const struct pipeline *pipeline, size_t model)
-{
-    bool is_done = strcmp(pipeline->models[model].file, PIPELINE_FILE) == 0;
-
-    for (size_t i = 0; i < model; i++) {
-        is_done = is_done || strcmp(pipeline->models[i].file, pipeline->models[model].file) == 0;
-    }
-    return is_done;
-}
-
-static int hand_on(struct archive *archive, const struct entry *entry,
-                   const struct archive_sink *sink, struct baton_error *reterr)
-{
-    int rc = sink->begin(sink->userdata, entry->name, entry->bytes, reterr);
-
-    return rc ? rc : archive_read(archive, entry, sink->take, sink->userdata, reterr);
-}
-
 static int hand_on_named(struct archive *archive, const struct pipeline *pipeline,
-                         const struct archive_sink *sink, struct baton_error *reterr)
+                         struct baton_error *reterr)
 {
+    const struct archive_sink *sink = archive->sink;
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < pipeline->model_count; i++) {
-        const struct entry *entry = archive_find(archive, pipeline->models[i].file);
+    for (size_t i = pipeline_file_from(pipeline, 0); rc == 0 && i < pipeline->model_count;
+         i = pipeline_file_from(pipeline, i + 1)) {
+        const struct pipeline_model *model = &pipeline->models[i];
+        zip_stat_t status;
 
-        if (entry == NULL) {
-            rc = no_file(archive, &pipeline->models[i], reterr);
-        } else if (!is_unpacked(pipeline, i)) {
-            rc = hand_on(archive, entry, sink, reterr);
+        if (zip_stat(archive->zip, model->file, ZIP_FL_ENC_RAW, &status) != 0) {
+            rc = no_file(archive, model, reterr);
         }
-    }
-    return rc;
-}
-
-static int scan(struct archive *archive, const struct archive_sink *sink,
-                struct baton_error *reterr)
-{
-    struct pipeline pipeline;
-    int rc = archive_list(archive, reterr);
-
-    rc = rc ? rc : read_pipeline(&pipeline, archive, sink, reterr);
-    if (rc == 0) {
-        rc = hand_on_named(archive, &pipeline, sink, reterr);
-        pipeline_fini(&pipeline);
+        rc = rc ? rc : sink->begin(sink->userdata, model->file, status.size, reterr);
+        rc = rc ? rc : read_entry(archive, &status, NULL, reterr);
     }
     return rc;
 }
@@ -246,7 +260,7 @@ static int open_zip(struct archive *archive, FILE *file, struct baton_error *ret
     if (archive->zip == NULL) {
         rc = zip_error_code_zip(&error) == ZIP_ER_EXISTS
                  ? error_set(reterr, BATON_EPROTO, "archive: a name is there twice")
-                 : archive_zip_error(&error, "it cannot be opened", reterr);
+                 : zip_failed(&error, "it cannot be opened", reterr);
     }
     zip_error_fini(&error);
     return rc;
@@ -255,20 +269,21 @@ static int open_zip(struct archive *archive, FILE *file, struct baton_error *ret
 int archive_scan(FILE *file, const struct archive_rules *rules, const struct archive_sink *sink,
                  struct baton_error *reterr)
 {
-    struct archive archive = {.rules = rules};
+    struct archive archive = {.rules = rules, .sink = sink};
+    struct pipeline pipeline = {0};
     int rc = archive_measure(fileno(file), rules, &archive.archive_bytes, reterr);
 
-    rc = rc ? rc
-            : archive_check_end(fileno(file), archive.archive_bytes, rules->entries_max, reterr);
     if (rc != 0) {
         (void)fclose(file);
         return rc;
     }
     rc = open_zip(&archive, file, reterr);
     if (rc == 0) {
-        rc = scan(&archive, sink, reterr);
+        rc = check_entries(&archive, reterr);
+        rc = rc ? rc : read_pipeline(&pipeline, &archive, reterr);
+        rc = rc ? rc : hand_on_named(&archive, &pipeline, reterr);
+        pipeline_fini(&pipeline);
         zip_discard(archive.zip);
-        free(archive.entries);
     }
     return rc;
 }

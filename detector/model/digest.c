@@ -11,27 +11,8 @@
 
 enum { CHUNK_BYTES = 256 << 10 };
 
-static void write_hex(const unsigned char *digest, char ret[DIGEST_BYTES])
-{
-    for (size_t i = 0; i < (DIGEST_BYTES - 1) / 2; i++) {
-        (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
-    }
-}
-
-int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES])
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-
-    if (EVP_Digest(bytes, count, digest, NULL, EVP_sha256(), NULL) != 1) {
-        return BATON_ENOMEM;
-    }
-    write_hex(digest, ret);
-    return 0;
-}
-
 int digest_begin(struct digest *digest)
 {
-    digest_fini(digest);
     digest->context = EVP_MD_CTX_new();
     return digest->context != NULL && EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL) == 1
                ? 0
@@ -50,8 +31,9 @@ int digest_end(struct digest *digest, char ret[DIGEST_BYTES])
     if (EVP_DigestFinal_ex(digest->context, bytes, NULL) != 1) {
         return BATON_ENOMEM;
     }
-    write_hex(bytes, ret);
-    digest_fini(digest);
+    for (size_t i = 0; i < (DIGEST_BYTES - 1) / 2; i++) {
+        (void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+    }
     return 0;
 }
 
@@ -61,20 +43,39 @@ void digest_fini(struct digest *digest)
     digest->context = NULL;
 }
 
-int digest_file(int fd, char ret[DIGEST_BYTES])
+int digest_add_file(struct digest *digest, int fd)
 {
-    struct digest digest = {0};
     unsigned char *chunk = malloc(CHUNK_BYTES);
-    int rc = chunk != NULL ? digest_begin(&digest) : BATON_ENOMEM;
+    int rc = chunk != NULL ? 0 : BATON_ENOMEM;
     ssize_t got = 1;
 
     for (off_t at = 0; rc == 0 && got > 0; at += got) {
         got = pread(fd, chunk, CHUNK_BYTES, at);
-        rc = got < 0 ? BATON_EIO : digest_add(&digest, chunk, (size_t)got);
+        rc = got < 0 ? BATON_EIO : digest_add(digest, chunk, (size_t)got);
     }
+    free(chunk);
+    return rc;
+}
+
+int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES])
+{
+    struct digest digest = {0};
+    int rc = digest_begin(&digest);
+
+    rc = rc ? rc : digest_add(&digest, bytes, count);
     rc = rc ? rc : digest_end(&digest, ret);
     digest_fini(&digest);
-    free(chunk);
+    return rc;
+}
+
+int digest_file(int fd, char ret[DIGEST_BYTES])
+{
+    struct digest digest = {0};
+    int rc = digest_begin(&digest);
+
+    rc = rc ? rc : digest_add_file(&digest, fd);
+    rc = rc ? rc : digest_end(&digest, ret);
+    digest_fini(&digest);
     return rc;
 }
 

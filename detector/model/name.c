@@ -4,83 +4,55 @@
 
 #include <string.h>
 
-static bool is_plain(char c)
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@ ";
+
+static bool is_edge(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("._-+@ ", c) != NULL);
+    return c == '.' || c == ' ';
 }
 
-static int check_part(const char *part, size_t bytes, struct baton_error *reterr)
+static bool is_plain_part(const char *part, size_t bytes)
 {
-    if (bytes == 0) {
-        return error_set(reterr, BATON_EPROTO,
-                         "it is absolute or has an empty part; use names such as models/car.onnx");
-    }
-    if (bytes > NAME_PART_BYTES_MAX) {
-        return error_set(reterr, BATON_EPROTO, "a part of %zu bytes; at most %d are allowed", bytes,
-                         NAME_PART_BYTES_MAX);
-    }
-    if (part[0] == '.' || part[0] == ' ' || part[bytes - 1] == '.' || part[bytes - 1] == ' ') {
-        return error_set(reterr, BATON_EPROTO,
-                         "a part begins or ends with a dot or a space; "
-                         "use names such as models/car.onnx");
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        if (!is_plain(part[i])) {
-            return error_set(
-                reterr, BATON_EPROTO,
-                "byte 0x%02x is not allowed; letters, digits, \"._-+@ \" and \"/\" are",
-                (unsigned)(unsigned char)part[i]);
-        }
-    }
-    return 0;
-}
-
-static bool leads_elsewhere(const char *part, size_t bytes)
-{
-    return bytes == 0 || (bytes <= 2 && strncmp(part, "..", bytes) == 0);
-}
-
-bool name_is_harmless(const char *name)
-{
-    for (const char *at = name; *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f || *at == '\\' || *at == ':') {
-            return false;
-        }
-    }
-    for (;;) {
-        size_t part = strcspn(name, "/");
-        if (leads_elsewhere(name, part)) {
-            return false;
-        }
-        if (name[part] == '\0') {
-            return true;
-        }
-        name += part + 1;
-    }
+    return bytes > 0 && bytes <= NAME_PART_BYTES_MAX && strspn(part, plain) == bytes &&
+           !is_edge(part[0]) && !is_edge(part[bytes - 1]);
 }
 
 int name_check(const char *name, struct baton_error *reterr)
 {
-    size_t bytes = strlen(name);
+    bool is_right = strlen(name) <= NAME_BYTES_MAX;
+    const char *part = name;
     int parts = 0;
 
-    if (bytes > NAME_BYTES_MAX) {
-        return error_set(reterr, BATON_EPROTO, "%zu bytes; at most %d are allowed", bytes,
-                         NAME_BYTES_MAX);
-    }
-    for (;;) {
-        size_t part = strcspn(name, "/");
-        int rc = check_part(name, part, reterr);
-        if (rc != 0) {
-            return rc;
-        }
-        if (++parts > NAME_DEPTH_MAX) {
-            return error_set(reterr, BATON_EPROTO, "more than %d parts", NAME_DEPTH_MAX);
-        }
-        if (name[part] == '\0') {
+    while (is_right) {
+        size_t bytes = strcspn(part, "/");
+
+        is_right = is_plain_part(part, bytes) && ++parts <= NAME_DEPTH_MAX;
+        if (is_right && part[bytes] == '\0') {
             return 0;
         }
-        name += part + 1;
+        part += bytes + 1;
     }
+    return error_set(
+        reterr, BATON_EPROTO,
+        "must be a name such as models/car.onnx: at most %d parts joined with \"/\" "
+        "and %d bytes, each part 1 to %d letters, digits and \"._-+@ \", without a dot "
+        "or a space at either end",
+        NAME_DEPTH_MAX, NAME_BYTES_MAX, NAME_PART_BYTES_MAX);
+}
+
+bool name_is_harmless(const char *name)
+{
+    bool is_harmless = true;
+
+    for (const char *at = name; *at != '\0'; at++) {
+        is_harmless =
+            is_harmless && (unsigned char)*at >= 0x20 && *at != 0x7f && *at != '\\' && *at != ':';
+    }
+    do {
+        size_t bytes = strcspn(name, "/");
+
+        is_harmless = is_harmless && bytes > 0 && (bytes > 2 || strncmp(name, "..", bytes) != 0);
+        name += bytes + (name[bytes] == '/');
+    } while (is_harmless && *name != '\0');
+    return is_harmless;
 }

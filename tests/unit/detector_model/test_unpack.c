@@ -3,7 +3,6 @@
 
 #include "detector/model/archive.h"
 #include "detector/model/folder.h"
-#include "detector/model/unpack_child.h"
 #include "lib/process.h"
 #include "unit/detector_model/sample.h"
 #include "unit/detector_model/unpack_liar.h"

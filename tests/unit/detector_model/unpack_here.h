@@ -4,6 +4,7 @@
 #define UNIT_DETECTOR_MODEL_UNPACK_HERE_H
 
 #include "detector/model/archive_int.h"
+#include "detector/model/archive_scan.h"
 
 #include <assert.h>
 #include <stdio.h>
