@@ -131,7 +131,7 @@ class Container:
             for name, value in env.items():
                 word = word.replace("$(%s)" % name, value)
             words.append(word)
-        return ["baton", *words]
+        return [manifests.program_of(self.container), *words]
 
     def volume(self, name):
         """The folder of this machine that is the volume."""

@@ -3,18 +3,21 @@
 faults() yields what is wrong in one file, a sentence each: flags that `baton` does not have, paths
 without a volume, ports that differ, settings of a pod that leave it more than it needs.
 """
+import os
 import pathlib
 import re
+import subprocess
+import urllib.parse
 
 import yaml
 
-from harness import baton
+from harness import BATON, baton
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MANIFESTS = ROOT / "packaging/kubernetes"
 WORKLOADS = ("StatefulSet", "DaemonSet", "Deployment")
 PATHS = {"data": True, "socket": True, "key-file": False, "http-token-file": False,
-         "config": False}  # by flag: whether baton writes there
+         "change-token-file": False, "config": False}  # by flag: whether baton writes there
 HARD = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True}
 
 
@@ -32,10 +35,31 @@ def seconds(text):
     return float(number) * {"ms": 0.001, "m": 60}.get(unit, 1)
 
 
-def known_flags(command):
-    done = baton(command, "--help")
-    assert done.returncode == 0, done.stderr
+def program_of(container):
+    """An image has the name of its first program."""
+    return container["image"]
+
+
+def is_built(program):
+    return os.path.exists(os.path.join(os.path.dirname(BATON), program))
+
+
+def known_flags(program, words):
+    """`baton` has a command before its flags, the other programs have none."""
+    path = os.path.join(os.path.dirname(BATON), program)
+    done = subprocess.run([path, *words[:program == "baton"], "--help"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True, check=True)
     return set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", done.stdout, re.M))
+
+
+def of_provider(url):
+    """(name, value) of what the URL of raft: says, as the flags of `baton` say it."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme == "raft":
+        yield "listen", parts.netloc
+        for name, _, value in (one.partition("=") for one in parts.query.split("&")):
+            for each in value.split(",") if name == "peers" else [value]:
+                yield "peer" if name == "peers" else name, each
 
 
 def flags(words):
@@ -81,6 +105,13 @@ class Pod:
             if name == "config":
                 yield from self.file_settings(value)
 
+    def values(self, container):
+        """The same, and what a provider's URL among them says."""
+        for name, value in self.settings(container):
+            yield name, value
+            if name == "provider":
+                yield from of_provider(value)
+
     def file_settings(self, path):
         for data in self.configs.values():
             for name, value in yaml.safe_load(data.get(pathlib.PurePath(path).name, "{}")).items():
@@ -96,23 +127,23 @@ def pods(documents):
 
 
 def commands(container):
-    """The words of each command of baton that the container or a probe of it runs."""
+    """Program and words of each command of ours that the container or a probe of it runs."""
     if "args" in container:
-        yield container["args"]
+        yield program_of(container), container["args"]
     for name, probe in container.items():
         if name.endswith("Probe") and "exec" in probe and probe["exec"]["command"][0] == "baton":
-            yield probe["exec"]["command"][1:]
+            yield "baton", probe["exec"]["command"][1:]
 
 
 def wrong_flags(pod, container):
-    for words in commands(container):
-        known = known_flags(words[0])
+    for program, words in commands(container):
+        known = known_flags(program, words)
         named = [name for name, _ in flags(words)]
         if words is container.get("args"):
             named = [name for name, _ in pod.settings(container)]
         for name in named:
             if name not in known:
-                yield "baton %s has no --%s" % (words[0], name)
+                yield "%s %s has no --%s" % (program, words[0], name)
 
 
 def wrong_variables(container):
@@ -127,7 +158,7 @@ def wrong_paths(pod, container):
     for mount in mounts:
         if mount["name"] not in pod.volumes:
             yield "%s: no such volume" % mount["name"]
-    for name, value in pod.settings(container):
+    for name, value in pod.values(container):
         path = value[len("agent:"):] if name == "provider" and value.startswith("agent:") else None
         path = value if name in PATHS else path
         below = [one for one in mounts if path and path.startswith(one["mountPath"] + "/")]
@@ -147,7 +178,7 @@ def port_of(value):
 
 def wrong_ports(pod, container):
     ports = {one["name"]: one["containerPort"] for one in container.get("ports", [])}
-    used = {name: port_of(value) for name, value in pod.settings(container)
+    used = {name: port_of(value) for name, value in pod.values(container)
             if name in ("listen", "http")}
     if sorted(used.values()) != sorted(ports.values()):
         yield "listens at %s, and names the ports %s" % (used, ports)
@@ -179,11 +210,11 @@ def wrong_workload(pod):
     if spec["selector"]["matchLabels"].items() - labels.items():
         yield "its selector is for other pods"
     for container in pod.lasting():
-        given = dict(pod.settings(container))
+        given = dict(pod.values(container))
         stop = seconds(given.get("stop-timeout", "10s"))
         if pod.spec.get("terminationGracePeriodSeconds", 30) <= stop:
             yield "is killed before --stop-timeout ends"
-        peers = [value for name, value in pod.settings(container) if name == "peer"]
+        peers = [value for name, value in pod.values(container) if name == "peer"]
         yield from wrong_group(pod, given, peers)
 
 

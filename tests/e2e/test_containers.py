@@ -8,6 +8,7 @@ import signal
 import unittest
 
 import containers
+import manifests
 from containers import Container, Hosts, container_of, pod_of
 from harness import DEADLINE_S, baton, main, until
 
@@ -191,6 +192,31 @@ class Sidecar(Contained):
         os.kill(second.elector(), signal.SIGKILL)
         programs.remove(second)
         self.leader(programs)
+
+
+@unittest.skipUnless(containers.may_contain(), "containers need root, unshare(1) and libseccomp")
+@unittest.skipUnless(manifests.is_built("baton-fleet"), "baton-fleet is not built")
+class Fleet(Contained):
+    """fleet.yaml, without workers."""
+
+    def test_as_it_stands_it_elects_a_master_and_its_probes_answer(self):
+        pod = pod_of("fleet.yaml")
+        names = ["%s-%d" % (pod.name, i) for i in range(pod.workload["spec"]["replicas"])]
+        hosts = self.hosts(*names)
+        known = {"%s.%s" % (name, pod.name): name for name in names}
+        secrets = {"cluster.key": fresh_key(), "change.token": fresh_key()}
+        members = [Container(hosts, name, pod, container_of(pod), secrets) for name in names]
+        members[0].start(known)
+        # Alone it has no quorum: it is alive, and not ready.
+        until(lambda: members[0].answers("startupProbe"), members[0].log)
+        self.assertIn('"ok":true', members[0].probe("livenessProbe"))
+        self.assertIsNone(members[0].answers("readinessProbe"))
+        for member in members[1:]:
+            member.start(known)
+        for member in members:
+            until(lambda member=member: member.answers("readinessProbe"), member.log)
+            self.assert_bare(member.first(), 65532)
+        self.assertIn("leader-changed", "".join(member.log() for member in members))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The manifests and the image recipe of packaging/: whether they agree with `baton`, with each
+"""The manifests and the image recipes of packaging/: whether they agree with our programs, with each
 other and with the Debian packages. test_containers.py runs their command lines."""
 import copy
 import re
@@ -7,7 +7,8 @@ import unittest
 import manifests
 from harness import main
 
-RECIPE = manifests.ROOT / "packaging/oci/Containerfile"
+RECIPES = {"baton": manifests.ROOT / "packaging/oci/Containerfile",
+           "baton-fleet": manifests.ROOT / "packaging/oci/Containerfile.fleet"}  # by image
 DEBIAN = manifests.ROOT / "packaging/debian"
 
 
@@ -20,20 +21,27 @@ class Manifests(unittest.TestCase):
         self.assertTrue(names())
         for name in names():
             with self.subTest(name):
+                self.need(name)
                 self.assertEqual(list(manifests.faults(manifests.read(name))), [])
+
+    def need(self, name):
+        for pod in manifests.pods(manifests.read(name)):
+            for program in map(manifests.program_of, pod.containers()):
+                if not manifests.is_built(program):  # its wing is left out
+                    self.skipTest("%s is not built" % program)
 
     def test_each_runs_something(self):
         for name in names():
             with self.subTest(name):
                 self.assertTrue(manifests.pods(manifests.read(name)))
 
-    def test_all_use_the_image_of_the_recipe_and_its_user(self):
-        recipe = RECIPE.read_text("utf-8")
-        tag = re.search(r"build +-t (\S+)", recipe).group(1)
-        user = int(re.search(r"^USER (\d+):\1$", recipe, re.M).group(1))
+    def test_all_use_the_images_of_the_recipes_and_their_users(self):
         for name in names():
             for pod in manifests.pods(manifests.read(name)):
                 for container in pod.lasting():
+                    recipe = RECIPES[container["image"]].read_text("utf-8")
+                    tag = re.search(r"build +-t (\S+)", recipe).group(1)
+                    user = int(re.search(r"^USER (\d+):\1$", recipe, re.M).group(1))
                     self.assertEqual(container["image"], tag)
                     if pod.spec["securityContext"].get("fsGroup"):  # it has files of its own
                         self.assertEqual(pod.setting(container, "runAsUser"), user)
@@ -48,11 +56,11 @@ class Planted(unittest.TestCase):
         change(workload, workload["spec"]["template"]["spec"])
         return list(manifests.faults(documents))
 
-    def replaced(self, old, new):
+    def replaced(self, old, new, file="statefulset.yaml"):
         def change(workload, spec):
             words = spec["containers"][0]["args"]
             spec["containers"][0]["args"] = [word.replace(old, new) for word in words]
-        return self.planted(change)
+        return self.planted(change, file)
 
     def test_a_flag_that_does_not_exist(self):
         self.assertRegex(self.replaced("--node=", "--nodes=")[0], "no --nodes")
@@ -78,6 +86,14 @@ class Planted(unittest.TestCase):
 
     def test_a_grace_period_that_is_too_short(self):
         self.assertRegex(self.replaced("--stop-timeout=20s", "--stop-timeout=30s")[0], "killed")
+
+    @unittest.skipUnless(manifests.is_built("baton-fleet"), "baton-fleet is not built")
+    def test_a_providers_url_that_disagrees(self):
+        for old, new, fault in (("fleet-2.fleet:", "fleet-3.fleet:", "peers"),
+                                ("/etc/baton/cluster.key", "/etc/cluster.key", "no volume"),
+                                ("data=/var/lib/baton", "data=/etc/baton", "be written"),
+                                ("0.0.0.0:7400", "0.0.0.0:7401", "listens at")):
+            self.assertRegex("\n".join(self.replaced(old, new, "fleet.yaml")), fault)
 
     def test_more_replicas_than_peers(self):
         self.assertTrue(self.planted(lambda workload, spec: workload["spec"].update(replicas=5)))
@@ -107,21 +123,29 @@ class Planted(unittest.TestCase):
 
 
 class Recipe(unittest.TestCase):
+    def each(self):
+        for program, path in RECIPES.items():
+            with self.subTest(program):
+                yield program, path.read_text("utf-8")
+
     def test_its_packages_are_built(self):
         control = (DEBIAN / "control").read_text("utf-8")
-        wanted = re.findall(r"/packages/([\w-]+)_\*\.deb", RECIPE.read_text("utf-8"))
-        self.assertEqual(wanted, ["baton", "baton-guardian"])
-        for name in wanted:
-            self.assertIn("\nPackage: %s\n" % name, control)
+        for program, recipe in self.each():
+            wanted = re.findall(r"/packages/([\w-]+)_\*\.deb", recipe)
+            self.assertEqual(wanted, [program, "baton-guardian"])
+            for name in wanted:
+                self.assertIn("\nPackage: %s\n" % name, control)
 
     def test_its_first_program_is_in_them(self):
-        text = RECIPE.read_text("utf-8")
-        program = re.search(r'^ENTRYPOINT \["([\w-]+)"\]$', text, re.M).group(1)
-        self.assertIn("usr/bin/%s\n" % program, (DEBIAN / "baton.install").read_text("utf-8"))
+        for program, recipe in self.each():
+            self.assertIn('ENTRYPOINT ["%s"]\n' % program, recipe)
+            self.assertIn("usr/bin/%s\n" % program,
+                          (DEBIAN / (program + ".install")).read_text("utf-8"))
 
     def test_it_does_not_run_as_root(self):
-        users = re.findall(r"^USER (\S+)$", RECIPE.read_text("utf-8"), re.M)
-        self.assertRegex(users[-1], r"^[1-9]\d*:[1-9]\d*$")
+        for _, recipe in self.each():
+            users = re.findall(r"^USER (\S+)$", recipe, re.M)
+            self.assertRegex(users[-1], r"^[1-9]\d*:[1-9]\d*$")
 
 
 if __name__ == "__main__":
