@@ -1,5 +1,5 @@
-"""The manifests and the image recipes of packaging/: whether they agree with our programs, with each
-other and with the Debian packages. test_containers.py runs their command lines."""
+"""The manifests and the image recipes of packaging/: whether they agree with the programs, with
+each other and with the Debian packages. test_containers.py runs their command lines."""
 import copy
 import re
 import unittest
