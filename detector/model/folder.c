@@ -6,16 +6,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <fts.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { WALK_DEPTH_MAX = 16, DRAFT_TRIES = 64 };
 
 static const char draft_prefix[] = ".draft-";
 
@@ -31,132 +29,91 @@ static int open_folder(int parent_fd, const char *name)
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* The folder's path, for calls that take no descriptor. */
+static void path_of(char ret[PATH_MAX], int parent_fd, const char *name)
+{
+    if (parent_fd == AT_FDCWD) {
+        (void)snprintf(ret, PATH_MAX, "%s", name);
+    } else {
+        (void)snprintf(ret, PATH_MAX, "/proc/self/fd/%d/%s", parent_fd, name);
+    }
+}
+
 /* ---- Walking -------------------------------------------------------------------------------- */
 
-/* The calls for each entry, and for each folder after its entries. */
-struct walk {
-    int (*file)(struct walk *walk, int parent_fd, const char *name, struct baton_error *reterr);
-    int (*folder)(struct walk *walk, int parent_fd, const char *name, struct baton_error *reterr);
-    uint64_t bytes;
-};
+enum visit { VISIT_REMOVE, VISIT_MEASURE, VISIT_SYNC };
 
-static int walk_at(struct walk *walk, int parent_fd, const char *name, int depth,
-                   struct baton_error *reterr);
-
-static int walk_entry(struct walk *walk, int folder_fd, const char *name, int depth,
-                      struct baton_error *reterr)
+static int sync_folder(const char *path)
 {
-    struct stat status;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 ? fsync(fd) : -1;
 
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        return 0;
-    }
-    if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        return errno == ENOENT ? 0 : failed(reterr, "look at", name);
-    }
-    return S_ISDIR(status.st_mode) ? walk_at(walk, folder_fd, name, depth + 1, reterr)
-                                   : walk->file(walk, folder_fd, name, reterr);
-}
-
-/* Recursion is bounded: only our own folders are walked, and archives have at most NAME_DEPTH_MAX
- * levels. */
-static int walk_at(struct walk *walk, int parent_fd, const char *name, int depth,
-                   struct baton_error *reterr)
-{
-    const struct dirent *entry;
-    DIR *folder;
-    int rc = 0;
-    int fd = open_folder(parent_fd, name);
-
-    if (fd < 0 || depth > WALK_DEPTH_MAX) {
-        rc = fd < 0 ? failed(reterr, "open folder", name)
-                    : error_set(reterr, BATON_ETOOBIG, "folder %s: more than %d deep", name,
-                                WALK_DEPTH_MAX);
-        if (fd >= 0) {
-            close(fd);
-        }
-        return rc;
-    }
-    folder = fdopendir(fd);
-    if (folder == NULL) {
-        rc = failed(reterr, "read folder", name);
+    if (fd >= 0) {
         close(fd);
-        return rc;
-    }
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
-        rc = walk_entry(walk, fd, entry->d_name, depth, reterr);
-    }
-    closedir(folder);
-    return rc ? rc : walk->folder(walk, parent_fd, name, reterr);
-}
-
-static int remove_file(struct walk *walk, int parent_fd, const char *name,
-                       struct baton_error *reterr)
-{
-    (void)walk;
-    return unlinkat(parent_fd, name, 0) == 0 || errno == ENOENT ? 0
-                                                                : failed(reterr, "remove", name);
-}
-
-static int remove_folder(struct walk *walk, int parent_fd, const char *name,
-                         struct baton_error *reterr)
-{
-    (void)walk;
-    return unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT
-               ? 0
-               : failed(reterr, "remove folder", name);
-}
-
-int folder_remove(int parent_fd, const char *name, struct baton_error *reterr)
-{
-    struct walk walk = {.file = remove_file, .folder = remove_folder};
-
-    return walk_at(&walk, parent_fd, name, 0, reterr);
-}
-
-static int add_bytes(struct walk *walk, int parent_fd, const char *name, struct baton_error *reterr)
-{
-    struct stat status;
-
-    if (fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        return failed(reterr, "look at", name);
-    }
-    walk->bytes += S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
-    return 0;
-}
-
-static int nothing(struct walk *walk, int parent_fd, const char *name, struct baton_error *reterr)
-{
-    (void)walk;
-    (void)parent_fd;
-    (void)name;
-    (void)reterr;
-    return 0;
-}
-
-int folder_bytes(int parent_fd, const char *name, uint64_t *ret, struct baton_error *reterr)
-{
-    struct walk walk = {.file = add_bytes, .folder = nothing};
-    int rc = walk_at(&walk, parent_fd, name, 0, reterr);
-
-    if (rc == 0) {
-        *ret = walk.bytes;
     }
     return rc;
 }
 
-static int sync_folder(struct walk *walk, int parent_fd, const char *name,
-                       struct baton_error *reterr)
+static int visit_entry(const FTSENT *entry, enum visit visit, uint64_t *bytes)
 {
-    int fd = open_folder(parent_fd, name);
+    bool is_folder = entry->fts_info == FTS_DP;
+
+    switch (visit) {
+    case VISIT_REMOVE:
+        return unlinkat(AT_FDCWD, entry->fts_accpath, is_folder ? AT_REMOVEDIR : 0) == 0 ||
+                       (errno == ENOENT && entry->fts_level > 0)
+                   ? 0
+                   : -1;
+    case VISIT_MEASURE:
+        *bytes += entry->fts_info == FTS_F ? (uint64_t)entry->fts_statp->st_size : 0;
+        return 0;
+    case VISIT_SYNC:
+        return is_folder ? sync_folder(entry->fts_accpath) : 0;
+    }
+    return 0;
+}
+
+/* Visits all that is in the folder, then the folder. Links are not followed. */
+static int walk(int parent_fd, const char *name, enum visit visit, uint64_t *bytes,
+                struct baton_error *reterr)
+{
+    char path[PATH_MAX];
+    char *const roots[] = {path, NULL};
+    FTSENT *entry = NULL;
+    FTS *fts;
     int rc = 0;
 
-    (void)walk;
-    if (fd < 0 || fsync(fd) != 0) {
-        rc = failed(reterr, "sync folder", name);
+    path_of(path, parent_fd, name);
+    fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    if (fts == NULL) {
+        return failed(reterr, "read folder", name);
     }
-    if (fd >= 0) {
-        close(fd);
+    while (rc == 0 && (entry = fts_read(fts)) != NULL) {
+        bool is_gone = entry->fts_info == FTS_NS && entry->fts_level > 0;
+        errno = entry->fts_errno;
+        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
+            (entry->fts_info == FTS_NS && !is_gone)) {
+            rc = failed(reterr, "read folder", name);
+        } else if (entry->fts_info != FTS_D && !is_gone && visit_entry(entry, visit, bytes) != 0) {
+            rc = failed(reterr, visit == VISIT_SYNC ? "sync folder" : "remove", entry->fts_name);
+        }
+    }
+    (void)fts_close(fts);
+    return rc;
+}
+
+int folder_remove(int parent_fd, const char *name, struct baton_error *reterr)
+{
+    return walk(parent_fd, name, VISIT_REMOVE, NULL, reterr);
+}
+
+int folder_bytes(int parent_fd, const char *name, uint64_t *ret, struct baton_error *reterr)
+{
+    uint64_t bytes = 0;
+    int rc = walk(parent_fd, name, VISIT_MEASURE, &bytes, reterr);
+
+    if (rc == 0) {
+        *ret = bytes;
     }
     return rc;
 }
@@ -166,53 +123,32 @@ static int sync_folder(struct walk *walk, int parent_fd, const char *name,
 int folder_lock(int parent_fd, struct baton_error *reterr)
 {
     int fd = open_folder(parent_fd, "."); /* a lock is of the open file, so it needs its own */
-    int rc;
+    int rc = fd;
 
-    if (fd < 0) {
-        return failed(reterr, "open", "the folder to lock it");
+    while (fd >= 0 && (rc = flock(fd, LOCK_EX)) != 0 && errno == EINTR) {
     }
-    do {
-        rc = flock(fd, LOCK_EX);
-    } while (rc != 0 && errno == EINTR);
-    if (rc != 0) {
+    if (rc < 0) {
         rc = failed(reterr, "lock", "the folder");
-        close(fd);
+        if (fd >= 0) {
+            close(fd);
+        }
         return rc;
     }
     return fd;
 }
 
-static bool name_draft(struct draft *draft)
+static int make_draft(struct draft *draft, struct baton_error *reterr)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    uint64_t number;
+    char path[PATH_MAX], name[DRAFT_NAME_BYTES];
 
-    if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
-        return false;
+    (void)snprintf(name, sizeof(name), "%sXXXXXX", draft_prefix);
+    path_of(path, draft->parent_fd, name);
+    if (mkdtemp(path) == NULL) {
+        return failed(reterr, "make folder", name);
     }
-    (void)snprintf(draft->name, sizeof(draft->name), "%sXXXXXX", draft_prefix);
-    for (size_t at = strlen(draft_prefix); draft->name[at] != '\0'; at++) {
-        draft->name[at] = letters[number % (sizeof(letters) - 1)];
-        number /= sizeof(letters) - 1;
-    }
-    return true;
-}
-
-/* mkdtemp() for a folder that is known by its descriptor; with `from`, that folder is renamed. */
-static int make_draft(struct draft *draft, const char *from, struct baton_error *reterr)
-{
-    for (int i = 0; i < DRAFT_TRIES && name_draft(draft); i++) {
-        int rc = from == NULL ? mkdirat(draft->parent_fd, draft->name, 0700)
-                              : renameat2(draft->parent_fd, from, draft->parent_fd, draft->name,
-                                          RENAME_NOREPLACE);
-        if (rc == 0) {
-            return 0;
-        }
-        if (errno != EEXIST) {
-            break;
-        }
-    }
-    return failed(reterr, "make folder", draft->name);
+    (void)snprintf(draft->name, sizeof(draft->name), "%s",
+                   path + strlen(path) - (sizeof(name) - 1));
+    return 0;
 }
 
 /* Under the parent's lock, or a sweeper could find the draft before it is locked. */
@@ -220,7 +156,7 @@ int draft_new(struct draft *ret, int parent_fd, struct baton_error *reterr)
 {
     struct draft draft = {.parent_fd = parent_fd, .fd = -1};
     int lock = folder_lock(parent_fd, reterr);
-    int rc = lock < 0 ? lock : make_draft(&draft, NULL, reterr);
+    int rc = lock < 0 ? lock : make_draft(&draft, reterr);
 
     if (rc == 0) {
         draft.fd = open_folder(parent_fd, draft.name);
@@ -241,8 +177,13 @@ int draft_new(struct draft *ret, int parent_fd, struct baton_error *reterr)
 int draft_of(struct draft *ret, int parent_fd, const char *name, int fd, struct baton_error *reterr)
 {
     struct draft draft = {.parent_fd = parent_fd, .fd = fd};
-    int rc = make_draft(&draft, name, reterr);
+    int rc = make_draft(&draft, reterr);
 
+    /* In place of the empty one. */
+    if (rc == 0 && renameat(parent_fd, name, parent_fd, draft.name) != 0) {
+        rc = failed(reterr, "rename folder", name);
+        (void)unlinkat(parent_fd, draft.name, AT_REMOVEDIR);
+    }
     if (rc == 0) {
         *ret = draft;
     }
@@ -287,8 +228,7 @@ static int name_and_unlock(struct draft *draft, const char *name, struct baton_e
 
 int draft_take(struct draft *draft, const char *name, struct baton_error *reterr)
 {
-    struct walk walk = {.file = nothing, .folder = sync_folder};
-    int rc = walk_at(&walk, draft->parent_fd, draft->name, 0, reterr);
+    int rc = walk(draft->parent_fd, draft->name, VISIT_SYNC, NULL, reterr);
 
     rc = rc ? rc : name_and_unlock(draft, name, reterr);
     if (rc == 0 && fsync(draft->parent_fd) != 0) {
@@ -327,24 +267,21 @@ int drafts_sweep(int parent_fd, struct baton_error *reterr)
 {
     const struct dirent *entry;
     int lock = folder_lock(parent_fd, reterr);
-    int count = 0, rc = 0;
-    DIR *folder;
+    DIR *folder = lock >= 0 ? fdopendir(lock) : NULL; /* the lock goes with it */
+    int count = 0, rc = lock < 0 ? lock : 0;
 
-    if (lock < 0) {
-        return lock;
-    }
-    folder = fdopendir(lock); /* the lock goes with it */
-    if (folder == NULL) {
+    if (lock >= 0 && folder == NULL) {
         rc = failed(reterr, "read", "the folder");
         close(lock);
-        return rc;
     }
-    while (rc >= 0 && (entry = readdir(folder)) != NULL) {
+    while (folder != NULL && rc >= 0 && (entry = readdir(folder)) != NULL) {
         if (strncmp(entry->d_name, draft_prefix, strlen(draft_prefix)) == 0) {
             rc = sweep_one(parent_fd, entry->d_name, reterr);
             count += rc > 0;
         }
     }
-    closedir(folder);
+    if (folder != NULL) {
+        closedir(folder);
+    }
     return rc < 0 ? rc : count;
 }

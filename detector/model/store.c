@@ -2,31 +2,24 @@
 
 #include "base/error.h"
 #include "detector/model/folder.h"
-#include "detector/model/name.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum {
-    ADD_TRIES = 8, /* another process may remove what was just added */
-    MODELS_MAX = 4096,
-    ORIGIN_TEXT_MAX = 1024,
-    STALE_S = 3600,
-};
+enum { ADD_TRIES = 8 }; /* another process may remove what was just added */
 
 struct store {
     char *path; /* of models/ */
-    int folder_fd, models_fd, origins_fd;
+    int models_fd, origins_fd;
     atomic_uint_fast64_t bytes_max;
     atomic_uint_fast64_t unpacked, known; /* archives of store_add() */
 };
@@ -46,39 +39,42 @@ static int open_folder(int parent_fd, const char *name)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-static int make_folder(int parent_fd, const char *name, int *ret, struct baton_error *reterr)
+/* Makes the folder, unless it is there, and opens it. Returns the descriptor, or a code. */
+static int make_folder(const char *folder, const char *name, struct baton_error *reterr)
 {
-    if (mkdirat(parent_fd, name, 0700) != 0 && errno != EEXIST) {
-        return failed(reterr, "make folder", name);
+    char path[PATH_MAX];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s%s", folder, name);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return failed(reterr, "make folder", path);
     }
-    *ret = parent_fd == AT_FDCWD ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                                 : open_folder(parent_fd, name);
-    return *ret >= 0 ? 0 : failed(reterr, "open folder", name);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return failed(reterr, "open folder", path);
+    }
+    return fd;
 }
 
 int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr)
 {
     struct store *store = calloc(1, sizeof(*store));
-    int rc = 0;
+    int rc = make_folder(folder, "", reterr);
 
-    if (store == NULL) {
+    if (rc >= 0) {
+        close(rc);
+    }
+    if (store == NULL || asprintf(&store->path, "%s/models", folder) < 0) {
+        free(store);
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    store->folder_fd = store->models_fd = store->origins_fd = -1;
+    store->models_fd = rc < 0 ? rc : make_folder(folder, "/models", reterr);
+    store->origins_fd =
+        store->models_fd < 0 ? store->models_fd : make_folder(folder, "/origins", reterr);
     atomic_init(&store->bytes_max, bytes_max);
-    if (asprintf(&store->path, "%s/models", folder) < 0) {
-        store->path = NULL;
-        rc = error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    rc = rc ? rc : make_folder(AT_FDCWD, folder, &store->folder_fd, reterr);
-    rc = rc ? rc : make_folder(store->folder_fd, "models", &store->models_fd, reterr);
-    rc = rc ? rc : make_folder(store->folder_fd, "origins", &store->origins_fd, reterr);
-    if (rc == 0) {
-        rc = drafts_sweep(store->models_fd, reterr);
-        rc = rc > 0 ? 0 : rc;
-    }
-    if (rc != 0) {
+    rc = store->origins_fd < 0 ? store->origins_fd : drafts_sweep(store->models_fd, reterr);
+    if (rc < 0) {
         store_close(store);
         return rc;
     }
@@ -91,43 +87,28 @@ void store_close(struct store *store)
     if (store == NULL) {
         return;
     }
-    for (int i = 0; i < 3; i++) {
-        int fd = i == 0 ? store->folder_fd : i == 1 ? store->models_fd : store->origins_fd;
-        if (fd >= 0) {
-            close(fd);
-        }
+    if (store->models_fd >= 0) {
+        close(store->models_fd);
+    }
+    if (store->origins_fd >= 0) {
+        close(store->origins_fd);
     }
     free(store->path);
     free(store);
 }
 
-/* For a file system without O_TMPFILE: makes a file and removes its name at once. */
-static int unlinked_file(const struct store *store)
-{
-    uint64_t number = 0;
-    char name[64];
-    int fd;
-
-    if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
-        return -1;
-    }
-    (void)snprintf(name, sizeof(name), ".fetch-%016llx", (unsigned long long)number);
-    fd = openat(store->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0) {
-        (void)unlinkat(store->folder_fd, name, 0);
-    }
-    return fd;
-}
-
 int store_file(const struct store *store, struct baton_error *reterr)
 {
-    int fd = openat(store->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char path[PATH_MAX];
+    int fd;
 
-    if (fd >= 0) {
-        return fd;
+    (void)snprintf(path, sizeof(path), "%s/.fetch-XXXXXX", store->path);
+    fd = mkostemp(path, O_CLOEXEC); /* not every file system has O_TMPFILE */
+    if (fd < 0) {
+        return failed(reterr, "make", "a file to fetch into");
     }
-    fd = errno == EOPNOTSUPP || errno == EISDIR ? unlinked_file(store) : -1;
-    return fd >= 0 ? fd : failed(reterr, "make", "a file to fetch into");
+    (void)unlink(path);
+    return fd;
 }
 
 /* ---- Holding -------------------------------------------------------------------------------- */
@@ -220,71 +201,64 @@ int store_find(struct store *store, const char *digest, struct model **ret,
 
 /* ---- Making room ---------------------------------------------------------------------------- */
 
-struct cached {
-    char digest[DIGEST_BYTES];
-    struct timespec used;
-    uint64_t bytes;
+static bool is_earlier(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* All models of the folder. */
+struct survey {
+    uint64_t bytes;            /* a model whose size cannot be read counts as 0 */
+    char oldest[DIGEST_BYTES]; /* the one that was used longest ago and that no process holds */
+    struct timespec used;      /* its last use */
 };
 
-static int by_age(const void *a, const void *b)
-{
-    const struct timespec *left = &((const struct cached *)a)->used;
-    const struct timespec *right = &((const struct cached *)b)->used;
-
-    if (left->tv_sec != right->tv_sec) {
-        return left->tv_sec < right->tv_sec ? -1 : 1;
-    }
-    return (left->tv_nsec > right->tv_nsec) - (left->tv_nsec < right->tv_nsec);
-}
-
-/* Sets the time of last use of a model that a process holds to now. The caller has the folder's
+/* Adds a model. Sets its time of last use to now if a process holds it. The caller has the folder's
  * lock: the lock that is tried here must not look like a holder to others. */
-static void note_use(const struct store *store, struct cached *cached)
+static void survey_one(struct survey *survey, const struct store *store, const char *digest)
 {
-    static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-    int fd = open_folder(store->models_fd, cached->digest);
+    static const struct timespec now[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
+    int fd = open_folder(store->models_fd, digest);
+    struct stat status;
+    uint64_t bytes = 0;
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        (void)futimens(fd, times);
-        (void)clock_gettime(CLOCK_REALTIME, &cached->used);
+    if (fd < 0) {
+        return;
     }
-    if (fd >= 0) {
-        close(fd);
+    (void)folder_bytes(store->models_fd, digest, &bytes, NULL);
+    survey->bytes += bytes;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        (void)futimens(fd, now);
+    } else if (fstat(fd, &status) == 0 &&
+               (survey->oldest[0] == '\0' || is_earlier(&status.st_mtim, &survey->used))) {
+        (void)snprintf(survey->oldest, DIGEST_BYTES, "%.64s", digest);
+        survey->used = status.st_mtim;
     }
+    close(fd);
 }
 
-/* Lists all models, the one that was used longest ago first. A model whose size cannot be read
- * counts as 0 bytes. */
-static int list_cached(const struct store *store, struct cached *ret, size_t *count,
-                       struct baton_error *reterr)
+/* Calls for each digest's name in the folder. */
+static int for_each(const struct store *store, int folder_fd,
+                    void (*call)(struct survey *survey, const struct store *store,
+                                 const char *digest),
+                    struct survey *survey, struct baton_error *reterr)
 {
-    int fd = open_folder(store->models_fd, ".");
+    int fd = open_folder(folder_fd, ".");
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
-    size_t filled = 0;
+    int rc = folder != NULL ? 0 : failed(reterr, "read", "the folder");
 
-    if (folder == NULL) {
-        int rc = failed(reterr, "read", "the folder");
-        if (fd >= 0) {
-            close(fd);
-        }
-        return rc;
-    }
-    while (filled < MODELS_MAX && (entry = readdir(folder)) != NULL) {
-        struct stat status;
-        if (is_digest(entry->d_name) &&
-            fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
-            struct cached *cached = &ret[filled++];
-            (void)snprintf(cached->digest, sizeof(cached->digest), "%.64s", entry->d_name);
-            cached->used = status.st_mtim;
-            (void)folder_bytes(store->models_fd, cached->digest, &cached->bytes, NULL);
-            note_use(store, cached);
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        if (is_digest(entry->d_name)) {
+            call(survey, store, entry->d_name);
         }
     }
-    closedir(folder);
-    qsort(ret, filled, sizeof(*ret), by_age);
-    *count = filled;
-    return 0;
+    if (folder != NULL) {
+        closedir(folder);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
 }
 
 /* Removes a model unless a process holds it; then it returns 0. A damaged model is removed even if
@@ -295,32 +269,19 @@ static int evict_one(const struct store *store, const char *digest, bool is_dama
 {
     struct draft draft;
     int fd = open_folder(store->models_fd, digest);
-    int rc;
+    int rc = 0;
 
-    if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) != 0 && !is_damaged)) {
-        if (fd >= 0) {
-            close(fd);
+    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || is_damaged)) {
+        rc = draft_of(&draft, store->models_fd, digest, fd, reterr);
+        if (rc == 0) {
+            draft_drop(&draft);
+            return 1;
         }
-        return 0;
     }
-    rc = draft_of(&draft, store->models_fd, digest, fd, reterr);
-    if (rc != 0) {
+    if (fd >= 0) {
         close(fd);
-        return rc;
     }
-    draft_drop(&draft);
-    return 1;
-}
-
-/* A file that is being written is young; an old one has lost its writer. */
-static bool is_stale_draft(int folder_fd, const char *name)
-{
-    struct timespec now;
-    struct stat status;
-
-    return name[0] == '.' && fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISREG(status.st_mode) && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
-           now.tv_sec - status.st_mtim.tv_sec > STALE_S;
+    return rc;
 }
 
 static bool is_there(const struct store *store, const char *digest)
@@ -328,65 +289,44 @@ static bool is_there(const struct store *store, const char *digest)
     return is_digest(digest) && faccessat(store->models_fd, digest, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* True for an origin that cannot be read, or whose models are all gone. */
-static bool is_astray(const struct store *store, const char *name)
+/* Removes an origin that cannot be read, or whose models are all gone. */
+static void sweep_origin(struct survey *survey, const struct store *store, const char *name)
 {
     struct origin origin;
 
-    return is_digest(name) &&
-           (store_origin(store, name, &origin, NULL) != 0 ||
-            (!is_there(store, origin.digest) && !is_there(store, origin.before)));
-}
-
-static void sweep_origins(const struct store *store)
-{
-    int fd = open_folder(store->origins_fd, ".");
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        if (is_astray(store, entry->d_name) || is_stale_draft(fd, entry->d_name)) {
-            (void)unlinkat(store->origins_fd, entry->d_name, 0);
-        }
-    }
-    if (folder != NULL) {
-        closedir(folder);
-    } else if (fd >= 0) {
-        close(fd);
+    (void)survey;
+    if (store_origin(store, name, &origin, NULL) != 0 ||
+        (!is_there(store, origin.digest) && !is_there(store, origin.before))) {
+        (void)unlinkat(store->origins_fd, name, 0);
     }
 }
 
 /* Returns 1 if the models are within the bound now, 0 if the held ones alone are too large. */
-static int make_room_locked(const struct store *store, struct cached *cached,
-                            struct baton_error *reterr)
+static int make_room_locked(const struct store *store, struct baton_error *reterr)
 {
-    uint64_t bytes_max = atomic_load(&store->bytes_max);
-    uint64_t total = 0;
-    size_t count = 0;
-    int rc = list_cached(store, cached, &count, reterr);
+    for (;;) {
+        struct survey survey = {0};
+        int rc = for_each(store, store->models_fd, survey_one, &survey, reterr);
 
-    for (size_t i = 0; i < count; i++) {
-        total += cached[i].bytes;
+        if (rc == 0 && survey.bytes <= atomic_load(&store->bytes_max)) {
+            return 1;
+        }
+        rc = rc || survey.oldest[0] == '\0' ? rc : evict_one(store, survey.oldest, false, reterr);
+        if (rc <= 0) {
+            return rc;
+        }
     }
-    for (size_t i = 0; rc >= 0 && total > bytes_max && i < count; i++) {
-        rc = evict_one(store, cached[i].digest, false, reterr);
-        total -= rc > 0 ? cached[i].bytes : 0;
-    }
-    return rc < 0 ? rc : total <= bytes_max;
 }
 
 static int make_room(struct store *store, struct baton_error *reterr)
 {
-    struct cached *cached = calloc(MODELS_MAX, sizeof(*cached));
-    int lock = cached != NULL ? folder_lock(store->models_fd, reterr)
-                              : error_set(reterr, BATON_ENOMEM, "out of memory");
-    int rc = lock >= 0 ? make_room_locked(store, cached, reterr) : lock;
+    int lock = folder_lock(store->models_fd, reterr);
+    int rc = lock >= 0 ? make_room_locked(store, reterr) : lock;
 
     if (lock >= 0) {
-        sweep_origins(store);
+        (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
         close(lock);
     }
-    free(cached);
     return rc;
 }
 
@@ -469,82 +409,65 @@ void store_counters(const struct store *store, struct store_counters *ret)
 
 /* ---- Origins -------------------------------------------------------------------------------- */
 
-static int bad_origin(const char *key, struct baton_error *reterr)
-{
-    return error_set(reterr, BATON_ENOENT, "model cache: origin %s is damaged", key);
-}
-
 int store_origin(const struct store *store, const char *key, struct origin *ret,
                  struct baton_error *reterr)
 {
-    char text[ORIGIN_TEXT_MAX];
-    const char *digest, *etag, *before;
-    ssize_t got;
-    json_t *json;
+    const char *digest = "", *etag = "", *before = "";
     int fd = openat(store->origins_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    json_t *json = fd >= 0 ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
     int rc = 0;
 
-    if (fd < 0) {
-        return errno == ENOENT
-                   ? error_set(reterr, BATON_ENOENT, "model cache: nothing is known of %s", key)
-                   : failed(reterr, "open origin", key);
+    if (fd >= 0) {
+        close(fd);
     }
-    got = read(fd, text, sizeof(text));
-    close(fd);
-    json = got > 0 ? json_loadb(text, (size_t)got, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    digest = json_string_value(json_object_get(json, "digest"));
-    etag = json_string_value(json_object_get(json, "etag"));
-    before = json_string_value(json_object_get(json, "before"));
-    if (digest == NULL || etag == NULL || !is_digest(digest) || strlen(etag) >= ETAG_BYTES) {
-        rc = bad_origin(key, reterr);
+    if (json_unpack(json, "{s:s, s:s, s?s}", "digest", &digest, "etag", &etag, "before", &before) !=
+            0 ||
+        !is_digest(digest) || strlen(etag) >= ETAG_BYTES) {
+        rc = error_set(reterr, BATON_ENOENT, "model cache: nothing is known of %s", key);
     } else {
         (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
         (void)snprintf(ret->etag, sizeof(ret->etag), "%s", etag);
-        (void)snprintf(ret->before, sizeof(ret->before), "%s",
-                       before != NULL && is_digest(before) ? before : "");
+        (void)snprintf(ret->before, sizeof(ret->before), "%s", is_digest(before) ? before : "");
     }
     json_decref(json);
     return rc;
 }
 
-/* Writes a new file and renames it. The origin is a hint: its loss costs one fetch. */
-static int write_origin(const struct store *store, const char *key, const char *text,
+/* Writes a new file and renames it, under the folder's lock, so that what a killed writer has left
+ * is overwritten. The origin is a hint: its loss costs one fetch. */
+static int write_origin(const struct store *store, const char *key, const json_t *json,
                         struct baton_error *reterr)
 {
-    char draft[DIGEST_BYTES + 32];
-    size_t bytes = strlen(text);
-    bool is_right;
-    int fd;
+    static const char draft[] = ".new";
+    int lock = folder_lock(store->origins_fd, reterr);
+    int fd, rc = 0;
 
-    if (!is_digest(key)) {
-        return error_set(reterr, BATON_EINVAL, "model cache: the key of an origin is no digest");
+    if (lock < 0) {
+        return lock;
     }
-    (void)snprintf(draft, sizeof(draft), ".%ld-%s", (long)gettid(), key);
     fd = openat(store->origins_fd, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                 0600);
-    if (fd < 0) {
-        return failed(reterr, "write origin", key);
+    if (fd < 0 || json_dumpfd(json, fd, JSON_COMPACT) != 0 || fsync(fd) != 0 ||
+        renameat(store->origins_fd, draft, store->origins_fd, key) != 0) {
+        rc = failed(reterr, "write origin", key);
     }
-    is_right = write(fd, text, bytes) == (ssize_t)bytes && fsync(fd) == 0;
-    is_right = close(fd) == 0 && is_right;
-    if (!is_right || renameat(store->origins_fd, draft, store->origins_fd, key) != 0) {
-        int rc = failed(reterr, "write origin", key);
-        (void)unlinkat(store->origins_fd, draft, 0);
-        return rc;
+    if (fd >= 0) {
+        close(fd);
     }
-    return 0;
+    close(lock);
+    return rc;
 }
 
 int store_origin_set(struct store *store, const char *key, const struct origin *origin,
                      struct baton_error *reterr)
 {
-    json_t *json = json_pack("{s:s, s:s, s:s*}", "digest", origin->digest, "etag", origin->etag,
-                             "before", origin->before[0] != '\0' ? origin->before : NULL);
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
-    int rc = text != NULL ? write_origin(store, key, text, reterr)
-                          : error_set(reterr, BATON_ENOMEM, "out of memory");
+    json_t *json = json_pack("{s:s, s:s, s:s}", "digest", origin->digest, "etag", origin->etag,
+                             "before", origin->before);
+    int rc = json == NULL ? error_set(reterr, BATON_ENOMEM, "out of memory")
+             : !is_digest(key)
+                 ? error_set(reterr, BATON_EINVAL, "model cache: the key of an origin is no digest")
+                 : write_origin(store, key, json, reterr);
 
-    free(text);
     json_decref(json);
     return rc;
 }

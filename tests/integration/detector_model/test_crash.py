@@ -17,11 +17,12 @@ import zipfile
 TOOL = sys.argv[1]
 MODEL_BYTES = 100_000
 ROOM = MODEL_BYTES + 50_000  # for one model, so that the second drives out the first
-KILLED = ("mkdirat", "write", "fsync", "renameat2", "renameat", "unlinkat", "flock", "utimensat",
-          "fcntl", "ftruncate", "getdents64")
-FAILED = (("write", "ENOSPC"), ("fsync", "EIO"), ("mkdirat", "ENOSPC"), ("renameat2", "EIO"),
-          ("flock", "ENOLCK"), ("utimensat", "EROFS"), ("unlinkat", "EIO"), ("openat", "EMFILE"),
-          ("lseek", "EIO"), ("pread64", "EIO"), ("read", "EIO"))
+KILLED = ("mkdir", "mkdirat", "write", "fsync", "renameat2", "renameat", "unlinkat", "flock",
+          "utimensat", "fcntl", "ftruncate", "getdents64")
+FAILED = (("write", "ENOSPC"), ("fsync", "EIO"), ("mkdirat", "ENOSPC"), ("mkdir", "ENOSPC"),
+          ("renameat2", "EIO"), ("renameat", "EIO"), ("flock", "ENOLCK"), ("utimensat", "EROFS"),
+          ("unlinkat", "EIO"), ("openat", "EMFILE"), ("lseek", "EIO"), ("pread64", "EIO"),
+          ("read", "EIO"))
 TRIES_MAX = 400
 PIPELINE = {
     "version": 1,

@@ -370,22 +370,6 @@ static void an_origin_is_remembered_as_long_as_its_model(void **state)
     assert_int_equal(store_origin(place->store, key, &found, NULL), BATON_ENOENT);
 }
 
-static void what_a_dead_writer_left_of_an_origin_is_removed(void **state)
-{
-    struct place *place = *state;
-    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
-    char young_path[PATH_MAX], old_path[PATH_MAX];
-
-    (void)snprintf(young_path, sizeof(young_path), "%s/origins/.1-young", place->path);
-    (void)snprintf(old_path, sizeof(old_path), "%s/origins/.1-old", place->path);
-    assert_int_equal(mknod(young_path, S_IFREG | 0600, 0), 0);
-    assert_int_equal(mknod(old_path, S_IFREG | 0600, 0), 0);
-    assert_int_equal(utimensat(AT_FDCWD, old_path, old, 0), 0);
-    model_release(added(place, 'a'));
-    assert_int_equal(access(young_path, F_OK), 0); /* its writer may be alive */
-    assert_int_not_equal(access(old_path, F_OK), 0);
-}
-
 static void a_file_to_fetch_into_has_no_name(void **state)
 {
     struct place *place = *state;
@@ -501,7 +485,6 @@ int main(void)
         TEST(a_model_that_lost_a_file_is_unpacked_again),
         TEST(a_model_that_was_damaged_is_unpacked_again_also_while_it_is_held),
         TEST(an_origin_is_remembered_as_long_as_its_model),
-        TEST(what_a_dead_writer_left_of_an_origin_is_removed),
         TEST(a_file_to_fetch_into_has_no_name),
         TEST(killed_processes_leave_only_whole_models),
     };
