@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CATALOG_REFERENCES = 3 }; /* of each subscription: itself, its camera, its model */
+
 void catalog_fini(struct catalog *catalog)
 {
-    for (size_t i = 0; i < 2 * catalog->count; i++) {
+    for (size_t i = 0; i < CATALOG_REFERENCES * catalog->count; i++) {
         fleet_object_unref(catalog->objects[i]);
     }
     free(catalog->objects);
@@ -32,19 +34,23 @@ static void describe(struct catalog *catalog, const struct fleet_state *state,
 {
     const struct fleet_object *camera =
         fleet_state_object(state, FLEET_CAMERA, object->subscription.camera, NULL);
+    const struct fleet_object *model = model_of(state, object);
     size_t at = catalog->count++;
+    struct fleet_object **references = &catalog->objects[CATALOG_REFERENCES * at];
 
-    catalog->objects[2 * at] = fleet_object_ref((struct fleet_object *)object);
-    catalog->objects[2 * at + 1] = camera ? fleet_object_ref((struct fleet_object *)camera) : NULL;
+    references[0] = fleet_object_ref((struct fleet_object *)object);
+    references[1] = camera ? fleet_object_ref((struct fleet_object *)camera) : NULL;
+    references[2] = model ? fleet_object_ref((struct fleet_object *)model) : NULL;
     catalog->subscriptions[at] = (struct plan_subscription){
         .id = object->id,
         .camera = !camera                   ? NULL
                   : camera->camera.rtsp_url ? camera->camera.rtsp_url
                                             : camera->camera.snapshot_url,
+        .model = model ? model->id : NULL,
         .needs = object->subscription.needs,
         .withheld = object->subscription.is_paused ? "paused"
                     : !camera                      ? "its camera does not exist"
-                    : !model_of(state, object)     ? "its model does not exist"
+                    : !model                       ? "its model does not exist"
                                                    : NULL,
         .priority = object->subscription.priority};
 }
@@ -59,7 +65,7 @@ int catalog_make(struct master *master)
         return BATON_OK;
     }
     catalog.subscriptions = calloc(count + 1, sizeof(*catalog.subscriptions));
-    catalog.objects = calloc(2 * count + 1, sizeof(struct fleet_object *));
+    catalog.objects = calloc(CATALOG_REFERENCES * count + 1, sizeof(struct fleet_object *));
     if (!catalog.subscriptions || !catalog.objects) {
         catalog_fini(&catalog);
         return BATON_ENOMEM;

@@ -38,7 +38,7 @@ struct catalog {
     bool is_made;
     size_t count;
     struct plan_subscription *subscriptions;
-    struct fleet_object **objects; /* references, to which the texts belong: two for each */
+    struct fleet_object **objects; /* references, to which the texts belong */
 };
 
 struct master {

@@ -15,7 +15,7 @@ _Thread_local enum plan_mutant plan_mutant;
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static bool intern_init(struct intern *intern, size_t count)
+bool planner_intern_init(struct intern *intern, size_t count)
 {
     size_t slots = intern_slots(count);
 
@@ -25,7 +25,7 @@ static bool intern_init(struct intern *intern, size_t count)
     return intern->known && intern->slots;
 }
 
-static void intern_fini(struct intern *intern)
+void planner_intern_fini(struct intern *intern)
 {
     free(intern->known);
     free(intern->slots);
@@ -44,17 +44,18 @@ static bool planner_init(struct planner *planner, const struct plan_problem *pro
     planner->places = calloc(count, sizeof(*planner->places));
     planner->subscriptions = calloc(count, sizeof(*planner->subscriptions));
     planner->cameras = calloc(count, sizeof(*planner->cameras));
-    return intern_init(&planner->ids, count) && intern_init(&planner->workers, workers) &&
-           intern_init(&planner->camera_urls, count) && planner->spots && planner->candidates &&
-           planner->headed && planner->nodes && planner->items && planner->places &&
-           planner->subscriptions && planner->cameras;
+    return planner_intern_init(&planner->ids, count) &&
+           planner_intern_init(&planner->workers, workers) &&
+           planner_intern_init(&planner->camera_urls, count) && planner->spots &&
+           planner->candidates && planner->headed && planner->nodes && planner->items &&
+           planner->places && planner->subscriptions && planner->cameras;
 }
 
 static void planner_fini(struct planner *planner)
 {
-    intern_fini(&planner->ids);
-    intern_fini(&planner->workers);
-    intern_fini(&planner->camera_urls);
+    planner_intern_fini(&planner->ids);
+    planner_intern_fini(&planner->workers);
+    planner_intern_fini(&planner->camera_urls);
     free(planner->spots);
     free(planner->candidates);
     free(planner->headed);
@@ -215,6 +216,7 @@ int plan_solve(const struct plan_problem *problem, struct plan_answer *ret)
         name_all(&planner);
         read_today(&planner);
         code = planner_place(&planner);
+        code = code ? code : planner_prefer_models(&planner);
     }
     if (code == BATON_OK && problem->options.balances) {
         code = planner_balance(&planner);

@@ -22,6 +22,8 @@
  * Subscriptions with the same camera are at one worker, which opens the camera once. If no worker
  * has room for all of them, they are divided, first in halves.
  *
+ * Of workers with equal load, a new subscription goes to one whose list has its model today.
+ *
  * Nothing moves without a need but for balance, and only if the options say so. The load of a
  * worker is the greater of two: how much of its room is taken, and what it reports (load.h). A
  * move for balance must help even if each subscription costs its new worker as much as it cost, on
@@ -55,6 +57,7 @@ struct plan_worker {
 struct plan_subscription {
     const char *id;       /* no other one has it */
     const char *camera;   /* the same text for the same stream: its URL; NULL: alone */
+    const char *model;    /* the same text for the same model; NULL: none */
     const char *needs;    /* labels that its worker must have; NULL: none */
     const char *withheld; /* why no worker is to have it: "paused"; NULL: one is to have it */
     /* A person moves it, and all of its camera, to the worker of this id; NULL: nobody does. Has no

@@ -2,6 +2,7 @@
  *
  *   plan.c         memory; what today's lists say; the steps
  *   plan_place.c   where each subscription should be: placement, and cameras that are divided
+ *   plan_models.c  of workers with equal load, the one that has the model loaded
  *   plan_balance.c moves that balance the workers, as far as they help for certain
  *   plan_lists.c   what may be given now, and what leaves: the rule of two
  */
@@ -47,6 +48,9 @@ struct planner {
     char (*keys)[PLAN_KEY_BYTES]; /* of items whose cameras are divided; NULL: none is */
 };
 
+/* An index for so many texts; false: out of memory. To be freed in any case. */
+bool planner_intern_init(struct intern *intern, size_t count);
+void planner_intern_fini(struct intern *intern);
 /* The number of a worker's id; NOWHERE: there is none, or id is NULL. */
 int32_t planner_worker(const struct planner *planner, const char *id);
 
@@ -60,6 +64,11 @@ uint32_t worker_room(const struct planner *planner, size_t worker);
 int planner_solve(struct planner *planner, uint32_t hysteresis_permille);
 void planner_adopt(struct planner *planner);
 int planner_place(struct planner *planner);
+
+/* ---- plan_models.c --------------------------------------------------------------------------- */
+
+/* Of what planner_place() has placed anew. 0 or BATON_ENOMEM. */
+int planner_prefer_models(struct planner *planner);
 
 /* ---- plan_balance.c -------------------------------------------------------------------------- */
 

@@ -101,6 +101,55 @@ static void a_subscription_goes_to_the_worker_with_the_least_load(void **state)
     assert_int_equal(answer.unplaced_count, 0);
 }
 
+/* The first of two equal workers has other models, the second one this. */
+static void make_two_with_models(void)
+{
+    static const char *const of_a[] = {"s"}, *const of_b[] = {"t"};
+
+    assign(add_worker("a"), of_a, 1);
+    assign(add_worker("b"), of_b, 1);
+    add("s", "rtsp://1")->model = "1";
+    add("t", "rtsp://2")->model = "2";
+    add("u", "rtsp://3")->model = "2";
+}
+
+static void of_two_workers_with_equal_load_the_one_with_the_model_is_taken(void **state)
+{
+    (void)state;
+    make_two_with_models();
+    solve();
+    assert_true(has(1, "u"));
+}
+
+static void a_worker_with_more_load_is_not_taken_for_its_model(void **state)
+{
+    (void)state;
+    make_two_with_models();
+    workers[1].other_permille = 1;
+    solve();
+    assert_true(has(0, "u"));
+}
+
+static void a_worker_without_room_is_not_taken_for_its_model(void **state)
+{
+    (void)state;
+    make_two_with_models();
+    workers[1].subscriptions_max = 1;
+    workers[0].other_permille = 2000;
+    solve();
+    assert_true(has(0, "u"));
+}
+
+static void a_worker_that_lacks_a_label_is_not_taken_for_its_model(void **state)
+{
+    (void)state;
+    make_two_with_models();
+    subscriptions[2].needs = "gpu";
+    workers[0].labels = "gpu";
+    solve();
+    assert_true(has(0, "u"));
+}
+
 static void subscriptions_of_a_camera_are_at_one_worker(void **state)
 {
     (void)state;
@@ -327,6 +376,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_subscription_goes_to_the_worker_with_the_least_load),
+        TEST(of_two_workers_with_equal_load_the_one_with_the_model_is_taken),
+        TEST(a_worker_with_more_load_is_not_taken_for_its_model),
+        TEST(a_worker_without_room_is_not_taken_for_its_model),
+        TEST(a_worker_that_lacks_a_label_is_not_taken_for_its_model),
         TEST(subscriptions_of_a_camera_are_at_one_worker),
         TEST(a_camera_that_no_worker_has_room_for_is_divided),
         TEST(a_worker_that_drains_lets_go_before_another_one_gets_it),

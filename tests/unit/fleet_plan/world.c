@@ -198,6 +198,9 @@ static void make_problem(struct world *world, bool balances)
             world->plan_subscriptions[count++] = (struct plan_subscription){
                 .id = id_of(i),
                 .camera = cameras[subscription->camera],
+                .model = i % 3 == 0   ? NULL
+                         : i % 3 == 1 ? "1"
+                                      : "2",
                 .needs = subscription->needs,
                 .withheld = subscription->is_paused ? "paused" : NULL,
                 .wanted = subscription->wanted > 0 ? worker_ids[subscription->wanted - 1] : NULL,
