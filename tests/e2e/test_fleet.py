@@ -135,10 +135,6 @@ class Recoveries:
             found = until(lambda: process.ask("GET", "/api/detections")[1].get("items"), self.logs)
             self.assertEqual([one["data"]["detection"]["carBrand"] for one in found], ["Honda"])
 
-
-class OnRaft(Recoveries, FleetTest):
-    provider = "raft"
-
     def test_the_conversation_of_the_protocol(self):
         workers = self.stand_ins(1)
         self.start_fleet(3)
@@ -187,6 +183,10 @@ class OnRaft(Recoveries, FleetTest):
         until(lambda: workers.list_of(0) == [], self.logs)
         until(lambda: self.get("/api/workers")["items"][0]["inSync"], self.logs)
 
+
+class OnRaft(Recoveries, FleetTest):
+    provider = "raft"
+
     def test_the_file_is_applied_when_it_changes_and_refused_whole_when_it_is_bad(self):
         workers = self.start(2, 1)
         self.declare(declaration(3, workers.urls()))
@@ -197,6 +197,11 @@ class OnRaft(Recoveries, FleetTest):
         until(lambda: all("declared-refused" in p.log() for p in self.processes.values()),
               self.logs)
         self.assertEqual(self.placed(workers, [0]), identifiers(3))
+        for process in self.processes.values():
+            before = process.log().count("declared-refused")
+            process.run.send_signal(signal.SIGHUP)
+            until(lambda process=process, before=before: process.log().count(
+                "declared-refused") > before, "it reads the file again on SIGHUP")
         self.declare(declaration(1, workers.urls()))
         self.wait_placed(workers, [0], identifiers(1))
         self.assertNotIn("canary", self.logs())

@@ -78,6 +78,9 @@ class SignedUrls(FleetTest):
 
     def test_the_object_is_fetched_by_the_url(self):
         self.assertEqual(fetch(self.sent()), (200, CONTENT))
+        for secret in SECRET, "X-Amz-Signature":
+            self.assertNotIn(secret, self.logs())
+            self.assertNotIn(secret, str(self.get("/api/models")))
 
     def test_the_url_is_for_an_hour(self):
         url = self.sent()
