@@ -52,6 +52,8 @@ static void put_election(const struct fleet_http *http, struct buffer *out)
            leader.name[0] != '\0');
     single(out, "epoch", "gauge", "Epoch of the latest leadership that this process knows.",
            (double)epoch);
+    single(out, "processes", "gauge", "Processes of the fleet, as this one knows them.",
+           (double)master_process_count(http->parts.master));
     family(out, "lease_left_seconds", "gauge", "Time that is left of this process's lease.");
     if (leads && left.ns == INT64_MAX) {
         buffer_put_text(out, PREFIX "lease_left_seconds +Inf\n");

@@ -384,6 +384,11 @@ struct election *master_election(const struct master *master)
     return master->candidacy.election;
 }
 
+size_t master_process_count(const struct master *master)
+{
+    return master->process_count;
+}
+
 const struct master_counters *master_counters(const struct master *master)
 {
     return &master->counters;

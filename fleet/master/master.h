@@ -99,6 +99,8 @@ void master_close(struct master *master, void (*closed)(void *userdata), void *u
 
 bool master_leads(const struct master *master, uint64_t *ret_epoch); /* NULL allowed */
 struct election *master_election(const struct master *master);
+/* Names of processes of the fleet that are alive, as this one knows; 0: not known yet. */
+size_t master_process_count(const struct master *master);
 const struct master_counters *master_counters(const struct master *master);
 
 #endif

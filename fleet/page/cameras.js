@@ -9,7 +9,11 @@ const PICTURE_MS = 1000; // of one camera
 const GAP_MS = 120; // between two requests
 
 const visible = new Set();
+const HOUR_MS = 3600000;
+const STALLS = 1000; // that are kept of a camera
+
 const seen = new Map(); // by identifier: {at, text} of its latest detection
+const stalls = new Map(); // by identifier: when its camera went offline, as long as the tab lives
 let workers = [];
 
 const watcher = new IntersectionObserver((entries) => {
@@ -74,12 +78,17 @@ function drawCrop(element) {
   crop.setAttribute('height', Math.max(1, (is.cropY2 ?? image.naturalHeight) - y1));
 }
 
+function stallsOf(id) {
+  const count = (stalls.get(id) || []).filter((at) => at > Date.now() - HOUR_MS).length;
+  return count ? ` · offline ${count}× in the last hour` : '';
+}
+
 function describe(element) {
   const { is } = element;
   const latest = seen.get(is.id);
   write(element.name, is.id);
   write(element.where, is.paused ? 'paused'
-    : is.worker ? `at ${is.worker}${is.online === false ? ' · camera offline' : ''}` : 'without a worker');
+    : is.worker ? `at ${is.worker}${is.online === false ? ' · camera offline' : ''}${stallsOf(is.id)}` : 'without a worker');
   write(element.found, latest ? `${latest.text} · ${ago(Date.now() - latest.at)}` : 'nothing seen yet');
 }
 
@@ -128,6 +137,10 @@ export function detected(detection) {
   const fields = Object.entries(detection.data?.detection || {}).slice(0, 4);
   seen.set(detection.subscriptionIdentifier,
     { at: Date.now(), text: fields.map(([key, value]) => `${key} ${value}`).join(', ') });
+}
+
+export function stalled(id) {
+  stalls.set(id, [...(stalls.get(id) || []), Date.now()].slice(-STALLS));
 }
 
 export function show(list, workerList) {

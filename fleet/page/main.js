@@ -114,6 +114,7 @@ function onEvent(name, fields) {
     cameras.detected(fields);
     if (!byId('log-detections').checked) return;
   }
+  if (name === 'camera-offline') cameras.stalled(fields.subscription);
   if (name === 'leader-changed' && fields.leader !== undefined) {
     cluster.leads(fields.leader, fields.epoch);
   }

@@ -1,12 +1,15 @@
 """baton-fleet with real processes: each recovery of the worker protocol, and its example of a
 conversation, step by step."""
+import itertools
 import json
 import resource
 import signal
+import subprocess
+import threading
 import time
 
 from fleets import RAFT, FleetTest, Process, declaration, identifiers
-from harness import free_ports, main, until
+from harness import BATON, clean_environment, free_ports, main, until
 
 
 class Recoveries:
@@ -219,6 +222,33 @@ class OnRedis(Recoveries, FleetTest):
               self.logs)
         self.begin_redis()
         self.wait_placed(workers, [0], identifiers(3))
+
+    def test_tail_goes_on_when_its_process_is_back_and_has_its_state_again(self):
+        self.start(2, 1, displays=1)
+        process = next(iter(self.processes.values()))
+        tail = subprocess.Popen([BATON, "fleet", "--fleet", process.url(""), "tail", "--json",
+                                 "--only", "session-changed"], stdout=subprocess.PIPE,
+                                universal_newlines=True, env=clean_environment())
+        self.addCleanup(lambda: (tail.kill(), tail.wait(), tail.stdout.close()))
+        lines = []
+        threading.Thread(target=lambda: lines.extend(tail.stdout), daemon=True).start()
+
+        numbers = itertools.count(1)  # what does not change is no event
+
+        def shows_a_session():
+            self.ask("PUT", "/api/displays/display-0/session", {"sessionId": next(numbers)})
+            return [line for line in lines if json.loads(line)["event"] == "session-changed"]
+        until(shows_a_session, self.logs)
+        self.server.kill()
+        self.server.wait()
+        process.kill()
+        process.start()
+        until(lambda: process.ask("GET", "/events")[0] == 503, self.logs)
+        self.begin_redis()
+        until(lambda: self.is_ready(process.name), self.logs)
+        lines.clear()
+        until(shows_a_session, self.logs)
+        self.assertEqual(json.loads(lines[0])["event"], "missed")
 
     def test_redis_fails_and_the_connections_go_on_until_it_is_back(self):
         workers = self.start(2, 1)

@@ -256,6 +256,7 @@ class OneProcess(unittest.TestCase):
             seen.add(words[0])
             float(words[1])
         self.assertIn("baton_fleet_is_leader", seen)
+        self.assertIn("baton_fleet_processes", seen)
 
     def test_the_probes_and_the_page_answer(self):
         self.expect(200, "GET", "/healthz")

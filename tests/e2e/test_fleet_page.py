@@ -66,6 +66,17 @@ class Page(FleetTest):
         self.assertEqual(browser.value("document.querySelectorAll('[onerror]').length"), 0)
         self.assertNotIn("canary", browser.value("document.documentElement.outerHTML"))
 
+    def test_a_camera_that_stalls_is_counted(self):
+        browser = self.browser
+        self.open_at(next(iter(self.processes)))
+        browser.wait_text("#wall", "at " + self.workers.id(0))
+        for times in 1, 2:
+            self.workers.tell("0 fault blind")
+            browser.wait_text("#wall", "camera offline · offline %d× in the last hour" % times)
+            self.workers.tell("0 heal")
+            browser.wait_text("#wall", "%s · offline %d× in the last hour" % (
+                self.workers.id(0), times))
+
     def test_a_worker_is_cordoned_and_a_session_is_set_by_keyboard(self):
         browser = self.browser
         self.open_at(next(iter(self.processes)))

@@ -22,9 +22,9 @@ number first, for that one ("3 drop"):
 
 A detection is kept until the backend has answered a ping behind it, and sent again to the next
 backend otherwise. Faults: no-removal keeps subscriptions that a list leaves out; silent sends no
-report; slow reads nothing; half-open reads and writes nothing; garbage, wrong-json, not-utf8,
-binary and giant send such a message with each report; late confirms a list only after 3 s; picky
-leaves every second subscription out.
+report; slow reads nothing; half-open reads and writes nothing; blind sees no camera; garbage,
+wrong-json, not-utf8, binary and giant send such a message with each report; late confirms a list
+only after 3 s; picky leaves every second subscription out.
 """
 import argparse
 import asyncio
@@ -114,7 +114,8 @@ class Worker:
         cameras = []
         for one in self.subscriptions:
             camera = {"subscriptionIdentifier": one["subscriptionIdentifier"],
-                      "modelId": one["modelId"], "modelName": one["modelName"], "online": True}
+                      "modelId": one["modelId"], "modelName": one["modelName"],
+                      "online": "blind" not in self.faults}
             camera.update({key: one[key] for key in one if key.startswith("crop")})
             cameras.append(camera)
         return json.dumps({"type": "stateReport", "cpuUsage": 10.5, "memoryUsage": 20.25,
