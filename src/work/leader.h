@@ -90,8 +90,8 @@ enum work_output_type {
     WORK_SEND,   /* .worker (NULL: all), .data, .bytes: a message */
     WORK_ENTER,  /* .worker: contend for its election */
     WORK_LEAVE,  /* .worker: do so no more, and give it up if it is ours */
-    WORK_RESIGN, /* its last: give the leadership up. A later leader has followed, or the ledger was
-                    lost, and whoever leads next begins anew */
+    WORK_RESIGN, /* its last: give the leadership up. A later leader has followed; or the ledger was
+                    lost, and the next leader begins anew; or there is no memory */
 };
 
 /* Borrowed until the next call. */

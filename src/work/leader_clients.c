@@ -18,7 +18,7 @@ static void queue_deletion(struct work_leader *leader, char kind, const char *na
     char key[LEADER_KEY_MAX];
 
     (void)snprintf(key, sizeof(key), "%c/%.*s", kind, WORK_ID_MAX, name);
-    (void)leader_queue(leader, WORK_PUT, key, revision);
+    leader_queue(leader, WORK_PUT, key, revision);
 }
 
 /* ---- What comes ------------------------------------------------------------------------------ */
@@ -69,6 +69,7 @@ static void submit(struct work_leader *leader, struct leader_submission *submiss
         int code = ledger_submit(leader->ledger, submission->items[i], now_unix_ms, &entry);
 
         if (code != BATON_OK) {
+            leader->is_over = leader->is_over || code == BATON_ENOMEM;
             leader->is_crowded = leader->is_crowded || code == BATON_EFULL;
             leader->counters.odd_values += code == BATON_EEXIST; /* another item has this id */
             continue;
@@ -101,9 +102,8 @@ static void read_submission(struct work_leader *leader, struct leader_submission
     char key[LEADER_KEY_MAX];
 
     (void)snprintf(key, sizeof(key), "s/%s", submission->name);
-    if (leader_queue(leader, WORK_READ, key, 0)) {
-        submission->reads++;
-    }
+    leader_queue(leader, WORK_READ, key, 0);
+    submission->reads++;
 }
 
 /* A submission is gone: with all the rest, if the ledger is gone, too. */
@@ -148,11 +148,15 @@ static struct leader_submission *add_submission(struct work_leader *leader, cons
                                                 int64_t now_unix_ms)
 {
     struct leader_submission *submission = calloc(1, sizeof(*submission));
+    int code =
+        !submission ? BATON_ENOMEM
+        : strlen(name) >= sizeof(submission->name)
+            ? BATON_EINVAL
+            : work_submission_read(&submission->items, &submission->count, name, data, bytes, NULL);
 
-    if (!submission || strlen(name) >= sizeof(submission->name) ||
-        work_submission_read(&submission->items, &submission->count, name, data, bytes, NULL) !=
-            BATON_OK) {
-        leader->counters.odd_values++;
+    if (code != BATON_OK) {
+        leader->is_over = leader->is_over || code == BATON_ENOMEM;
+        leader->counters.odd_values += code != BATON_ENOMEM;
         free(submission);
         return NULL;
     }
@@ -164,6 +168,19 @@ static struct leader_submission *add_submission(struct work_leader *leader, cons
     return submission;
 }
 
+static struct leader_request *add_request(struct work_leader *leader, const char *id)
+{
+    struct leader_request *request = calloc(1, sizeof(*request));
+
+    if (request) {
+        memcpy(request->id, id, strlen(id) + 1);
+        HASH_ADD_STR(leader->requests, id, request);
+    } else {
+        leader->is_over = true;
+    }
+    return request;
+}
+
 void leader_take_request(struct work_leader *leader, const char *id, bool is_there,
                          uint64_t revision)
 {
@@ -173,10 +190,8 @@ void leader_take_request(struct work_leader *leader, const char *id, bool is_the
     if (request && !is_there) {
         HASH_DEL(leader->requests, request);
         free(request);
-    } else if (!request && is_there && strlen(id) < sizeof(request->id) &&
-               (request = calloc(1, sizeof(*request)))) {
-        memcpy(request->id, id, strlen(id) + 1);
-        HASH_ADD_STR(leader->requests, id, request);
+    } else if (!request && is_there && strlen(id) < sizeof(request->id)) {
+        request = add_request(leader, id);
     }
     if (request && is_there) {
         request->revision = revision;
@@ -490,13 +505,18 @@ void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
     leader_submit_all(leader, now_unix_ms); /* some may not have had room */
 }
 
-/* A deletion: what it was for is done, or is tried again. */
+/* A deletion: what it was for is done, or is tried again. The key of an item that is forgotten
+ * goes, unless there is another item of that id by now. */
 void leader_deletion_stored(struct work_leader *leader, const char *key, int code)
 {
     struct leader_submission *submission;
     struct leader_request *request;
 
-    if (key[0] == 's') {
+    if (key[0] == 'k' || key[0] == 'r') {
+        if (code != BATON_OK && !ledger_find(leader->ledger, key + 2)) {
+            leader_queue(leader, WORK_PUT, key, UINT64_MAX);
+        }
+    } else if (key[0] == 's') {
         HASH_FIND_STR(leader->submissions, key + 2, submission);
         if (submission && submission->is_deleting) {
             submission->is_deleting = false;

@@ -134,7 +134,8 @@ struct work_leader {
     bool is_rebuilt; /* there was no ledger */
     bool was_lost;   /* and somebody knows of an earlier one */
     bool is_marking; /* a put of the key "ledger" is under way */
-    bool is_over;    /* a later leader writes the ledger, or it was lost: this one does nothing */
+    bool is_over; /* a later leader writes the ledger, it was lost, or there was no memory for what
+                     nothing would bring up again: this one does nothing more, and resigns */
     bool has_resigned;
     bool is_checking;         /* whether the ledger is still there */
     uint64_t ledger_revision; /* of the key "ledger"; 0: it is not there */
@@ -205,8 +206,8 @@ void leader_make_buckets(struct work_leader *leader);
 bool leader_has_all_buckets(const struct work_leader *leader);
 /* It is rebuilt, under another mark. */
 void leader_lose_ledger(struct work_leader *leader);
-/* false: out of memory. */
-bool leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
+/* Out of memory, the leader is over. */
+void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
                   uint64_t revision);
 /* Reads whether the ledger is still there; then take_ledger() decides. */
 void leader_check_ledger(struct work_leader *leader);

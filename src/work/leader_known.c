@@ -16,8 +16,13 @@ struct leader_known *leader_know(struct work_leader *leader, const char *worker)
 {
     struct leader_known *known = leader_known(leader, worker);
 
-    if (known || strlen(worker) >= sizeof(known->name) || !(known = calloc(1, sizeof(*known)))) {
+    if (known || strlen(worker) >= sizeof(known->name)) {
         return known;
+    }
+    known = calloc(1, sizeof(*known));
+    if (!known) {
+        leader->is_over = true;
+        return NULL;
     }
     memcpy(known->name, worker, strlen(worker) + 1);
     HASH_ADD_STR(leader->known, name, known);
@@ -58,7 +63,7 @@ void leader_enter(struct work_leader *leader, struct leader_known *known)
 {
     if (!known->is_entered) {
         known->is_entered = true;
-        (void)leader_queue(leader, WORK_ENTER, known->name, 0);
+        leader_queue(leader, WORK_ENTER, known->name, 0);
     }
 }
 
@@ -134,7 +139,9 @@ void leader_lose_ended(struct work_leader *leader, int64_t now_unix_ms)
 void leader_sessions_end(struct work_leader *leader, struct leader_known *known, uint64_t session,
                          int64_t now_unix_ms)
 {
-    ledger_end_sessions(leader->ledger, known->name, session);
+    if (ledger_end_sessions(leader->ledger, known->name, session) != BATON_OK) {
+        leader->is_over = true; /* what it had would never be placed anew */
+    }
     if (known->session <= session) {
         known->is_over = true;
         known->is_awaited = false;
@@ -219,7 +226,7 @@ void work_leader_session(struct work_leader *leader, const char *worker, uint64_
     }
     /* Nothing of the worker's is in the ledger any more, so its next life may have its election. */
     known->is_entered = known->is_ours = false;
-    (void)leader_queue(leader, WORK_LEAVE, known->name, 0);
+    leader_queue(leader, WORK_LEAVE, known->name, 0);
     if (!known->is_draining && items_of(leader, known) == 0) {
         leader_forget(leader, known);
     } else {

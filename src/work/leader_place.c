@@ -44,7 +44,8 @@ static bool pass_add(struct pass *pass, struct ledger_entry *entry, int32_t node
     return true;
 }
 
-static bool pass_init(struct pass *pass, const struct work_leader *leader, size_t items)
+/* False: out of memory. */
+static bool pass_init(struct pass *pass, struct work_leader *leader, size_t items)
 {
     size_t workers = HASH_COUNT(leader->known);
 
@@ -58,6 +59,7 @@ static bool pass_init(struct pass *pass, const struct work_leader *leader, size_
     };
     if (!pass->nodes || !pass->known || !pass->left || !pass->items || !pass->entries) {
         pass_fini(pass);
+        leader->is_over = true;
         return false;
     }
     return true;
@@ -226,6 +228,7 @@ static bool add_idle(struct pass *pass, struct work_leader *leader, size_t room,
             continue;
         }
         need = need_of(&needs, entry->item);
+        leader->is_over = leader->is_over || !need;
         if (need && need->count++ <= room && pass_add(pass, entry, PLACEMENT_NOWHERE, false)) {
             is_together = is_together || entry->item->together;
         }
@@ -274,9 +277,11 @@ static void place(struct work_leader *leader, const struct pass *pass, struct le
                   int32_t node, int64_t now_unix_ms)
 {
     struct leader_known *known = pass->known[node];
+    int code = ledger_place(leader->ledger, entry, known->name, known->session,
+                            leader->options.epoch, now_unix_ms);
 
-    if (ledger_place(leader->ledger, entry, known->name, known->session, leader->options.epoch,
-                     now_unix_ms) == BATON_OK) {
+    leader->is_over = leader->is_over || code == BATON_ENOMEM;
+    if (code == BATON_OK) {
         entry->is_ours = true;
         leader->counters.assigned++;
         known->is_due = true;
@@ -318,8 +323,10 @@ static void solve(struct work_leader *leader, const struct pass *pass, bool bala
         .overfills = leader->options.overfills,
     };
     struct placement_answer answer = {0};
+    int code = pass->item_count > 0 ? placement_solve(&problem, &answer) : BATON_OK;
 
-    if (pass->item_count > 0 && placement_solve(&problem, &answer) == BATON_OK) {
+    leader->is_over = leader->is_over || code == BATON_ENOMEM;
+    if (pass->item_count > 0 && code == BATON_OK) {
         carry_out(leader, pass, &answer, now_unix_ms);
         placement_answer_fini(&answer);
     }

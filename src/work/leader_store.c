@@ -7,18 +7,19 @@
 
 enum { LEDGER_TEXT_MAX = 40 };
 
-bool leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
+void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
                   uint64_t revision)
 {
     struct leader_queued *queued = calloc(1, sizeof(*queued));
 
-    if (queued) {
-        queued->type = type;
-        queued->revision = revision;
-        (void)snprintf(queued->text, sizeof(queued->text), "%s", text);
-        DL_APPEND(leader->queue, queued);
+    if (!queued) {
+        leader->is_over = true;
+        return;
     }
-    return queued != NULL;
+    queued->type = type;
+    queued->revision = revision;
+    (void)snprintf(queued->text, sizeof(queued->text), "%s", text);
+    DL_APPEND(leader->queue, queued);
 }
 
 bool leader_is_stored(const struct work_leader *leader, const struct ledger_entry *entry)
@@ -43,7 +44,8 @@ bool leader_is_unknown(struct work_leader *leader, const char *id)
 void leader_check_ledger(struct work_leader *leader)
 {
     if (!leader->is_checking) {
-        leader->is_checking = leader_queue(leader, WORK_READ, "ledger", 0);
+        leader->is_checking = true;
+        leader_queue(leader, WORK_READ, "ledger", 0);
     }
 }
 
@@ -400,7 +402,7 @@ static void bucket_stored(struct work_leader *leader, struct leader_bucket *buck
     } else {
         leader->counters.conflicts += code == BATON_ECONFLICT;
         bucket->is_reading = true;
-        (void)leader_queue(leader, WORK_READ, key, 0);
+        leader_queue(leader, WORK_READ, key, 0);
     }
     bucket->is_storing = false;
 }
@@ -426,13 +428,12 @@ static void result_stored(struct work_leader *leader, const char *key, int code,
 
     HASH_FIND_STR(leader->results, key + 2, result);
     if (!result || result->state != RESULT_WRITING) {
-        return;
-    }
-    if (code == BATON_OK) {
+        leader_deletion_stored(leader, key, code);
+    } else if (code == BATON_OK) {
         leader_result_stored(leader, result, now, now_unix_ms);
     } else {
         result->state = RESULT_READING;
-        (void)leader_queue(leader, WORK_READ, key, 0);
+        leader_queue(leader, WORK_READ, key, 0);
     }
 }
 

@@ -395,6 +395,25 @@ static void what_has_ended_is_kept_for_a_time_and_then_forgotten(void **state)
     assert_null(ledger_find(work_leader_ledger(talk->leader), "a"));
 }
 
+static void what_could_not_be_deleted_is_deleted_again_unless_its_id_is_used_anew(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    (void)talk_done(talk, "w1", 7, "a", 100, true);
+    talk->withholds = true;
+    assert_string_equal(talk_later(talk, (KEEP_S + 15) * 1000), "delete s/x");
+    talk_reply(talk, "s/x", BATON_OK);
+    assert_string_equal(talk_all_of(talk), "delete r/a, delete k/a, put b");
+    talk_reply(talk, "r/a", BATON_ETIMEDOUT);
+    talk_reply(talk, "k/a", BATON_ETIMEDOUT);
+    assert_string_equal(talk_all_of(talk), "delete r/a, delete k/a");
+    talk_reply(talk, "r/a", BATON_OK);
+    (void)talk_submit(talk, "y", "{\"id\":\"a\"}");
+    talk_reply(talk, "k/a", BATON_ETIMEDOUT);
+    assert_string_equal(talk_all_of(talk), "");
+}
+
 static void an_item_of_an_id_that_was_used_before_gets_a_higher_epoch(void **state)
 {
     struct talk *talk = *state;
@@ -536,6 +555,7 @@ int main(void)
         TEST(an_attempt_that_takes_too_long_is_stopped_and_counts_as_failed),
         TEST(a_cancelled_job_stops_and_the_request_goes_when_that_is_stored),
         TEST(what_has_ended_is_kept_for_a_time_and_then_forgotten),
+        TEST(what_could_not_be_deleted_is_deleted_again_unless_its_id_is_used_anew),
         TEST(an_item_of_an_id_that_was_used_before_gets_a_higher_epoch),
         TEST(an_item_without_room_waits_and_what_has_ended_makes_some),
         TEST(the_next_leader_goes_on_where_the_ledger_stands),

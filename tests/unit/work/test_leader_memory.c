@@ -1,0 +1,179 @@
+/* Every allocation of the leader fails once, in turn: it does all the same, or it resigns, so that
+ * another process leads on. Linked with --wrap=calloc, by which it makes all that is its own. */
+#include "cmocka_all.h"
+#include "work/leader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+static long until_failure = -1; /* below 0: all succeed */
+static bool has_failed;
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    bool fails = until_failure >= 0 && until_failure-- == 0;
+
+    has_failed |= fails;
+    return fails ? NULL : __real_calloc(count, bytes);
+}
+
+/* What came of a life of the leader. */
+struct life {
+    struct work_leader *leader;
+    int64_t ms;
+    uint64_t revision;
+    uint64_t told; /* the number of its latest message */
+    bool has_resigned;
+    unsigned placings, acknowledged, deleted, left;
+};
+
+static instant now_of(const struct life *life)
+{
+    return instant_add((instant){0}, SPAN_MS(life->ms));
+}
+
+static void take_message(struct life *life, const struct work_output *output)
+{
+    long fails_later = until_failure;
+    struct work_message message = {0};
+
+    until_failure = -1; /* the test's own */
+    assert_int_equal(work_message_read(&message, output->data, output->bytes, NULL), BATON_OK);
+    life->told = message.number.count;
+    life->placings += message.type == WORK_ASSIGN ? (unsigned)message.count : 0;
+    life->acknowledged += message.type == WORK_ACK ? (unsigned)message.count : 0;
+    work_message_fini(&message);
+    until_failure = fails_later;
+}
+
+/* Every put is stored, and nothing is there that is read. */
+static void take_output(struct life *life, const struct work_output *output)
+{
+    char key[WORK_ID_MAX + 8] = "";
+
+    if (output->type == WORK_SEND) {
+        take_message(life, output);
+    } else if (output->type == WORK_PUT || output->type == WORK_READ) {
+        memcpy(key, output->key, strlen(output->key) + 1);
+        life->deleted += output->type == WORK_PUT && !output->data;
+    }
+    life->left += output->type == WORK_LEAVE;
+    life->has_resigned |= output->type == WORK_RESIGN;
+    if (output->type == WORK_PUT) {
+        work_leader_stored(life->leader, key, BATON_OK, ++life->revision, now_of(life), life->ms);
+    } else if (output->type == WORK_READ) {
+        work_leader_read(life->leader, key, NULL, 0, 0, now_of(life), life->ms);
+    }
+}
+
+static void carry_on(struct life *life, int64_t ms)
+{
+    struct work_output output;
+
+    life->ms += ms;
+    work_leader_tick(life->leader, now_of(life), life->ms);
+    while (work_leader_next_output(life->leader, now_of(life), life->ms, &output)) {
+        take_output(life, &output);
+    }
+}
+
+static void write_key(struct life *life, const char *key, const char *value)
+{
+    work_leader_value(life->leader, key, value, value ? strlen(value) : 0, ++life->revision,
+                      now_of(life), life->ms);
+    carry_on(life, 1);
+}
+
+static void report(struct life *life, const char *worker)
+{
+    struct work_message message = {.type = WORK_REPORT};
+    struct work_claim claims[] = {{.id = (char *)"a", .epoch = 100},
+                                  {.id = (char *)"z", .epoch = 5}};
+
+    message.report = (struct work_report){
+        .session = 7, .slots = 1, .claims = claims, .claim_count = life->placings ? 2 : 0};
+    message.report.seen = (struct work_number){100, life->told};
+    memcpy(message.report.worker, worker, strlen(worker) + 1);
+    work_leader_hear(life->leader, &message, now_of(life), life->ms);
+    carry_on(life, 1000);
+}
+
+static void end_a(struct life *life)
+{
+    struct work_message message = {.type = WORK_DONE, .session = 7, .worker = "v"};
+
+    message.result = (struct work_result){.id = (char *)"a", .epoch = 100, .is_success = true};
+    work_leader_hear(life->leader, &message, now_of(life), life->ms);
+    carry_on(life, 1);
+}
+
+/* Two items, of which one ends, one is cancelled when its worker has died, and both are
+ * forgotten. A report is repeated, as it is each second. */
+static void live(struct life *life)
+{
+    work_leader_loaded(life->leader, now_of(life), life->ms);
+    carry_on(life, 1000);
+    report(life, "v");
+    write_key(life, "s/x", "{\"items\":[{\"id\":\"a\"},{\"id\":\"b\"}]}");
+    report(life, "v");
+    report(life, "v");
+    end_a(life);
+    end_a(life);
+    report(life, "v");
+    write_key(life, "c/b", "{}");
+    work_leader_session(life->leader, "v", 8, true, now_of(life), life->ms);
+    carry_on(life, 1);
+    for (int i = 0; i < 12; i++) {
+        carry_on(life, 10000);
+    }
+}
+
+static void an_allocation_that_fails_loses_nothing_or_ends_the_leader(void **state)
+{
+    const struct work_leader_options options = {.epoch = 100,
+                                                .report_interval = SPAN_S(1),
+                                                .silence = SPAN_S(5),
+                                                .collect = SPAN_S(1),
+                                                .worker_lease = SPAN_S(3),
+                                                .keep = SPAN_S(20),
+                                                .random = 5};
+    struct life whole = {0};
+    long resigned = 0;
+    (void)state;
+
+    for (long round = -1; round <= 0 || has_failed; round++) {
+        struct life life = {.ms = 1000};
+
+        life.leader = work_leader_new(&options, now_of(&life));
+        assert_non_null(life.leader);
+        has_failed = false;
+        until_failure = round;
+        live(&life);
+        until_failure = -1;
+        whole = round < 0 ? life : whole;
+        resigned += life.has_resigned;
+        if (!life.has_resigned && (life.placings < whole.placings || life.acknowledged == 0 ||
+                                   life.deleted < whole.deleted || life.left < whole.left)) {
+            fail_msg("allocation %ld: %u placings of %u, %u acks, %u deletions of %u, left "
+                     "%u of %u",
+                     round, life.placings, whole.placings, life.acknowledged, life.deleted,
+                     whole.deleted, life.left, whole.left);
+        }
+        work_leader_free(life.leader);
+    }
+    assert_false(whole.has_resigned);
+    assert_true(whole.placings > 0 && whole.acknowledged > 0 && whole.deleted > 4 &&
+                whole.left > 0);
+    assert_true(resigned > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_allocation_that_fails_loses_nothing_or_ends_the_leader),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
