@@ -2,6 +2,7 @@
 conversation, step by step."""
 import itertools
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -69,6 +70,15 @@ class Recoveries:
                                      {"display": "display-0", "camera": "cam-9", "model": 101})
         self.assertIn(status, (200, 201), answer)
         self.wait_placed(workers, range(2), sorted(identifiers(4) + ["display-0;cam-9"]))
+
+    def test_leadership_is_passed_to_a_process_that_is_named(self):
+        self.start(2, 1)
+        first = self.wait_master()
+        second = next(name for name in self.processes if name != first)
+        self.assertEqual(self.processes[second].ask("POST", "/api/leader/pass", {})[0], 409)
+        until(lambda: self.processes[first].ask("POST", "/api/leader/pass", {"to": second})[0]
+              == 204, self.logs)
+        until(lambda: self.master() == second, self.logs)
 
     def test_an_owner_is_killed_and_another_one_connects(self):
         workers = self.start(4, 2)
@@ -311,6 +321,25 @@ class Beginnings(FleetTest):
         self.assertEqual(process.run.wait(60), 64)
         self.assertIn("workers[1]: dns+ws://localhost:9 stands for several workers: give it as "
                       "--worker", process.log())
+
+    def test_off_loopback_it_needs_a_token_or_that_everybody_may(self):
+        for flags in (), ("--read-token-file", self.token()):
+            process = self.begin("memory:", "--http", "0.0.0.0:0", *flags)
+            self.assertEqual(process.run.wait(60), 64)
+            self.assertIn("--change-token-file", process.log())
+            os.unlink(process.path)
+        for flags in ("--insecure",), ("--change-token-file", self.token()):
+            process = self.begin("memory:", "--http", "0.0.0.0:0", *flags)
+            until(lambda process=process: " ready " in process.log(), process.log)
+            process.end()
+            os.unlink(process.path)
+
+    def token(self):
+        path = os.path.join(self.folder, "token")
+        with open(path, "w", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write("a-token-of-this-test\n")
+        return path
 
     def test_a_wrong_option_is_the_only_thing_that_is_said(self):
         process = self.begin("memory:", "--s3-endpoint", "s3.example")

@@ -99,6 +99,42 @@ class Page(FleetTest):
         browser.key("Enter", 13)
         browser.wait_text("#display-rows", "4711")
 
+    def press(self, button):
+        self.browser.value(button + ".focus()")
+        self.browser.key("Enter", 13)
+
+    def test_a_subscription_is_edited(self):
+        browser, one = self.browser, identifiers(4)[0]
+        self.open_at(next(iter(self.processes)))
+        browser.wait_text("#wall", one)
+        card = "[...document.querySelectorAll('.camera')].find(c => c.textContent.includes('%s'))"
+        self.press((card + ".querySelector('button')") % one)
+        browser.wait_text("#dialog", "Subscription " + one)
+        for name, value in ("cropX1", 9), ("cropX2", 8):
+            browser.value("document.querySelector('#dialog [name=%s]').value = '%d'" % (
+                name, value))
+        self.press("document.querySelector('#dialog .main')")
+        browser.wait_text("#dialog", "cropX2")
+        until(lambda: browser.value(
+            "[...document.querySelectorAll('#dialog .wrong')].some(one => one.textContent)"),
+            "the server's refusal beside the field")
+        browser.value("document.querySelector('#dialog [name=cropX2]').value = '90'")
+        self.press("document.querySelector('#dialog .main')")
+        until(lambda: self.get("/api/subscriptions/" + one.replace(";", "%3B")).get(
+            "cropX2") == 90, self.logs)
+
+    def test_leadership_is_passed_on(self):
+        browser, first = self.browser, self.wait_master()
+        self.open_at(first)
+        second = next(name for name in self.processes if name != first)
+        browser.wait_text("#processes", second)
+        self.press("document.querySelector('#leader button')")
+        browser.wait_text("#dialog", "Pass leadership on")
+        browser.value("document.querySelector('#dialog [name=to]').value = '%s'" % second)
+        self.press("document.querySelector('#dialog .main')")
+        browser.wait_text("#leader b", second)
+        self.assertEqual(self.wait_master(), second)
+
     def test_it_fits_a_phone_in_both_colours(self):
         self.open_at(next(iter(self.processes)))
         self.browser.wait_text("#wall", "cam-0")
