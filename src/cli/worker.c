@@ -321,8 +321,14 @@ static void on_pool_closed(void *userdata)
 static void on_left(void *userdata, int code)
 {
     struct worker *worker = userdata;
-
+    size_t unconfirmed = pool_unconfirmed(worker->pool);
     (void)code;
+
+    if (unconfirmed > 0) {
+        log_warning(
+            worker->logger, "results-unconfirmed", LOG_U64("items", unconfirmed),
+            LOG_STR("text", "no leader has confirmed them in time: the items may run again"));
+    }
     http_server_close(worker->http);
     pool_close(worker->pool, on_pool_closed, worker);
 }

@@ -73,6 +73,21 @@ class Workers(Bag):
         self.await_acting("job", self.last_of(first))
         self.assert_never_twice_at_once()
 
+    def test_a_worker_that_leaves_without_a_leader_says_what_may_run_again(self):
+        self.on_agent()
+        one = self.workers("one")[0]
+        two = self.worker("two", "--never-lead", "--drain-timeout", "1s")
+        self.await_online("one", "two")
+        self.work("drain", "one")
+        self.work("submit", "--id", "job", "--", *self.actor(1000))
+        acts = self.await_acting("job")
+        one.signal(signal.SIGSTOP)
+        self.end_actors()
+        until(lambda: not is_alive(acts.pid), "it has ended")
+        two.signal(signal.SIGTERM)
+        self.assertEqual(two.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+        self.assertIn("results-unconfirmed items=1", two.log())
+
     def test_an_idle_worker_whose_supervisor_is_killed_ends(self):
         self.on_agent()
         one = self.workers("one")[0]
