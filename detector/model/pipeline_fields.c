@@ -1,9 +1,6 @@
 /* "fields": {"carBrand": "class", "carYear": {"value": "class", "type": "integer", "map": …}} */
 #include "detector/model/pipeline_int.h"
 
-#include "base/error.h"
-#include "base/json_read.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,200 +36,139 @@ static int compare(const void *a, const void *b)
                   ((const struct pipeline_mapping *)b)->from);
 }
 
-static int read_mapping(struct pipeline_field *field, const struct pipeline_model *model,
-                        const struct node *node, const struct node *map, const char *from,
-                        const json_t *to, struct baton_error *reterr)
+static void read_mapping(struct pipeline_field *field, const struct pipeline_model *model,
+                         const struct node *node, const struct node *map, const char *from)
 {
-    struct pipeline_mapping *mapping = &field->map[field->map_count];
-    int rc = 0;
+    struct pipeline_mapping *mapping = &field->map[field->map_count++];
 
     if (field->value == VALUE_CLASS) {
-        rc = word_find(from, (const char *const *)model->classes, (int)model->class_count,
-                       node->path, "map's key", "must be a class of the stage's model", reterr);
-        rc = rc < 0 ? rc : 0;
+        (void)node_find(node, "map's key", from, (const char *const *)model->classes,
+                        (int)model->class_count, "must be a class of the stage's model");
     } else if (from[0] == '\0' || strlen(from) > PIPELINE_TEXT_MAX) {
-        rc = error_set(reterr, BATON_EPROTO, "%smap's key is %zu bytes long: must be 1 to %d",
-                       node->path, strlen(from), PIPELINE_TEXT_MAX);
+        node_fail(node, "map's key is %zu bytes long: must be 1 to %d", strlen(from),
+                  PIPELINE_TEXT_MAX);
     }
-    rc = rc ? rc : text_check(to, map->path, from, PIPELINE_TEXT_MAX, reterr);
-    rc = rc ? rc : text_copy(&mapping->from, from, reterr);
-    if (rc == 0 && (rc = text_copy(&mapping->to, json_string_value(to), reterr)) != 0) {
-        free(mapping->from);
-    }
-    field->map_count += rc == 0;
-    return rc;
+    mapping->to = node_copy(node, node_text(map, from, true, PIPELINE_TEXT_MAX));
+    mapping->from = node_copy(node, from);
 }
 
-static int read_map(struct pipeline_field *field, const struct pipeline_model *model,
-                    const struct node *node, struct baton_error *reterr)
+static void read_map(struct pipeline_field *field, const struct pipeline_model *model,
+                     const struct node *node)
 {
-    json_t *json = json_object_get(node->json, "map");
+    json_t *json = json_object_get(node->json, "map"), *value;
+    const char *from;
     struct node map;
     size_t count;
-    int rc;
 
     if (json == NULL || json_is_null(json)) {
-        return 0;
+        return;
     }
     if (field->value != VALUE_CLASS && field->value != VALUE_TEXT) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%smap is for the values class and text; value is %s: remove it",
-                         node->path, values[field->value]);
+        node_fail(node, "map is for the values class and text; value is %s: remove it",
+                  values[field->value]);
     }
-    rc = node_init(&map, node, "map", json, reterr);
-    if (rc != 0) {
-        return rc;
+    node_init(&map, node, "map", json, NULL);
+    count = node_count(node, "map", json, PIPELINE_MAP_MAX);
+    field->map = node_new(node, count, sizeof(*field->map));
+    json_object_foreach(map.json, from, value)
+    {
+        if (node_is_right(node)) {
+            read_mapping(field, model, node, &map, from);
+        }
     }
-    count = json_object_size(json);
-    if (count < 1 || count > PIPELINE_MAP_MAX) {
-        return error_set(reterr, BATON_EPROTO, "%smap has %zu entries: must have 1 to %d",
-                         node->path, count, PIPELINE_MAP_MAX);
-    }
-    field->map = list_new(count, sizeof(*field->map), reterr);
-    rc = field->map == NULL ? BATON_ENOMEM : 0;
-    for (void *at = json_object_iter(json); rc == 0 && at != NULL;
-         at = json_object_iter_next(json, at)) {
-        rc = read_mapping(field, model, node, &map, json_object_iter_key(at),
-                          json_object_iter_value(at), reterr);
-    }
-    if (rc == 0) {
+    if (node_is_right(node)) {
         qsort(field->map, field->map_count, sizeof(*field->map), compare);
     }
-    return rc;
 }
 
 /* Checks that every text of the field's map or classes is a whole number. Letters that a model
  * reads are known only at run time. */
-static int check_integers(const struct pipeline_field *field, const struct pipeline_model *model,
-                          const struct node *node, struct baton_error *reterr)
+static void check_integers(const struct pipeline_field *field, const struct pipeline_model *model,
+                           const struct node *node)
 {
     static const char must[] = "must be a whole number, or type must be string";
+    size_t classes = field->value == VALUE_CLASS && field->map == NULL ? model->class_count : 0;
 
     if (field->value == VALUE_CONFIDENCE) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%stype is integer: a confidence is 0 to 1; remove it", node->path);
+        node_fail(node, "type is integer: a confidence is 0 to 1; remove it");
     }
     for (size_t i = 0; i < field->map_count; i++) {
         if (!is_integer(field->map[i].to)) {
-            return error_set(reterr, BATON_EPROTO, "%smap: \"%s\" becomes \"%s\": %s", node->path,
-                             field->map[i].from, field->map[i].to, must);
+            node_fail(node, "map: \"%s\" becomes \"%s\": %s", field->map[i].from, field->map[i].to,
+                      must);
         }
     }
-    for (size_t i = 0; field->value == VALUE_CLASS && field->map == NULL && i < model->class_count;
-         i++) {
+    for (size_t i = 0; i < classes; i++) {
         if (!is_integer(model->classes[i])) {
-            return error_set(reterr, BATON_EPROTO,
-                             "%stype is integer and class %zu is \"%s\": %s; or add a map",
-                             node->path, i, model->classes[i], must);
+            node_fail(node, "type is integer and class %zu is \"%s\": %s; or add a map", i,
+                      model->classes[i], must);
         }
     }
-    return 0;
 }
 
-static int check_value(const struct pipeline_field *field, const struct pipeline_model *model,
-                       const struct node *node, struct baton_error *reterr)
+static void check_value(const struct pipeline_field *field, const struct pipeline_model *model,
+                        const struct node *node)
 {
     if ((value_decoders[field->value] >> model->decoder & 1U) == 0) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%svalue is %s, which model \"%s\" with decoder %s does not give",
-                         node->path, values[field->value], model->name, decoders[model->decoder]);
+        node_fail(node, "value is %s, which model \"%s\" with decoder %s does not give",
+                  values[field->value], model->name, decoders[model->decoder]);
     }
     if (field->value == VALUE_TEXT && model->class_count == 0) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%svalue is text: model \"%s\" needs classes, its letters", node->path,
-                         model->name);
+        node_fail(node, "value is text: model \"%s\" needs classes, its letters", model->name);
     }
     if (field->value != VALUE_NUMBER && json_object_get(node->json, "index") != NULL) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%sindex is for the value number; value is %s: remove it", node->path,
-                         values[field->value]);
+        node_fail(node, "index is for the value number; value is %s: remove it",
+                  values[field->value]);
     }
-    return 0;
 }
 
-static int read_field(struct pipeline_field *field, const struct pipeline_model *model,
-                      const struct node *node, struct baton_error *reterr)
-{
-    int value = VALUE_COUNT, type = TYPE_AS_IT_IS;
-    int rc = node_check_keys(node, field_keys, reterr);
-
-    rc = rc ? rc : node_word(node, "value", values, VALUE_COUNT, &value, reterr);
-    if (rc == 0 && value == VALUE_COUNT) {
-        rc = error_set(reterr, BATON_EPROTO,
-                       "%svalue is missing: must say what the field is filled with, as class",
-                       node->path);
-    }
-    rc = rc ? rc : node_word(node, "type", types, TYPE_COUNT, &type, reterr);
-    if (rc != 0) {
-        return rc;
-    }
-    field->value = (enum pipeline_value)value;
-    field->type = (enum pipeline_type)type;
-    rc = check_value(field, model, node, reterr);
-    rc = rc ? rc : node_int(node, "index", 0, PIPELINE_INDEX_MAX, &field->index, reterr);
-    rc = rc ? rc : read_map(field, model, node, reterr);
-    if (rc == 0 && field->type == TYPE_INTEGER) {
-        rc = check_integers(field, model, node, reterr);
-    }
-    return rc;
-}
-
-/* "carBrand": "class" is short for "carBrand": {"value": "class"}. */
-static int read_short(struct pipeline_field *field, const struct pipeline_model *model,
-                      const struct node *fields, const char *name, const json_t *word,
-                      struct baton_error *reterr)
+static void read_field(struct pipeline_field *field, const struct pipeline_model *model,
+                       const struct node *fields, json_t *json)
 {
     struct node node;
-    json_t *json = json_pack("{s:O}", "value", word);
-    int rc;
 
-    if (json == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    node_init(&node, fields, field->name, json, field_keys);
+    field->value =
+        (enum pipeline_value)node_word(&node, "value", values, VALUE_COUNT, NODE_REQUIRED);
+    field->type = (enum pipeline_type)node_word(&node, "type", types, TYPE_COUNT, TYPE_AS_IT_IS);
+    if (node_is_right(&node)) {
+        check_value(field, model, &node);
     }
-    rc = node_init(&node, fields, name, json, reterr);
-    rc = rc ? rc : read_field(field, model, &node, reterr);
-    json_decref(json);
-    return rc;
+    field->index = node_int(&node, "index", 0, PIPELINE_INDEX_MAX, 0);
+    if (node_is_right(&node)) {
+        read_map(field, model, &node);
+    }
+    if (node_is_right(&node) && field->type == TYPE_INTEGER) {
+        check_integers(field, model, &node);
+    }
 }
 
-int fields_read(struct pipeline_stage *stage, const struct pipeline *pipeline,
-                const struct node *node, struct baton_error *reterr)
+void fields_read(struct pipeline_stage *stage, const struct pipeline_model *model,
+                 const struct node *node)
 {
-    const struct pipeline_model *model = &pipeline->models[stage->model];
-    json_t *json = json_object_get(node->json, "fields");
+    json_t *json = json_object_get(node->json, "fields"), *value;
+    const char *name;
     struct node fields;
     size_t count;
-    int rc;
 
     if (json == NULL || json_is_null(json)) {
-        return 0;
+        return;
     }
-    rc = node_init(&fields, node, "fields", json, reterr);
-    if (rc != 0) {
-        return rc;
-    }
-    count = json_object_size(json);
-    if (count < 1 || count > PIPELINE_FIELDS_MAX) {
-        return error_set(reterr, BATON_EPROTO, "%sfields has %zu entries: must have 1 to %d",
-                         node->path, count, PIPELINE_FIELDS_MAX);
-    }
-    stage->fields = list_new(count, sizeof(*stage->fields), reterr);
-    rc = stage->fields == NULL ? BATON_ENOMEM : 0;
-    for (void *at = json_object_iter(json); rc == 0 && at != NULL;
-         at = json_object_iter_next(json, at)) {
-        struct pipeline_field *field = &stage->fields[stage->field_count++];
-        const char *name = json_object_iter_key(at);
-        json_t *value = json_object_iter_value(at);
+    node_init(&fields, node, "fields", json, NULL);
+    count = node_count(node, "fields", json, PIPELINE_FIELDS_MAX);
+    stage->fields = node_new(node, count, sizeof(*stage->fields));
+    json_object_foreach(fields.json, name, value)
+    {
+        struct pipeline_field *field;
 
-        rc = name_of_part_check(name, node->path, "fields", reterr);
-        rc = rc ? rc : text_copy(&field->name, name, reterr);
-        if (rc == 0 && json_is_string(value)) {
-            rc = read_short(field, model, &fields, name, value, reterr);
-        } else if (rc == 0) {
-            struct node of;
-            rc = node_init(&of, &fields, name, value, reterr);
-            rc = rc ? rc : read_field(field, model, &of, reterr);
+        if (!node_is_right(node)) {
+            return;
         }
+        field = &stage->fields[stage->field_count++];
+        field->name = node_name(node, "fields", name);
+        /* "carBrand": "class" is short for "carBrand": {"value": "class"}. */
+        value = json_is_string(value) ? json_pack("{s:O}", "value", value) : json_incref(value);
+        read_field(field, model, &fields, value);
+        json_decref(value);
     }
-    return rc;
 }

@@ -2,63 +2,78 @@
 #ifndef DETECTOR_MODEL_PIPELINE_INT_H
 #define DETECTOR_MODEL_PIPELINE_INT_H
 
-#include "detector/model/nearest.h"
 #include "detector/model/pipeline.h"
 
 #include <jansson.h>
+#include <limits.h>
 
-enum { NODE_PATH_MAX = 255 };
+enum { NODE_PATH_MAX = 255, NODE_REQUIRED = INT_MIN };
+
+/* Of all nodes of a file. The first failure stays; after it the readers below do nothing, so that
+ * only loops and what would use a value ask node_is_right(). */
+struct reading {
+    int code;                  /* 0, or of the failure */
+    struct baton_error *error; /* NULL: its text is not needed */
+};
 
 /* An object of the file and its path: "stages[2].fields." or "". */
 struct node {
-    json_t *json; /* borrowed */
+    struct reading *reading;
+    json_t *json; /* borrowed; NULL after a failure */
     char path[NODE_PATH_MAX + 1];
 };
 
-/* All readers of a field leave the value as it is if the field is absent or null. */
+static inline bool node_is_right(const struct node *node)
+{
+    return node->reading->code == 0;
+}
 
-/* Refuses a field that is not among `keys`; NULL ends them. */
-int node_check_keys(const struct node *node, const char *const *keys, struct baton_error *reterr);
+/* Fails with the node's path and this text. */
+void node_fail(const struct node *node, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* `json` is the value of `key`, or of list[index] (then `key` is "list[index]"); it must be an
- * object. */
-int node_init(struct node *ret, const struct node *parent, const char *key, json_t *json,
-              struct baton_error *reterr);
+ * object, whose fields are all among `keys` (NULL ends them; NULL: any). */
+void node_init(struct node *ret, const struct node *parent, const char *key, json_t *json,
+               const char *const *keys);
 
-int node_int(const struct node *node, const char *key, int low, int high, int *value,
-             struct baton_error *reterr);
-int node_float(const struct node *node, const char *key, double low, double high, float *value,
-               struct baton_error *reterr);
+void node_check_keys(const struct node *node, const char *const *keys);
+
+/* Read a field. If it is absent or null they return `fallback`, or fail for NODE_REQUIRED; after a
+ * failure `low`, 0, NULL. */
+int node_int(const struct node *node, const char *key, int low, int high, int fallback);
+float node_float(const struct node *node, const char *key, double low, double high,
+                 double fallback);
 int node_word(const struct node *node, const char *key, const char *const *words, int count,
-              int *value, struct baton_error *reterr);
+              int fallback);
+const char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max);
 
-/* `list` is NULL if the field is absent, else it has `min` to `max` elements. */
-int node_list(const struct node *node, const char *key, size_t min, size_t max, json_t **list,
-              struct baton_error *reterr);
+/* NULL: the field is absent. Else it has `min` to `max` elements. */
+json_t *node_list(const struct node *node, const char *key, size_t min, size_t max);
+/* An element of such a list: a text; one number of three. */
+const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
+                      size_t bytes_max);
+void node_three(const struct node *node, const char *key, double low, double high, float ret[3]);
 
-/* A string that is an element of a list or a value that was found: 1 to `bytes_max` bytes without
- * control characters. `path` and `key` name it. */
-int text_check(const json_t *json, const char *path, const char *key, size_t bytes_max,
-               struct baton_error *reterr);
+/* Returns the number of an object's fields, which must be 1 to `max`. */
+size_t node_count(const struct node *node, const char *key, const json_t *object, size_t max);
 
-/* Reads the name of a model, stage or field: letters, digits, "_" and "-", at most
+/* Returns a copy of a name of a model, stage or field: letters, digits, "_" and "-", at most
  * PIPELINE_NAME_MAX. */
-int name_of_part_check(const char *name, const char *path, const char *key,
-                       struct baton_error *reterr);
+char *node_name(const struct node *node, const char *key, const char *name);
 
-/* Returns the index of the word, or an error that offers the nearest one. `must` says what the word
- * must be. */
-int word_find(const char *word, const char *const *words, int count, const char *path,
-              const char *key, const char *must, struct baton_error *reterr);
+/* Returns the index of the word, or fails and offers the nearest one. `must` says what it must be.
+ */
+int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
+              int count, const char *must);
 
-int text_copy(char **ret, const char *text, struct baton_error *reterr);
+char *node_copy(const struct node *node, const char *text); /* NULL for NULL */
+/* Allocates `count` zeroed elements. NULL: it has failed. */
+void *node_new(const struct node *node, size_t count, size_t bytes);
 
-/* Allocates `count` zeroed elements, at least one; NULL with the error if memory is short. */
-void *list_new(size_t count, size_t bytes, struct baton_error *reterr);
-
-int models_read(struct pipeline *pipeline, const struct node *root, struct baton_error *reterr);
-int stages_read(struct pipeline *pipeline, const struct node *root, struct baton_error *reterr);
-int fields_read(struct pipeline_stage *stage, const struct pipeline *pipeline,
-                const struct node *node, struct baton_error *reterr);
+void models_read(struct pipeline *pipeline, const struct node *root);
+void stages_read(struct pipeline *pipeline, const struct node *root);
+void fields_read(struct pipeline_stage *stage, const struct pipeline_model *model,
+                 const struct node *node);
 
 #endif

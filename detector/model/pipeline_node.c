@@ -2,36 +2,45 @@
 
 #include "base/error.h"
 #include "base/json_read.h"
+#include "detector/model/nearest.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_MAX = 64 };
+enum { SHOWN_MAX = 64, KEY_MAX = 64 };
 
-/* A text from outside for a message, cut between characters, never within one. */
-static const char *shown(const char *text, char ret[SHOWN_MAX + 4])
+void node_fail(const struct node *node, const char *format, ...)
 {
-    size_t bytes = strlen(text);
+    char text[BATON_ERROR_MESSAGE_MAX];
+    va_list arguments;
 
-    if (bytes <= SHOWN_MAX) {
-        return text;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (node_is_right(node)) {
+        node->reading->code =
+            error_set(node->reading->error, BATON_EPROTO, "%s%s", node->path, text);
     }
-    bytes = SHOWN_MAX;
-    while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80) {
-        bytes--;
-    }
-    (void)snprintf(ret, SHOWN_MAX + 4, "%.*s…", (int)bytes, text);
-    return ret;
 }
 
-int node_check_keys(const struct node *node, const char *const *keys, struct baton_error *reterr)
+static void no_memory(const struct node *node)
 {
-    for (void *at = json_object_iter(node->json); at != NULL;
-         at = json_object_iter_next(node->json, at)) {
-        const char *key = json_object_iter_key(at);
+    if (node_is_right(node)) {
+        node->reading->code = error_set(node->reading->error, BATON_ENOMEM, "out of memory");
+    }
+}
+
+void node_check_keys(const struct node *node, const char *const *keys)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(node->json, key, value)
+    {
         struct nearest nearest = {0};
-        char text[NEAREST_TEXT_BYTES], cut[SHOWN_MAX + 4];
+        char text[NEAREST_TEXT_BYTES];
         bool is_known = false;
 
         for (size_t i = 0; keys[i] != NULL && !is_known; i++) {
@@ -39,143 +48,73 @@ int node_check_keys(const struct node *node, const char *const *keys, struct bat
             nearest_try(&nearest, key, keys[i]);
         }
         if (!is_known) {
-            return error_set(reterr, BATON_EPROTO, "%s%s is no field here%s", node->path,
-                             shown(key, cut), nearest_text(&nearest, text));
+            node_fail(node, "%.*s is no field here%s", SHOWN_MAX, key,
+                      nearest_text(&nearest, text));
         }
     }
-    return 0;
 }
 
-int node_init(struct node *ret, const struct node *parent, const char *key, json_t *json,
-              struct baton_error *reterr)
+void node_init(struct node *ret, const struct node *parent, const char *key, json_t *json,
+               const char *const *keys)
 {
-    struct node node = {.json = json};
-
+    *ret = (struct node){.reading = parent->reading};
     if (!json_is_object(json)) {
-        return error_set(reterr, BATON_EPROTO, "%s%s is %s: must be an object", parent->path, key,
-                         json == NULL ? "missing" : json_type_name(json_typeof(json)));
+        node_fail(parent, "%s is %s: must be an object", key,
+                  json == NULL ? "missing" : json_type_name(json_typeof(json)));
     }
-    (void)snprintf(node.path, sizeof(node.path), "%s%s.", parent->path, key);
-    *ret = node;
-    return 0;
+    if (node_is_right(parent)) {
+        ret->json = json;
+        (void)snprintf(ret->path, sizeof(ret->path), "%s%s.", parent->path, key);
+    }
+    if (node_is_right(parent) && keys != NULL) {
+        node_check_keys(ret, keys);
+    }
 }
 
-int node_int(const struct node *node, const char *key, int low, int high, int *value,
-             struct baton_error *reterr)
+int node_int(const struct node *node, const char *key, int low, int high, int fallback)
 {
+    struct reading *reading = node->reading;
+    int64_t number = fallback;
     bool is_given;
-    int64_t number;
-    int rc = json_read_integer(node->json, node->path, key, low, high, &is_given, &number, reterr);
 
-    if (rc == 0 && is_given) {
-        *value = (int)number;
+    if (node_is_right(node)) {
+        reading->code = json_read_integer(node->json, node->path, key, low, high,
+                                          fallback == NODE_REQUIRED ? NULL : &is_given, &number,
+                                          reading->error);
     }
-    return rc;
+    return node_is_right(node) ? (int)number : low;
 }
 
-int node_float(const struct node *node, const char *key, double low, double high, float *value,
-               struct baton_error *reterr)
+float node_float(const struct node *node, const char *key, double low, double high, double fallback)
 {
+    struct reading *reading = node->reading;
     const json_t *found = json_object_get(node->json, key);
-    double number;
-    int rc;
+    double number = fallback;
 
-    if (found == NULL || json_is_null(found)) {
-        return 0;
+    if (node_is_right(node) && found != NULL && !json_is_null(found)) {
+        reading->code =
+            json_read_number(node->json, node->path, key, low, high, &number, reading->error);
     }
-    rc = json_read_number(node->json, node->path, key, low, high, &number, reterr);
-    if (rc == 0) {
-        *value = (float)number;
-    }
-    return rc;
+    return (float)number;
 }
 
-int node_word(const struct node *node, const char *key, const char *const *words, int count,
-              int *value, struct baton_error *reterr)
+const char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max)
 {
-    char must[256] = "must be ";
-    const char *word;
-    int rc = json_read_text(node->json, node->path, key, false, PIPELINE_NAME_MAX, &word, reterr);
+    struct reading *reading = node->reading;
+    const char *text = NULL;
 
-    if (rc != 0 || word == NULL) {
-        return rc;
+    if (node_is_right(node)) {
+        reading->code = json_read_text(node->json, node->path, key, is_required, bytes_max, &text,
+                                       reading->error);
     }
-    for (int i = 0; i < count; i++) {
-        size_t used = strlen(must);
-        (void)snprintf(must + used, sizeof(must) - used, "%s%s",
-                       i == 0           ? ""
-                       : i == count - 1 ? " or "
-                                        : ", ",
-                       words[i]);
-    }
-    rc = word_find(word, words, count, node->path, key, must, reterr);
-    if (rc < 0) {
-        return rc;
-    }
-    *value = rc;
-    return 0;
+    return text;
 }
 
-int node_list(const struct node *node, const char *key, size_t min, size_t max, json_t **list,
-              struct baton_error *reterr)
-{
-    json_t *found;
-    int rc = json_read_field(node->json, node->path, key, false, JSON_ARRAY, &found, reterr);
-
-    if (rc == 0 && found != NULL &&
-        (json_array_size(found) < min || json_array_size(found) > max)) {
-        return error_set(reterr, BATON_EPROTO, "%s%s has %zu elements: must have %zu to %zu",
-                         node->path, key, json_array_size(found), min, max);
-    }
-    if (rc == 0) {
-        *list = found;
-    }
-    return rc;
-}
-
-int text_check(const json_t *json, const char *path, const char *key, size_t bytes_max,
-               struct baton_error *reterr)
-{
-    size_t bytes;
-
-    if (!json_is_string(json)) {
-        return error_set(reterr, BATON_EPROTO, "%s%s is %s: must be a string", path, key,
-                         json_type_name(json_typeof(json)));
-    }
-    bytes = json_string_length(json);
-    if (bytes == 0 || bytes > bytes_max) {
-        return error_set(reterr, BATON_EPROTO, "%s%s is %zu bytes long: must be 1 to %zu", path,
-                         key, bytes, bytes_max);
-    }
-    for (const char *text = json_string_value(json); *text != '\0'; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            return error_set(reterr, BATON_EPROTO,
-                             "%s%s holds control characters: none are allowed", path, key);
-        }
-    }
-    return 0;
-}
-
-int name_of_part_check(const char *name, const char *path, const char *key,
-                       struct baton_error *reterr)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    size_t bytes = strlen(name);
-    char cut[SHOWN_MAX + 4];
-
-    if (bytes == 0 || bytes > PIPELINE_NAME_MAX || strspn(name, plain) != bytes) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%s%s: \"%s\" must be 1 to %d letters, digits, \"_\" and \"-\"", path, key,
-                         shown(name, cut), PIPELINE_NAME_MAX);
-    }
-    return 0;
-}
-
-int word_find(const char *word, const char *const *words, int count, const char *path,
-              const char *key, const char *must, struct baton_error *reterr)
+int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
+              int count, const char *must)
 {
     struct nearest nearest = {0};
-    char text[NEAREST_TEXT_BYTES], cut[SHOWN_MAX + 4];
+    char text[NEAREST_TEXT_BYTES];
 
     for (int i = 0; i < count; i++) {
         if (strcmp(words[i], word) == 0) {
@@ -185,27 +124,125 @@ int word_find(const char *word, const char *const *words, int count, const char 
     for (int i = 0; i < count; i++) { /* costly, so only where it is needed */
         nearest_try(&nearest, word, words[i]);
     }
-    return error_set(reterr, BATON_EPROTO, "%s%s is \"%s\": %s%s", path, key, shown(word, cut),
-                     must, nearest_text(&nearest, text));
-}
-
-int text_copy(char **ret, const char *text, struct baton_error *reterr)
-{
-    char *copy = strdup(text);
-
-    if (copy == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    *ret = copy;
+    node_fail(node, "%s is \"%.*s\": %s%s", key, SHOWN_MAX, word, must,
+              nearest_text(&nearest, text));
     return 0;
 }
 
-void *list_new(size_t count, size_t bytes, struct baton_error *reterr)
+int node_word(const struct node *node, const char *key, const char *const *words, int count,
+              int fallback)
 {
-    void *list = calloc(count > 0 ? count : 1, bytes);
+    const char *word = node_text(node, key, false, PIPELINE_NAME_MAX);
+    char must[256] = "must be ";
+
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(must);
+        (void)snprintf(must + used, sizeof(must) - used, "%s%s",
+                       i == 0           ? ""
+                       : i == count - 1 ? " or "
+                                        : ", ",
+                       words[i]);
+    }
+    if (word == NULL && fallback == NODE_REQUIRED) {
+        node_fail(node, "%s is missing: %s", key, must);
+    }
+    return word != NULL                ? node_find(node, key, word, words, count, must)
+           : fallback == NODE_REQUIRED ? 0
+                                       : fallback;
+}
+
+json_t *node_list(const struct node *node, const char *key, size_t min, size_t max)
+{
+    struct reading *reading = node->reading;
+    json_t *list = NULL;
+
+    if (node_is_right(node)) {
+        reading->code =
+            json_read_field(node->json, node->path, key, false, JSON_ARRAY, &list, reading->error);
+    }
+    if (list != NULL && (json_array_size(list) < min || json_array_size(list) > max)) {
+        node_fail(node, "%s has %zu elements: must have %zu to %zu", key, json_array_size(list),
+                  min, max);
+    }
+    return node_is_right(node) ? list : NULL;
+}
+
+/* A node of which list[index] is a field, named so in `key`. The caller releases its json. */
+static struct node node_of_item(const struct node *node, char key[KEY_MAX], const char *list_key,
+                                const json_t *list, size_t index)
+{
+    struct node item = *node;
+
+    (void)snprintf(key, KEY_MAX, "%s[%zu]", list_key, index);
+    item.json = json_pack("{s:O}", key, json_array_get(list, index));
+    if (item.json == NULL) {
+        no_memory(node);
+    }
+    return item;
+}
+
+const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
+                      size_t bytes_max)
+{
+    char item_key[KEY_MAX];
+    struct node item = node_of_item(node, item_key, key, list, index);
+    const char *text = node_text(&item, item_key, true, bytes_max);
+
+    json_decref(item.json);
+    return text; /* of the list */
+}
+
+void node_three(const struct node *node, const char *key, double low, double high, float ret[3])
+{
+    const json_t *list = node_list(node, key, 3, 3);
+
+    for (size_t i = 0; list != NULL && i < 3 && node_is_right(node); i++) {
+        char item_key[KEY_MAX];
+        struct node item = node_of_item(node, item_key, key, list, i);
+
+        ret[i] = node_float(&item, item_key, low, high, 0);
+        json_decref(item.json);
+    }
+}
+
+size_t node_count(const struct node *node, const char *key, const json_t *object, size_t max)
+{
+    size_t count = json_object_size(object);
+
+    if (count < 1 || count > max) {
+        node_fail(node, "%s has %zu entries: must have 1 to %zu", key, count, max);
+    }
+    return count;
+}
+
+char *node_name(const struct node *node, const char *key, const char *name)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    size_t bytes = name != NULL ? strlen(name) : 0;
+
+    if (bytes == 0 || bytes > PIPELINE_NAME_MAX || strspn(name, plain) != bytes) {
+        node_fail(node, "%s: \"%.*s\" must be 1 to %d letters, digits, \"_\" and \"-\"", key,
+                  SHOWN_MAX, name != NULL ? name : "", PIPELINE_NAME_MAX);
+    }
+    return node_copy(node, name);
+}
+
+char *node_copy(const struct node *node, const char *text)
+{
+    char *copy = node_is_right(node) && text != NULL ? strdup(text) : NULL;
+
+    if (copy == NULL && text != NULL) {
+        no_memory(node);
+    }
+    return copy;
+}
+
+void *node_new(const struct node *node, size_t count, size_t bytes)
+{
+    void *list = node_is_right(node) ? calloc(count, bytes) : NULL;
 
     if (list == NULL) {
-        (void)error_set(reterr, BATON_ENOMEM, "out of memory");
+        no_memory(node);
     }
     return list;
 }

@@ -1,8 +1,6 @@
 /* "stages": [{"name": …, "model": …, "from": …, "fields": …}] */
 #include "detector/model/pipeline_int.h"
 
-#include "base/error.h"
-#include "base/json_read.h"
 #include "protocol/protocol.h"
 
 #include <math.h>
@@ -13,72 +11,57 @@
 static const char *const stage_keys[] = {"name",      "model",   "from", "classes", "minWidth",
                                          "minHeight", "regions", "when", "fields",  NULL};
 
-static int read_name(struct pipeline_stage *stage, const struct pipeline *pipeline,
-                     const struct node *node, struct baton_error *reterr)
+static void read_name(struct pipeline_stage *stage, const struct pipeline *pipeline,
+                      const struct node *node)
 {
-    const char *name;
-    int rc = json_read_text(node->json, node->path, "name", true, PIPELINE_NAME_MAX, &name, reterr);
+    const char *name = node_text(node, "name", true, PIPELINE_NAME_MAX);
 
-    rc = rc ? rc : name_of_part_check(name, node->path, "name", reterr);
-    for (size_t i = 0; rc == 0 && i < pipeline->stage_count; i++) {
+    stage->name = node_name(node, "name", name);
+    for (size_t i = 0; i + 1 < pipeline->stage_count && node_is_right(node); i++) {
         if (strcmp(pipeline->stages[i].name, name) == 0) {
-            return error_set(reterr, BATON_EPROTO,
-                             "%sname is \"%s\", as stages[%zu] is called: must be another",
-                             node->path, name, i);
+            node_fail(node, "name is \"%s\", as stages[%zu] is called: must be another", name, i);
         }
     }
-    return rc ? rc : text_copy(&stage->name, name, reterr);
 }
 
-static int read_model_of(struct pipeline_stage *stage, const struct pipeline *pipeline,
-                         const struct node *node, struct baton_error *reterr)
+static void read_model_of(struct pipeline_stage *stage, const struct pipeline *pipeline,
+                          const struct node *node)
 {
-    const char *names[PIPELINE_MODELS_MAX], *name;
-    int rc =
-        json_read_text(node->json, node->path, "model", true, PIPELINE_NAME_MAX, &name, reterr);
+    const char *name = node_text(node, "model", true, PIPELINE_NAME_MAX);
+    const char *names[PIPELINE_MODELS_MAX];
 
-    if (rc != 0) {
-        return rc;
-    }
     for (size_t i = 0; i < pipeline->model_count; i++) {
         names[i] = pipeline->models[i].name;
     }
-    rc = word_find(name, names, (int)pipeline->model_count, node->path, "model",
-                   "must be the name of one of \"models\"", reterr);
-    if (rc < 0) {
-        return rc;
+    if (name != NULL) {
+        stage->model = (size_t)node_find(node, "model", name, names, (int)pipeline->model_count,
+                                         "must be the name of one of \"models\"");
     }
-    stage->model = (size_t)rc;
-    return 0;
 }
 
-static int read_from(struct pipeline_stage *stage, const struct pipeline *pipeline,
-                     const struct node *node, struct baton_error *reterr)
+static void read_from(struct pipeline_stage *stage, const struct pipeline *pipeline,
+                      const struct node *node)
 {
-    const char *names[PIPELINE_STAGES_MAX], *name;
-    int rc =
-        json_read_text(node->json, node->path, "from", false, PIPELINE_NAME_MAX, &name, reterr);
+    const char *name = node_text(node, "from", false, PIPELINE_NAME_MAX);
+    const char *names[PIPELINE_STAGES_MAX];
+    int before = (int)pipeline->stage_count - 1;
 
     stage->from = PIPELINE_FROM_FRAME;
-    if (rc != 0 || name == NULL) {
-        return rc;
+    if (name == NULL) {
+        return;
     }
-    for (size_t i = 0; i < pipeline->stage_count; i++) {
+    for (int i = 0; i < before; i++) {
         names[i] = pipeline->stages[i].name;
     }
-    rc = word_find(name, names, (int)pipeline->stage_count, node->path, "from",
-                   "must be the name of a stage before this one", reterr);
-    if (rc < 0) {
-        return rc;
+    stage->from =
+        node_find(node, "from", name, names, before, "must be the name of a stage before this one");
+    if (node_is_right(node) &&
+        !decoder_finds_boxes(pipeline->models[pipeline->stages[stage->from].model].decoder)) {
+        node_fail(node,
+                  "from is \"%s\", which finds no objects to look at: must be a stage whose "
+                  "model's decoder finds boxes",
+                  name);
     }
-    if (!decoder_finds_boxes(pipeline->models[pipeline->stages[rc].model].decoder)) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%sfrom is \"%s\", which finds no objects to look at: must be a stage "
-                         "whose model's decoder is yolov5 or yolov8",
-                         node->path, name);
-    }
-    stage->from = rc;
-    return 0;
 }
 
 /* The model whose classes the objects have. */
@@ -92,63 +75,46 @@ static const struct pipeline_model *objects_model(const struct pipeline_stage *s
 }
 
 /* If several classes have the name, all of them are added. */
-static int add_class(struct pipeline_stage *stage, bool *is_in, const struct pipeline_model *model,
-                     const char *name, const char *path, const char *key,
-                     struct baton_error *reterr)
+static void add_class(struct pipeline_stage *stage, bool *is_in, const struct pipeline_model *model,
+                      const char *name, const char *key, const struct node *node)
 {
-    int first = word_find(name, (const char *const *)model->classes, (int)model->class_count, path,
-                          key, "must be a class of the objects' model", reterr);
+    size_t first =
+        (size_t)node_find(node, key, name, (const char *const *)model->classes,
+                          (int)model->class_count, "must be a class of the objects' model");
 
-    if (first < 0) {
-        return first;
-    }
-    for (size_t i = (size_t)first; i < model->class_count; i++) {
+    for (size_t i = first; i < model->class_count && node_is_right(node); i++) {
         if (!is_in[i] && strcmp(model->classes[i], name) == 0) {
             is_in[i] = true;
             stage->classes[stage->class_count++] = (uint16_t)i;
         }
     }
-    return 0;
 }
 
-static int read_class_choice(struct pipeline_stage *stage, const struct pipeline *pipeline,
-                             const struct node *node, struct baton_error *reterr)
+static void read_class_choice(struct pipeline_stage *stage, const struct pipeline_model *model,
+                              const struct node *node)
 {
-    const struct pipeline_model *model = objects_model(stage, pipeline);
+    const json_t *list = node_list(node, "classes", 1, PIPELINE_CLASSES_MAX);
     bool *is_in;
-    json_t *list;
-    int rc = node_list(node, "classes", 1, PIPELINE_CLASSES_MAX, &list, reterr);
 
-    if (rc != 0 || list == NULL) {
-        return rc;
+    if (list != NULL && model->class_count == 0) {
+        node_fail(node, "classes: model \"%s\" has no classes to choose from: remove it",
+                  model->name);
     }
-    if (model->class_count == 0) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%sclasses: model \"%s\" has no classes to choose from: remove it",
-                         node->path, model->name);
+    if (list == NULL || !node_is_right(node)) {
+        return;
     }
-    stage->classes = list_new(model->class_count, sizeof(*stage->classes), reterr);
-    is_in = list_new(model->class_count, sizeof(*is_in), reterr);
-    rc = stage->classes == NULL || is_in == NULL ? BATON_ENOMEM : 0;
-    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
-        const json_t *name = json_array_get(list, i);
+    stage->classes = node_new(node, model->class_count, sizeof(*stage->classes));
+    is_in = node_new(node, model->class_count, sizeof(*is_in));
+    for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
+        const char *name = node_item(node, "classes", list, i, PIPELINE_TEXT_MAX);
         char key[32];
 
         (void)snprintf(key, sizeof(key), "classes[%zu]", i);
-        rc = text_check(name, node->path, key, PIPELINE_TEXT_MAX, reterr);
-        rc = rc ? rc
-                : add_class(stage, is_in, model, json_string_value(name), node->path, key, reterr);
+        if (name != NULL) {
+            add_class(stage, is_in, model, name, key, node);
+        }
     }
     free(is_in);
-    return rc;
-}
-
-static int bad_region(const struct node *node, size_t index, struct baton_error *reterr)
-{
-    return error_set(reterr, BATON_EPROTO,
-                     "%sregions[%zu]: must be [left, top, right, bottom] or 3 to %d points [x, y]; "
-                     "each number is 0 to 1 of the picture, from its upper left corner",
-                     node->path, index, PIPELINE_POINTS_MAX);
 }
 
 static bool read_coordinates(float *ret, size_t count, const json_t *list)
@@ -204,95 +170,83 @@ static bool has_area(const struct pipeline_region *region)
     return fabs(area) > 1e-7;
 }
 
-static int read_regions(struct pipeline_stage *stage, const struct node *node,
-                        struct baton_error *reterr)
+static void read_regions(struct pipeline_stage *stage, const struct node *node)
 {
-    json_t *list;
-    int rc = node_list(node, "regions", 1, PIPELINE_REGIONS_MAX, &list, reterr);
+    const json_t *list = node_list(node, "regions", 1, PIPELINE_REGIONS_MAX);
 
-    if (rc != 0 || list == NULL) {
-        return rc;
+    if (list != NULL) {
+        stage->regions = node_new(node, json_array_size(list), sizeof(*stage->regions));
     }
-    stage->regions = list_new(json_array_size(list), sizeof(*stage->regions), reterr);
-    rc = stage->regions == NULL ? BATON_ENOMEM : 0;
-    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
+    for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
         if (!read_region(&stage->regions[i], json_array_get(list, i))) {
-            rc = bad_region(node, i, reterr);
+            node_fail(node,
+                      "regions[%zu]: must be [left, top, right, bottom] or 3 to %d points [x, y]; "
+                      "each number is 0 to 1 of the picture, from its upper left corner",
+                      i, PIPELINE_POINTS_MAX);
         } else if (!has_area(&stage->regions[i])) {
-            rc = error_set(reterr, BATON_EPROTO, "%sregions[%zu] has no area: nothing is in it",
-                           node->path, i);
+            node_fail(node, "regions[%zu] has no area: nothing is in it", i);
         }
-        stage->region_count += rc == 0;
+        stage->region_count++;
     }
-    return rc;
 }
 
-static int read_when(struct pipeline_stage *stage, const struct node *node,
-                     struct baton_error *reterr)
+static void read_when(struct pipeline_stage *stage, const struct node *node)
 {
     const char *words[STAGE_COUNT] = {"none"};
-    json_t *list;
-    int rc = node_list(node, "when", 1, STAGE_COUNT, &list, reterr);
+    const json_t *list = node_list(node, "when", 1, STAGE_COUNT);
 
-    stage->when = list != NULL && rc == 0 ? 0 : (1U << STAGE_COUNT) - 1;
+    stage->when = list != NULL ? 0 : (1U << STAGE_COUNT) - 1;
     for (int i = STAGE_NONE + 1; i < STAGE_COUNT; i++) {
         words[i] = stage_name((enum stage)i);
     }
-    for (size_t i = 0; rc == 0 && list != NULL && i < json_array_size(list); i++) {
-        const json_t *word = json_array_get(list, i);
+    for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
+        const char *word = node_item(node, "when", list, i, PIPELINE_NAME_MAX);
         char key[32];
-        int found = 0;
 
         (void)snprintf(key, sizeof(key), "when[%zu]", i);
-        rc = text_check(word, node->path, key, PIPELINE_NAME_MAX, reterr);
-        if (rc == 0) {
-            found = word_find(json_string_value(word), words, STAGE_COUNT, node->path, key,
-                              "must be a progression stage, or none", reterr);
+        if (word != NULL) {
+            stage->when |= 1U << node_find(node, key, word, words, STAGE_COUNT,
+                                           "must be a progression stage, or none");
         }
-        rc = rc ? rc : found < 0 ? found : 0;
-        stage->when |= rc == 0 ? 1U << found : 0;
     }
-    return rc;
 }
 
-static int read_stage(struct pipeline_stage *stage, const struct pipeline *pipeline,
-                      const struct node *node, struct baton_error *reterr)
+static void read_stage(struct pipeline_stage *stage, const struct pipeline *pipeline,
+                       const struct node *node)
 {
-    int rc = node_check_keys(node, stage_keys, reterr);
-
-    rc = rc ? rc : read_name(stage, pipeline, node, reterr);
-    rc = rc ? rc : read_model_of(stage, pipeline, node, reterr);
-    rc = rc ? rc : read_from(stage, pipeline, node, reterr);
-    rc = rc ? rc : read_class_choice(stage, pipeline, node, reterr);
-    rc = rc ? rc : node_int(node, "minWidth", 0, PIPELINE_SIZE_MAX, &stage->min_width, reterr);
-    rc = rc ? rc : node_int(node, "minHeight", 0, PIPELINE_SIZE_MAX, &stage->min_height, reterr);
-    rc = rc ? rc : read_regions(stage, node, reterr);
-    rc = rc ? rc : read_when(stage, node, reterr);
-    return rc ? rc : fields_read(stage, pipeline, node, reterr);
+    read_name(stage, pipeline, node);
+    read_model_of(stage, pipeline, node);
+    read_from(stage, pipeline, node);
+    if (node_is_right(node)) {
+        read_class_choice(stage, objects_model(stage, pipeline), node);
+    }
+    stage->min_width = node_int(node, "minWidth", 0, PIPELINE_SIZE_MAX, 0);
+    stage->min_height = node_int(node, "minHeight", 0, PIPELINE_SIZE_MAX, 0);
+    read_regions(stage, node);
+    read_when(stage, node);
+    if (node_is_right(node)) {
+        fields_read(stage, &pipeline->models[stage->model], node);
+    }
 }
 
-int stages_read(struct pipeline *pipeline, const struct node *root, struct baton_error *reterr)
+void stages_read(struct pipeline *pipeline, const struct node *root)
 {
-    json_t *list;
-    int rc = node_list(root, "stages", 1, PIPELINE_STAGES_MAX, &list, reterr);
+    json_t *list = node_list(root, "stages", 1, PIPELINE_STAGES_MAX);
 
-    if (rc == 0 && list == NULL) {
-        rc = error_set(reterr, BATON_EPROTO,
-                       "stages is missing: must be a list of what is done with the models");
+    if (list == NULL) {
+        node_fail(root, "stages is missing: must be a list of what is done with the models");
+        return;
     }
-    if (rc != 0) {
-        return rc;
-    }
-    pipeline->stages = list_new(json_array_size(list), sizeof(*pipeline->stages), reterr);
-    rc = pipeline->stages == NULL ? BATON_ENOMEM : 0;
-    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
+    pipeline->stages = node_new(root, json_array_size(list), sizeof(*pipeline->stages));
+    for (size_t i = 0; i < json_array_size(list) && node_is_right(root); i++) {
         struct node node;
         char key[32];
 
         (void)snprintf(key, sizeof(key), "stages[%zu]", i);
-        rc = node_init(&node, root, key, json_array_get(list, i), reterr);
-        rc = rc ? rc : read_stage(&pipeline->stages[i], pipeline, &node, reterr);
-        pipeline->stage_count++; /* counts the half-read stage too, so that it is freed */
+        node_init(&node, root, key, json_array_get(list, i), stage_keys);
+        pipeline->stage_count++; /* with the one that is being read, so that it is freed */
+        if (node_is_right(root)) {
+            read_stage(&pipeline->stages[i], pipeline, &node);
+        }
     }
-    return rc;
 }

@@ -299,7 +299,7 @@ static const struct slip {
     {"models/cars/input/height", "640.5", "models.cars.input.height is a fraction"},
     {"models/cars/input/colour", "\"rgb\"",
      "input.colour is no field here; did you mean \"color\""},
-    {"models/cars/input/layout", "\"NCHW\"", "is \"NCHW\": must be nchw or nhwc; did you mean"},
+    {"models/cars/input/layout", "\"NCHW\"", "is \"NCHW\": must be nchw or nhwc"},
     {"models/cars/input/scale", "0", "models.cars.input.scale is 0: must be 1e-06"},
     {"models/cars/input/mean", "[0, 0]", "models.cars.input.mean has 2 elements: must have 3"},
     {"models/cars/input/mean", "[0, 0, \"0\"]", "models.cars.input.mean[2] is a string"},
