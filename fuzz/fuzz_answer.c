@@ -116,16 +116,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         free((void *)outputs[i].values);
     }
     memcpy(&wire, data, bytes < sizeof(wire) ? bytes : sizeof(wire));
-    if (answer_check(&wire, bytes, WIRE_RUN)) {
+    if (answer_check(&wire, sizeof(wire))) {
         INVARIANT(wire.output_count >= 0 && wire.output_count <= SESSION_OUTPUTS_MAX);
-        INVARIANT(wire.code == 0 || strlen(wire.error) < sizeof(wire.error));
-        for (int i = 0; i < wire.output_count && wire.code == 0; i++) {
+        INVARIANT(strlen(wire.error) < sizeof(wire.error));
+        for (int i = 0; i < wire.output_count; i++) {
             INVARIANT(wire.shapes[i].rank >= 0 && wire.shapes[i].rank <= SHAPE_RANK_MAX);
         }
-    }
-    if (answer_check(&wire, sizeof(wire), WIRE_OPEN)) {
-        INVARIANT(strlen(wire.error) < sizeof(wire.error));
-        INVARIANT(wire.output_count <= SESSION_OUTPUTS_MAX);
     }
     return 0;
 }

@@ -150,8 +150,9 @@ static int read_retinaface(struct answer *ret, const struct outputs *outputs,
     for (int i = 0; is_found && i < STEPS; i++) {
         int columns = cells(input->width, steps[i]), lines = cells(input->height, steps[i]);
         for (int cell = 0; cell < columns * lines; cell++) {
+            int line = cell / columns;
             float x = ((float)(cell % columns) + 0.5F) * (float)steps[i];
-            float y = ((float)(cell / columns) + 0.5F) * (float)steps[i];
+            float y = ((float)line + 0.5F) * (float)steps[i];
             for (int k = 0; k < SIZES; k++, row++) {
                 float sides[4];
                 move(sides, &pair.boxes, row, x, y, sizes[i][k]);

@@ -66,24 +66,22 @@ static int refuse(const struct outputs *outputs, struct baton_error *reterr)
 
 static int from_left(const void *a, const void *b)
 {
-    const struct box *const *first = a;
-    const struct box *const *second = b;
+    const struct box *first = a;
+    const struct box *second = b;
 
-    return ((*first)->x > (*second)->x) - ((*first)->x < (*second)->x);
+    return (first->x > second->x) - (first->x < second->x);
 }
 
 /* Reads boxes as letters, from left to right. */
 static void read_letters(struct answer *answer, const struct pipeline_model *model)
 {
-    const struct box *sorted[ANSWER_TEXT_MAX];
+    struct box sorted[ANSWER_TEXT_MAX] = {0};
     int count = answer->box_count < ANSWER_TEXT_MAX ? answer->box_count : ANSWER_TEXT_MAX;
 
-    for (int i = 0; i < count; i++) {
-        sorted[i] = &answer->boxes[i];
-    }
+    memcpy(sorted, answer->boxes, (size_t)count * sizeof(sorted[0]));
     qsort(sorted, (size_t)count, sizeof(sorted[0]), from_left);
     for (int i = 0; i < count; i++) {
-        answer_append(answer, model, sorted[i]->label, sorted[i]->score);
+        answer_append(answer, model, sorted[i].label, sorted[i].score);
     }
 }
 

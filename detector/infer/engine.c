@@ -1,7 +1,13 @@
 #include "detector/infer/engine.h"
 
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { FOLDERS = 6 };
 
 static int find(const char *const *names, const char *name)
 {
@@ -78,29 +84,26 @@ void session_close(struct session *session)
     }
 }
 
-int session_make_room(struct session *session, const struct shape *largest,
-                      struct baton_error *reterr)
+int session_make_room(struct session *session, const char *name, const struct shape *declared,
+                      const struct shape *largest, struct baton_error *reterr)
 {
-    const struct shape *declared = &session->input.shape;
     struct shape shape = *largest;
 
-    if (declared->rank == 0) {
+    if (!declared) {
         shape.sides[0] = 1; /* the file does not say whether it takes more at once */
     } else if (declared->sides[0] > 0 && declared->sides[0] < shape.sides[0]) {
         shape.sides[0] = declared->sides[0];
     }
-    if (declared->rank > 0 && !shape_fits(declared, &shape)) {
+    if (declared && !shape_fits(declared, &shape)) {
         char wanted[SHAPE_TEXT_MAX];
         char given[SHAPE_TEXT_MAX];
         return error_set(reterr, BATON_EINVAL,
                          "the model's input '%s' is %s, not %s; see width, height and layout of "
                          "its `input`",
-                         session->input.name, shape_text(declared, wanted),
-                         shape_text(&shape, given));
+                         name, shape_text(declared, wanted), shape_text(&shape, given));
     }
+    session->input = shape;
     session->batch_max = shape.sides[0];
-    session->input.shape = shape;
-    session->input.shape.sides[0] = 0;
     (void)shape_count(&shape, &session->value_count);
     session->values = calloc(session->value_count, sizeof(float));
     return session->values ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -109,12 +112,66 @@ int session_make_room(struct session *session, const struct shape *largest,
 int session_run(struct session *session, int64_t pictures, struct tensor ret[SESSION_OUTPUTS_MAX],
                 struct baton_error *reterr)
 {
-    struct shape shape = session->input.shape;
-
     if (pictures < 1 || pictures > session->batch_max) {
         return error_set(reterr, BATON_EINVAL, "%lld pictures at once: the model takes 1 to %lld",
                          (long long)pictures, (long long)session->batch_max);
     }
-    shape.sides[0] = pictures;
-    return session->engine->calls->run(session, &shape, ret, reterr);
+    return session->engine->calls->run(session, pictures, ret, reterr);
+}
+
+/* ---- Libraries ------------------------------------------------------------------------------ */
+
+/* "" where there is none; the last one is the loader's own search. */
+static void list_folders(char ret[FOLDERS][PATH_MAX])
+{
+    const char *home = getenv("HOME");
+    char program[PATH_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    char *slash;
+
+    memset(ret, 0, sizeof(char[FOLDERS][PATH_MAX]));
+    program[bytes > 0 ? bytes : 0] = '\0';
+    slash = strrchr(program, '/');
+    if (slash) {
+        *slash = '\0';
+        (void)snprintf(ret[0], PATH_MAX, "%s/../lib/", program);
+        (void)snprintf(ret[1], PATH_MAX, "%s/../lib/baton/", program);
+        (void)snprintf(ret[2], PATH_MAX, "%s/../../%s/baton/", program, BATON_LIBDIR_NAME);
+    }
+    (void)snprintf(ret[3], PATH_MAX, "%s/", BATON_LIBDIR);
+    if (home && home[0] == '/') {
+        (void)snprintf(ret[4], PATH_MAX, "%s/.local/lib/baton/", home);
+    }
+}
+
+int engine_library(void **ret, const char *const *names, const char *path,
+                   struct baton_error *reterr)
+{
+    char folders[FOLDERS][PATH_MAX];
+    char whole[PATH_MAX + NAME_MAX];
+    void *library = NULL;
+
+    if (path) {
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!library) {
+            return error_set(reterr, BATON_ENOENT, "%s", dlerror());
+        }
+        *ret = library;
+        return 0;
+    }
+    list_folders(folders);
+    for (int i = 0; i < FOLDERS && !library; i++) {
+        bool is_system = i == FOLDERS - 1;
+        for (size_t k = 0; names[k] && !library && (is_system || folders[i][0]); k++) {
+            (void)snprintf(whole, sizeof(whole), "%s%s", folders[i], names[k]);
+            if (is_system || access(whole, R_OK) == 0) {
+                library = dlopen(whole, RTLD_NOW | RTLD_LOCAL);
+            }
+        }
+    }
+    if (!library) {
+        return error_set(reterr, BATON_ENOENT, "%s: not found", names[0]);
+    }
+    *ret = library;
+    return 0;
 }

@@ -18,7 +18,6 @@
 
 enum {
     SESSION_OUTPUTS_MAX = 8,
-    SESSION_NAME_MAX = 127, /* bytes of a tensor's name; longer ones are cut */
     ENGINE_NAME_MAX = 127,
     ENGINE_THREADS_MAX = 64,
     MODEL_BYTES_MAX = 1 << 30,
@@ -29,26 +28,19 @@ enum engine_provider { PROVIDER_CPU, PROVIDER_CUDA, PROVIDER_TENSORRT };
 
 enum engine_kind { ENGINE_ANY, ENGINE_ONNXRUNTIME, ENGINE_OPENCV };
 
-struct port {
-    char name[SESSION_NAME_MAX + 1];
-    struct shape shape; /* sides below 1 are open; rank 0: unknown */
-};
-
 /* Every engine's own session begins with this struct. */
 struct session {
     struct engine *engine;
-    struct port input;
-    struct port outputs[SESSION_OUTPUTS_MAX];
-    int output_count; /* 0: known after the first run only */
-    int64_t batch_max;
-    float *values; /* the input, as many numbers as the largest shape has; the caller fills it */
+    struct shape input; /* with the largest batch */
+    int64_t batch_max;  /* its first side */
+    float *values;      /* the input, as many numbers as that shape has; the caller fills it */
     size_t value_count;
 };
 
 struct engine_calls {
     int (*open)(struct session **ret, struct engine *engine, const void *model, size_t bytes,
                 const struct shape *largest, struct baton_error *reterr);
-    int (*run)(struct session *session, const struct shape *input, struct tensor *ret,
+    int (*run)(struct session *session, int64_t pictures, struct tensor *ret,
                struct baton_error *reterr);
     void (*close)(struct session *session);
     void (*free)(struct engine *engine);
@@ -99,8 +91,16 @@ int onnx_load(struct engine **ret, const struct engine_options *options,
 int opencv_load(struct engine **ret, const struct engine_options *options,
                 struct baton_error *reterr);
 
-/* Checks the declared input, unless its rank is 0, and allocates the values. */
-int session_make_room(struct session *session, const struct shape *largest,
-                      struct baton_error *reterr);
+/* Sets the input: the largest one, with the batch that the model takes, and allocates the values.
+ * `declared` is the shape in the file, where sides below 1 are open; NULL: unknown. */
+int session_make_room(struct session *session, const char *name, const struct shape *declared,
+                      const struct shape *largest, struct baton_error *reterr);
+
+/* Opens the first of the shared libraries `names` (ends with NULL) that is found in ../lib,
+ * ../lib/baton and ../../lib/baton from this program, where Baton is installed, in
+ * ~/.local/lib/baton, or where the loader looks; or only `path`, unless it is NULL. The result is
+ * for dlsym(). Returns BATON_ENOENT. */
+int engine_library(void **ret, const char *const *names, const char *path,
+                   struct baton_error *reterr);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FRAME = -1 }; /* in place of an object's index: the whole cut */
+
 static const struct pipeline_model *model_of(const struct runner *runner, size_t stage)
 {
     return &runner->pipeline->models[runner->pipeline->stages[stage].model];
@@ -167,73 +169,28 @@ static int take_boxes(struct run *run, size_t stage)
     return code;
 }
 
-/* Runs the stage on `count` frames, which are no more than the model takes at once. */
-static void run_on_frames(struct run *const *runs, int count, size_t stage)
-{
-    struct runner *runner = runs[0]->runner;
-    const struct pipeline_model *model = model_of(runner, stage);
-    struct session *session = session_of(runner, stage);
-    struct tensor outputs[SESSION_OUTPUTS_MAX];
-    struct run *given[RUNNER_BATCH];
-    struct fit fits[RUNNER_BATCH];
-    struct baton_error error = {0};
-    int pictures = 0;
-    int output_count = 0;
-
-    for (int i = 0; i < count; i++) {
-        const struct runner_turn *turn = runs[i]->turn;
-        if (input_make(runner->maker, &model->input, turn->frame, turn->rect,
-                       picture_of(session, pictures), &fits[pictures], turn->reterr) == 0) {
-            given[pictures++] = runs[i];
-        }
-    }
-    if (pictures > 0) {
-        output_count = run_session(runner, stage, pictures, outputs, &error);
-    }
-    for (int i = 0; i < pictures; i++) {
-        const struct runner_turn *turn = given[i]->turn;
-        float score_min = model->confidence * (turn->view->trackers[stage] ? RUNNER_LOW : 1);
-        if (output_count < 0) {
-            *turn->reterr = error;
-            continue;
-        }
-        if (answer_read(
-                &runner->answer,
-                &(struct outputs){model, outputs, output_count, pictures, i, &fits[i], score_min},
-                turn->reterr) == 0) {
-            (void)take_boxes(given[i], stage); /* its error is the turn's */
-        }
-    }
-}
-
-/* ---- Stages from cuts ----------------------------------------------------------------------- */
+/* ---- Stages --------------------------------------------------------------------------------- */
 
 /* The pixels that the box covers, within the subscription's cut. */
 static void rect_of(const struct run *run, const struct box *box, int ret[4])
 {
-    int right = run->turn->rect[0] + run->turn->rect[2];
-    int bottom = run->turn->rect[1] + run->turn->rect[3];
-    int x2 = (int)ceilf(box->x + box->width);
-    int y2 = (int)ceilf(box->y + box->height);
+    for (int i = 0; i < 2; i++) {
+        int begin = run->turn->rect[i];
+        int end = begin + run->turn->rect[2 + i];
+        float low = i == 0 ? box->x : box->y;
+        int from = (int)floorf(low);
+        int to = (int)ceilf(low + (i == 0 ? box->width : box->height));
 
-    ret[0] = (int)floorf(box->x);
-    ret[1] = (int)floorf(box->y);
-    ret[0] = ret[0] < run->turn->rect[0] ? run->turn->rect[0]
-             : ret[0] >= right           ? right - 1
-                                         : ret[0];
-    ret[1] = ret[1] < run->turn->rect[1] ? run->turn->rect[1]
-             : ret[1] >= bottom          ? bottom - 1
-                                         : ret[1];
-    x2 = x2 > right ? right : x2;
-    y2 = y2 > bottom ? bottom : y2;
-    ret[2] = x2 > ret[0] ? x2 - ret[0] : 1;
-    ret[3] = y2 > ret[1] ? y2 - ret[1] : 1;
+        from = from < begin ? begin : from >= end ? end - 1 : from;
+        to = to > end ? end : to;
+        ret[i] = from;
+        ret[2 + i] = to > from ? to - from : 1;
+    }
 }
 
 static int take_answer(struct run *run, size_t stage, int object)
 {
-    struct runner *runner = run->runner;
-    const struct answer *answer = &runner->answer;
+    const struct answer *answer = &run->runner->answer;
     struct parts *parts = &run->parts[stage];
     int count = answer->box_count < RUNNER_PARTS_MAX ? answer->box_count : RUNNER_PARTS_MAX;
 
@@ -251,50 +208,62 @@ static int take_answer(struct run *run, size_t stage, int object)
 static int run_batch(struct run *run, size_t stage, const struct part *const *given, int count)
 {
     struct runner *runner = run->runner;
+    const struct runner_turn *turn = run->turn;
     const struct pipeline_model *model = model_of(runner, stage);
     struct session *session = session_of(runner, stage);
-    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct tensor all[SESSION_OUTPUTS_MAX];
     struct fit fits[RUNNER_BATCH];
-    int output_count;
+    struct outputs outputs = {.model = model,
+                              .all = all,
+                              .pictures = count,
+                              .score_min = model->confidence *
+                                           (turn->view->trackers[stage] ? RUNNER_LOW : 1)};
     int code = 0;
 
     for (int i = 0; i < count && !code; i++) {
         int rect[4];
         rect_of(run, &given[i]->box, rect);
-        code = input_make(runner->maker, &model->input, run->turn->frame, rect,
-                          picture_of(session, i), &fits[i], run->turn->reterr);
+        code = input_make(runner->maker, &model->input, turn->frame, rect, picture_of(session, i),
+                          &fits[i], turn->reterr);
     }
     if (code) {
         return code;
     }
-    output_count = run_session(runner, stage, count, outputs, run->turn->reterr);
-    if (output_count < 0) {
-        return output_count;
+    outputs.count = run_session(runner, stage, count, all, turn->reterr);
+    if (outputs.count < 0) {
+        return outputs.count;
     }
     for (int i = 0; i < count && !code; i++) {
-        code = answer_read(
-            &runner->answer,
-            &(struct outputs){model, outputs, output_count, count, i, &fits[i], model->confidence},
-            run->turn->reterr);
-        code = code ? code : take_answer(run, stage, given[i]->object);
+        outputs.picture = i;
+        outputs.fit = &fits[i];
+        code = answer_read(&runner->answer, &outputs, turn->reterr);
+        if (!code) {
+            code = given[i]->object == FRAME ? take_boxes(run, stage)
+                                             : take_answer(run, stage, given[i]->object);
+        }
     }
     return code;
 }
 
-static int run_on_cuts(struct run *run, size_t stage)
+static int run_stage(struct run *run, size_t stage)
 {
-    struct runner *runner = run->runner;
+    const struct runner *runner = run->runner;
     const struct pipeline_stage *of = &runner->pipeline->stages[stage];
-    const struct parts *from = &run->parts[of->from];
+    const int *rect = run->turn->rect;
+    const struct part frame = {
+        FRAME, {(float)rect[0], (float)rect[1], (float)rect[2], (float)rect[3], 0, 0}};
+    bool is_frame = of->from == PIPELINE_FROM_FRAME;
+    const struct part *from = is_frame ? &frame : run->parts[of->from].all;
+    int from_count = is_frame ? 1 : run->parts[of->from].count;
     int64_t most = runner->sessions[of->model]->batch_max;
     const struct part *batch[RUNNER_BATCH];
     int count = 0;
     int code = 0;
 
     most = most < RUNNER_BATCH ? most : RUNNER_BATCH;
-    for (int i = 0; i < from->count && !code; i++) {
-        if (is_wanted(run, of, &from->all[i].box)) {
-            batch[count++] = &from->all[i];
+    for (int i = 0; i < from_count && !code; i++) {
+        if (is_frame || is_wanted(run, of, &from[i].box)) {
+            batch[count++] = &from[i];
         }
         if (count == most) {
             code = run_batch(run, stage, batch, count);
@@ -398,77 +367,44 @@ static void hold_all(const struct run *run)
     }
 }
 
-/* A frame that a stage failed on goes through no further one. */
-static bool is_in(const struct run *run, const struct pipeline_stage *stage)
+static int run_stages(struct run *run)
 {
-    return run->turn->reterr->code == 0 && stage_is_on(stage, run->turn->progression);
-}
+    const struct pipeline *pipeline = run->runner->pipeline;
+    int code = 0;
 
-static void run_stage(struct runner *runner, int count, size_t stage)
-{
-    const struct pipeline_stage *of = &runner->pipeline->stages[stage];
-    int64_t most = session_of(runner, stage)->batch_max;
-    struct run *batch[RUNNER_BATCH];
-    int taken = 0;
-
-    for (int i = 0; i < count; i++) {
-        struct run *run = &runner->runs[i];
+    for (size_t stage = 0; stage < pipeline->stage_count && !code; stage++) {
         run->parts[stage].count = 0;
-        if (is_in(run, of) && of->from == PIPELINE_FROM_FRAME) {
-            batch[taken++] = run;
-        } else if (is_in(run, of)) {
-            (void)run_on_cuts(run, stage); /* its error is the turn's */
+        if (stage_is_on(&pipeline->stages[stage], run->turn->progression)) {
+            code = run_stage(run, stage);
         }
-        if (taken > 0 && (taken == most || i == count - 1)) {
-            run_on_frames(batch, taken, stage);
-            taken = 0;
+        if (code) {
+            error_wrap(run->turn->reterr, "stage '%s'", pipeline->stages[stage].name);
         }
     }
+    return code;
 }
 
-static void run_stages(struct runner *runner, int count)
+int runner_run(struct runner *runner, const struct runner_turn *turn)
 {
-    bool has_failed[RUNNER_BATCH] = {false};
+    struct run *run = &runner->run;
+    int code;
 
-    for (size_t stage = 0; stage < runner->pipeline->stage_count; stage++) {
-        run_stage(runner, count, stage);
-        for (int i = 0; i < count; i++) {
-            struct baton_error *error = runner->runs[i].turn->reterr;
-            if (error->code && !has_failed[i]) {
-                error_wrap(error, "stage '%s'", runner->pipeline->stages[stage].name);
-                has_failed[i] = true;
-            }
+    run->runner = runner;
+    run->turn = turn;
+    run->object_count = 0;
+    code = run_stages(run);
+    runner->stats.frames++;
+    runner->stats.failures += code != 0;
+    if (code) {
+        hold_all(run);
+    } else {
+        for (int i = 0; i < run->object_count; i++) {
+            tell(run, &run->objects[i]);
         }
+        tell_lost(run);
     }
-}
-
-static void tell_all(struct run *run)
-{
     for (int i = 0; i < run->object_count; i++) {
-        tell(run, &run->objects[i]);
+        json_decref(run->objects[i].attributes);
     }
-    tell_lost(run);
-}
-
-void runner_run(struct runner *runner, struct runner_turn *const *turns, int count)
-{
-    for (int i = 0; i < count; i++) {
-        runner->runs[i].runner = runner;
-        runner->runs[i].turn = turns[i];
-        runner->runs[i].object_count = 0;
-    }
-    run_stages(runner, count);
-    for (int i = 0; i < count; i++) {
-        struct run *run = &runner->runs[i];
-        runner->stats.frames++;
-        if (turns[i]->reterr->code == 0) {
-            tell_all(run);
-        } else {
-            runner->stats.failures++;
-            hold_all(run);
-        }
-        for (int k = 0; k < run->object_count; k++) {
-            json_decref(run->objects[k].attributes);
-        }
-    }
+    return code;
 }

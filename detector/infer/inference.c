@@ -301,7 +301,6 @@ static struct inference *make(const struct inference_config *config)
     if (inference) {
         inference->folder = strdup(config->folder);
         inference->config = *config;
-        inference->config.batch = config->batch > 0 ? config->batch : 1;
         inference->config.engine.cancel_fd = cancel;
         inference->last = &inference->first;
         inference->end.type = OUTCOME_ENDED;

@@ -8,9 +8,8 @@
  *   OPENING ──all have run once─▶ READY ──child crashed or hung──▶ waits, opens again ──▶ READY
  *      └──a model cannot be run──▶ failed, which is reported once and final
  *
- * A slow model drops frames: each feed keeps its newest one only, and nothing is ever queued. If
- * models take several pictures, waiting frames can run together. A frame is read where its camera's
- * child wrote it. All calls and hooks are on the loop's thread.
+ * A slow model drops frames: each feed keeps its newest one only, and nothing is ever queued. A
+ * frame is read where its camera's child wrote it. All calls and hooks are on the loop's thread.
  */
 #ifndef DETECTOR_INFER_INFERENCE_H
 #define DETECTOR_INFER_INFERENCE_H
@@ -48,7 +47,6 @@ struct inference_config {
     uv_loop_t *loop;
     struct remote_options engine; /* texts are borrowed for its life */
     const char *folder;           /* of the unpacked archive; copied */
-    int batch; /* frames of this many feeds run together, if the models take them; 0: one */
     bool uses_stream_time; /* for clips: an object's age follows the clip's time instead of the
                               clock */
     struct inference_hooks hooks;

@@ -58,7 +58,6 @@ struct inference {
     /* the thread's */
     struct engine *engine;
     struct runner *runner;
-    struct outcome *spare[RUNNER_BATCH]; /* of the next turns; NULL: none yet */
     int64_t backoff_ms;
 };
 

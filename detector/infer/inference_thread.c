@@ -50,7 +50,7 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
 
     code = code ? code
                 : runner_new(&inference->runner, &inference->pipeline, inference->folder,
-                             inference->engine, inference->config.batch, reterr);
+                             inference->engine, reterr);
     code = code ? code : runner_prove(inference->runner, reterr);
     if (code) {
         code = reterr->code = is_machine(inference, code) ? BATON_EUNAVAILABLE : code;
@@ -77,37 +77,28 @@ static struct inference_feed *next_feed(const struct inference *inference)
     return best;
 }
 
-static void take_turn(struct inference *inference, struct inference_feed *feed,
-                      struct outcome *outcome)
-{
-    outcome->feed = feed;
-    outcome->turn.frame = feed->pending;
-    memcpy(outcome->turn.rect, feed->rect, sizeof(feed->rect));
-    outcome->turn.progression = feed->progression;
-    feed->pending = NULL;
-    feed->running++;
-    feed->served = ++inference->turn;
-}
-
-/* Waits for a frame; takes it and those of further feeds that wait by then, `most` at most. Returns
- * their number; each is in an outcome that is not spare any more. 0: the thread shall end. */
-static int take_turns(struct inference *inference, struct outcome **ret, int most)
+/* Waits for a frame, and takes it. False: the thread shall end. */
+static bool take_turn(struct inference *inference, struct outcome *outcome)
 {
     struct inference_feed *feed = NULL;
-    int count = 0;
+    bool is_stopping;
 
     uv_mutex_lock(&inference->lock);
     while (!inference->is_stopping && (feed = next_feed(inference)) == NULL) {
         uv_cond_wait(&inference->wake, &inference->lock);
     }
-    while (!inference->is_stopping && feed && count < most) {
-        ret[count] = inference->spare[count];
-        inference->spare[count] = NULL;
-        take_turn(inference, feed, ret[count++]);
-        feed = next_feed(inference);
+    is_stopping = inference->is_stopping;
+    if (!is_stopping) {
+        outcome->feed = feed;
+        outcome->turn.frame = feed->pending;
+        memcpy(outcome->turn.rect, feed->rect, sizeof(feed->rect));
+        outcome->turn.progression = feed->progression;
+        feed->pending = NULL;
+        feed->running++;
+        feed->served = ++inference->turn;
     }
     uv_mutex_unlock(&inference->lock);
-    return count;
+    return !is_stopping;
 }
 
 static void take_sighting(void *userdata, const struct sighting *sighting)
@@ -174,74 +165,45 @@ static instant time_of(const struct inference *inference, const struct camera_fr
     return is_ours ? frame->captured : instant_add((instant){0}, SPAN_US(frame->pts_us));
 }
 
-/* Makes outcomes for all turns that may be taken at once; fewer if out of memory. */
-static int provide(struct inference *inference)
+static void run(struct inference *inference, struct outcome *outcome)
 {
-    int batch = runner_batch(inference->runner);
-    int count = 0;
-
-    while (count < batch &&
-           (inference->spare[count] || (inference->spare[count] = outcome_new()) != NULL)) {
-        count++;
-    }
-    return count;
-}
-
-/* Runs the turns that have a view; the others have an error already. */
-static void run(struct inference *inference, struct outcome *const *outcomes, int count)
-{
-    struct runner_turn *turns[RUNNER_BATCH];
+    struct inference_feed *feed = outcome->feed;
     instant begin = clock_now();
-    int ready = 0;
 
-    for (int i = 0; i < count; i++) {
-        struct outcome *outcome = outcomes[i];
-        struct inference_feed *feed = outcome->feed;
-        feed->view = feed->view ? feed->view : runner_view_new(inference->runner);
-        outcome->turn.view = feed->view;
-        outcome->turn.now = time_of(inference, outcome->turn.frame);
-        outcome->turn.seen = take_sighting;
-        outcome->turn.userdata = outcome;
-        outcome->turn.reterr = &outcome->error;
-        if (feed->view) {
-            turns[ready++] = &outcome->turn;
-        } else {
-            (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
-        }
+    feed->view = feed->view ? feed->view : runner_view_new(inference->runner);
+    outcome->turn.view = feed->view;
+    outcome->turn.now = time_of(inference, outcome->turn.frame);
+    outcome->turn.seen = take_sighting;
+    outcome->turn.userdata = outcome;
+    outcome->turn.reterr = &outcome->error;
+    if (!feed->view) {
+        (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
+    } else {
+        (void)runner_run(inference->runner, &outcome->turn); /* its error is the turn's */
     }
-    runner_run(inference->runner, turns, ready);
-    for (int i = 0; i < count; i++) {
-        outcomes[i]->busy = instant_since(clock_now(), begin);
-    }
+    outcome->busy = instant_since(clock_now(), begin);
 }
 
-/* Runs a turn of each feed that waits. False: the thread shall end. */
+/* Runs a frame. False: the thread shall end. */
 static bool serve(struct inference *inference)
 {
-    struct outcome *outcomes[RUNNER_BATCH];
-    bool has_failed = false;
+    struct outcome *outcome = outcome_new();
     bool is_lost;
-    int count = provide(inference);
 
-    if (count == 0) {
+    if (!outcome) {
         return !pause_for(inference, INFERENCE_BACKOFF_MIN_MS);
     }
-    count = take_turns(inference, outcomes, count);
-    if (count == 0) {
+    if (!take_turn(inference, outcome)) {
+        outcome_free(outcome);
         return false;
     }
-    run(inference, outcomes, count);
-    for (int i = 0; i < count; i++) {
-        has_failed = has_failed || outcomes[i]->error.code != 0;
-    }
+    run(inference, outcome);
     is_lost = remote_pid(inference->engine) == 0;
     if (!is_lost) {
         inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
     }
-    take_stats(inference, has_failed);
-    for (int i = 0; i < count; i++) {
-        tell(inference, outcomes[i]);
-    }
+    take_stats(inference, outcome->error.code != 0);
+    tell(inference, outcome);
     return !is_lost || reopen(inference);
 }
 
@@ -259,8 +221,5 @@ void inference_work(void *userdata)
         }
     }
     close_engine(inference);
-    for (int i = 0; i < RUNNER_BATCH; i++) {
-        outcome_free(inference->spare[i]);
-    }
     tell(inference, &inference->end);
 }

@@ -1,6 +1,5 @@
 /* The engine ONNX Runtime. */
 #include "detector/infer/engine.h"
-#include "detector/infer/library.h"
 #include "detector/infer/onnx_api.h"
 
 #include <dlfcn.h>
@@ -23,7 +22,8 @@ struct onnx_engine {
 struct onnx_own_session {
     struct session base;
     struct onnx_session *session;
-    char *names[1 + SESSION_OUTPUTS_MAX]; /* the input's, then the outputs', uncut */
+    char *names[1 + SESSION_OUTPUTS_MAX]; /* the input's, then the outputs' */
+    size_t output_count;
     struct onnx_value *values[SESSION_OUTPUTS_MAX];
 };
 
@@ -65,14 +65,14 @@ static int read_sides(const struct onnx_engine *engine, const struct onnx_tensor
 }
 
 static int read_type(const struct onnx_engine *engine, const struct onnx_type *type,
-                     struct port *port, struct baton_error *reterr)
+                     const char *name, struct shape *ret, struct baton_error *reterr)
 {
     const struct onnx_tensor_type *tensor = NULL;
     int element = 0;
     int code = check(engine, engine->calls.as_tensor_type(type, &tensor), "type", reterr);
 
     if (!code && !tensor) {
-        return error_set(reterr, BATON_EINVAL, "'%s' is no tensor", port->name);
+        return error_set(reterr, BATON_EINVAL, "'%s' is no tensor", name);
     }
     code =
         code ? code : check(engine, engine->calls.element_type(tensor, &element), "type", reterr);
@@ -80,60 +80,59 @@ static int read_type(const struct onnx_engine *engine, const struct onnx_type *t
         return error_set(reterr, BATON_EINVAL,
                          "'%s' is not of float32 (but of ONNX's type %d); export the model with "
                          "float32 inputs and outputs",
-                         port->name, element);
+                         name, element);
     }
-    return code ? code : read_sides(engine, tensor, &port->shape, reterr);
+    return code ? code : read_sides(engine, tensor, ret, reterr);
 }
 
 /* Port 0 is the input, the others are the outputs. */
 static int read_port(struct onnx_own_session *session, const struct onnx_engine *engine,
-                     size_t index, struct baton_error *reterr)
+                     size_t index, struct shape *ret, struct baton_error *reterr)
 {
     const struct onnx_calls *calls = &engine->calls;
-    struct port *port = index == 0 ? &session->base.input : &session->base.outputs[index - 1];
+    char **name = &session->names[index];
     struct onnx_type *type = NULL;
     struct onnx_status *status;
     int code;
 
-    status = index == 0
-                 ? calls->input_name(session->session, 0, engine->allocator, &session->names[0])
-                 : calls->output_name(session->session, index - 1, engine->allocator,
-                                      &session->names[index]);
+    status = index == 0 ? calls->input_name(session->session, 0, engine->allocator, name)
+                        : calls->output_name(session->session, index - 1, engine->allocator, name);
     code = check(engine, status, "name", reterr);
     if (code) {
         return code;
     }
-    (void)snprintf(port->name, sizeof(port->name), "%s", session->names[index]);
     status = index == 0 ? calls->input_type(session->session, 0, &type)
                         : calls->output_type(session->session, index - 1, &type);
     code = check(engine, status, "type", reterr);
-    code = code ? code : read_type(engine, type, port, reterr);
+    code = code ? code : read_type(engine, type, *name, ret, reterr);
     if (type) {
         calls->release_type(type);
     }
     return code;
 }
 
+/* Reads the declared shape of the input. */
 static int read_ports(struct onnx_own_session *session, const struct onnx_engine *engine,
-                      struct baton_error *reterr)
+                      struct shape *ret, struct baton_error *reterr)
 {
     const struct onnx_calls *calls = &engine->calls;
+    struct shape shape;
     size_t inputs = 0;
-    size_t outputs = 0;
     int code = check(engine, calls->input_count(session->session, &inputs), "inputs", reterr);
 
     code = code ? code
-                : check(engine, calls->output_count(session->session, &outputs), "outputs", reterr);
-    if (!code && (inputs != 1 || outputs < 1 || outputs > SESSION_OUTPUTS_MAX)) {
+                : check(engine, calls->output_count(session->session, &session->output_count),
+                        "outputs", reterr);
+    if (!code &&
+        (inputs != 1 || session->output_count < 1 || session->output_count > SESSION_OUTPUTS_MAX)) {
         return error_set(reterr, BATON_EINVAL,
                          "the model has %zu inputs and %zu outputs; it must have one input and 1 "
                          "to %d outputs",
-                         inputs, outputs, SESSION_OUTPUTS_MAX);
+                         inputs, session->output_count, SESSION_OUTPUTS_MAX);
     }
-    for (size_t i = 0; i <= outputs && !code; i++) {
-        code = read_port(session, engine, i, reterr);
+    for (size_t i = 0; i <= session->output_count && !code; i++) {
+        code = read_port(session, engine, i, i == 0 ? ret : &shape, reterr);
     }
-    session->base.output_count = (int)outputs;
     return code;
 }
 
@@ -204,6 +203,7 @@ static int onnx_open(struct session **ret, struct engine *base, const void *mode
 {
     const struct onnx_engine *engine = (const struct onnx_engine *)base;
     struct onnx_own_session *session = calloc(1, sizeof(*session));
+    struct shape declared = {0};
     int code;
 
     if (!session) {
@@ -211,8 +211,9 @@ static int onnx_open(struct session **ret, struct engine *base, const void *mode
     }
     session->base.engine = base;
     code = make_session(session, engine, model, bytes, reterr);
-    code = code ? code : read_ports(session, engine, reterr);
-    code = code ? code : session_make_room(&session->base, largest, reterr);
+    code = code ? code : read_ports(session, engine, &declared, reterr);
+    code = code ? code
+                : session_make_room(&session->base, session->names[0], &declared, largest, reterr);
     if (code) {
         onnx_close(&session->base);
         return code;
@@ -243,7 +244,7 @@ static int read_output(const struct onnx_engine *engine, struct onnx_value *valu
     return code;
 }
 
-static int onnx_run(struct session *base, const struct shape *shape, struct tensor *ret,
+static int onnx_run(struct session *base, int64_t pictures, struct tensor *ret,
                     struct baton_error *reterr)
 {
     struct onnx_own_session *session = (struct onnx_own_session *)base;
@@ -251,29 +252,30 @@ static int onnx_run(struct session *base, const struct shape *shape, struct tens
     const char *const *names = (const char *const *)session->names;
     const struct onnx_value *inputs[1] = {NULL};
     struct onnx_value *input = NULL;
+    struct shape shape = base->input;
     size_t count = 0;
     int code;
 
     drop_values(session);
-    (void)shape_count(shape, &count);
-    code =
-        check(engine,
-              engine->calls.create_tensor(engine->memory, base->values, count * sizeof(float),
-                                          shape->sides, (size_t)shape->rank, ONNX_FLOAT32, &input),
-              "input", reterr);
+    shape.sides[0] = pictures;
+    (void)shape_count(&shape, &count);
+    code = check(engine,
+                 engine->calls.create_tensor(engine->memory, base->values, count * sizeof(float),
+                                             shape.sides, (size_t)shape.rank, ONNX_FLOAT32, &input),
+                 "input", reterr);
     if (code) {
         return code;
     }
     inputs[0] = input;
     code = check(engine,
                  engine->calls.run(session->session, NULL, names, inputs, 1, names + 1,
-                                   (size_t)base->output_count, session->values),
+                                   session->output_count, session->values),
                  "run", reterr);
     engine->calls.release_value(input);
-    for (int i = 0; i < base->output_count && !code; i++) {
+    for (size_t i = 0; i < session->output_count && !code; i++) {
         code = read_output(engine, session->values[i], &ret[i], reterr);
     }
-    return code ? code : base->output_count;
+    return code ? code : (int)session->output_count;
 }
 
 /* ---- The engine ----------------------------------------------------------------------------- */
@@ -367,7 +369,7 @@ int onnx_load(struct engine **ret, const struct engine_options *options, struct 
     engine->threads = options->threads ? options->threads : 1;
     /* Newer versions send reports on their use over HTTPS, from a thread of their own. */
     (void)setenv("ORT_DISABLE_TELEMETRY", "1", 1);
-    code = library_open(&engine->library, names, options->library, reterr);
+    code = engine_library(&engine->library, names, options->library, reterr);
     if (code) {
         error_wrap(reterr, "ONNX Runtime ('make deps-onnxruntime' fetches it)");
     }

@@ -1,6 +1,5 @@
 /* The engine OpenCV dnn. */
 #include "detector/infer/engine.h"
-#include "detector/infer/library.h"
 #include "detector/infer/opencv_shim.h"
 
 #include <dlfcn.h>
@@ -45,41 +44,30 @@ static void opencv_close(struct session *base)
     free(session);
 }
 
-static int opencv_run(struct session *base, const struct shape *shape, struct tensor *ret,
+static int opencv_run(struct session *base, int64_t pictures, struct tensor *ret,
                       struct baton_error *reterr)
 {
     struct opencv_session *session = (struct opencv_session *)base;
-    struct opencv_output outputs[SESSION_OUTPUTS_MAX];
+    struct shape shape = base->input;
     char error[OPENCV_ERROR_MAX] = "";
-    int sides[SHAPE_RANK_MAX];
     size_t numbers;
     int count;
 
-    for (int i = 0; i < shape->rank; i++) {
-        sides[i] = (int)shape->sides[i];
-    }
-    count = calls_of(base)->run(session->net, base->values, shape->rank, sides, outputs,
-                                SESSION_OUTPUTS_MAX, error, sizeof(error));
+    shape.sides[0] = pictures;
+    count = calls_of(base)->run(session->net, base->values, &shape, ret, SESSION_OUTPUTS_MAX, error,
+                                sizeof(error));
     if (count < 0) {
         return fail(base->engine, "run the model", error, reterr);
     }
     for (int i = 0; i < count; i++) {
-        struct port *port = &base->outputs[i];
-        ret[i] = (struct tensor){.shape = {.rank = outputs[i].rank}, .values = outputs[i].values};
-        for (int k = 0; k < outputs[i].rank; k++) {
-            ret[i].shape.sides[k] = outputs[i].sides[k];
-        }
         if (!shape_numbers(&ret[i].shape, &numbers)) {
             return fail(base->engine, "run the model", "an output without numbers", reterr);
         }
-        (void)snprintf(port->name, sizeof(port->name), "%s", outputs[i].name);
-        port->shape = ret[i].shape;
     }
-    base->output_count = count;
     return count;
 }
 
-/* OpenCV knows the outputs' shapes only after a run, so it runs once on an empty picture. */
+/* OpenCV knows only after a run that a model can be run, so it runs once on an empty picture. */
 static int opencv_open(struct session **ret, struct engine *base, const void *model, size_t bytes,
                        const struct shape *largest, struct baton_error *reterr)
 {
@@ -93,7 +81,7 @@ static int opencv_open(struct session **ret, struct engine *base, const void *mo
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     session->base.engine = base;
-    code = session_make_room(&session->base, largest, reterr);
+    code = session_make_room(&session->base, NULL, NULL, largest, reterr);
     if (!code) {
         session->net = engine->calls->open(model, bytes, engine->threads, error, sizeof(error));
         code = session->net ? 0 : fail(base, "read the model", error, reterr);
@@ -121,7 +109,7 @@ int opencv_load(struct engine **ret, const struct engine_options *options,
     static const char *const names[] = {"libbaton-opencv.so", NULL};
     struct opencv_engine *engine;
     void *library;
-    int code = library_open(&library, names, options->library, reterr);
+    int code = engine_library(&library, names, options->library, reterr);
 
     if (code) {
         error_wrap(reterr, "OpenCV");

@@ -55,21 +55,21 @@ void *open_net(const void *model, size_t bytes, int threads, char *error, size_t
     return ret;
 }
 
-int run_net(void *opaque, float *input, int rank, const int *sides, opencv_output *outputs, int max,
-            char *error, size_t error_bytes)
+int run_net(void *opaque, float *input, const shape *of, tensor *outputs, int max, char *error,
+            size_t error_bytes)
 {
     Net *net = static_cast<Net *>(opaque);
     int count = -1;
     guarded(error, error_bytes, [&] {
-        net->net.setInput(cv::Mat(rank, sides, CV_32F, input));
+        const std::vector<int> sides(of->sides, of->sides + of->rank);
+        net->net.setInput(cv::Mat(sides, CV_32F, input));
         net->net.forward(net->outputs, net->names);
         for (size_t i = 0; i < net->outputs.size() && static_cast<int>(i) < max; i++) {
             const cv::Mat &mat = net->outputs[i];
-            CV_Assert(mat.type() == CV_32F && mat.isContinuous() && mat.dims <= OPENCV_RANK_MAX);
+            CV_Assert(mat.type() == CV_32F && mat.isContinuous() && mat.dims <= SHAPE_RANK_MAX);
             outputs[i].values = mat.ptr<float>();
-            outputs[i].name = net->names[i].c_str();
-            outputs[i].rank = mat.dims;
-            std::copy(mat.size.p, mat.size.p + mat.dims, outputs[i].sides);
+            outputs[i].shape.rank = mat.dims;
+            std::copy(mat.size.p, mat.size.p + mat.dims, outputs[i].shape.sides);
         }
         count = std::min(static_cast<int>(net->outputs.size()), max);
     });

@@ -30,7 +30,7 @@ struct remote_engine {
     pid_t pid;       /* 0: gone */
     bool was_killed; /* from outside */
     int open_ms, run_ms, cancel_fd;
-    bool is_used[WIRE_SESSIONS_MAX];
+    unsigned sessions;
 };
 
 struct remote_session {
@@ -117,7 +117,7 @@ static int receive(struct remote_engine *engine, int timeout_ms, struct baton_er
         (void)waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT);
         return lost(engine, "ended", reterr);
     }
-    if (!answer_check(&engine->answer, (size_t)bytes, engine->request.type)) {
+    if (!answer_check(&engine->answer, (size_t)bytes)) {
         return lost(engine, "talks nonsense and was ended", reterr);
     }
     return engine->answer.code ? error_set(reterr, engine->answer.code, "%s", engine->answer.error)
@@ -159,18 +159,11 @@ static int share(size_t bytes, void **ret, int protection, struct baton_error *r
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
+/* In the child the model stays open: it ends with its engine. */
 static void remote_close(struct session *base)
 {
     struct remote_session *session = (struct remote_session *)base;
-    struct remote_engine *engine = (struct remote_engine *)base->engine;
 
-    if (engine->is_used[session->index]) {
-        engine->request = (struct wire_request){.type = WIRE_CLOSE, .session = session->index};
-        if (engine->pid > 0) {
-            (void)ask(engine, -1, -1, engine->run_ms, NULL);
-        }
-        engine->is_used[session->index] = false;
-    }
     if (base->values) {
         (void)munmap(base->values, session->bytes);
     }
@@ -181,19 +174,13 @@ static int take_opened(struct remote_session *session, const struct wire_answer 
                        const struct shape *largest, struct baton_error *reterr)
 {
     struct session *base = &session->base;
-    struct shape shape = *largest;
 
     if (answer->batch_max < 1 || answer->batch_max > largest->sides[0]) {
         return lost((struct remote_engine *)base->engine, "talks nonsense and was ended", reterr);
     }
-    base->input = answer->input;
-    base->input.shape = shape;
-    base->input.shape.sides[0] = 0;
-    base->batch_max = answer->batch_max;
-    base->output_count = answer->output_count;
-    memcpy(base->outputs, answer->outputs, sizeof(base->outputs));
-    shape.sides[0] = answer->batch_max;
-    (void)shape_count(&shape, &base->value_count);
+    base->input = *largest;
+    base->input.sides[0] = base->batch_max = answer->batch_max;
+    (void)shape_count(&base->input, &base->value_count);
     return 0;
 }
 
@@ -224,7 +211,7 @@ static int open_there(struct remote_session *session, const void *model, size_t 
         (void)close(input_fd);
     }
     (void)close(model_fd);
-    engine->is_used[session->index] = !code;
+    engine->sessions += !code;
     return code ? code : take_opened(session, &engine->answer, largest, reterr);
 }
 
@@ -234,14 +221,11 @@ static int remote_open(struct session **ret, struct engine *base, const void *mo
     struct remote_engine *engine = (struct remote_engine *)base;
     struct remote_session *session;
     size_t count = 0;
-    unsigned index = 0;
     int code;
 
-    while (index < WIRE_SESSIONS_MAX && engine->is_used[index]) {
-        index++;
-    }
-    if (index == WIRE_SESSIONS_MAX) {
-        return error_set(reterr, BATON_EFULL, "%d sessions at once: no more", WIRE_SESSIONS_MAX);
+    if (engine->sessions == WIRE_SESSIONS_MAX) {
+        return error_set(reterr, BATON_EFULL, "%d models in one process: no more",
+                         WIRE_SESSIONS_MAX);
     }
     session = calloc(1, sizeof(*session));
     if (!session) {
@@ -249,7 +233,7 @@ static int remote_open(struct session **ret, struct engine *base, const void *mo
     }
     (void)shape_count(largest, &count);
     session->base.engine = base;
-    session->index = index;
+    session->index = engine->sessions;
     session->bytes = count * sizeof(float);
     code = open_there(session, model, bytes, largest, reterr);
     if (code) {
@@ -260,25 +244,25 @@ static int remote_open(struct session **ret, struct engine *base, const void *mo
     return 0;
 }
 
-static int remote_run(struct session *base, const struct shape *shape, struct tensor *ret,
+static int remote_run(struct session *base, int64_t pictures, struct tensor *ret,
                       struct baton_error *reterr)
 {
     struct remote_engine *engine = (struct remote_engine *)base->engine;
-    struct wire_answer *answer = &engine->answer;
+    const struct wire_answer *answer = &engine->answer;
     size_t used = 0;
     int code;
 
-    engine->request.type = WIRE_RUN; /* fields that are not sent keep their values: it is faster */
+    engine->request.type = WIRE_RUN;
     engine->request.session = ((struct remote_session *)base)->index;
-    engine->request.pictures = shape->sides[0];
+    engine->request.pictures = pictures;
     code = ask(engine, -1, -1, engine->run_ms, reterr);
     if (code) {
         return code;
     }
     for (int i = 0; i < answer->output_count; i++) {
-        size_t count;
-        if (!shape_numbers(&answer->shapes[i], &count) ||
-            count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
+        size_t count = 0;
+        (void)shape_numbers(&answer->shapes[i], &count);
+        if (count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
             return lost(engine, "talks nonsense and was ended", reterr);
         }
         ret[i] = (struct tensor){answer->shapes[i], engine->outputs + used};

@@ -56,20 +56,17 @@ static struct shape input_shape(const struct pipeline_input *input, int64_t pict
     return (struct shape){4, {pictures, input->height, input->width, 3}};
 }
 
-/* Returns how many pictures the model gets at once at most, over all of its stages. */
+/* Returns how many pictures the model gets at once at most: of a frame there is one. */
 static int pictures_of(const struct runner *runner, size_t model)
 {
     const struct pipeline *pipeline = runner->pipeline;
-    int most = 1;
+    bool has_cuts = false;
 
     for (size_t i = 0; i < pipeline->stage_count; i++) {
-        int of_stage =
-            pipeline->stages[i].from == PIPELINE_FROM_FRAME ? runner->batch : RUNNER_BATCH;
-        if (pipeline->stages[i].model == model && of_stage > most) {
-            most = of_stage;
-        }
+        has_cuts = has_cuts || (pipeline->stages[i].model == model &&
+                                pipeline->stages[i].from != PIPELINE_FROM_FRAME);
     }
-    return most;
+    return has_cuts ? RUNNER_BATCH : 1;
 }
 
 static int open_model(struct runner *runner, size_t index, const char *folder,
@@ -97,7 +94,7 @@ static int open_model(struct runner *runner, size_t index, const char *folder,
 }
 
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
-               struct engine *engine, int batch, struct baton_error *reterr)
+               struct engine *engine, struct baton_error *reterr)
 {
     struct runner *runner = calloc(1, sizeof(*runner));
     int code = 0;
@@ -106,7 +103,6 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const char 
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     runner->pipeline = pipeline;
-    runner->batch = batch;
     runner->maker = input_maker_new();
     if (!runner->maker) {
         code = error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -159,20 +155,6 @@ void runner_free(struct runner *runner)
         input_maker_free(runner->maker);
         free(runner);
     }
-}
-
-int runner_batch(const struct runner *runner)
-{
-    int batch = runner->batch;
-
-    for (size_t i = 0; i < runner->pipeline->stage_count; i++) {
-        const struct pipeline_stage *stage = &runner->pipeline->stages[i];
-        int64_t most = runner->sessions[stage->model]->batch_max;
-        if (stage->from == PIPELINE_FROM_FRAME && most < batch) {
-            batch = (int)most;
-        }
-    }
-    return batch;
 }
 
 void runner_stats(const struct runner *runner, struct runner_stats *ret)

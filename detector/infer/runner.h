@@ -21,7 +21,7 @@
 #include <jansson.h>
 
 enum {
-    RUNNER_BATCH = 8,     /* pictures of one run, if the model takes as many */
+    RUNNER_BATCH = 8,     /* cuts of one run, if the model takes as many */
     RUNNER_PARTS_MAX = 8, /* boxes that a further stage finds in one cut and passes on */
     RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + 64, /* of one frame, with lost objects */
 };
@@ -30,10 +30,10 @@ struct runner;      /* opaque */
 struct runner_view; /* opaque */
 
 /* Opens the models, which are files of `folder`. `pipeline` and `engine` are borrowed for the
- * runner's life. `batch` is the largest number of frames in one run, 1 to RUNNER_BATCH. Returns
- * BATON_EINVAL, with the model and its fault, BATON_ENOENT, BATON_EIO or BATON_ENOMEM. */
+ * runner's life. Returns BATON_EINVAL, with the model and its fault, BATON_ENOENT, BATON_EIO or
+ * BATON_ENOMEM. */
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
-               struct engine *engine, int batch, struct baton_error *reterr);
+               struct engine *engine, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* after its views; NULL allowed */
 
 /* Runs every model on one grey picture: does it run at all, in time, and with an output that its
@@ -64,17 +64,12 @@ struct runner_turn {
     enum stage progression;
     runner_seen *seen; /* called for each object before runner_run() returns */
     void *userdata;
-    struct baton_error *reterr; /* code 0 at first, and still if the frame was run */
+    struct baton_error *reterr;
 };
 
-/* Returns how many frames to run at once: `batch`, if every model of a stage from the frame takes
- * so many, else fewer. */
-int runner_batch(const struct runner *runner);
-
-/* Runs frames of `count` different views: every stage from the frame gets all of them, in as few
- * runs of its model as possible. A fault of one frame is an error of that frame alone, and the view
- * can be given the next one. */
-void runner_run(struct runner *runner, struct runner_turn *const *turns, int count);
+/* Runs the frame through all stages; an object that they do not finish waits for a later frame.
+ * Returns 0, or the code of the turn's error; then the view can be given the next frame. */
+int runner_run(struct runner *runner, const struct runner_turn *turn);
 
 struct runner_stats {
     uint64_t frames, runs, failures; /* runs: of models */

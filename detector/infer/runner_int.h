@@ -49,10 +49,9 @@ struct runner {
     const struct pipeline *pipeline;
     struct session *sessions[PIPELINE_MODELS_MAX];
     struct input_maker *maker;
-    int batch; /* frames at once */
     struct runner_stats stats;
     struct answer answer;
-    struct run runs[RUNNER_BATCH];
+    struct run run;
 };
 
 struct runner_view {

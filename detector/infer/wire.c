@@ -1,63 +1,23 @@
 #include "detector/infer/wire.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static bool is_shape(const struct shape *shape)
+bool answer_check(struct wire_answer *answer, size_t bytes)
 {
-    return shape->rank >= 0 && shape->rank <= SHAPE_RANK_MAX;
-}
-
-size_t answer_bytes(const struct wire_answer *answer, enum wire_type to)
-{
-    return to == WIRE_RUN && answer->code == 0
-               ? offsetof(struct wire_answer, shapes) +
-                     (size_t)answer->output_count * sizeof(answer->shapes[0])
-               : sizeof(*answer);
-}
-
-static bool are_ports(struct wire_answer *answer)
-{
-    bool is_right = answer->batch_max >= 0 && is_shape(&answer->input.shape);
+    bool is_right = bytes == sizeof(*answer) && answer->code <= 0 &&
+                    answer->code >= BATON_ECLOSED && answer->batch_max >= 0 &&
+                    answer->output_count >= 0 && answer->output_count <= SESSION_OUTPUTS_MAX;
 
     answer->error[sizeof(answer->error) - 1] = '\0';
     answer->name[sizeof(answer->name) - 1] = '\0';
-    answer->input.name[sizeof(answer->input.name) - 1] = '\0';
-    for (int i = 0; i < SESSION_OUTPUTS_MAX; i++) {
-        struct port *port = &answer->outputs[i];
-        port->name[sizeof(port->name) - 1] = '\0';
-        is_right = is_right && is_shape(&port->shape);
+    for (int i = 0; is_right && i < answer->output_count; i++) {
+        size_t count;
+        is_right = shape_numbers(&answer->shapes[i], &count);
     }
     return is_right;
-}
-
-bool answer_check(struct wire_answer *answer, size_t bytes, enum wire_type to)
-{
-    if (bytes < offsetof(struct wire_answer, shapes) || answer->code > 0 ||
-        answer->code < BATON_ECLOSED || answer->output_count < 0 ||
-        answer->output_count > SESSION_OUTPUTS_MAX || bytes != answer_bytes(answer, to)) {
-        return false;
-    }
-    if (bytes == sizeof(*answer)) {
-        return are_ports(answer);
-    }
-    for (int i = 0; i < answer->output_count; i++) {
-        if (!is_shape(&answer->shapes[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* RUN and CLOSE use only the fields before `kind`. */
-static size_t request_bytes(const struct wire_request *request)
-{
-    return request->type == WIRE_RUN || request->type == WIRE_CLOSE
-               ? offsetof(struct wire_request, kind)
-               : sizeof(*request);
 }
 
 bool wire_send(int socket, const struct wire_request *request, int first, int second)
@@ -68,7 +28,7 @@ bool wire_send(int socket, const struct wire_request *request, int first, int se
     } control = {0};
     const int fds[2] = {first, second};
     size_t count = (size_t)(first >= 0) + (size_t)(second >= 0);
-    struct iovec content = {.iov_base = (void *)request, .iov_len = request_bytes(request)};
+    struct iovec content = {.iov_base = (void *)request, .iov_len = sizeof(*request)};
     struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1};
 
     if (count > 0) {
@@ -112,5 +72,5 @@ bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2])
     if (bytes > 0) {
         take_fds(&message, ret_fds);
     }
-    return bytes >= (ssize_t)sizeof(ret->type) && bytes == (ssize_t)request_bytes(ret);
+    return bytes == (ssize_t)sizeof(*ret);
 }

@@ -216,11 +216,12 @@ static int add_shot(const struct findings *findings, const struct inference_resu
     (void)snprintf(name, sizeof(name), "frame-%06llu.svg",
                    (unsigned long long)result->frame->number);
     code = open_file(&file, findings->folder, name, reterr);
-    code = code ? code : drawing_make(&drawing, result, 0, reterr);
-    code = code ? code : drawings_write(file.stream, file.path, &drawing, 1, 1, reterr);
-    if (file.stream) {
-        (void)fclose(file.stream);
+    if (code) {
+        return code;
     }
+    code = drawing_make(&drawing, result, 0, reterr);
+    code = code ? code : drawings_write(file.stream, file.path, &drawing, 1, 1, reterr);
+    (void)fclose(file.stream);
     drawing_free(&drawing);
     return code;
 }

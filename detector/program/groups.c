@@ -1,6 +1,5 @@
 #include "detector/program/program.h"
 
-#include "detector/infer/runner.h"
 #include "options/spec.h"
 
 #include <string.h>
@@ -107,9 +106,6 @@ static const struct option_group group_models = {
                "what ONNX Runtime runs models on; the CPU if it is missing"),
         NUMBER("model-threads", 1, 64, "1", NULL,
                "threads of each model; with one, its process is confined the most"),
-        NUMBER("model-batch", 1, RUNNER_BATCH, "1", NULL,
-               "frames of several cameras at once, for models whose first side is open: for "
-               "GPUs"),
         DURATION("model-open-timeout", "60s", NULL,
                  "refuse a model that is not open after this time"),
         DURATION("model-run-timeout", "10s", NULL,

@@ -64,7 +64,6 @@ int shared_begin(struct shared **ret, struct models *models, const char *folder,
     struct shared *shared = find_shared(models, folder);
     struct inference_config config = {.loop = models->config.loop,
                                       .engine = models->config.engine,
-                                      .batch = models->config.batch,
                                       .folder = folder,
                                       .uses_stream_time = models->config.uses_stream_time,
                                       .hooks = {models_opened, on_failed, on_closed, NULL}};

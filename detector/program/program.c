@@ -343,7 +343,6 @@ static int open_models(struct program *program, struct baton_error *reterr)
     struct models_config config = {.loop = &program->loop,
                                    .logger = program->logger,
                                    .engine = settings->engine,
-                                   .batch = settings->batch,
                                    .recheck_ms = settings->recheck_ms,
                                    .detected = on_detected,
                                    .seen = on_seen,

@@ -26,7 +26,6 @@ struct program_settings {
     struct camera_pool_config pool;
     struct camera_options camera;
     struct remote_options engine;
-    int batch;      /* frames of several cameras for one run of a model */
     int recheck_ms; /* see models_config */
     struct archives_config archives;
     const char *model_hosts[PROGRAM_HOSTS_MAX + 1]; /* NULL ends; none: any */

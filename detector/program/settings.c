@@ -155,7 +155,6 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .threads = (int)options_number(options, "model-threads"),
                    .open_ms = ms(options, "model-open-timeout"),
                    .run_ms = ms(options, "model-run-timeout")},
-        .batch = (int)options_number(options, "model-batch"),
         .recheck_ms = ms(options, "model-recheck"),
         .archives = {.folder = options_text(options, "model-cache"),
                      .cache_bytes_max = mib(options, "model-cache-mib"),

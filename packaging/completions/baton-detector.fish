@@ -36,7 +36,6 @@ complete -c baton-detector -l engine -x -a "any onnxruntime opencv" -d "what run
 complete -c baton-detector -l engine-library -r -d "the engine's shared library; searched for if not given"
 complete -c baton-detector -l provider -x -a "cpu cuda tensorrt" -d "what ONNX Runtime runs models on; the CPU if it is missing"
 complete -c baton-detector -l model-threads -r -d "threads of each model; with one, its process is confined the most"
-complete -c baton-detector -l model-batch -r -d "frames of several cameras at once, for models whose first side is open: for GPUs"
 complete -c baton-detector -l model-open-timeout -r -d "refuse a model that is not open after this time"
 complete -c baton-detector -l model-run-timeout -r -d "end and reopen a model that takes longer for one run"
 complete -c baton-detector -l try -r -d "run the archive of --model on every frame of a clip, without a backend: a line of JSON for each detection on standard output"

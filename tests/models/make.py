@@ -124,11 +124,11 @@ def found(graph):
     return boxes, graph.mix(scores, numpy.eye(3) * 0.9, [0, 0, 0])
 
 
-def rectangles(path, pictures=1):
+def rectangles(path):
     graph = Graph()
     whole = graph.add("Concat", *found(graph), axis=1)
     graph.add("Reshape", whole, graph.constant([0, 7, -1], numpy.int64), to="output")
-    graph.save(path, [pictures, 3, HEIGHT, WIDTH], [pictures, 7, CELLS_X * CELLS_Y])
+    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, 7, CELLS_X * CELLS_Y])
 
 
 def rows(graph, name, fields, to=None):
@@ -195,10 +195,6 @@ def retinaface(path):
         others = graph.constant(numpy.tile(fields, (1, count - near, 1)))
         graph.add("Concat", name, others, axis=1, to=to)
     graph.save(path, [1, 3, HEIGHT, WIDTH], [1, count, 4], scores=[1, count, 2])
-
-
-def many_rectangles(path):
-    rectangles(path, "N")
 
 
 def colours(path):
@@ -283,7 +279,7 @@ def archive_of_product(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for make in (rectangles, many_rectangles, yolov5, yolov10, ssd, retinaface, colours, stripes,
+    for make in (rectangles, yolov5, yolov10, ssd, retinaface, colours, stripes,
                  nothing, endless, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)

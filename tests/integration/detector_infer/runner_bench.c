@@ -130,7 +130,7 @@ struct bench *bench_new(void (*change)(struct plan *plan))
     if (change) {
         change(&bench->plan);
     }
-    if (runner_new(&bench->runner, &bench->plan.pipeline, MODELS, bench_engine, 1, &error) != 0) {
+    if (runner_new(&bench->runner, &bench->plan.pipeline, MODELS, bench_engine, &error) != 0) {
         fail_msg("%s", error.message);
     }
     bench->view = runner_view_new(bench->runner);
@@ -172,8 +172,7 @@ void bench_show_at(struct bench *bench, const int rect[4], enum stage progressio
     turn.now = bench->frame.frame.captured;
     bench->seen.count = 0;
     (void)json_array_clear(bench->seen.reports);
-    runner_run(bench->runner, (struct runner_turn *[]){&turn}, 1);
-    if (error.code) {
+    if (runner_run(bench->runner, &turn)) {
         fail_msg("%s", error.message);
     }
 }

@@ -21,7 +21,7 @@ struct show {
     struct inference *inference;
     struct inference_feed *feed;
     struct camera *camera;
-    int batch, run_ms;
+    int run_ms;
     bool is_opened, is_failed, has_closed, has_ended;
     struct baton_error error;
     unsigned results, wanted, found, drawn, boxes, reports;
@@ -129,7 +129,6 @@ static void open_pipeline(struct show *show, struct pipeline pipeline, bool is_c
 {
     struct inference_config config = {.loop = &show->gallery.loop,
                                       .engine = {.run_ms = show->run_ms},
-                                      .batch = show->batch,
                                       .folder = MODELS,
                                       .uses_stream_time = is_clip_time,
                                       .hooks = {on_opened, on_failed, on_closed, show}};
@@ -416,7 +415,7 @@ static bool both_have_results(const void *userdata)
 
 /* Two subscriptions of one camera and one inference, after ten frames of each. In between the child
  * stands still until frames of both wait. */
-static void share(const char *file, int batch, struct inference_stats *ret)
+static void share(const char *file, struct inference_stats *ret)
 {
     struct camera_callbacks both = {.frame = on_frame_for_both};
     struct show *show = calloc(1, sizeof(*show));
@@ -426,7 +425,6 @@ static void share(const char *file, int batch, struct inference_stats *ret)
 
     assert_non_null(show);
     both.userdata = show;
-    show->batch = batch;
     gallery_init(&show->gallery);
     open_inference(show, file, false);
     second = inference_feed_new(show->inference, on_second_seen, &pair);
@@ -456,21 +454,8 @@ static void several_subscriptions_share_the_models(void **state)
     struct inference_stats stats;
 
     (void)state;
-    share("rectangles.onnx", 0, &stats);
+    share("rectangles.onnx", &stats);
     assert_int_equal(stats.feeds, 2);
-    assert_true(stats.runs >= stats.frames);
-}
-
-static void frames_that_wait_are_run_at_once_where_that_is_asked_for(void **state)
-{
-    struct inference_stats stats;
-
-    (void)state;
-    share("many_rectangles.onnx", RUNNER_BATCH, &stats);
-    if (strncmp(stats.engine, "onnxruntime", strlen("onnxruntime")) == 0) {
-        assert_true(stats.runs < stats.frames);
-    }
-    share("many_rectangles.onnx", 0, &stats);
     assert_true(stats.runs >= stats.frames);
 }
 
@@ -488,7 +473,6 @@ int main(void)
         cmocka_unit_test(closing_does_not_wait_for_a_model_that_hangs),
         cmocka_unit_test(closing_at_once_leaves_nothing_behind),
         cmocka_unit_test(several_subscriptions_share_the_models),
-        cmocka_unit_test(frames_that_wait_are_run_at_once_where_that_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,8 @@ static void what_is_bad_is_told_and_the_old_one_goes_on(void **state)
         error = described_text(stand, "a;1", "last_error");
         assert_non_null(strstr(error, said[i]));
         assert_non_null(strstr(error, "; model 1 ("));
-        assert_true((strstr(error, "onnx.checker") != NULL) == (bad[i] == 4));
+        /* OpenCV tells of no input that it declares; then the output does not fit. */
+        assert_true((strstr(error, "onnx.checker") || strstr(error, "known are")) == (bad[i] == 4));
         free(error);
         assert_int_equal(described(stand, "a;1", "running_id"), 1);
         show_clip(stand);

@@ -353,13 +353,13 @@ static void models_that_do_not_fit_are_named(void **state)
     (void)state;
     plan_init(&plan);
     bench_models[2].file = (char *)"missing.onnx";
-    assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, bench_engine, 1, &error),
+    assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, bench_engine, &error),
                      BATON_ENOENT);
     assert_non_null(strstr(error.message, "model 'stripes' (missing.onnx)"));
     bench_models[2] = saved;
     bench_models[2].input.width = 65;
     if (bench_engine->kind == ENGINE_ONNXRUNTIME) { /* OpenCV tells of no input that it declares */
-        assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, bench_engine, 1, &error),
+        assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, bench_engine, &error),
                          BATON_EINVAL);
         assert_non_null(strstr(error.message, "model 'stripes'"));
     }
@@ -376,8 +376,7 @@ static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
     (void)state;
     bench_models[0].class_count = 2;
     turn = bench_turn(bench, bench_whole, STAGE_NONE, &error);
-    runner_run(bench->runner, (struct runner_turn *[]){&turn}, 1);
-    assert_int_equal(error.code, BATON_EPROTO);
+    assert_int_equal(runner_run(bench->runner, &turn), BATON_EPROTO);
     assert_non_null(strstr(error.message, "stage 'objects'"));
     bench_models[0].class_count = COLOURS;
     bench_show(bench, 1, NULL, 0);

@@ -8,21 +8,16 @@
 
 static struct wire_answer answer;
 
-static bool is_right(void)
-{
-    return answer_check(&answer, sizeof(answer), WIRE_OPEN);
-}
-
 static void refuse(void)
 {
-    assert_false(is_right());
+    assert_false(answer_check(&answer, sizeof(answer)));
     answer = (struct wire_answer){0};
 }
 
 static void what_is_out_of_bounds_is_refused(void **state)
 {
     (void)state;
-    assert_true(is_right());
+    assert_true(answer_check(&answer, sizeof(answer)));
     answer.code = 1;
     refuse();
     answer.code = BATON_ECLOSED - 1;
@@ -33,38 +28,14 @@ static void what_is_out_of_bounds_is_refused(void **state)
     refuse();
     answer.output_count = -1;
     refuse();
-    answer.input.shape.rank = SHAPE_RANK_MAX + 1;
-    refuse();
-    answer.outputs[SESSION_OUTPUTS_MAX - 1].shape.rank = -1;
-    refuse();
-    assert_false(answer_check(&answer, sizeof(answer) - 1, WIRE_OPEN));
-    assert_false(answer_check(&answer, sizeof(answer) + 1, WIRE_OPEN));
-    assert_false(answer_check(&answer, 1, WIRE_OPEN));
-}
-
-static void what_is_said_of_each_frame_is_short(void **state)
-{
-    size_t none, two;
-
-    (void)state;
-    answer = (struct wire_answer){0};
-    none = answer_bytes(&answer, WIRE_RUN);
     answer.output_count = 2;
-    two = answer_bytes(&answer, WIRE_RUN);
-    assert_int_equal(two, none + 2 * sizeof(answer.shapes[0]));
-    assert_true(answer_check(&answer, two, WIRE_RUN));
-    assert_false(answer_check(&answer, two, WIRE_OPEN));
-    assert_false(answer_check(&answer, two - 1, WIRE_RUN));
-    assert_false(answer_check(&answer, sizeof(answer), WIRE_RUN));
     answer.shapes[1].rank = SHAPE_RANK_MAX + 1;
-    assert_false(answer_check(&answer, two, WIRE_RUN));
-    answer.shapes[1].rank = 0;
-    answer.output_count = SESSION_OUTPUTS_MAX + 1; /* more than it can have, and just so long */
-    assert_false(answer_check(&answer, answer_bytes(&answer, WIRE_RUN), WIRE_RUN));
-    answer = (struct wire_answer){.code = BATON_EIO}; /* one that failed says why */
-    assert_false(answer_check(&answer, none, WIRE_RUN));
-    assert_true(answer_check(&answer, sizeof(answer), WIRE_RUN));
-    answer = (struct wire_answer){0};
+    refuse();
+    answer.output_count = 1;
+    answer.shapes[0] = (struct shape){2, {1 << 20, 1 << 20}};
+    refuse();
+    assert_false(answer_check(&answer, sizeof(answer) - 1));
+    assert_false(answer_check(&answer, sizeof(answer) + 1));
 }
 
 static void every_text_ends(void **state)
@@ -72,13 +43,9 @@ static void every_text_ends(void **state)
     (void)state;
     memset(answer.error, 'x', sizeof(answer.error));
     memset(answer.name, 'x', sizeof(answer.name));
-    memset(answer.input.name, 'x', sizeof(answer.input.name));
-    memset(answer.outputs[3].name, 'x', sizeof(answer.outputs[3].name));
-    assert_true(is_right());
+    assert_true(answer_check(&answer, sizeof(answer)));
     assert_int_equal(strlen(answer.error), sizeof(answer.error) - 1);
     assert_int_equal(strlen(answer.name), ENGINE_NAME_MAX);
-    assert_int_equal(strlen(answer.input.name), SESSION_NAME_MAX);
-    assert_int_equal(strlen(answer.outputs[3].name), SESSION_NAME_MAX);
 }
 
 static void requests_take_descriptors_along(void **state)
@@ -121,7 +88,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_out_of_bounds_is_refused),
-        cmocka_unit_test(what_is_said_of_each_frame_is_short),
         cmocka_unit_test(every_text_ends),
         cmocka_unit_test(requests_take_descriptors_along),
     };
