@@ -1,0 +1,171 @@
+#include "detector/infer/serve.h"
+
+#include "detector/camera/confine.h"
+#include "detector/helper/helper.h"
+#include "detector/infer/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct server {
+    struct engine *engine;
+    struct session *sessions[WIRE_SESSIONS_MAX];
+    float *outputs; /* WIRE_OUTPUT_BYTES */
+    struct wire_request request;
+    struct wire_answer answer;
+};
+
+static int map(int fd, size_t bytes, int protection, void **ret, struct baton_error *reterr)
+{
+    void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+
+    if (memory == MAP_FAILED) {
+        return error_set(reterr, BATON_ENOMEM, "%zu bytes of shared memory cannot be had", bytes);
+    }
+    *ret = memory;
+    return 0;
+}
+
+static int start(struct server *server, int memory, struct baton_error *reterr)
+{
+    struct confinement confinement = {0}; /* no port, no device */
+    const struct wire_request *request = &server->request;
+    const struct engine_options options = {.threads = request->threads,
+                                           .provider = request->provider,
+                                           .library =
+                                               request->library[0] ? request->library : NULL};
+    void *outputs = NULL;
+    int code = engine_load(&server->engine, request->kind, &options, reterr);
+
+    code = code ? code : map(memory, WIRE_OUTPUT_BYTES, PROT_READ | PROT_WRITE, &outputs, reterr);
+    if (!code) {
+        confinement.uses_hardware = server->engine->uses_hardware;
+        code = confine_process(&confinement, reterr);
+    }
+    if (!code && !helper_is_bound()) {
+        code = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
+    }
+    if (!code && request->threads <= 1 && !confinement.uses_hardware) {
+        code = confine_stream(&confinement, reterr);
+    }
+    if (!code) {
+        server->outputs = outputs;
+        server->answer.kind = server->engine->kind;
+        memcpy(server->answer.name, server->engine->name, sizeof(server->answer.name));
+    }
+    return code;
+}
+
+/* The engine reads the input where the parent wrote it. */
+static void use_shared(struct session *session, float *input)
+{
+    free(session->values);
+    session->values = input;
+}
+
+static int open_model(struct server *server, const int fds[2], struct baton_error *reterr)
+{
+    const struct wire_request *request = &server->request;
+    struct session *session = NULL;
+    void *model = NULL;
+    void *input = NULL;
+    size_t count = 0;
+    int code;
+
+    (void)shape_count(&request->largest, &count);
+    code = map(fds[0], request->model_bytes, PROT_READ, &model, reterr);
+    code = code ? code : map(fds[1], count * sizeof(float), PROT_READ | PROT_WRITE, &input, reterr);
+    code = code ? code
+                : session_open(&session, server->engine, model, request->model_bytes,
+                               &request->largest, reterr);
+    if (model) {
+        (void)munmap(model, request->model_bytes);
+    }
+    if (code) {
+        if (input) {
+            (void)munmap(input, count * sizeof(float));
+        }
+        return code;
+    }
+    use_shared(session, input);
+    server->sessions[request->session] = session;
+    server->answer.batch_max = session->batch_max;
+    return 0;
+}
+
+static int run_model(struct server *server, struct session *session, struct baton_error *reterr)
+{
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    size_t used = 0;
+    int count = session_run(session, server->request.pictures, outputs, reterr);
+
+    for (int i = 0; i < count; i++) {
+        size_t numbers = 0;
+        (void)shape_numbers(&outputs[i].shape, &numbers);
+        server->answer.shapes[i] = outputs[i].shape;
+        if (numbers == 0) {
+            continue;
+        }
+        if (numbers > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
+            return error_set(reterr, BATON_ETOOBIG, "outputs of more than %d bytes",
+                             WIRE_OUTPUT_BYTES);
+        }
+        memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));
+        used += numbers;
+    }
+    server->answer.output_count = count < 0 ? 0 : count;
+    return count < 0 ? count : 0;
+}
+
+static int serve(struct server *server, const int fds[2], struct baton_error *reterr)
+{
+    const struct wire_request *request = &server->request;
+    bool is_known =
+        request->session < WIRE_SESSIONS_MAX && server->sessions[request->session] != NULL;
+
+    if (request->type == WIRE_START && !server->engine) {
+        return start(server, fds[0], reterr);
+    }
+    if (request->type == WIRE_OPEN && server->engine && !is_known &&
+        request->session < WIRE_SESSIONS_MAX) {
+        return open_model(server, fds, reterr);
+    }
+    if (request->type == WIRE_RUN && is_known) {
+        return run_model(server, server->sessions[request->session], reterr);
+    }
+    return error_set(reterr, BATON_EPROTO, "request %d: not now", (int)request->type);
+}
+
+static void answer(struct server *server, const int fds[2])
+{
+    struct baton_error error = {0};
+
+    server->answer.code = server->answer.output_count = 0;
+    server->answer.code = serve(server, fds, &error);
+    if (server->answer.code) {
+        (void)snprintf(server->answer.error, sizeof(server->answer.error), "%s", error.message);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0) {
+            (void)close(fds[i]);
+        }
+    }
+}
+
+/* The process ends after this, which closes and frees all that is open. */
+void serve_models(int socket)
+{
+    struct server *server = calloc(1, sizeof(*server));
+    int fds[2];
+
+    while (server && wire_receive(socket, &server->request, fds)) {
+        answer(server, fds);
+        if (send(socket, &server->answer, sizeof(server->answer), MSG_NOSIGNAL) < 0) {
+            break;
+        }
+    }
+}
