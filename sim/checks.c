@@ -410,7 +410,7 @@ static bool is_covered(const struct world *world, const struct node *leader)
         const struct promise *promise = &world->checks.promises[member->id][leader->id];
         uint64_t holds =
             member->id == leader->id ||
-            (promise->term == leader->lease.epoch &&
+            (promise->term == leader->lease.epoch && promise->incarnation == leader->incarnation &&
              clock_true(&world->nodes[member->id], promise->until) + 2 >= end); /* rounding */
         all += member->weight;
         has += member->weight * holds;

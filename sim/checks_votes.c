@@ -60,16 +60,19 @@ void checks_stored(struct world *world, struct node *node, const struct raft_har
 }
 
 static void note_promise(struct world *world, const struct node *node,
-                         const struct raft_message *message, span granted)
+                         const struct raft_message *message, uint64_t incarnation, span granted)
 {
     struct promise *promise = &world->checks.promises[node->id][message->to];
     const struct outgoing *outgoing = (const struct outgoing *)message;
     instant until = instant_add(outgoing->made, granted);
 
-    if (promise->term != message->term) {
-        *promise = (struct promise){.term = message->term, .until = INSTANT_PAST};
+    if (promise->term != message->term || promise->incarnation < incarnation) {
+        *promise = (struct promise){
+            .term = message->term, .incarnation = incarnation, .until = INSTANT_PAST};
     }
-    promise->until = instant_max(promise->until, until);
+    if (promise->incarnation == incarnation) {
+        promise->until = instant_max(promise->until, until);
+    }
     if (granted.ns > node->hard.promised_max.ns) {
         violated(world, "promise-not-stored", "node %llu promises %.3f ms, stored are %.3f ms",
                  (unsigned long long)node->id, (double)granted.ns / 1e6,
@@ -87,7 +90,7 @@ static void check_promises(struct world *world, const struct node *voter, raft_i
         const struct node *leader = &world->nodes[id];
         const struct promise *promise = &world->checks.promises[voter->id][id];
         if (id != candidate && node_leads(world, leader) && promise->term < term &&
-            leader->lease.epoch == promise->term &&
+            leader->lease.epoch == promise->term && leader->incarnation == promise->incarnation &&
             clock_local(voter, world->now).ns < promise->until.ns) {
             violated(world, "vote-under-lease",
                      "node %llu votes for %llu in term %llu, but promised %llu, which leads",
@@ -151,11 +154,13 @@ void checks_sent(struct world *world, struct node *node, const struct raft_messa
     } else if (message->type == RAFT_MSG_VOTE_REPLY && message->vote_reply.granted) {
         vote = message->to;
         if (message->vote_reply.promised.ns > 0) {
-            note_promise(world, node, message, message->vote_reply.promised);
+            note_promise(world, node, message, message->vote_reply.promised_to,
+                         message->vote_reply.promised);
         }
     } else if (message->type == RAFT_MSG_HEARTBEAT_REPLY &&
                message->heartbeat_reply.granted.ns > 0) {
-        note_promise(world, node, message, message->heartbeat_reply.granted);
+        note_promise(world, node, message, world->nodes[message->to].incarnation,
+                     message->heartbeat_reply.granted);
     }
     if (vote != RAFT_NOBODY) {
         check_promises(world, node, vote, message->term);

@@ -453,6 +453,7 @@ static const struct game_mutant mutants[] = {
 
 static const struct game_clue clues[] = {
     {"PLEDGE_RUN_TWICE", 1162},
+    {"PROMISE_OF_EARLIER_LIFE", 4799},
     {"VOTE_UNGATED", 75},
     {"LEADER_VOTES_UNDER_LEASE", 75},
     {"RESIGNATION_ANY_TERM", 36},

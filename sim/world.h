@@ -326,7 +326,8 @@ struct committed {
  * forgets it. */
 struct promise {
     raft_term term;
-    instant until; /* by the voter's clock */
+    uint64_t incarnation; /* of the leader: the latest */
+    instant until;        /* by the voter's clock */
 };
 
 /* A committed change of members, in the arena. */

@@ -19,6 +19,7 @@
     X(STICKINESS_IGNORED, "a promise holds back neither votes nor pre-votes")                      \
     X(CANDIDACY_UNGATED, "a node campaigns although it is bound by a promise")                     \
     X(VOTE_PROMISES_NOTHING, "a voter does not keep the promise that its vote brings along")       \
+    X(PROMISE_OF_EARLIER_LIFE, "a promise that a vote brings counts for a later life, too")        \
     X(LEADER_VOTES_UNDER_LEASE, "a leader votes for another under its own lease")                  \
     X(NO_SILENCE, "a voter votes right after a restart")                                           \
     X(CERTIFICATE_ANY_INCARNATION, "a certificate of another incarnation is accepted")             \

@@ -166,8 +166,10 @@ void recv_vote(struct raft *raft, const struct raft_message *message)
 /* A promise to an earlier incarnation began before this one asked. */
 static span promise_of(const struct raft *raft, const struct raft_message *reply)
 {
-    return reply->vote_reply.promised_to == raft->incarnation ? reply->vote_reply.promised
-                                                              : SPAN_NS(0);
+    bool is_for_this_life =
+        reply->vote_reply.promised_to == raft->incarnation || RAFT_MUTANT(PROMISE_OF_EARLIER_LIFE);
+
+    return is_for_this_life ? reply->vote_reply.promised : SPAN_NS(0);
 }
 
 void recv_vote_reply(struct raft *raft, const struct raft_message *message)
