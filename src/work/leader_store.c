@@ -219,11 +219,6 @@ void leader_lose_ledger(struct work_leader *leader)
     leader_doubt_all(leader);
 }
 
-static bool is_another(const struct work_leader *leader, uint64_t mark)
-{
-    return mark != leader->mark && (leader->birth != 0 || !WORK_MUTANT(SECOND_LOSS_IGNORED));
-}
-
 static void take_ledger(struct work_leader *leader, bool is_read, const void *data, size_t bytes,
                         uint64_t revision)
 {
@@ -233,7 +228,7 @@ static void take_ledger(struct work_leader *leader, bool is_read, const void *da
     leader->is_checking = leader->is_checking && !is_read;
     if (!leader->is_loaded || leader->mark == 0) {
         know_mark(leader, mark, is_complete, data ? revision : 0);
-    } else if (is_another(leader, mark)) {
+    } else if (mark != leader->mark) {
         leader->is_over = true;
     } else if (leader->birth == 0) { /* another leader may have completed it */
         leader->birth = is_complete ? mark : 0;

@@ -33,7 +33,6 @@
     X(RETRIES_FORGOTTEN, "a job fails for good at its first failure")                              \
     X(LOSS_IGNORED, "a leader goes on when what it has stored is not there any more")              \
     X(BUCKETS_NOT_MADE, "a ledger is complete before all its buckets are there")                   \
-    X(SECOND_LOSS_IGNORED, "a leader that rebuilds the ledger goes on when that is lost, too")     \
     X(EARLY_LOSS_IGNORED,                                                                          \
       "what was read before the ledger was marked, and is gone, counts as deleted")                \
     X(STOP_SENT_ONCE, "what is to stop is not stopped again after the message was lost")           \
