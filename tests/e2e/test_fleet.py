@@ -112,8 +112,6 @@ class Recoveries:
         epochs = [m["epoch"] for m in workers.commands(0, "setSubscriptionList")]
         self.processes[owner].run.send_signal(signal.SIGSTOP)
         try:
-            if self.provider == "redis":
-                return  # the lease of 30 s would have to end first
             until(lambda: [m for m in workers.commands(0, "setSubscriptionList")
                            if m["epoch"] > max(epochs)], self.logs)
         finally:
@@ -259,6 +257,19 @@ class OnRedis(Recoveries, FleetTest):
         lines.clear()
         until(shows_a_session, self.logs)
         self.assertEqual(json.loads(lines[0])["event"], "missed")
+
+    def test_redis_is_away_for_longer_than_the_leases_and_then_all_is_as_before(self):
+        workers = self.start(4, 2)
+        before = [workers.list_of(i) for i in range(2)]
+        self.server.kill()
+        self.server.wait()
+        until(lambda: all(workers.of(i, "disconnected") for i in range(2)),
+              "nobody is connected without a lease")
+        self.begin_redis()
+        until(lambda: all(len(workers.of(i, "connected")) > 1 for i in range(2)), self.logs)
+        until(lambda: all(worker["inSync"] for worker in self.get("/api/workers")["items"]),
+              self.logs)
+        self.assertEqual([workers.list_of(i) for i in range(2)], before)
 
     def test_redis_fails_and_the_connections_go_on_until_it_is_back(self):
         workers = self.start(2, 1)
