@@ -290,7 +290,9 @@ static void on_load(uv_timer_t *timer)
 {
     struct worker *worker = timer->data;
 
-    pool_load(worker->pool, cpu_permille());
+    if (worker->pool) {
+        pool_load(worker->pool, cpu_permille());
+    }
     notify_alive();
     if (worker->waiting) {
         (void)uv_idle_start(&worker->turns, on_turn);
@@ -311,10 +313,12 @@ static void on_member_closed(void *userdata)
     uv_close((uv_handle_t *)&worker->turns, NULL);
 }
 
+/* The timer and a second signal may come until the member is closed, too. */
 static void on_pool_closed(void *userdata)
 {
     struct worker *worker = userdata;
 
+    worker->pool = NULL; /* is freed */
     member_close(worker->member, on_member_closed, worker);
 }
 
@@ -366,7 +370,9 @@ static void on_signal(uv_signal_t *handle, int number)
         leave(worker, EXIT_SIGNAL + number);
         break;
     case 2:
-        pool_leave_now(worker->pool);
+        if (worker->pool) {
+            pool_leave_now(worker->pool);
+        }
         break;
     default:
         kill_jobs(worker);
