@@ -116,6 +116,9 @@ struct local_bytes {
 /* Borrows from `message`, or fills in `own`. False: there are none, or they are wrong. */
 bool local_take_bytes(struct local_bytes *ret, const json_t *message);
 
+/* How much the bytes in a message take there. */
+size_t local_bytes_taken(const json_t *message);
+
 /* Bytes that follow the line of a message: of its members "raw", and of those in "values". */
 
 /* Appends the long texts to `raw`. A new reference: the message without them; or NULL, out of

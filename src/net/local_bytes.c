@@ -60,6 +60,12 @@ bool local_take_bytes(struct local_bytes *ret, const json_t *message)
            decode(ret, json_string_value(coded), json_string_length(coded));
 }
 
+size_t local_bytes_taken(const json_t *message)
+{
+    return json_string_length(json_object_get(message, "text")) +
+           json_string_length(json_object_get(message, "base64"));
+}
+
 /* ---- Bytes behind the line ------------------------------------------------------------------- */
 
 enum { RAW_FROM = 256 }; /* bytes of a text that JSON is too slow for */

@@ -205,6 +205,46 @@ static void what_is_no_agent_is_reported_and_tried_again(void **state)
     host->pid = process_fork(answer, &(struct impostor){"", false, -1});
 }
 
+enum { CROWD = 12, CROWD_BYTES = 1000 * 1000 };
+
+/* On the loop's thread each begins, and nothing is written in between. */
+static void write_a_crowd(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    char key[16];
+
+    for (int i = 0; value->data && i < CROWD; i++) {
+        (void)snprintf(key, sizeof(key), "crowd/%02d", i);
+        ASSERT_OK(baton_put(baton, key, userdata, CROWD_BYTES, 0, 0, failure));
+    }
+}
+
+static bool is_crowd_there(struct baton *baton)
+{
+    struct baton_value *values;
+    size_t count = 0;
+
+    if (baton_list(baton, "crowd/", &values, &count, NULL) == BATON_OK) {
+        baton_values_free(values, count);
+    }
+    return count == CROWD;
+}
+
+static void more_than_the_connection_has_room_for_is_written_as_the_agent_reads(void **state)
+{
+    struct agent_host *host = *state;
+    char *text = calloc(1, CROWD_BYTES); /* no text: it goes as base64 */
+    struct member_of_one one;
+
+    host->provider = "memory:"; /* which takes values of that size */
+    agent_host_begin(host);
+    join(&one, host, "one");
+    ASSERT_OK(baton_watch(NULL, one.baton, "start", write_a_crowd, text, failure));
+    ASSERT_OK(baton_put(one.baton, "start", "", 0, 0, 0, failure));
+    GROUP_AWAIT(is_crowd_there(one.baton));
+    baton_close(one.baton);
+    free(text);
+}
+
 static void urls_that_name_no_socket_are_refused(void **state)
 {
     struct baton_error error;
@@ -227,6 +267,7 @@ int main(void)
         CASE(an_agent_that_hangs_costs_the_leadership_and_no_more),
         CASE(a_process_that_is_killed_is_followed_before_its_lease_ends),
         CASE(what_is_no_agent_is_reported_and_tried_again),
+        CASE(more_than_the_connection_has_room_for_is_written_as_the_agent_reads),
         cmocka_unit_test(urls_that_name_no_socket_are_refused),
     };
 

@@ -49,6 +49,7 @@ static void finish(struct remote *remote, struct call *call, int code, const jso
 {
     HASH_DEL(remote->calls, call);
     remote->sent -= call->is_sent;
+    remote->bytes -= call->bytes;
     remote_enter_callback(remote);
     if (call->done) {
         call->done(call, code, reply);
@@ -83,13 +84,24 @@ int remote_ask(struct call **ret, struct remote *remote, json_t *message,
                void (*done)(struct call *call, int code, const json_t *reply), void *userdata,
                struct baton_error *reterr)
 {
-    struct call *call = remote_call(remote, message, done);
+    size_t bytes = local_bytes_taken(message);
+    struct call *call;
 
+    if (remote->bytes + bytes > REMOTE_BYTES_MAX) {
+        json_decref(message);
+        return error_set(reterr, BATON_EBUSY,
+                         "agent %s: values and messages of %d MiB wait for it: write on when some "
+                         "are written",
+                         remote->path, REMOTE_BYTES_MAX >> 20);
+    }
+    call = remote_call(remote, message, done);
     if (!call) {
         return error_set(reterr, BATON_ENOMEM, "agent %s: no memory for a request, or %d wait",
                          remote->path, REMOTE_CALLS_MAX);
     }
     call->is_own = false;
+    call->bytes = bytes;
+    remote->bytes += bytes;
     call->deadline = instant_add(clock_now(), REPLY_LIMIT);
     call->userdata = userdata;
     *ret = call;
@@ -114,12 +126,17 @@ static void transmit(struct remote *remote, struct call *call)
     (void)local_send(remote->local, call->message); /* on_close comes if it failed */
 }
 
+/* An agent that has to read much first gets the rest later: the connection's queue has a limit. */
+static bool may_send(const struct remote *remote)
+{
+    return remote->sent < REMOTE_SENT_MAX && local_backlog(remote->local) <= REMOTE_BACKLOG_MAX;
+}
+
 /* Requests of the connection go first, as they make the user's meaningful. */
 static void pump(struct remote *remote)
 {
     for (int own = 1; own >= 0 && remote->is_ready; own--) {
-        for (struct call *call = remote->calls; call && remote->sent < REMOTE_SENT_MAX;
-             call = call->hh.next) {
+        for (struct call *call = remote->calls; call && may_send(remote); call = call->hh.next) {
             if (!call->is_sent && call->is_own == own) {
                 transmit(remote, call);
             }
@@ -444,9 +461,18 @@ static void on_close(struct local *local, int code, const char *reason, void *us
     remote_release(remote);
 }
 
+static void on_drain(struct local *local, void *userdata)
+{
+    struct remote *remote = userdata;
+
+    if (local == remote->local) {
+        remote_step(remote);
+    }
+}
+
 void remote_connect(struct remote *remote)
 {
-    static const struct local_callbacks callbacks = {on_open, on_message, on_close, NULL, NULL};
+    static const struct local_callbacks callbacks = {on_open, on_message, on_close, NULL, on_drain};
     struct baton_error error = {0};
     int code;
 

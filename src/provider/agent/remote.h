@@ -21,9 +21,11 @@
 enum {
     REMOTE_SESSION_MAX = 24, /* bytes of a session's id, with the NUL */
     REMOTE_SECRET_HEX = 2 * PROVIDER_SECRET_BYTES + 1,
-    REMOTE_CALLS_MAX = 65536, /* requests that wait for the agent or its reply */
-    REMOTE_SENT_MAX = 1000,   /* of these, sent; the agent allows 1024 */
-    REMOTE_HEIRS_MAX = 8,     /* elections that are led whose members are asked for regularly */
+    REMOTE_CALLS_MAX = 65536,          /* requests that wait for the agent or its reply */
+    REMOTE_SENT_MAX = 1000,            /* of these, sent; the agent allows 1024 */
+    REMOTE_BYTES_MAX = LOCAL_LIST_MAX, /* of the values and messages in them */
+    REMOTE_BACKLOG_MAX = LOCAL_QUEUE_MAX - LOCAL_LINE_MAX - 1, /* unread: one more always fits */
+    REMOTE_HEIRS_MAX = 8, /* elections that are led whose members are asked for regularly */
 };
 
 struct remote;
@@ -36,7 +38,8 @@ struct call {
     void (*done)(struct call *call, int code, const json_t *reply);
     void *owner; /* the election or feed it is about; or NULL */
     json_t *message;
-    bool is_own; /* of the connection: a new one sends its own */
+    size_t bytes; /* of the value or message in it */
+    bool is_own;  /* of the connection: a new one sends its own */
     bool is_sent;
     instant sent;     /* when it was */
     instant deadline; /* INSTANT_NEVER: the connection's end */
@@ -116,6 +119,7 @@ struct remote {
     unsigned renewals; /* without a reply */
     int64_t last_id;
     size_t sent;
+    size_t bytes; /* of all calls */
     span lifetime, interval, backoff;
     instant renew_at, connect_at, report_at, members_at;
     struct call *calls; /* by id, in the order of their making */
