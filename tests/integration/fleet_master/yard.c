@@ -27,7 +27,7 @@ static bool confirms_always;
 
 /* ---- The provider ---------------------------------------------------------------------------- */
 
-enum { URL_MAX = 256, DATABASES = 16 };
+enum { URL_MAX = 256, DATABASES = 64 }; /* one for each life: no member of another is there */
 
 static int redis_main(void *userdata)
 {
@@ -35,9 +35,9 @@ static int redis_main(void *userdata)
     (void)userdata;
 
     (void)snprintf(port, sizeof(port), "%d", server_port);
-    (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
-                 "", "--dbfilename", "", "--appendonly", "no", "--logfile", "/dev/null",
-                 (char *)NULL);
+    (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1",
+                 "--databases", "64", "--save", "", "--dbfilename", "", "--appendonly", "no",
+                 "--logfile", "/dev/null", (char *)NULL);
     return 127;
 }
 
