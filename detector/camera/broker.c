@@ -23,7 +23,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DNS_PORT = 53, DATAGRAM_MAX = 1 << 16, FAREWELL_MS = 400, ORPHANED_MS = 1000 };
+enum {
+    DNS_PORT = 53,
+    DATAGRAM_MAX = 1 << 16,
+    FAREWELL_MS = 400,
+    ORPHANED_MS = 1000,
+    STREAM_DIALS_MAX = 16 /* to the addresses of a name, and along redirects */
+};
 
 /* What baton-camera is shown; the broker does not read it there. */
 struct findings {
@@ -40,6 +46,7 @@ static struct {
     struct findings *findings;
     struct __res_state names; /* of /etc/resolv.conf */
     struct tunnel tunnel;
+    unsigned dials; /* of streams */
 } broker = {.memory = -1, .bell = {-1, -1}, .tunnel = TUNNEL_NONE};
 
 struct destination {
@@ -113,6 +120,11 @@ static int64_t connect_for(const struct seccomp_data *call)
     }
     if (dial_is_allowed(address, to.bytes) && port_of(&to) == broker.url->port) {
         if (is_stream(fd)) {
+            if (strncmp(broker.url->scheme, "rtsp", 4) == 0 && ++broker.dials > STREAM_DIALS_MAX) {
+                (void)error_set(&broker.findings->fault, BATON_EPROTO,
+                                "the camera redirects again and again");
+                return -ELOOP;
+            }
             broker.findings->has_dialled = true;
             dial_remember(address, to.bytes);
             if (strcmp(broker.url->scheme, "rtsps") == 0) {

@@ -10,6 +10,7 @@ enum {
     REPORT_MS = 1000, /* a child that shows little reports this often that it lives */
     GRACE_MS = 1000,  /* a child that finds a fault itself can name it, so it gets this long before
                          the watchdog */
+    MUTE_MS = 4000,
     MS_MAX = 24 * 60 * 60 * 1000,
     LABELS_MAX = 256, /* in a line of the log */
 };
@@ -156,6 +157,23 @@ static instant stalled_at(const struct feed *feed)
     return instant_add(feed->progress_at, limit);
 }
 
+/* Returns the instant at which the child counts as stopped: that of a stream reports that it lives
+ * also while nothing comes. */
+static instant mute_at(const struct feed *feed)
+{
+    span limit = SPAN_MS(feed->is_suspect ? MUTE_MS + GRACE_MS : MUTE_MS);
+
+    return feed->is_opened && feed->config.kind == SOURCE_RTSP ? instant_add(feed->heard_at, limit)
+                                                               : stalled_at(feed);
+}
+
+static instant next_look_at(const struct feed *feed)
+{
+    instant stalled = stalled_at(feed), mute = mute_at(feed);
+
+    return instant_before(mute, stalled) ? mute : stalled;
+}
+
 static void arm(struct feed *feed, instant until)
 {
     int64_t left = instant_since(until, clock_now()).ns / 1000000 + 1;
@@ -177,7 +195,7 @@ void feed_update_interval(struct feed *feed)
     child_set_interval(feed->child, interval);
     if (feed->is_opened && is_sooner) {
         feed->progress_at = clock_now();
-        arm(feed, stalled_at(feed));
+        arm(feed, next_look_at(feed));
     }
 }
 
@@ -190,7 +208,13 @@ static void count_child(struct feed *feed)
     feed->number_base = feed->last_number;
 }
 
-static span next_pause(struct feed *feed)
+/* A refused password is a failure of its own kind: each further try may lock the user out. */
+static bool is_refusal(const struct feed *feed, const struct baton_error *error)
+{
+    return error->code == BATON_EAUTH && feed->url.has_user;
+}
+
+static span next_pause(struct feed *feed, const struct baton_error *error)
 {
     uint32_t random = 0;
     span online = {0};
@@ -200,6 +224,9 @@ static span next_pause(struct feed *feed)
     }
     feed->failures = failures_after(feed->failures, online);
     (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no spread */
+    if (is_refusal(feed, error)) {
+        return refusal_pause_after(++feed->refusals, feed->pool->backoff_max, random);
+    }
     return backoff_after(feed->failures, feed->pool->backoff_min, feed->pool->backoff_max, random);
 }
 
@@ -222,14 +249,21 @@ static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
 /* Ends the child after any fault, and starts another one after a pause. */
 static void feed_fail(struct feed *feed, const struct baton_error *error)
 {
-    span pause = next_pause(feed);
+    span pause = next_pause(feed, error);
     char labels[LABELS_MAX];
 
     child_stop(feed->child, true);
     feed->child = NULL;
     keep_newest(feed, NULL);
     count_child(feed);
-    (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error), "%s", error->message);
+    if (is_refusal(feed, error)) {
+        (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error),
+                       "%.300s; next try in %lld s, or at once with another URL", error->message,
+                       (long long)(pause.ns / 1000000000));
+    } else {
+        (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error), "%s",
+                       error->message);
+    }
     log_warning(feed->pool->logger, "camera-offline", LOG_STR("camera", feed->url.masked),
                 LOG_STR("subscriptions", labels_of(feed, labels)),
                 LOG_STR("reason", error->message), LOG_U64("failures", feed->failures),
@@ -246,9 +280,12 @@ static void on_word(void *userdata, const struct camera_message *message, unsign
     struct feed *feed = userdata;
     struct camera_stats *stats = &feed->stats;
 
+    feed->heard_at = clock_now();
+    feed->is_suspect = false;
     if (message->type == MESSAGE_OPENED) {
         feed->is_opened = true;
         feed->progress_at = clock_now();
+        arm(feed, next_look_at(feed));
         stats->width = (int)(message->width & 0xffff);
         stats->height = (int)(message->height & 0xffff);
         stats->nominal_fps = message->fps_milli / 1000.0;
@@ -269,6 +306,7 @@ static void go_online(struct feed *feed)
     char labels[LABELS_MAX];
 
     feed->state = FEED_ONLINE;
+    feed->refusals = 0;
     feed->online_since = clock_now();
     log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
              LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
@@ -346,7 +384,7 @@ static void start_child(struct feed *feed)
         return;
     }
     feed_update_interval(feed);
-    arm(feed, stalled_at(feed));
+    arm(feed, next_look_at(feed));
 }
 
 /* Starts children one after the other, with turns of the loop in between: the starts of many
@@ -364,14 +402,23 @@ void feed_start(struct feed *feed)
 static void watch(struct feed *feed)
 {
     struct baton_error error;
-    instant limit = stalled_at(feed);
+    instant now = clock_now();
 
     if (feed->config.is_lossless && child_is_held(feed->child)) {
-        feed->progress_at = clock_now(); /* the child waited for its turn */
-        limit = stalled_at(feed);
+        feed->progress_at = now; /* the child waited for its turn */
     }
-    if (instant_before(clock_now(), limit)) {
-        arm(feed, limit);
+    if (instant_before(now, next_look_at(feed))) {
+        arm(feed, next_look_at(feed));
+        return;
+    }
+    if (instant_before(now, stalled_at(feed))) {
+        if (!feed->is_suspect) { /* perhaps the machine stood still, and both of us with it */
+            feed->is_suspect = true;
+            arm(feed, instant_add(now, SPAN_MS(GRACE_MS)));
+            return;
+        }
+        (void)error_set(&error, BATON_ETIMEDOUT, "its process does not answer, and is killed");
+        feed_fail(feed, &error);
         return;
     }
     (void)error_set(&error, BATON_ETIMEDOUT, "%s within %u ms; its process is killed",

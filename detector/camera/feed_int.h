@@ -42,8 +42,11 @@ struct feed {
     span interval;       /* as it was sent to the child last */
     bool is_opened;
     instant progress_at; /* start, opening, or last decoded frame */
+    instant heard_at;    /* the last message of the child */
+    bool is_suspect;     /* it was silent for long, and gets a little more time */
     instant online_since;
     unsigned failures;    /* in a row */
+    unsigned refusals;    /* of its password, since it was online last */
     uint64_t number_base; /* of the frames of earlier children */
     uint64_t last_number;
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */

@@ -2,7 +2,9 @@
 
 enum {
     EARLY_DIVISOR = 8, /* networks jitter: a frame may be early by this part of the interval */
-    STEADY_MS = 10000, /* after so long online the next failure counts as the first */
+    STEADY_MS = 2000,  /* after so long online the next failure counts as the first */
+    BRIEF_FAILURES_MAX = 3,
+    REFUSAL_PAUSES = 30, /* half an hour, as long as cameras lock a user out */
     START_MS_MIN = 1,
     START_MS_MAX = 100,
 };
@@ -38,7 +40,17 @@ span backoff_after(unsigned failures, span min, span max, uint32_t random)
 
 unsigned failures_after(unsigned failures, span online)
 {
-    return online.ns >= SPAN_MS(STEADY_MS).ns ? 1 : failures + 1;
+    if (online.ns >= SPAN_MS(STEADY_MS).ns) {
+        return 1;
+    }
+    return online.ns > 0 && failures >= BRIEF_FAILURES_MAX ? BRIEF_FAILURES_MAX : failures + 1;
+}
+
+span refusal_pause_after(unsigned refusals, span max, uint32_t random)
+{
+    span pause = {refusals > 1 ? max.ns * REFUSAL_PAUSES : max.ns};
+
+    return backoff_after(1, pause, pause, random);
 }
 
 instant start_after(instant began, instant ended)

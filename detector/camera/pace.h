@@ -22,8 +22,13 @@ bool pace_is_due(struct pace *pace, instant at, span interval);
 span backoff_after(unsigned failures, span min, span max, uint32_t random);
 
 /* Returns the failures in a row with this one. `online` is how long the camera was online before it
- * (0: not at all); after a steady while the count begins anew. */
+ * (0: not at all); after a steady while the count begins anew. A camera that restarts again and
+ * again is online in between, if only briefly: its count stays low, and so does its next pause. */
 unsigned failures_after(unsigned failures, span online);
+
+/* Returns the pause after `refusals` (1 or more) of a password in a row: `max` once, since a camera
+ * may refuse while it starts, then thirty times as long, since some lock a user out after five. */
+span refusal_pause_after(unsigned refusals, span max, uint32_t random);
 
 /* Returns when the next process may start, after one whose start took from `began` to `ended`: half
  * of the time is left for other work. */

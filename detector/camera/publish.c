@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
+#include <libyuv/rotate.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
 enum {
     PROGRESS_MS = 1000,
+    QUARTER = 90,
     LAST_WORD_MS = 1000,
     LOOK_MS = 1000, /* without any ring of the bell it looks this often */
 };
@@ -63,7 +65,9 @@ static bool send_with(struct publisher *publisher, const struct camera_message *
     do {
         sent = sendmsg(publisher->socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
-    if (sent < 0 && errno != EAGAIN && errno != ENOBUFS) {
+    /* Of all cameras together, since all run as one user, only so many rings may be on their way.
+     */
+    if (sent < 0 && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS) {
         publisher->is_orphan = true;
     }
     return sent >= 0;
@@ -145,6 +149,38 @@ static bool convert(struct publisher *publisher, const AVFrame *frame, uint8_t *
                      frame->height, planes, strides) == frame->height;
 }
 
+static bool is_420(const AVFrame *frame)
+{
+    return frame->format == AV_PIX_FMT_YUV420P || frame->format == AV_PIX_FMT_YUVJ420P;
+}
+
+static bool turn(struct publisher *publisher, const AVFrame *frame, uint8_t *const planes[4],
+                 const int strides[4])
+{
+    AVFrame *made = NULL;
+    const AVFrame *from = frame;
+    bool is_made = true;
+
+    if (!is_420(frame)) {
+        from = made = av_frame_alloc();
+        is_made = made != NULL;
+        if (is_made) {
+            made->format = AV_PIX_FMT_YUV420P;
+            made->width = frame->width;
+            made->height = frame->height;
+            is_made = av_frame_get_buffer(made, 0) == 0 &&
+                      convert(publisher, frame, made->data, made->linesize);
+        }
+    }
+    is_made =
+        is_made && I420Rotate(from->data[0], from->linesize[0], from->data[1], from->linesize[1],
+                              from->data[2], from->linesize[2], planes[0], strides[0], planes[1],
+                              strides[1], planes[2], strides[2], frame->width, frame->height,
+                              (enum RotationMode)(publisher->turns * QUARTER)) == 0;
+    av_frame_free(&made);
+    return is_made;
+}
+
 static bool fill(struct publisher *publisher, const AVFrame *frame, const struct place *place)
 {
     uint8_t *planes[4] = {0};
@@ -154,7 +190,10 @@ static bool fill(struct publisher *publisher, const AVFrame *frame, const struct
         planes[plane] = ring_writer_plane(place->ring, place->slot, plane);
         strides[plane] = place->ring->layout.stride[plane];
     }
-    if (frame->format != AV_PIX_FMT_YUV420P && frame->format != AV_PIX_FMT_YUVJ420P) {
+    if (publisher->turns != 0) {
+        return turn(publisher, frame, planes, strides);
+    }
+    if (!is_420(frame)) {
         return convert(publisher, frame, planes, strides);
     }
     av_image_copy(planes, strides, (const uint8_t **)frame->data, frame->linesize,
@@ -168,14 +207,16 @@ static int find_place(struct publisher *publisher, const AVFrame *frame, struct 
                       struct baton_error *reterr)
 {
     struct rings *rings = &publisher->rings;
+    bool is_across = publisher->turns % 2 != 0;
     int rc;
 
     ret->ring = rings_find(rings, frame, &ret->slot, &ret->number);
     if (ret->ring != NULL) {
         return 0;
     }
-    rc = rings_need(&ret->ring, &ret->number, rings, (uint32_t)frame->width,
-                    (uint32_t)frame->height, reterr);
+    rc = rings_need(&ret->ring, &ret->number, rings,
+                    (uint32_t)(is_across ? frame->height : frame->width),
+                    (uint32_t)(is_across ? frame->width : frame->height), reterr);
     ret->slot = -1;
     if (rc == 0) {
         ret->slot = ring_writer_begin(ret->ring, publisher->control);
@@ -209,7 +250,7 @@ static uint8_t flags_of(const AVFrame *frame)
     return (uint8_t)((is_full_range(frame) ? FRAME_FULL_RANGE : 0) | (is_709 ? FRAME_BT709 : 0));
 }
 
-static void tell_progress(struct publisher *publisher, instant now)
+void publisher_report(struct publisher *publisher, instant now)
 {
     struct camera_message message = {.type = MESSAGE_PROGRESS, .counts = publisher->counts};
 
@@ -263,6 +304,6 @@ int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pt
         }
     }
     publisher->counts.dropped++;
-    tell_progress(publisher, now);
+    publisher_report(publisher, now);
     return rc;
 }

@@ -25,6 +25,7 @@ struct publisher {
     instant told_at; /* the last FRAME or PROGRESS */
     struct camera_counts counts;
     struct SwsContext *scaler; /* for formats that are not 4:2:0 */
+    int turns;                 /* quarters to the right by which each picture is turned */
 };
 
 void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control);
@@ -35,6 +36,8 @@ bool publisher_is_stopping(const struct publisher *publisher);
 
 /* Sends the message if that is possible at once; false: it was not sent. */
 bool publisher_send(struct publisher *publisher, const struct camera_message *message);
+/* Reports that it lives, unless something was sent in the last second. */
+void publisher_report(struct publisher *publisher, instant now);
 /* Sends the last message, waiting for a while if it must. */
 void publisher_fail(struct publisher *publisher, const struct baton_error *error);
 

@@ -46,6 +46,13 @@ static int slots_for(uint32_t pixels)
     return slots > RING_SLOTS_MIN ? (int)slots : RING_SLOTS_MIN;
 }
 
+int ring_refuse(struct baton_error *reterr, uint32_t width, uint32_t height)
+{
+    return error_set(reterr, BATON_ETOOBIG,
+                     "picture of %ux%u: sides must be 1 to %d, and all of it at most %d pixels",
+                     width, height, RING_SIDE_MAX, RING_PIXELS_MAX);
+}
+
 bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
 {
     struct ring_layout layout = {.width = (int)width, .height = (int)height};
@@ -110,8 +117,7 @@ int ring_writer_open(struct ring_writer *ret, uint32_t width, uint32_t height,
     void *memory = MAP_FAILED;
 
     if (!ring_layout(&writer.layout, width, height)) {
-        return error_set(reterr, BATON_EINVAL, "picture of %ux%u: sides must be 1 to %d", width,
-                         height, RING_SIDE_MAX);
+        return ring_refuse(reterr, width, height);
     }
     writer.fd = memfd_create("baton-frames", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (writer.fd >= 0 && ftruncate(writer.fd, (off_t)writer.layout.bytes) == 0) {

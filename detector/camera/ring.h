@@ -63,6 +63,8 @@ struct ring_layout {
     size_t bytes; /* of the whole ring */
 };
 
+/* Names the limit that a picture is above. */
+int ring_refuse(struct baton_error *reterr, uint32_t width, uint32_t height);
 /* False: a side is 0 or above RING_SIDE_MAX, or there are more than RING_PIXELS_MAX. */
 bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height);
 

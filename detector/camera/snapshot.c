@@ -133,12 +133,11 @@ static int decompress(struct poller *poller, struct baton_error *reterr)
                             &subsampling, &colours) != 0) {
         return bad_jpeg(poller, reterr);
     }
-    if (width < 1 || height < 1 || !ring_layout(&layout, (uint32_t)width, (uint32_t)height) ||
-        format_of(subsampling) == AV_PIX_FMT_NONE) {
-        return error_set(reterr, BATON_ENOTSUP,
-                         "snapshot of %dx%d: its size or sampling is not "
-                         "supported; sides must be 1 to %d",
-                         width, height, RING_SIDE_MAX);
+    if (!ring_layout(&layout, (uint32_t)width, (uint32_t)height)) {
+        return ring_refuse(reterr, (uint32_t)width, (uint32_t)height);
+    }
+    if (format_of(subsampling) == AV_PIX_FMT_NONE) {
+        return error_set(reterr, BATON_ENOTSUP, "snapshot: its sampling of colours is unknown");
     }
     av_frame_unref(frame);
     frame->width = width;

@@ -7,17 +7,21 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/display.h>
 #include <libavutil/hwcontext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
+    QUARTER = 90,
+    CIRCLE = 360,
     PROBE_BYTES = 1 << 20,
     PROBE_US = 500000,     /* of the clip's own time */
     KEY_PACKETS_MAX = 300, /* a stream with rolling refresh never sends a whole key picture */
     FAREWELL_MS = 500,
     FILE_BUFFER_BYTES = 1 << 16,
+    DECODED_PIXELS_MAX = 4 * RING_PIXELS_MAX, /* up to here lend() names what is too large */
     MS_PER_S = 1000,
     US_PER_S = 1000000,
 };
@@ -38,14 +42,17 @@ struct stream {
     AVFrame *frame, *downloaded;
     unsigned packets_before_key;
     bool has_key;
-    instant paced_from; /* when the first frame of a file was shown */
+    struct baton_error refusal; /* of a picture that is too large */
+    instant paced_from;         /* when the first frame of a file was shown */
     int64_t paced_pts_us;
 };
 
+/* FFmpeg calls this ten times a second while it waits. */
 static int interrupted(void *userdata)
 {
     const struct stream *stream = userdata;
 
+    publisher_report(stream->publisher, clock_now());
     return (!stream->is_farewell && publisher_is_stopping(stream->publisher)) ||
            instant_before(stream->deadline, clock_now());
 }
@@ -82,7 +89,13 @@ static int failed(const struct stream *stream, int error, const char *what,
     case AVERROR(ENOMEM):
         return error_set(reterr, BATON_ENOMEM, "%s: out of memory", what);
     case AVERROR(EACCES):
-        return error_set(reterr, BATON_EAUTH, "%s: that address may not be dialled", what);
+        return error_set(reterr, BATON_EINVAL, "%s: that address may not be dialled", what);
+    case AVERROR(EPERM): /* of many checks of FFmpeg's, no call of the kernel's */
+    case AVERROR_INVALIDDATA:
+        return error_set(reterr, BATON_EPROTO, "%s: %s", what,
+                         stream->config->kind == SOURCE_RTSP
+                             ? "the camera's answer is not as RTSP wants it"
+                             : "this is no clip that FFmpeg can read");
     default:
         (void)av_strerror(error, text, sizeof(text));
         return error_set(reterr, BATON_EIO, "%s: %s", what, text);
@@ -210,9 +223,16 @@ static enum AVPixelFormat choose_format(AVCodecContext *decoder, const enum AVPi
 /* Lends the decoder memory that is shared with the parent. */
 static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 {
-    const struct stream *stream = decoder->opaque;
+    struct stream *stream = decoder->opaque;
+    struct ring_layout layout;
 
-    return rings_lend(&stream->publisher->rings, decoder, frame, flags);
+    if (!ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height)) {
+        (void)ring_refuse(&stream->refusal, (uint32_t)decoder->width, (uint32_t)decoder->height);
+        return AVERROR(EINVAL);
+    }
+    return stream->publisher->turns != 0
+               ? avcodec_default_get_buffer2(decoder, frame, flags)
+               : rings_lend(&stream->publisher->rings, decoder, frame, flags);
 }
 
 /* Uses hardware where it is configured and present, else software; the parent is sent which one. */
@@ -241,6 +261,25 @@ static void try_hardware(struct stream *stream, const AVCodec *codec)
     }
 }
 
+/* A phone writes its pictures as its sensor sees them, and how to turn them into the clip. */
+static int quarter_turns(const AVStream *video)
+{
+#if LIBAVCODEC_VERSION_MAJOR >= 61
+    const AVPacketSideData *data =
+        av_packet_side_data_get(video->codecpar->coded_side_data,
+                                video->codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
+    const uint8_t *matrix = data != NULL ? data->data : NULL;
+#else
+    const uint8_t *matrix = av_stream_get_side_data(video, AV_PKT_DATA_DISPLAYMATRIX, NULL);
+#endif
+    double angle = matrix != NULL ? av_display_rotation_get((const int32_t *)matrix) : 0;
+
+    /* To the left, and no number if the matrix turns nothing. */
+    return angle >= -CIRCLE / 2 && angle <= CIRCLE / 2
+               ? (int)(CIRCLE - angle + QUARTER / 2) / QUARTER % 4
+               : 0;
+}
+
 static int open_decoder(struct stream *stream, struct baton_error *reterr)
 {
     const AVCodec *codec = NULL;
@@ -255,6 +294,7 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
     }
     stream->index = rc;
     video = stream->input->streams[rc];
+    stream->publisher->turns = quarter_turns(video);
     stream->decoder = avcodec_alloc_context3(codec);
     if (stream->decoder == NULL) {
         return failed(stream, AVERROR(ENOMEM), "decoder", reterr);
@@ -262,7 +302,7 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
     rc = avcodec_parameters_to_context(stream->decoder, video->codecpar);
     stream->decoder->pkt_timebase = video->time_base;
     stream->decoder->thread_count = 1; /* adds no latency, and no thread needs to be allowed */
-    stream->decoder->max_pixels = RING_PIXELS_MAX;
+    stream->decoder->max_pixels = DECODED_PIXELS_MAX;
     stream->decoder->opaque = stream;
     stream->decoder->get_buffer2 = lend;
     stream->decoder->thread_type = FF_THREAD_SLICE; /* lend() is for one thread */
@@ -305,6 +345,10 @@ static void tell_opened(struct stream *stream)
         .fps_milli = fps < 1000 ? (uint32_t)(fps * 1000) : 0,
         .duration_ms = duration_ms(stream)};
 
+    if (stream->publisher->turns % 2 != 0) {
+        message.width = (uint32_t)stream->decoder->height;
+        message.height = (uint32_t)stream->decoder->width;
+    }
     (void)snprintf(message.codec, sizeof(message.codec), "%s",
                    avcodec_get_name(stream->decoder->codec_id));
     if (stream->has_hardware) {
@@ -406,7 +450,9 @@ static int decode(struct stream *stream, const AVPacket *packet, struct baton_er
             return rc;
         }
     }
-    return 0;
+    return stream->refusal.code != 0
+               ? error_set(reterr, stream->refusal.code, "%s", stream->refusal.message)
+               : 0;
 }
 
 /* Pictures before the first key picture would be grey. */

@@ -35,7 +35,7 @@ int trust_failed(CURLcode code, const char *details, struct baton_error *reterr)
 {
     switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
-        return error_set(reterr, BATON_EAUTH,
+        return error_set(reterr, BATON_EPROTO,
                          "the camera's certificate is refused (%.100s); --camera-ca FILE names the "
                          "certificates to trust, --camera-tls-verify no trusts any",
                          details);

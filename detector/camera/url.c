@@ -157,6 +157,7 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
     CURLU *parts = curl_url();
     char *scheme = NULL, *host = NULL, *port = NULL;
     struct url url = {0};
+    char *user = NULL;
     int rc = -1;
 
     if (parts == NULL) {
@@ -169,7 +170,9 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
         curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] != '\0') {
         (void)curl_url_get(parts, CURLUPART_PORT, &port, 0); /* none: the scheme's */
         rc = fill(&url, scheme, host, port);
+        url.has_user = curl_url_get(parts, CURLUPART_USER, &user, 0) == CURLUE_OK;
     }
+    curl_free(user);
     curl_free(scheme);
     curl_free(host);
     curl_free(port);

@@ -17,6 +17,7 @@ struct url {
     char scheme[8];
     char host[URL_HOST_MAX]; /* an address of IPv6 is without brackets */
     uint16_t port;           /* the scheme's own if none is given */
+    bool has_user;           /* and perhaps a password */
 };
 
 /* Parses a URL of rtsp, rtsps, http or https. Returns BATON_EINVAL; the message quotes no part of

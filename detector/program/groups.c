@@ -39,8 +39,8 @@ static const struct option_group group_server = {
         DURATION("report-interval", "2s", NULL,
                  "how often a stateReport is sent; read anew on SIGHUP"),
         NUMBER("queue", 1, 1000000, "1000", NULL,
-               "how many detections may wait for a backend before the oldest is dropped; read "
-               "anew on SIGHUP"),
+               "how many detections may wait for a backend before the oldest is dropped, besides "
+               "up to 1024 that are sent and not yet acknowledged; read anew on SIGHUP"),
         DURATION("drain-timeout", "5s", NULL,
                  "on SIGTERM, how long to wait until all detections are delivered; read anew on "
                  "SIGHUP"),

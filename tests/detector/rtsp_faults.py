@@ -13,6 +13,8 @@ It says "ready PORT" and ends with its standard input. The faults:
   huge       an answer that claims 4 GiB, and sends on and on
   endless    an answer whose headers never end
   redirect   to where clouds keep their secrets
+  circle     to itself, again and again
+  babble     PLAY is answered with a status that is no number
   onward     to its own path hush, by rtsp
   audio      a description without video
   midstall   plays, and falls silent in the middle of a packet
@@ -120,6 +122,9 @@ class Liar(socketserver.StreamRequestHandler):
         fault = getattr(self, "fault_" + kind, None)
         if fault:
             return fault()
+        if method == "PLAY" and kind == "babble":
+            self.send(b"RTSP/1.0 babble\r\n\r\n")
+            return self.wait_for_end()
         self.reply(method, kind, headers)
         if method == "PLAY":
             getattr(self, "play_" + kind, self.wait_for_end)()
@@ -166,14 +171,19 @@ class Liar(socketserver.StreamRequestHandler):
             self.send(b"X-More: " + b"y" * 500 + b"\r\n")
 
     def fault_redirect(self):
-        self.send(b"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://169.254.169.254/x\r\n\r\n")
+        return self.redirect("rtsp://169.254.169.254/x")
+
+    def redirect(self, where):
+        self.send(f"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: {where}\r\n\r\n".encode())
         return self.wait_for_end()
 
     def fault_onward(self):
         port = self.server.server_address[1]
-        self.send(f"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://127.0.0.1:{port}/hush\r\n\r\n"
-                  .encode())
-        return self.wait_for_end()
+        return self.redirect(f"rtsp://127.0.0.1:{port}/hush")
+
+    def fault_circle(self):
+        port = self.server.server_address[1]
+        return self.redirect(f"rtsp://127.0.0.1:{port}/circle")
 
     def packet(self, number, payload):
         return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,

@@ -41,6 +41,57 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
     }
 }
 
+static void play_once(struct viewer *viewer, struct gallery *gallery, const char *name)
+{
+    const struct camera_options options = {.is_lossless = true};
+
+    *viewer = (struct viewer){.holds = 1};
+    viewer_open(viewer, gallery, clip(name), &options);
+    viewer_run_frames(viewer, 1);
+}
+
+static void a_clip_of_a_phone_is_shown_upright(void **state)
+{
+    struct gallery gallery;
+    struct viewer turned, upright;
+    struct camera_stats stats;
+
+    (void)state;
+    gallery_init(&gallery);
+    play_once(&turned, &gallery, "turned.mp4");
+    play_once(&upright, &gallery, "upright.mp4"); /* turned by ffmpeg */
+    camera_stats(turned.camera, &stats);
+    assert_int_equal(stats.width, 240);
+    assert_int_equal(turned.height, 320);
+    assert_int_equal(turned.kept_sum[0], upright.kept_sum[0]);
+    viewer_let_go(&turned, 0);
+    viewer_let_go(&upright, 0);
+    gallery_fini(&gallery);
+}
+
+static bool has_failed(const void *userdata)
+{
+    struct camera_stats stats;
+
+    camera_stats(((const struct viewer *)userdata)->camera, &stats);
+    return stats.last_error[0] != '\0';
+}
+
+static void a_picture_that_is_too_large_is_named_with_the_limit(void **state)
+{
+    struct gallery gallery;
+    struct viewer viewer = {0};
+    struct camera_stats stats;
+
+    (void)state;
+    gallery_init(&gallery);
+    viewer_open(&viewer, &gallery, clip("large.mp4"), NULL);
+    gallery_run_until(&gallery, has_failed, &viewer);
+    camera_stats(viewer.camera, &stats);
+    assert_non_null(strstr(stats.last_error, "picture of 8400x4500: sides must be 1 to 8192"));
+    gallery_fini(&gallery);
+}
+
 static bool has_skipped(const void *userdata)
 {
     struct camera_stats stats;
@@ -228,6 +279,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_frame_of_each_codec_arrives_and_shows_what_it_should),
+        cmocka_unit_test(a_clip_of_a_phone_is_shown_upright),
+        cmocka_unit_test(a_picture_that_is_too_large_is_named_with_the_limit),
         cmocka_unit_test(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
         cmocka_unit_test(who_holds_frames_for_long_holds_nobody_else_up),
         cmocka_unit_test(no_more_than_a_few_frames_are_kept),

@@ -5,6 +5,7 @@
 #include "server.h"
 #include "viewer.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,70 @@ static void a_stream_that_falls_silent_is_offline_without_another_picture(void *
     assert_int_equal(viewer.wrong, 0);
     assert_int_equal(stats.decoded, PICTURES - 1);
     assert_non_null(strstr(stats.last_error, "nothing came within 1500 ms"));
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+static bool has_failed(const void *userdata)
+{
+    struct camera_stats stats;
+
+    camera_stats(((const struct viewer *)userdata)->camera, &stats);
+    return stats.last_error[0] != '\0';
+}
+
+static void the_fault_of_a_camera_is_named(void **state)
+{
+    static const struct {
+        const char *name, *error;
+    } faults[] = {{"circle", "redirects again and again"}, {"babble", "not as RTSP wants it"}};
+    const char *const nothing[] = {NULL};
+    struct gallery gallery;
+    struct server server;
+    char url[128];
+
+    (void)state;
+    server_start(&server, "rtsp_faults.py", nothing);
+    gallery_init(&gallery);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        struct viewer viewer = {0};
+        struct camera_stats stats;
+
+        (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/%s", server.port, faults[i].name);
+        viewer_open(&viewer, &gallery, url, NULL);
+        gallery_run_until(&gallery, has_failed, &viewer);
+        camera_stats(viewer.camera, &stats);
+        print_message("%s: %s\n", faults[i].name, stats.last_error);
+        assert_non_null(strstr(stats.last_error, faults[i].error));
+        viewer_close(&viewer);
+    }
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
+/* However long its camera may be silent. */
+static void a_child_that_stands_still_is_replaced(void **state)
+{
+    const char *const arguments[] = {clip("rects.h264"), NULL};
+    const struct camera_options patient = {.stall_ms = 600000};
+    struct gallery gallery;
+    struct server server;
+    struct viewer viewer = {0};
+    struct camera_stats stats;
+    char url[128];
+
+    (void)state;
+    server_start(&server, "rtsp_faults.py", arguments);
+    gallery_init(&gallery);
+    (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/healthy", server.port);
+    viewer_open(&viewer, &gallery, url, &patient);
+    viewer_run_frames(&viewer, 3);
+    camera_stats(viewer.camera, &stats);
+    assert_int_equal(kill(stats.pid, SIGSTOP), 0);
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    camera_stats(viewer.camera, &stats);
+    assert_non_null(strstr(stats.last_error, "does not answer"));
+    gallery_run_until(&gallery, viewer_is_online, &viewer);
     gallery_fini(&gallery);
     server_end(&server);
 }
@@ -228,6 +293,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_that_lie_cost_their_own_camera_and_no_other),
         cmocka_unit_test(a_stream_that_falls_silent_is_offline_without_another_picture),
+        cmocka_unit_test(the_fault_of_a_camera_is_named),
+        cmocka_unit_test(a_child_that_stands_still_is_replaced),
         cmocka_unit_test(clips_that_are_cut_or_have_flipped_bits_come_to_an_end),
         cmocka_unit_test(a_child_that_was_taken_over_is_killed_and_nothing_leaks),
     };

@@ -174,6 +174,39 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     server_end(&server);
 }
 
+static bool is_tried_often(const void *userdata)
+{
+    struct camera_stats stats;
+
+    camera_stats(((const struct viewer *)userdata)->camera, &stats);
+    return stats.restarts >= 8;
+}
+
+/* Some cameras lock a user out after five. */
+static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **state)
+{
+    struct gallery gallery;
+    struct server server;
+    struct viewer wrong = {0}, absent = {0}, right = {0};
+    struct camera_stats stats;
+
+    (void)state;
+    start_cameras(&server, 0, "auth=viewer:canary7");
+    gallery_init(&gallery);
+    viewer_open(&wrong, &gallery, url_of(&server, "viewer:canary8@", "cam"), NULL);
+    gallery_run_until(&gallery, is_refused, &wrong);
+    viewer_open(&absent, &gallery, url_of(&server, "viewer:canary7@", "absent"), NULL);
+    gallery_run_until(&gallery, is_tried_often, &absent);
+    camera_stats(wrong.camera, &stats);
+    assert_in_range(stats.restarts, 0, 1);
+    assert_non_null(strstr(stats.last_error, "; next try in "));
+    viewer_close(&wrong);
+    viewer_open(&right, &gallery, url_of(&server, "viewer:canary7@", "cam"), NULL);
+    viewer_run_frames(&right, 1);
+    gallery_fini(&gallery);
+    server_end(&server);
+}
+
 enum { FAREWELL_TURNS_MAX = 10 };
 
 struct farewell {
@@ -422,6 +455,7 @@ int main(void)
         cmocka_unit_test(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
         cmocka_unit_test(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
         cmocka_unit_test(a_password_is_given_and_shown_nowhere),
+        cmocka_unit_test(a_refused_password_is_tried_seldom_and_another_one_at_once),
         cmocka_unit_test(a_password_and_the_goodbye_go_through_tls),
         cmocka_unit_test(a_connected_stream_has_no_broker_but_for_udp),
         cmocka_unit_test(a_server_that_is_killed_and_comes_back_gives_frames_again),

@@ -19,9 +19,10 @@ struct scene {
     struct worker *worker;
     struct watch *watch;
     unsigned frames[NAMES], wanted[NAMES];
-    unsigned of_snapshots; /* of these frames */
-    unsigned aside;        /* snapshots that are not shown */
-    unsigned earlier;      /* stood in, from before what was shown last */
+    uint64_t first_number, last_number; /* of the frames of all subscriptions */
+    unsigned of_snapshots;              /* of these frames */
+    unsigned aside;                     /* snapshots that are not shown */
+    unsigned earlier;                   /* stood in, from before what was shown last */
     unsigned away[IMAGE_SOURCES], gone[IMAGE_SOURCES];
     char *report; /* the newest stateReport */
 };
@@ -66,6 +67,8 @@ static void on_frame(void *userdata, const char *identifier, const struct camera
         scene->aside++;
         return;
     }
+    scene->first_number = scene->first_number != 0 ? scene->first_number : frame->number;
+    scene->last_number = frame->number;
     scene->of_snapshots += frame->source == IMAGE_SNAPSHOT;
     scene->earlier += role == WATCH_STANDS_IN;
     for (int i = 0; i < NAMES; i++) {
@@ -241,6 +244,58 @@ static void another_url_is_another_stream_and_a_crop_is_none(void **state)
     server_end(&server);
 }
 
+static struct camera_stats stats_of(const struct scene *scene, enum image_source source)
+{
+    struct camera_stats stats;
+
+    assert_true(watch_stats(scene->watch, names[0], source, &stats));
+    return stats;
+}
+
+static void send_text(struct scene *scene, const char *text)
+{
+    assert_int_equal(worker_receive(scene->worker, BACKEND, text, strlen(text)), 0);
+}
+
+static void crops_stages_and_requests_for_the_state_cost_no_frame(void **state)
+{
+    static const char *const stages[] = {"car_fueling", "welcome", "null"};
+    const char *const arguments[] = {clip("rects.h264"), NULL};
+    struct scene scene;
+    struct server server;
+    char first[1024], text[256];
+    struct camera_stats before, after;
+
+    (void)state;
+    server_start(&server, "rtsp_faults.py", arguments);
+    scene_init(&scene);
+    describe(first, sizeof(first), names[0], server.port, "healthy", "");
+    send_list(&scene, first, "");
+    run_frames(&scene, 1, 0);
+    scene.first_number = scene.last_number;
+    scene.frames[0] = 1;
+    before = stats_of(&scene, IMAGE_STREAM);
+    for (int round = 0; round < 6; round++) {
+        (void)snprintf(text, sizeof(text), ",\"cropX1\":%d", 10 * round);
+        describe(first, sizeof(first), names[0], server.port, "healthy", text);
+        send_list(&scene, first, "");
+        send_text(&scene, "{\"type\":\"requestState\"}");
+        (void)snprintf(text, sizeof(text),
+                       "{\"type\":\"setProgressionStage\",\"payload\":{\"displayIdentifier\":"
+                       "\"display-001\",\"progressionStage\":%s%s%s}}",
+                       round % 3 == 2 ? "" : "\"", stages[round % 3], round % 3 == 2 ? "" : "\"");
+        send_text(&scene, text);
+        run_frames(&scene, 2, 0);
+    }
+    after = stats_of(&scene, IMAGE_STREAM);
+    assert_int_equal(scene.last_number - scene.first_number + 1,
+                     scene.frames[0] + after.skipped - before.skipped); /* on a busy machine */
+    assert_int_equal(after.dropped, before.dropped);
+    assert_int_equal(scene.away[IMAGE_STREAM] + scene.gone[IMAGE_STREAM], 0);
+    scene_fini(&scene);
+    server_end(&server);
+}
+
 /* One subscription, or two, of the stream and of snapshots at the path. */
 static void send_both(struct scene *scene, const struct server *stream,
                       const struct server *snapshots, const char *path, int interval_ms, int count)
@@ -254,14 +309,6 @@ static void send_both(struct scene *scene, const struct server *stream,
         describe(texts[i], sizeof(texts[i]), names[i], stream->port, "cam", more);
     }
     send_list(scene, texts[0], texts[1]);
-}
-
-static struct camera_stats stats_of(const struct scene *scene, enum image_source source)
-{
-    struct camera_stats stats;
-
-    assert_true(watch_stats(scene->watch, names[0], source, &stats));
-    return stats;
 }
 
 static bool are_both_online(const void *userdata)
@@ -603,6 +650,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_subscriptions_share_a_stream_until_the_last_is_gone),
         cmocka_unit_test(another_url_is_another_stream_and_a_crop_is_none),
+        cmocka_unit_test(crops_stages_and_requests_for_the_state_cost_no_frame),
         cmocka_unit_test(snapshots_are_asked_for_while_the_stream_is_shown),
         cmocka_unit_test(the_newest_snapshot_stands_in_at_once),
         cmocka_unit_test(snapshots_go_on_while_the_stream_is_away),

@@ -72,9 +72,31 @@ static void after_a_steady_while_failures_are_counted_anew(void **state)
     (void)state;
     assert_int_equal(failures_after(0, SPAN_MS(0)), 1);
     assert_int_equal(failures_after(5, SPAN_MS(0)), 6);
-    assert_int_equal(failures_after(5, SPAN_MS(9999)), 6);
-    assert_int_equal(failures_after(5, SPAN_MS(10000)), 1);
+    assert_int_equal(failures_after(5, SPAN_MS(2000)), 1);
     assert_int_equal(failures_after(5, SPAN_S(86400)), 1);
+}
+
+static void a_camera_that_restarts_again_and_again_is_tried_again_soon(void **state)
+{
+    unsigned failures = 0;
+
+    (void)state;
+    for (int restarts = 0; restarts < 6; restarts++) {
+        failures = failures_after(failures, SPAN_MS(800));
+        failures = failures_after(failures, SPAN_MS(0)); /* one try came too early */
+        assert_in_range(failures, 1, 4);
+    }
+    assert_int_equal(failures_after(failures, SPAN_MS(1)), 3);
+}
+
+static void a_refused_password_is_tried_a_few_times_far_apart(void **state)
+{
+    const span max = SPAN_S(60);
+
+    (void)state;
+    assert_true(refusal_pause_after(1, max, 0).ns == SPAN_S(60).ns);
+    assert_true(refusal_pause_after(2, max, 0).ns == SPAN_S(1800).ns);
+    assert_in_range(refusal_pause_after(9, max, UINT32_MAX).ns, SPAN_S(900).ns, SPAN_S(901).ns);
 }
 
 static void half_of_the_time_is_not_for_starts(void **state)
@@ -99,6 +121,8 @@ int main(void)
         cmocka_unit_test(a_pause_is_not_made_up_for),
         cmocka_unit_test(pauses_double_up_to_the_cap_and_spread_over_the_upper_half),
         cmocka_unit_test(after_a_steady_while_failures_are_counted_anew),
+        cmocka_unit_test(a_camera_that_restarts_again_and_again_is_tried_again_soon),
+        cmocka_unit_test(a_refused_password_is_tried_a_few_times_far_apart),
         cmocka_unit_test(half_of_the_time_is_not_for_starts),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_pace", tests, NULL, NULL);
