@@ -525,11 +525,11 @@ static void run_turns(struct place *place, int doublings, const struct answer *a
     }
 }
 
-static void an_order_can_be_canceled_at_any_moment(void **state)
+/* Canceled, or with `closes` closed with its supply, until an order is through first. */
+static void give_up_at_any_moment(struct place *place, bool closes)
 {
-    struct place *place = *state;
     struct answer answer;
-    int canceled = 0;
+    int given_up = 0;
 
     for (int at = 0;; at++) {
         char query[32];
@@ -541,12 +541,28 @@ static void an_order_can_be_canceled_at_any_moment(void **state)
         if (answer.told != 0) {
             break;
         }
-        supply_cancel(order);
-        canceled++;
+        if (closes) {
+            close_supply(place);
+            assert_int_equal(answer.told, 0);
+            open_supply(place);
+        } else {
+            supply_cancel(order);
+        }
+        given_up++;
     }
     assert_int_equal(answer.error.code, 0);
     model_release(answer.model);
-    assert_true(canceled > 3);
+    assert_true(given_up > 3);
+}
+
+static void an_order_can_be_canceled_at_any_moment(void **state)
+{
+    give_up_at_any_moment(*state, false);
+}
+
+static void a_supply_can_be_closed_at_any_moment(void **state)
+{
+    give_up_at_any_moment(*state, true);
 }
 
 static void the_others_of_a_canceled_order_are_served(void **state)
@@ -583,30 +599,6 @@ static void whoever_is_told_may_cancel_another_or_close_all(void **state)
     assert_int_equal(place->closed, 1);
     model_release(three.model);
     store_close(place->store);
-}
-
-static void a_supply_can_be_closed_at_any_moment(void **state)
-{
-    struct place *place = *state;
-    struct answer answer;
-    int closed = 0;
-
-    for (int at = 0;; at++) {
-        char query[32];
-
-        (void)snprintf(query, sizeof(query), "v=%d", at + 1);
-        (void)place_order(place, 7, "good", query, &answer);
-        run_turns(place, at, &answer);
-        if (answer.told != 0) {
-            break;
-        }
-        close_supply(place);
-        assert_int_equal(answer.told, 0);
-        open_supply(place);
-        closed++;
-    }
-    model_release(answer.model);
-    assert_true(closed > 3);
 }
 
 static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
