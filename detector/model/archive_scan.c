@@ -108,8 +108,8 @@ static int check_total(const struct archive *archive, uint64_t bytes, struct bat
     return 0;
 }
 
-/* The library checks the checksum when the entry is read to its end. With `text` the bytes go
- * there, else to the sink. */
+/* The library checks length and checksum when the entry is read to its end. With `text` the bytes
+ * go there, else to the sink. */
 static int read_all(const struct archive *archive, zip_file_t *file, const zip_stat_t *status,
                     struct buffer *text, struct baton_error *reterr)
 {
@@ -132,14 +132,9 @@ static int read_all(const struct archive *archive, zip_file_t *file, const zip_s
             rc = sink->take(sink->userdata, chunk, (size_t)got, reterr);
         }
     }
-    if (rc == 0 && text != NULL && text->failed) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    if (rc == 0 && done != status->size) {
-        rc = error_set(reterr, BATON_EPROTO, "archive: %s ends after %llu of %llu bytes",
-                       status->name, (unsigned long long)done, (unsigned long long)status->size);
-    }
-    return rc;
+    return rc == 0 && text != NULL && text->failed
+               ? error_set(reterr, BATON_ENOMEM, "out of memory")
+               : rc;
 }
 
 static int read_entry(struct archive *archive, const zip_stat_t *status, struct buffer *text,

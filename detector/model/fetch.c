@@ -42,7 +42,7 @@ struct fetch {
     bool is_judged, is_file;    /* the body's first bytes came; the body is the file */
     bool is_same;               /* the file has the ETag `known` */
     bool is_changed;            /* the file is another one than the bytes that came already */
-    bool is_foreign, is_inside; /* dialled in vain: no server's address; a private one */
+    const char *refusal;        /* why an address was not dialled; NULL: all were */
     int asked, fruitless, redirects;
     struct baton_error error; /* code 0: none, or another try may mend it */
 };
@@ -196,14 +196,14 @@ static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
 
     (void)purpose;
     if (!dial_is_allowed(&address->addr, address->addrlen)) {
-        fetch->is_foreign = true;
-        return CURL_SOCKET_BAD;
+        fetch->refusal = "its address is not one that models may come from";
+    } else if (is_elsewhere && !fetch->rules->leads_inside && address_is_private(&address->addr)) {
+        fetch->refusal = "it is redirected into a private network: name that address in the "
+                         "subscription, or allow it with --model-redirect-private";
+    } else {
+        return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     }
-    if (is_elsewhere && !fetch->rules->leads_inside && address_is_private(&address->addr)) {
-        fetch->is_inside = true;
-        return CURL_SOCKET_BAD;
-    }
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    return CURL_SOCKET_BAD;
 }
 
 /* ---- One try -------------------------------------------------------------------------------- */
@@ -358,13 +358,8 @@ static enum verdict judge_status(struct fetch *fetch, long status)
 
 static enum verdict judge_failure(struct fetch *fetch, CURLcode result)
 {
-    if (fetch->is_foreign) {
-        return fail(fetch, BATON_EAUTH, "its address is not one that models may come from");
-    }
-    if (fetch->is_inside) {
-        return fail(fetch, BATON_EAUTH,
-                    "it is redirected into a private network: name that address in the "
-                    "subscription, or allow it with --model-redirect-private");
+    if (fetch->refusal != NULL) {
+        return fail(fetch, BATON_EAUTH, fetch->refusal);
     }
     switch (result) {
     case CURLE_FILESIZE_EXCEEDED:
@@ -423,7 +418,7 @@ static enum verdict try_once(struct fetch *fetch, int64_t left_ms)
     fetch->total = -1;
     fetch->other_bytes = 0;
     fetch->is_judged = fetch->is_file = fetch->is_same = fetch->is_changed = false;
-    fetch->is_foreign = fetch->is_inside = false;
+    fetch->refusal = NULL;
     fetch->asked++;
     return set_up_try(fetch, left_ms) == CURLE_OK ? judge(fetch, perform(fetch))
                                                   : fail(fetch, BATON_ENOMEM, "out of memory");

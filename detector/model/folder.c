@@ -24,7 +24,7 @@ static int failed(struct baton_error *reterr, const char *what, const char *name
     return error_set(reterr, error_from_errno(errnum), "%s %s: %s", what, name, strerror(errnum));
 }
 
-static int open_folder(int parent_fd, const char *name)
+int folder_open(int parent_fd, const char *name)
 {
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -122,7 +122,7 @@ int folder_bytes(int parent_fd, const char *name, uint64_t *ret, struct baton_er
 
 int folder_lock(int parent_fd, struct baton_error *reterr)
 {
-    int fd = open_folder(parent_fd, "."); /* a lock is of the open file, so it needs its own */
+    int fd = folder_open(parent_fd, "."); /* a lock is of the open file, so it needs its own */
     int rc = fd;
 
     while (fd >= 0 && (rc = flock(fd, LOCK_EX)) != 0 && errno == EINTR) {
@@ -159,7 +159,7 @@ int draft_new(struct draft *ret, int parent_fd, struct baton_error *reterr)
     int rc = lock < 0 ? lock : make_draft(&draft, reterr);
 
     if (rc == 0) {
-        draft.fd = open_folder(parent_fd, draft.name);
+        draft.fd = folder_open(parent_fd, draft.name);
         if (draft.fd < 0 || flock(draft.fd, LOCK_EX | LOCK_NB) != 0) {
             rc = failed(reterr, "lock folder", draft.name);
             draft_drop(&draft);
@@ -249,7 +249,7 @@ void draft_drop(struct draft *draft)
 
 static int sweep_one(int parent_fd, const char *name, struct baton_error *reterr)
 {
-    int fd = open_folder(parent_fd, name);
+    int fd = folder_open(parent_fd, name);
     int rc = 0;
 
     if (fd < 0) {

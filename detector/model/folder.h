@@ -48,6 +48,9 @@ int folder_remove(int parent_fd, const char *name, struct baton_error *reterr);
 /* Returns the bytes of all files in the folder. */
 int folder_bytes(int parent_fd, const char *name, uint64_t *ret, struct baton_error *reterr);
 
+/* Opens a folder that is no link. Returns its descriptor, or -1 with errno. */
+int folder_open(int parent_fd, const char *name);
+
 /* Locks the folder until the returned descriptor is closed; returns a code on failure. */
 int folder_lock(int parent_fd, struct baton_error *reterr);
 

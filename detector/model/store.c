@@ -32,11 +32,6 @@ static int failed(struct baton_error *reterr, const char *what, const char *name
                      strerror(errnum));
 }
 
-static int open_folder(int parent_fd, const char *name)
-{
-    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 /* Makes the folder, unless it is there, and opens it. Returns the descriptor, or a code. */
@@ -141,7 +136,7 @@ static int hold(const struct store *store, const char *digest, int *ret, struct 
     if (lock < 0) {
         return lock;
     }
-    fd = open_folder(store->models_fd, digest);
+    fd = folder_open(store->models_fd, digest);
     if (fd < 0 && errno == ENOENT) {
         rc = error_set(reterr, BATON_ENOENT, "model %s is not in the cache", digest);
     } else if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) != 0 || futimens(fd, times) != 0) {
@@ -218,7 +213,7 @@ struct survey {
 static void survey_one(struct survey *survey, const struct store *store, const char *digest)
 {
     static const struct timespec now[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-    int fd = open_folder(store->models_fd, digest);
+    int fd = folder_open(store->models_fd, digest);
     struct stat status;
     uint64_t bytes = 0;
 
@@ -243,7 +238,7 @@ static int for_each(const struct store *store, int folder_fd,
                                  const char *digest),
                     struct survey *survey, struct baton_error *reterr)
 {
-    int fd = open_folder(folder_fd, ".");
+    int fd = folder_open(folder_fd, ".");
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
     int rc = folder != NULL ? 0 : failed(reterr, "read", "the folder");
@@ -268,7 +263,7 @@ static int evict_one(const struct store *store, const char *digest, bool is_dama
                      struct baton_error *reterr)
 {
     struct draft draft;
-    int fd = open_folder(store->models_fd, digest);
+    int fd = folder_open(store->models_fd, digest);
     int rc = 0;
 
     if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || is_damaged)) {
