@@ -57,34 +57,13 @@ struct tracker_rules tracker_rules_default(void)
                                   .report_interval = SPAN_S(1)};
 }
 
-int tracker_rules_check(const struct tracker_rules *rules, struct baton_error *reterr)
-{
-    if (!(rules->score_low >= 0 && rules->score_low <= rules->score_high)) {
-        return error_set(reterr, BATON_EINVAL,
-                         "tracker: scores of %g (low) and %g (high): low must "
-                         "be 0 to high",
-                         (double)rules->score_low, (double)rules->score_high);
-    }
-    if (!(rules->overlap_min > 0 && rules->overlap_min <= 1) || !(rules->overlap_relabel > 0)) {
-        return error_set(reterr, BATON_EINVAL,
-                         "tracker: overlaps of %g (least) and %g (of another "
-                         "class): must be above 0, the first at most 1",
-                         (double)rules->overlap_min, (double)rules->overlap_relabel);
-    }
-    if (rules->hits_min < 1 || rules->age_max.ns < 0 || rules->report_interval.ns < 0) {
-        return error_set(reterr, BATON_EINVAL,
-                         "tracker: %d hits must be 1 or more, and no time "
-                         "below 0",
-                         rules->hits_min);
-    }
-    return 0;
-}
-
 struct tracker *tracker_new(const struct tracker_rules *rules)
 {
     struct tracker *tracker = calloc(1, sizeof(*tracker));
 
-    assert(tracker_rules_check(rules, NULL) == 0);
+    assert(rules->score_low >= 0 && rules->score_low <= rules->score_high);
+    assert(rules->overlap_min > 0 && rules->overlap_relabel > 0);
+    assert(rules->hits_min >= 1);
     if (tracker != NULL) {
         tracker->rules = *rules;
         tracker->now = INSTANT_PAST;

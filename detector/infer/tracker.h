@@ -44,9 +44,6 @@ struct tracker_rules {
 /* The defaults: 0.1, 0.5, 0.2, 0.6, 2 s, 3, once, 1 s. */
 struct tracker_rules tracker_rules_default(void);
 
-/* Returns BATON_EINVAL with the rule that is wrong. */
-int tracker_rules_check(const struct tracker_rules *rules, struct baton_error *reterr);
-
 struct track {
     uint64_t id; /* from 1, never used again; 0: no object */
     bool is_confirmed;

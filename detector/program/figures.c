@@ -61,7 +61,29 @@ void figures_fini(struct figures *figures)
 
 /* ---- The page ------------------------------------------------------------------------------- */
 
-/* model_id="7", and what follows; the buffer is to be freed. */
+static const struct family {
+    const char *name, *help;
+    size_t offset; /* of a counter or a histogram */
+    bool is_histogram;
+} families[] = {
+    {"model_frames_total", "Frames that went through the model.", offsetof(struct figure, frames),
+     false},
+    {"model_opened_total", "Times that the model began to look at a subscription.",
+     offsetof(struct figure, opened), false},
+    {"model_refused_total", "Times that it could not be had or opened for a subscription.",
+     offsetof(struct figure, refused), false},
+    {"model_failures_total", "Times that its process was lost or a frame could not be run.",
+     offsetof(struct figure, failures), false},
+    {"model_frames_dropped_total", "Frames that a newer one overtook before the model was free.",
+     offsetof(struct figure, dropped_now), false},
+    {"model_run_seconds", "A frame's turn: from its preparation to what was seen in it.",
+     offsetof(struct figure, run), true},
+    {"model_latency_seconds",
+     "From a frame's arrival to what was seen in it, with the wait for its turn.",
+     offsetof(struct figure, late), true},
+};
+
+/* model_id="7", and what follows. */
 static const char *label(const struct figures *figures, const struct figure *figure,
                          struct buffer *labels)
 {
@@ -72,18 +94,6 @@ static const char *label(const struct figures *figures, const struct figure *fig
     exposition_label(labels, "model_id",
                      figure == &figures->of[FIGURES_MODELS_MAX] ? "other" : number);
     return buffer_text(labels);
-}
-
-/* Returns the next figure that was used. */
-static const struct figure *next(const struct figures *figures, const struct figure *figure)
-{
-    const struct figure *others = &figures->of[FIGURES_MODELS_MAX];
-
-    figure = figure == NULL ? figures->of : figure + 1;
-    if (figure < figures->of + figures->count) {
-        return figure;
-    }
-    return figure <= others && others->opened + others->refused > 0 ? others : NULL;
 }
 
 static void write_histogram(struct buffer *body, const char *name, const struct histogram *of,
@@ -111,62 +121,49 @@ static void write_histogram(struct buffer *body, const char *name, const struct 
     exposition_sample(body, full, buffer_text(labels), (double)total);
 }
 
-static void write_at_work(const struct figures *figures, struct buffer *body, struct buffer *labels)
+/* `family` NULL: the subscriptions, with name and engine as labels. */
+static void write_one(const struct figures *figures, const struct figure *one,
+                      const struct family *family, struct buffer *body, struct buffer *labels)
 {
-    exposition_family(body, "model_subscriptions", "gauge",
-                      "Subscriptions that the model looks at, with its name and engine.");
-    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
-        (void)label(figures, one, labels);
+    const void *value = (const char *)one + (family ? family->offset : 0);
+    const char *text = label(figures, one, labels);
+
+    if (!family) {
         exposition_label(labels, "model_name", one->name != NULL ? one->name : "");
         exposition_label(labels, "engine", one->engine);
         exposition_sample(body, "model_subscriptions", buffer_text(labels), one->subscriptions);
+    } else if (family->is_histogram) {
+        write_histogram(body, family->name, value, labels);
+    } else {
+        exposition_sample(body, family->name, text, (double)*(const uint64_t *)value);
     }
+}
+
+/* The last figure, of all others, is written once it was used. */
+static void write_all(const struct figures *figures, const struct family *family,
+                      struct buffer *body)
+{
+    const struct figure *others = &figures->of[FIGURES_MODELS_MAX];
+    struct buffer labels;
+
+    buffer_init(&labels, LABELS_MAX);
+    for (unsigned i = 0; i < figures->count; i++) {
+        write_one(figures, &figures->of[i], family, body, &labels);
+    }
+    if (others->opened + others->refused > 0) {
+        write_one(figures, others, family, body, &labels);
+    }
+    buffer_fini(&labels);
 }
 
 void figures_write(const struct figures *figures, struct buffer *body)
 {
-    static const struct {
-        const char *name, *help;
-        size_t offset;
-    } counters[] = {
-        {"model_frames_total", "Frames that went through the model.",
-         offsetof(struct figure, frames)},
-        {"model_opened_total", "Times that the model began to look at a subscription.",
-         offsetof(struct figure, opened)},
-        {"model_refused_total", "Times that it could not be had or opened for a subscription.",
-         offsetof(struct figure, refused)},
-        {"model_failures_total", "Times that its process was lost or a frame could not be run.",
-         offsetof(struct figure, failures)},
-    };
-    struct buffer labels;
-
-    buffer_init(&labels, LABELS_MAX);
-    write_at_work(figures, body, &labels);
-    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-        exposition_family(body, counters[i].name, "counter", counters[i].help);
-        for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
-            const uint64_t *value =
-                (const uint64_t *)(const void *)((const char *)one + counters[i].offset);
-            exposition_sample(body, counters[i].name, label(figures, one, &labels), (double)*value);
-        }
+    exposition_family(body, "model_subscriptions", "gauge",
+                      "Subscriptions that the model looks at, with its name and engine.");
+    write_all(figures, NULL, body);
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        exposition_family(body, families[i].name,
+                          families[i].is_histogram ? "histogram" : "counter", families[i].help);
+        write_all(figures, &families[i], body);
     }
-    exposition_family(body, "model_frames_dropped_total", "counter",
-                      "Frames that a newer one overtook before the model was free.");
-    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
-        exposition_sample(body, "model_frames_dropped_total", label(figures, one, &labels),
-                          (double)(one->dropped + one->dropped_now));
-    }
-    exposition_family(body, "model_run_seconds", "histogram",
-                      "A frame's turn: from its preparation to what was seen in it.");
-    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
-        (void)label(figures, one, &labels);
-        write_histogram(body, "model_run_seconds", &one->run, &labels);
-    }
-    exposition_family(body, "model_latency_seconds", "histogram",
-                      "From a frame's arrival to what was seen in it, with the wait for its turn.");
-    for (const struct figure *one = NULL; (one = next(figures, one)) != NULL;) {
-        (void)label(figures, one, &labels);
-        write_histogram(body, "model_latency_seconds", &one->late, &labels);
-    }
-    buffer_fini(&labels);
 }

@@ -3,7 +3,6 @@
 #ifndef DETECTOR_PROGRAM_MODELS_INT_H
 #define DETECTOR_PROGRAM_MODELS_INT_H
 
-#include "detector/infer/latency.h"
 #include "detector/program/figures.h"
 #include "detector/program/models.h"
 #include "detector/program/wanted.h"
@@ -30,6 +29,12 @@ struct work {
     struct bound *bound;
     struct baton_error doubt; /* code other than 0: the reason for the archive from before */
     bool is_look;             /* a check for a newer archive than the one at work */
+};
+
+/* The last durations, for percentiles. */
+struct latency {
+    float ms[256];
+    unsigned count;
 };
 
 /* Frames a second, over the last few seconds. */
@@ -90,6 +95,7 @@ struct figure *work_figure(const struct work *work);
 uint64_t work_dropped(const struct work *work); /* NULL allowed */
 
 void rate_add(struct rate *rate, instant now);
+void latency_add(struct latency *latency, span duration);
 
 struct bound *models_find(const struct models *models, const char *identifier);
 

@@ -1,6 +1,8 @@
 #include "detector/program/models_int.h"
 
-enum { RATE_WINDOW_S = 5 };
+#include <stdlib.h>
+
+enum { RATE_WINDOW_S = 5, LATENCIES = sizeof(((struct latency *)NULL)->ms) / sizeof(float) };
 
 struct figure *work_figure(const struct work *work)
 {
@@ -39,11 +41,36 @@ void rate_add(struct rate *rate, instant now)
     rate->count++;
 }
 
+void latency_add(struct latency *latency, span duration)
+{
+    latency->ms[latency->count++ % LATENCIES] = (float)duration.ns / 1e6F;
+}
+
+static int by_length(const void *left, const void *right)
+{
+    float a = *(const float *)left, b = *(const float *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* Returns the duration that `percent` of them did not exceed; 0 without any. */
+static double latency_of(const struct latency *latency, unsigned percent)
+{
+    unsigned count = latency->count < LATENCIES ? latency->count : LATENCIES;
+    struct latency sorted = *latency;
+
+    if (count == 0) {
+        return 0;
+    }
+    qsort(sorted.ms, count, sizeof(sorted.ms[0]), by_length);
+    return (double)sorted.ms[(count * percent - 1) / 100];
+}
+
 void models_measure(struct models *models, struct buffer *body)
 {
     for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
         models->figures.of[i].subscriptions = 0;
-        models->figures.of[i].dropped_now = 0;
+        models->figures.of[i].dropped_now = models->figures.of[i].dropped;
     }
     for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
         if (bound->running) {
@@ -92,8 +119,8 @@ void models_describe(const struct models *models, const char *identifier, json_t
         (json_int_t)stats.failures, "restarts", (json_int_t)stats.restarts, "milliseconds_a_run",
         stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
         rate_of(&bound->rate, clock_now()), "dropped_fps", rate_of(&bound->dropped, clock_now()),
-        "latency_p50_ms", latency_ms(&bound->latency, 50), "latency_p99_ms",
-        latency_ms(&bound->latency, 99), "last_error",
+        "latency_p50_ms", latency_of(&bound->latency, 50), "latency_p99_ms",
+        latency_of(&bound->latency, 99), "last_error",
         bound->last_error[0] ? bound->last_error : NULL);
     if (model) {
         (void)json_object_set_new(ret, "model_state", model);

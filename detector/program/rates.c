@@ -22,25 +22,34 @@ struct rates *rates_new(void)
     return calloc(1, sizeof(struct rates));
 }
 
-static void counted_free(struct counted *counted)
+/* Forgets those that were not seen since the last time; `all`: every one. */
+static void forget(struct rates *rates, bool all)
 {
-    free(counted->identifier);
-    free(counted);
+    struct counted *counted = NULL;
+    struct counted *next = NULL;
+
+    HASH_ITER (hh, rates->all, counted, next) {
+        if (all || !counted->was_seen) {
+            HASH_DEL(rates->all, counted);
+            free(counted->identifier);
+            free(counted);
+        } else {
+            counted->was_seen = false;
+        }
+    }
 }
 
 void rates_free(struct rates *rates)
 {
-    struct counted *counted = rates ? rates->all : NULL;
-
     if (rates) {
-        HASH_CLEAR(hh, rates->all); /* the table; the entries are still a list */
+        forget(rates, true);
+        free(rates);
     }
-    while (counted) {
-        struct counted *next = counted->hh.next;
-        counted_free(counted);
-        counted = next;
-    }
-    free(rates);
+}
+
+void rates_sweep(struct rates *rates)
+{
+    forget(rates, false);
 }
 
 static void begin(struct counted *counted, const uint64_t now_at[RATES_COUNTED], instant now)
@@ -111,25 +120,6 @@ void rates_count(struct rates *rates, const char *identifier, const struct camer
     if (seconds >= RATES_WINDOW_S) {
         counted->is_whole = true;
         begin(counted, now_at, now);
-    }
-}
-
-/* Builds the table anew from the entries that were seen. */
-void rates_sweep(struct rates *rates)
-{
-    struct counted *counted = rates->all;
-
-    HASH_CLEAR(hh, rates->all);
-    while (counted) {
-        struct counted *next = counted->hh.next;
-        if (counted->was_seen) {
-            counted->was_seen = false;
-            HASH_ADD_KEYPTR(hh, rates->all, counted->identifier, strlen(counted->identifier),
-                            counted);
-        } else {
-            counted_free(counted);
-        }
-        counted = next;
     }
 }
 

@@ -14,25 +14,6 @@ enum { ANSWER_MS = 5 };
 
 /* ---- A source whose archives are there already ---------------------------------------------- */
 
-/* Of a look: what the test says. */
-static void answer_look(const struct asked *asked)
-{
-    const struct stand *stand = asked->stand;
-    struct baton_error error = {0};
-    struct pipeline pipeline = {0};
-
-    (void)error_set(&error, BATON_EAUTH, "its signature is too old");
-    if (stand->look_end == LOOK_NEWER) {
-        pipeline = made_pipeline(stand->newer);
-        pipeline.track.is_on = false;
-        models_arrived(asked->asker, MODELS "/./.", &pipeline, NULL);
-    } else if (stand->look_end == LOOK_FAILED) {
-        models_look_failed(asked->asker, false, &error);
-    } else {
-        models_unchanged(asked->asker);
-    }
-}
-
 /* 1 and 2 are right; 3 is an archive that is none, 4 a model that cannot be run; the pipeline of 6
  * was given to another. */
 static void on_answer(uv_timer_t *timer)
@@ -43,7 +24,7 @@ static void on_answer(uv_timer_t *timer)
 
     asked->is_answered = true;
     if (asked->is_look) {
-        answer_look(asked);
+        models_unchanged(asked->asker);
         return;
     }
     if (asked->model_id == 3 && !asked->stand->is_mended) {
@@ -100,33 +81,14 @@ static int look(void *userdata, void **ret, const char *url, void *held, void *a
     struct asked *asked;
 
     assert_true(((struct asked *)held)->is_answered);
+    (void)reterr;
     stand->look_count++;
-    if (stand->is_blind) {
-        return error_set(reterr, BATON_ENOTSUP, "its server gives no ETag");
-    }
     asked = calloc(1, sizeof(*asked));
     assert_non_null(asked);
     asked->asker = asker;
     asked->is_look = true;
     begin(stand, asked, url, ret);
     return 0;
-}
-
-static void tell_runs(void *ticket)
-{
-    struct asked *asked = ticket;
-
-    assert_true(asked->is_answered);
-    asked->stand->accepted++;
-}
-
-/* What was wanted at first is rejected, too; that is not counted. */
-static void reject(void *held, void *ticket, const struct baton_error *error)
-{
-    struct asked *asked = ticket;
-
-    assert_true(asked->is_answered && asked->is_look == (held != NULL) && error->code != 0);
-    asked->stand->is_rejected = asked->is_look;
 }
 
 static void free_look(uv_handle_t *timer)
@@ -193,15 +155,15 @@ void show_clip(struct stand *stand)
                      0);
 }
 
-struct stand *stand_new_with(int retry_min_ms, int recheck_ms)
+struct stand *stand_new_with(int retry_min_ms)
 {
     struct stand *stand = calloc(1, sizeof(*stand));
-    struct models_config config = {.source = {want, look, tell_runs, reject, drop, stand},
-                                   .retry_min_ms = retry_min_ms,
-                                   .recheck_ms = recheck_ms,
-                                   .uses_stream_time = true, /* ours is the machine's load */
-                                   .detected = on_detected,
-                                   .userdata = stand};
+    struct models_config config = {
+        .source = {.want = want, .look = look, .drop = drop, .userdata = stand},
+        .retry_min_ms = retry_min_ms,
+        .uses_stream_time = true, /* ours is the machine's load */
+        .detected = on_detected,
+        .userdata = stand};
 
     assert_non_null(stand);
     stand->url = STAND_FIRST_URL;
@@ -215,7 +177,7 @@ struct stand *stand_new_with(int retry_min_ms, int recheck_ms)
 
 struct stand *stand_new(void)
 {
-    return stand_new_with(0, 0);
+    return stand_new_with(0);
 }
 
 void stand_free(struct stand *stand)

@@ -24,7 +24,7 @@ struct stand {
     struct models *models;
     struct camera *camera;
     struct asked asked[ASKED_MAX];
-    size_t asked_count, look_count, held, accepted;
+    size_t asked_count, look_count, held;
     const char *identifiers[2];
     unsigned frames, detections, of_model[4], wanted;
     const char *url;
@@ -34,14 +34,10 @@ struct stand {
     bool is_tracked;   /* every object is reported once */
     unsigned moved_at; /* the frame before which "a;1" gets another camera; 0: never */
     bool is_rewound;   /* the clip begins anew when it ends */
-    enum { LOOK_SAME, LOOK_NEWER, LOOK_FAILED } look_end; /* of every look */
-    const char *newer;                                    /* the model in what it brings */
-    bool is_rejected;                                     /* what one brought */
-    bool is_blind;                                        /* no look is possible */
     int old_pid;
 };
 
-struct stand *stand_new_with(int retry_min_ms, int recheck_ms);
+struct stand *stand_new_with(int retry_min_ms);
 struct stand *stand_new(void);
 void stand_free(struct stand *stand); /* runs until all is closed, and nothing is held */
 

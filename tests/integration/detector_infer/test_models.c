@@ -92,7 +92,7 @@ static void what_is_bad_is_told_and_the_old_one_goes_on(void **state)
 
 static void what_was_refused_is_asked_for_again(void **state)
 {
-    struct stand *stand = stand_new_with(RETRY_MS, 0);
+    struct stand *stand = stand_new_with(RETRY_MS);
 
     (void)state;
     subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 3);
@@ -108,7 +108,7 @@ static void what_was_refused_is_asked_for_again(void **state)
 /* Or it would run, and see nothing. */
 static void a_pipeline_that_another_was_given_is_asked_for_again(void **state)
 {
-    struct stand *stand = stand_new_with(RETRY_MS, 0);
+    struct stand *stand = stand_new_with(RETRY_MS);
 
     (void)state;
     subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 6);
@@ -166,7 +166,7 @@ static bool is_newest(const void *userdata)
 
 static void what_is_from_before_runs_and_the_newest_is_asked_for_again(void **state)
 {
-    struct stand *stand = stand_new_with(RETRY_MS, 0);
+    struct stand *stand = stand_new_with(RETRY_MS);
     char *log;
 
     (void)state;

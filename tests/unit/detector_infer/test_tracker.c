@@ -284,26 +284,6 @@ static void time_that_stands_or_goes_back_does_no_harm(void **state)
     assert_int_equal(tracker_count(tracker), 0);
 }
 
-static void wrong_rules_are_named(void **state)
-{
-    struct tracker_rules rules = tracker_rules_default();
-    struct baton_error error;
-
-    (void)state;
-    assert_int_equal(tracker_rules_check(&rules, &error), 0);
-    rules.score_low = 0.75F;
-    assert_int_equal(tracker_rules_check(&rules, &error), BATON_EINVAL);
-    assert_non_null(strstr(error.message, "0.75 (low) and 0.5 (high)"));
-    rules = tracker_rules_default();
-    rules.overlap_min = NAN;
-    assert_int_equal(tracker_rules_check(&rules, &error), BATON_EINVAL);
-    assert_non_null(strstr(error.message, "nan (least)"));
-    rules = tracker_rules_default();
-    rules.hits_min = 0;
-    assert_int_equal(tracker_rules_check(&rules, &error), BATON_EINVAL);
-    assert_non_null(strstr(error.message, "0 hits"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,7 +298,6 @@ int main(void)
         cmocka_unit_test_teardown(an_object_is_reported_as_the_rules_say, end),
         cmocka_unit_test_teardown(the_number_of_objects_is_bounded, end),
         cmocka_unit_test_teardown(time_that_stands_or_goes_back_does_no_harm, end),
-        cmocka_unit_test(wrong_rules_are_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
