@@ -22,34 +22,25 @@ struct rates *rates_new(void)
     return calloc(1, sizeof(struct rates));
 }
 
-/* Forgets those that were not seen since the last time; `all`: every one. */
-static void forget(struct rates *rates, bool all)
+static void counted_free(struct counted *counted)
 {
-    struct counted *counted = NULL;
-    struct counted *next = NULL;
-
-    HASH_ITER (hh, rates->all, counted, next) {
-        if (all || !counted->was_seen) {
-            HASH_DEL(rates->all, counted);
-            free(counted->identifier);
-            free(counted);
-        } else {
-            counted->was_seen = false;
-        }
-    }
+    free(counted->identifier);
+    free(counted);
 }
 
 void rates_free(struct rates *rates)
 {
-    if (rates) {
-        forget(rates, true);
-        free(rates);
-    }
-}
+    struct counted *counted = rates ? rates->all : NULL;
 
-void rates_sweep(struct rates *rates)
-{
-    forget(rates, false);
+    if (rates) {
+        HASH_CLEAR(hh, rates->all); /* the table; the entries are still a list */
+    }
+    while (counted) {
+        struct counted *next = counted->hh.next;
+        counted_free(counted);
+        counted = next;
+    }
+    free(rates);
 }
 
 static void begin(struct counted *counted, const uint64_t now_at[RATES_COUNTED], instant now)
@@ -120,6 +111,25 @@ void rates_count(struct rates *rates, const char *identifier, const struct camer
     if (seconds >= RATES_WINDOW_S) {
         counted->is_whole = true;
         begin(counted, now_at, now);
+    }
+}
+
+/* Builds the table anew from the entries that were seen. */
+void rates_sweep(struct rates *rates)
+{
+    struct counted *counted = rates->all;
+
+    HASH_CLEAR(hh, rates->all);
+    while (counted) {
+        struct counted *next = counted->hh.next;
+        if (counted->was_seen) {
+            counted->was_seen = false;
+            HASH_ADD_KEYPTR(hh, rates->all, counted->identifier, strlen(counted->identifier),
+                            counted);
+        } else {
+            counted_free(counted);
+        }
+        counted = next;
     }
 }
 
