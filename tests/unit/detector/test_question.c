@@ -174,41 +174,6 @@ static void a_source_is_one_of_two_or_not_named(void **state)
     }
 }
 
-static void a_tag_is_found_as_caches_name_it(void **state)
-{
-    static const struct {
-        const char *names;
-        bool is_found;
-    } cases[] = {
-        {"\"a-1\"", true},
-        {"W/\"a-1\"", true},
-        {"*", true},
-        {" * ", true},
-        {"\"x\", \"a-1\"", true},
-        {"\"x\",W/\"a-1\" , \"y\"", true},
-        {"\"x,y\",\t\"a-1\"", true},
-        {"", false},
-        {"\"x\"", false},
-        {"a-1", false},
-        {"\"a-1", false},
-        {"\"x, \"a-1\"", false}, /* "x, " and then none */
-        {"\"a-1\"x", true},
-        {"x\"a-1\"", false},
-        {"*, \"a-1\"", false},
-        {", ,\"a-1\"", true},
-        {",", false},
-        {"w/\"a-1\"", false},
-        {"(too long)", false},
-    };
-    (void)state;
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (question_has_tag(cases[i].names, "\"a-1\"") != cases[i].is_found) {
-            fail_msg("%s", cases[i].names);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,7 +183,6 @@ int main(void)
         cmocka_unit_test(a_query_is_strict_where_it_is_known),
         cmocka_unit_test(a_width_is_a_number_of_pixels),
         cmocka_unit_test(a_source_is_one_of_two_or_not_named),
-        cmocka_unit_test(a_tag_is_found_as_caches_name_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
