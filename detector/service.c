@@ -123,21 +123,6 @@ static void on_delivered(void *userdata, uint64_t peer)
     worker_delivered(service->worker, peer);
 }
 
-static void on_asked(void *userdata, const struct http_question *question, struct http_reply *reply)
-{
-    service_http_answer(userdata, question, reply);
-}
-
-static void on_wanted(void *userdata, uint64_t ticket)
-{
-    service_stream_wanted(userdata, ticket);
-}
-
-static void on_left(void *userdata, uint64_t ticket)
-{
-    service_stream_left(userdata, ticket);
-}
-
 static void on_encoded(void *userdata, uint64_t ticket, const struct image *image,
                        const struct baton_error *error)
 {
@@ -170,7 +155,8 @@ static int start_server(struct service *service, struct baton_error *reterr)
         .message_max = PROTOCOL_MESSAGE_MAX,
         .ping_after_s = config->ping_after_s,
         .hooks = {on_connected, on_refused, on_disconnected, on_received, on_spoiled, on_drained,
-                  on_delivered, on_asked, on_wanted, on_left, service},
+                  on_delivered, service_http_answer, service_stream_wanted, service_stream_left,
+                  service},
     };
     return server_open(&service->server, &server, reterr);
 }

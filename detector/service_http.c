@@ -291,9 +291,10 @@ static void answer_text(struct http_reply *reply, unsigned status, const char *t
     buffer_put_text(&reply->body, text);
 }
 
-void service_http_answer(struct service *service, const struct http_question *question,
+void service_http_answer(void *userdata, const struct http_question *question,
                          struct http_reply *reply)
 {
+    struct service *service = userdata;
     const char *path = question->path;
 
     if (camera_question_is_one(path)) {

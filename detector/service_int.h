@@ -42,8 +42,8 @@ struct service {
     instant refusal_told_at; /* last entry in the log; 0: none */
 };
 
-/* Answers one GET or HEAD. */
-void service_http_answer(struct service *service, const struct http_question *question,
+/* Answers one GET or HEAD: a hook of server.h. */
+void service_http_answer(void *userdata, const struct http_question *question,
                          struct http_reply *reply);
 
 /* An encoding that a reply waits for is finished. */
@@ -54,8 +54,8 @@ void service_http_error(struct http_reply *reply, unsigned status, const char *m
 /* /camera/…/stream: service_stream.c. */
 void service_stream_begin(struct service *service, const struct camera_question *wanted,
                           uint64_t ticket, struct http_reply *reply);
-void service_stream_wanted(struct service *service, uint64_t ticket);
-void service_stream_left(struct service *service, uint64_t ticket);
+void service_stream_wanted(void *userdata, uint64_t ticket); /* hooks of server.h */
+void service_stream_left(void *userdata, uint64_t ticket);
 /* False: no viewer has this ticket. */
 bool service_stream_encoded(struct service *service, uint64_t ticket, const struct image *image);
 void service_stream_frame(struct service *service, const char *identifier);

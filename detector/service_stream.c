@@ -98,8 +98,9 @@ void service_stream_begin(struct service *service, const struct camera_question 
     reply->type = "multipart/x-mixed-replace; boundary=" BOUNDARY;
 }
 
-void service_stream_wanted(struct service *service, uint64_t ticket)
+void service_stream_wanted(void *userdata, uint64_t ticket)
 {
+    struct service *service = userdata;
     struct viewer *viewer = find_viewer(service, ticket);
 
     if (viewer != NULL) {
@@ -108,8 +109,9 @@ void service_stream_wanted(struct service *service, uint64_t ticket)
     }
 }
 
-void service_stream_left(struct service *service, uint64_t ticket)
+void service_stream_left(void *userdata, uint64_t ticket)
 {
+    struct service *service = userdata;
     struct viewer *viewer = find_viewer(service, ticket);
 
     if (viewer != NULL) {

@@ -43,92 +43,32 @@ enum {
 /* Every other call fails with EPERM, so that an unforeseen call of a library costs a feature, not
  * the process. */
 static const int allowed[] = {
-    SCMP_SYS(read),
-    SCMP_SYS(readv),
-    SCMP_SYS(pread64),
-    SCMP_SYS(write),
-    SCMP_SYS(writev),
-    SCMP_SYS(lseek),
-    SCMP_SYS(close),
-    SCMP_SYS(fstat),
-    SCMP_SYS(newfstatat),
-    SCMP_SYS(stat),
-    SCMP_SYS(lstat),
-    SCMP_SYS(statx),
-    SCMP_SYS(fstatfs),
-    SCMP_SYS(access),
-    SCMP_SYS(faccessat),
-    SCMP_SYS(faccessat2),
-    SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat),
-    SCMP_SYS(getdents64),
+    SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(write), SCMP_SYS(writev),
+    SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(stat),
+    SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(fstatfs), SCMP_SYS(access), SCMP_SYS(faccessat),
+    SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getdents64),
     /* memory */
-    SCMP_SYS(mmap),
-    SCMP_SYS(munmap),
-    SCMP_SYS(mremap),
-    SCMP_SYS(mprotect),
-    SCMP_SYS(madvise),
-    SCMP_SYS(brk),
-    SCMP_SYS(memfd_create),
-    SCMP_SYS(ftruncate),
-    SCMP_SYS(membarrier),
+    SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise),
+    SCMP_SYS(brk), SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(membarrier),
     /* time and waiting */
-    SCMP_SYS(futex),
-    SCMP_SYS(nanosleep),
-    SCMP_SYS(clock_nanosleep),
-    SCMP_SYS(clock_gettime),
-    SCMP_SYS(clock_getres),
-    SCMP_SYS(gettimeofday),
-    SCMP_SYS(time),
-    SCMP_SYS(poll),
-    SCMP_SYS(ppoll),
-    SCMP_SYS(select),
-    SCMP_SYS(pselect6),
-    SCMP_SYS(epoll_create1),
-    SCMP_SYS(epoll_ctl),
-    SCMP_SYS(epoll_wait),
-    SCMP_SYS(epoll_pwait),
-    SCMP_SYS(pipe2),
-    SCMP_SYS(eventfd2),
-    SCMP_SYS(sched_yield),
-    SCMP_SYS(restart_syscall),
+    SCMP_SYS(futex), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_getres), SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(poll), SCMP_SYS(ppoll),
+    SCMP_SYS(select), SCMP_SYS(pselect6), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
+    SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(pipe2), SCMP_SYS(eventfd2),
+    SCMP_SYS(sched_yield), SCMP_SYS(restart_syscall),
     /* the network; see also allow_sockets and allow_connections */
-    SCMP_SYS(socketpair),
-    SCMP_SYS(bind),
-    SCMP_SYS(getsockname),
-    SCMP_SYS(getpeername),
-    SCMP_SYS(getsockopt),
-    SCMP_SYS(recvfrom),
-    SCMP_SYS(recvmsg),
-    SCMP_SYS(recvmmsg),
+    SCMP_SYS(socketpair), SCMP_SYS(bind), SCMP_SYS(getsockname), SCMP_SYS(getpeername),
+    SCMP_SYS(getsockopt), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(recvmmsg),
     SCMP_SYS(shutdown),
     /* the process itself */
-    SCMP_SYS(rt_sigaction),
-    SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(sigaltstack),
-    SCMP_SYS(getpid),
-    SCMP_SYS(gettid),
-    SCMP_SYS(getppid),
-    SCMP_SYS(getuid),
-    SCMP_SYS(geteuid),
-    SCMP_SYS(getgid),
-    SCMP_SYS(getegid),
-    SCMP_SYS(getrandom),
-    SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(sysinfo),
-    SCMP_SYS(uname),
-    SCMP_SYS(getrlimit),
-    SCMP_SYS(getrusage),
-    SCMP_SYS(arch_prctl),
-    SCMP_SYS(rseq),
-    SCMP_SYS(set_robust_list),
-    SCMP_SYS(exit),
+    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
+    SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getppid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
+    SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(getrandom), SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(getrlimit), SCMP_SYS(getrusage),
+    SCMP_SYS(arch_prctl), SCMP_SYS(rseq), SCMP_SYS(set_robust_list), SCMP_SYS(exit),
     SCMP_SYS(exit_group),
     /* for confine_stream */
-    SCMP_SYS(prctl),
-    SCMP_SYS(seccomp),
-};
+    SCMP_SYS(prctl), SCMP_SYS(seccomp)};
 
 /* No library of ours makes these calls: they come from code that has taken the process over. */
 static const int deadly[] = {
@@ -365,7 +305,7 @@ static int filter_process(const struct confinement *confinement, struct baton_er
     return rc || confinement->listener == NULL ? rc : filter_brokered(reterr);
 }
 
-static int filter_stream(const struct confinement *confinement, struct baton_error *reterr)
+int confine_stream(const struct confinement *confinement, struct baton_error *reterr)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     uint32_t no = SCMP_ACT_ERRNO(EPERM);
@@ -438,9 +378,4 @@ int confine_process(const struct confinement *confinement, struct baton_error *r
     }
     landlock_restrict(confinement);
     return filter_process(confinement, reterr);
-}
-
-int confine_stream(const struct confinement *confinement, struct baton_error *reterr)
-{
-    return filter_stream(confinement, reterr);
 }

@@ -17,7 +17,6 @@ struct held {
     struct frames *frames;
     struct view *view; /* NULL: a copy */
     uint8_t *copy;     /* NULL: in its ring */
-    size_t copy_bytes;
     int slot;
     uint64_t sequence; /* the child's */
     unsigned refs;
@@ -41,7 +40,6 @@ void frames_unref(struct frames *frames)
 {
     INVARIANT(frames->refs > 0);
     if (--frames->refs == 0) {
-        free(frames->spare);
         frames->free(frames);
     }
 }
@@ -154,33 +152,19 @@ static void describe(struct held *held, const struct ring_layout *layout, const 
     set_times(shown, message);
 }
 
-static uint8_t *take_spare(struct frames *frames, size_t bytes)
-{
-    uint8_t *memory = frames->spare;
-
-    frames->spare = NULL;
-    if (memory != NULL && frames->spare_bytes == bytes) {
-        return memory;
-    }
-    free(memory);
-    return aligned_alloc(RING_ALIGNMENT, bytes); /* a slot has whole pages */
-}
-
 /* Copies a frame from a slot that is claimed, and lets go of the slot. */
 static struct held *copy_out(struct frames *frames, const uint8_t *slot,
                              const struct camera_message *message)
 {
     const struct ring_layout *layout = &frames->view->reader.layout;
     struct held *held = calloc(1, sizeof(*held));
-    uint8_t *memory = held != NULL ? take_spare(frames, layout->slot_bytes) : NULL;
+    /* A slot has whole pages. */
+    uint8_t *memory = held != NULL ? aligned_alloc(RING_ALIGNMENT, layout->slot_bytes) : NULL;
 
     if (memory != NULL) {
         memcpy(memory, slot, layout->slot_bytes);
-        *held = (struct held){.frames = frames,
-                              .copy = memory,
-                              .copy_bytes = layout->slot_bytes,
-                              .sequence = message->sequence,
-                              .refs = 1};
+        *held = (struct held){
+            .frames = frames, .copy = memory, .sequence = message->sequence, .refs = 1};
         describe(held, layout, memory, message);
         frames->copied++;
         frames_ref(frames);
@@ -220,22 +204,12 @@ struct camera_frame *frames_claim(struct frames *frames, const struct camera_mes
     return &held->shown;
 }
 
-/* One more copy is likely to follow as long as there are others. */
 static void free_copy(struct held *held)
 {
     struct frames *frames = held->frames;
 
     frames->copied--;
-    if (frames->copied > 0 && frames->spare == NULL) {
-        frames->spare = held->copy;
-        frames->spare_bytes = held->copy_bytes;
-    } else {
-        free(held->copy);
-    }
-    if (frames->copied == 0) {
-        free(frames->spare);
-        frames->spare = NULL;
-    }
+    free(held->copy);
     free(held);
     frames_unref(frames);
 }

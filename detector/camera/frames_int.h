@@ -26,8 +26,6 @@ struct frames {
     unsigned held;     /* in rings; */
     unsigned kept;     /* of all, for an unknown time; */
     unsigned copied;
-    uint8_t *spare; /* memory of a released copy, for the next one; NULL: none */
-    size_t spare_bytes;
 };
 
 void frames_ref(struct frames *frames);

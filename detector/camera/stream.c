@@ -15,7 +15,8 @@
 
 enum {
     QUARTER = 90,
-    CIRCLE = 360,
+    HALF_TURN = 180,
+    HALF_QUARTER = QUARTER / 2,
     PROBE_BYTES = 1 << 20,
     PROBE_US = 500000,     /* of the clip's own time */
     KEY_PACKETS_MAX = 300, /* a stream with rolling refresh never sends a whole key picture */
@@ -275,8 +276,8 @@ static int quarter_turns(const AVStream *video)
     double angle = matrix != NULL ? av_display_rotation_get((const int32_t *)matrix) : 0;
 
     /* To the left, and no number if the matrix turns nothing. */
-    return angle >= -CIRCLE / 2 && angle <= CIRCLE / 2
-               ? (int)(CIRCLE - angle + QUARTER / 2) / QUARTER % 4
+    return angle >= -HALF_TURN && angle <= HALF_TURN
+               ? (int)(2 * HALF_TURN + HALF_QUARTER - angle) / QUARTER % 4
                : 0;
 }
 
