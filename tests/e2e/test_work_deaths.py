@@ -56,6 +56,26 @@ class Workers(Bag):
         self.assertEqual(len(self.attempts("job")), 2)
         self.assert_never_twice_at_once()
 
+    def test_what_ran_is_dead_before_it_runs_elsewhere_though_the_supervisor_is_stopped_too(self):
+        self.on_agent(lease="1s")
+        _, two = self.workers("one", "two")
+        self.work("drain", "one")
+        self.work("submit", "--id", "job", "--", *self.actor(1000))
+        first = self.await_acting("job")
+        self.work("undrain", "one")
+        supervisor = two.supervisor()
+        two.signal(signal.SIGSTOP)
+        os.kill(supervisor, signal.SIGSTOP)
+        try:
+            self.await_acting("job", self.last_of(first))
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+            two.signal(signal.SIGCONT)
+        until(lambda: two.log().count("worker-session ") == 2, two.log)
+        self.end_actors()
+        self.await_state("job", "completed")
+        self.assert_never_twice_at_once()
+
     def last_of(self, attempt):
         """When it acted last, once it is dead."""
         until(lambda: not is_alive(attempt.pid), "it is dead")
