@@ -180,8 +180,11 @@ static void on_submitted(void *userdata, int code, const struct pool_submission 
 
 static int submit(struct bench_work *bench, const json_t *items, struct baton_error *reterr)
 {
-    struct wanted wanted = {0};
-    int code = pool_submit(bench->client, BENCH_POOL, NULL, items, on_submitted, &wanted, reterr);
+    static struct wanted wanted; /* its end may come when an interrupted benchmark closes */
+    int code;
+
+    wanted = (struct wanted){0};
+    code = pool_submit(bench->client, BENCH_POOL, NULL, items, on_submitted, &wanted, reterr);
 
     while (code == BATON_OK && !wanted.is_done && !interrupt_signal()) {
         (void)uv_run(&bench->loop, UV_RUN_ONCE);
@@ -263,8 +266,11 @@ static void on_listed(void *userdata, int code, const struct provider_value *val
 /* As a server without persistence does that comes back empty: but the elections go on. */
 static int lose_state(struct bench_work *bench, struct baton_error *reterr)
 {
-    struct deletion deletion = {.bench = bench};
-    int code = store_list(bench->client, "work/" BENCH_POOL "/", on_listed, &deletion, reterr);
+    static struct deletion deletion; /* as `wanted` in submit() */
+    int code;
+
+    deletion = (struct deletion){.bench = bench};
+    code = store_list(bench->client, "work/" BENCH_POOL "/", on_listed, &deletion, reterr);
 
     while (code == BATON_OK && (!deletion.is_listed || deletion.left > 0) && !interrupt_signal()) {
         (void)uv_run(&bench->loop, UV_RUN_ONCE);
