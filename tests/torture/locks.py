@@ -59,8 +59,8 @@ class Marks:
         self.rest = data[whole:]
         for at_ns, epoch, pid, election, leader, kind in RECORD.iter_unpack(data[:whole]):
             if kind == b"o":  # of NODE.PID
-                pid = int(leader.rstrip(b"\0").decode().rpartition(".")[2])
-            self.by_election[election.rstrip(b"\0").decode()].append(
+                pid = int(leader.partition(b"\0")[0].decode().rpartition(".")[2])
+            self.by_election[election.partition(b"\0")[0].decode()].append(
                 Mark(kind.decode(), pid, epoch, at_ns))
 
     def of(self, election):
