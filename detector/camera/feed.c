@@ -246,6 +246,21 @@ static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
     return ret;
 }
 
+/* Keeps the reason, with what is known here of a refused password. */
+static void explain(struct feed *feed, const struct baton_error *error, span pause)
+{
+    char more[80] = "";
+
+    if (is_refusal(feed, error)) {
+        (void)snprintf(more, sizeof(more), "; next try in %lld s, or at once with another URL",
+                       (long long)(pause.ns / 1000000000));
+    } else if (error->code == BATON_EAUTH) {
+        (void)snprintf(more, sizeof(more), "; the URL has none");
+    }
+    (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error), "%.400s%s",
+                   error->message, more);
+}
+
 /* Ends the child after any fault, and starts another one after a pause. */
 static void feed_fail(struct feed *feed, const struct baton_error *error)
 {
@@ -256,17 +271,10 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     feed->child = NULL;
     keep_newest(feed, NULL);
     count_child(feed);
-    if (is_refusal(feed, error)) {
-        (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error),
-                       "%.300s; next try in %lld s, or at once with another URL", error->message,
-                       (long long)(pause.ns / 1000000000));
-    } else {
-        (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error), "%s",
-                       error->message);
-    }
+    explain(feed, error, pause);
     log_warning(feed->pool->logger, "camera-offline", LOG_STR("camera", feed->url.masked),
                 LOG_STR("subscriptions", labels_of(feed, labels)),
-                LOG_STR("reason", error->message), LOG_U64("failures", feed->failures),
+                LOG_STR("reason", feed->stats.last_error), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
     feed->state = FEED_WAITING;
     arm(feed, instant_add(clock_now(), pause));

@@ -187,7 +187,7 @@ static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **st
 {
     struct gallery gallery;
     struct server server;
-    struct viewer wrong = {0}, absent = {0}, right = {0};
+    struct viewer wrong = {0}, none = {0}, absent = {0}, right = {0};
     struct camera_stats stats;
 
     (void)state;
@@ -195,6 +195,10 @@ static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **st
     gallery_init(&gallery);
     viewer_open(&wrong, &gallery, url_of(&server, "viewer:canary8@", "cam"), NULL);
     gallery_run_until(&gallery, is_refused, &wrong);
+    viewer_open(&none, &gallery, url_of(&server, "", "cam"), NULL);
+    gallery_run_until(&gallery, is_refused, &none);
+    camera_stats(none.camera, &stats);
+    assert_non_null(strstr(stats.last_error, "; the URL has none"));
     viewer_open(&absent, &gallery, url_of(&server, "viewer:canary7@", "absent"), NULL);
     gallery_run_until(&gallery, is_tried_often, &absent);
     camera_stats(wrong.camera, &stats);
