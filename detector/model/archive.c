@@ -1,4 +1,4 @@
-/* The parent's side: a child reads the archive, and the parent writes the files. */
+/* The parent's side: a child reads the archive. */
 #include "detector/model/archive.h"
 
 #include "base/clock.h"
@@ -133,8 +133,6 @@ static int why_it_ended(struct unpack_child *child, struct baton_error *reterr)
                      WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-/* ---- Unpacking ------------------------------------------------------------------------------ */
-
 static bool is_canceled(const struct archive_rules *rules)
 {
     return rules->is_canceled != NULL && atomic_load(rules->is_canceled);
@@ -161,45 +159,96 @@ static ssize_t receive(const struct unpack_child *child, const struct archive_ru
                              SILENT_MS / 1000);
         }
     } while (ready <= 0);
-    got = recv(child->socket, message, sizeof(*message), MSG_TRUNC);
+    do { /* a child that has ended before it read our last message resets the connection, once */
+        got = recv(child->socket, message, sizeof(*message), MSG_TRUNC);
+    } while (got < 0 && errno == ECONNRESET);
     return got < 0 ? 0 : got;
 }
 
-static int follow(struct unpack_child *child, struct archive_draft *to, struct baton_error *reterr)
-{
-    struct unpack_message *message = malloc(sizeof(*message));
-    int rc = message != NULL ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
-    bool is_done = false;
+/* ---- The child's messages ------------------------------------------------------------------- */
 
+/* Lets only codes pass that a scan can end with: other codes have a meaning for the store. */
+static int accept_error(const struct unpack_message *message, size_t count,
+                        struct baton_error *reterr)
+{
+    int code = message->code;
+
+    if (code >= 0 || count >= BATON_ERROR_MESSAGE_MAX) {
+        return archive_nonsense(reterr);
+    }
+    if (code != BATON_ETOOBIG && code != BATON_EIO && code != BATON_ENOMEM &&
+        code != BATON_EUNAVAILABLE && code != BATON_EINVAL && code != BATON_ENOENT) {
+        code = BATON_EPROTO;
+    }
+    return error_set(reterr, code, "%.*s", (int)count, (const char *)message->data);
+}
+
+int archive_accept(const struct archive_sink *sink, const struct unpack_message *message,
+                   size_t bytes, bool *is_done, struct baton_error *reterr)
+{
+    size_t count = bytes - UNPACK_HEAD_BYTES;
+
+    if (bytes < UNPACK_HEAD_BYTES || bytes > sizeof(*message)) {
+        return archive_nonsense(reterr);
+    }
+    switch (message->type) {
+    case UNPACK_SIZE:
+        return sink->begin(sink->userdata, message->bytes, reterr);
+    case UNPACK_DATA:
+        return sink->take(sink->userdata, message->data, count, reterr);
+    case UNPACK_DONE:
+        *is_done = true;
+        return 0;
+    case UNPACK_ERROR:
+        return accept_error(message, count, reterr);
+    default:
+        return archive_nonsense(reterr);
+    }
+}
+
+/* ---- Unpacking ------------------------------------------------------------------------------ */
+
+struct unpacking {
+    struct unpack_child child;
+    const struct archive_rules *rules;
+    struct unpack_message message;
+};
+
+/* Asks the child for one file. */
+static int file_of_child(void *userdata, const char *name, const struct archive_sink *sink,
+                         struct baton_error *reterr)
+{
+    struct unpacking *unpacking = userdata;
+    bool is_done = false;
+    int rc = 0;
+
+    /* If the child has ended, the wait for its answer reports it. */
+    (void)send(unpacking->child.socket, name, strlen(name), MSG_NOSIGNAL);
     while (rc == 0 && !is_done) {
-        ssize_t got = receive(child, to->rules, message, reterr);
+        ssize_t got = receive(&unpacking->child, unpacking->rules, &unpacking->message, reterr);
 
         rc = got < 0    ? (int)got
-             : got == 0 ? why_it_ended(child, reterr)
-                        : archive_accept(to, message, (size_t)got, &is_done, reterr);
+             : got == 0 ? why_it_ended(&unpacking->child, reterr)
+                        : archive_accept(sink, &unpacking->message, (size_t)got, &is_done, reterr);
     }
-    free(message);
     return rc;
 }
 
 int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr)
 {
-    struct unpack_child child;
-    struct archive_draft to;
+    struct unpacking *unpacking = malloc(sizeof(*unpacking));
+    const struct archive_source source = {file_of_child, unpacking};
     uint64_t bytes;
-    int rc = archive_measure(archive_fd, rules, &bytes, reterr);
+    int rc = unpacking != NULL ? archive_measure(archive_fd, rules, &bytes, reterr)
+                               : error_set(reterr, BATON_ENOMEM, "out of memory");
 
-    rc = rc ? rc : unpack_child_start(&child, archive_fd, rules, reterr);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = archive_draft_open(&to, parent_fd, rules, reterr);
+    rc = rc ? rc : unpack_child_start(&unpacking->child, archive_fd, rules, reterr);
     if (rc == 0) {
-        rc = follow(&child, &to, reterr);
-        rc = rc ? rc : archive_draft_end(&to, name, reterr);
-        archive_draft_close(&to);
+        unpacking->rules = rules;
+        rc = archive_write(&source, parent_fd, name, rules, reterr);
+        unpack_child_end(&unpacking->child);
     }
-    unpack_child_end(&child);
+    free(unpacking);
     return rc;
 }

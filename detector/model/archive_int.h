@@ -1,43 +1,37 @@
-/* A folder to which an archive's files are written as they are unpacked: pipeline.json, each file
- * that it names, and SUM_FILE, the digest of all of them, to find what the disk has damaged. */
+/* A folder that is made of an archive's files: pipeline.json, each file that it names, and
+ * SUM_FILE, the digest of all of them, to find what the disk has damaged. */
 #ifndef DETECTOR_MODEL_ARCHIVE_INT_H
 #define DETECTOR_MODEL_ARCHIVE_INT_H
 
-#include "base/buffer.h"
 #include "detector/model/archive.h"
-#include "detector/model/digest.h"
-#include "detector/model/folder.h"
 #include "detector/model/unpack_wire.h"
 
 /* An archive cannot have this name: see name.h. */
 #define SUM_FILE ".sum"
 
-struct archive_draft {
-    const struct archive_rules *rules; /* borrowed */
-    struct draft draft;
-    int fd;               /* of the file that is being written; -1: none */
-    uint64_t left, total; /* bytes still missing of that file; bytes announced of all */
-    struct digest digest; /* of all bytes so far */
-    struct buffer text;   /* of pipeline.json */
-    struct pipeline pipeline;
-    bool has_pipeline;
-    size_t next; /* the model whose file comes next */
+/* Takes one file of an archive: its size, then its bytes. */
+struct archive_sink {
+    int (*begin)(void *userdata, uint64_t bytes, struct baton_error *reterr);
+    int (*take)(void *userdata, const void *bytes, size_t count, struct baton_error *reterr);
+    void *userdata;
 };
 
-/* The caller closes it, also after a failure of the calls below. */
-int archive_draft_open(struct archive_draft *to, int parent_fd, const struct archive_rules *rules,
-                       struct baton_error *reterr);
-/* Begin the next file, and write its bytes. BATON_EPROTO: pipeline.json must be the first, then
- * each file that it names, in order, once and whole. */
-int archive_draft_begin(void *userdata, const char *name, uint64_t bytes,
-                        struct baton_error *reterr);
-int archive_draft_take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr);
-/* Gives the complete folder its name. Returns BATON_EEXIST if the name is taken. */
-int archive_draft_end(struct archive_draft *to, const char *name, struct baton_error *reterr);
-void archive_draft_close(struct archive_draft *to); /* removes a folder without its name */
+/* Gives the files of an archive by name. It is not trusted. */
+struct archive_source {
+    int (*file)(void *userdata, const char *name, const struct archive_sink *sink,
+                struct baton_error *reterr);
+    void *userdata;
+};
 
-/* Takes a message of baton-unpack, of so many bytes. The last one sets `is_done`. */
-int archive_accept(struct archive_draft *to, const struct unpack_message *message, size_t bytes,
-                   bool *is_done, struct baton_error *reterr);
+/* Writes the files of the source as folder `name`. Returns the codes of archive_unpack(). */
+int archive_write(const struct archive_source *source, int parent_fd, const char *name,
+                  const struct archive_rules *rules, struct baton_error *reterr);
+
+/* Hands a message of baton-unpack, of so many bytes, to the sink. The last one of a file sets
+ * `is_done`. */
+int archive_accept(const struct archive_sink *sink, const struct unpack_message *message,
+                   size_t bytes, bool *is_done, struct baton_error *reterr);
+
+int archive_nonsense(struct baton_error *reterr);
 
 #endif

@@ -1,23 +1,13 @@
 #include "detector/model/archive_scan.h"
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "detector/model/name.h"
 #include "detector/model/nearest.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <zip.h>
 
 enum { CHUNK_BYTES = 64 << 10 };
-
-struct archive {
-    const struct archive_rules *rules;
-    const struct archive_sink *sink;
-    uint64_t archive_bytes, unpacked_bytes; /* unpacked so far */
-    zip_t *zip;
-};
 
 static int zip_failed(zip_error_t *error, const char *what, struct baton_error *reterr)
 {
@@ -108,16 +98,14 @@ static int check_total(const struct archive *archive, uint64_t bytes, struct bat
     return 0;
 }
 
-/* The library checks length and checksum when the entry is read to its end. With `text` the bytes
- * go there, else to the sink. */
-static int read_all(const struct archive *archive, zip_file_t *file, const zip_stat_t *status,
-                    struct buffer *text, struct baton_error *reterr)
+/* The library checks length and checksum when the entry is read to its end. */
+static int read_all(zip_file_t *file, const zip_stat_t *status, const struct archive_sink *sink,
+                    struct baton_error *reterr)
 {
-    const struct archive_sink *sink = archive->sink;
     static unsigned char chunk[CHUNK_BYTES];
+    int rc = sink->begin(sink->userdata, status->size, reterr);
     uint64_t done = 0;
     zip_int64_t got;
-    int rc = 0;
 
     while (rc == 0 && (got = zip_fread(file, chunk, sizeof(chunk))) != 0) {
         done += got > 0 ? (uint64_t)got : 0;
@@ -126,35 +114,12 @@ static int read_all(const struct archive *archive, zip_file_t *file, const zip_s
         } else if (done > status->size) {
             rc = error_set(reterr, BATON_EPROTO, "archive: %s is longer than the archive says",
                            status->name);
-        } else if (text != NULL) {
-            buffer_put(text, chunk, (size_t)got);
         } else {
             rc = sink->take(sink->userdata, chunk, (size_t)got, reterr);
         }
     }
-    return rc == 0 && text != NULL && text->failed
-               ? error_set(reterr, BATON_ENOMEM, "out of memory")
-               : rc;
-}
-
-static int read_entry(struct archive *archive, const zip_stat_t *status, struct buffer *text,
-                      struct baton_error *reterr)
-{
-    int rc = check_total(archive, status->size, reterr);
-    zip_file_t *file = rc == 0 ? zip_fopen_index(archive->zip, status->index, 0) : NULL;
-
-    if (rc == 0 && file == NULL) {
-        rc = zip_failed(zip_get_error(archive->zip), status->name, reterr);
-    }
-    if (file != NULL) {
-        rc = read_all(archive, file, status, text, reterr);
-        (void)zip_fclose(file); /* the read to its end has reported any error */
-    }
-    archive->unpacked_bytes += status->size;
     return rc;
 }
-
-/* ---- Contents for the sink ------------------------------------------------------------------ */
 
 /* A common mistake: the folder was zipped in place of its content. */
 static int no_pipeline(const struct archive *archive, struct baton_error *reterr)
@@ -174,62 +139,48 @@ static int no_pipeline(const struct archive *archive, struct baton_error *reterr
     return error_set(reterr, BATON_EPROTO, "archive: there is no %s in it", PIPELINE_FILE);
 }
 
-/* Parses pipeline.json, and keeps its text for the parent. */
-static int read_pipeline(struct pipeline *ret, struct archive *archive, struct baton_error *reterr)
-{
-    const struct archive_sink *sink = archive->sink;
-    struct buffer text;
-    zip_stat_t status;
-    int rc;
-
-    if (zip_stat(archive->zip, PIPELINE_FILE, ZIP_FL_ENC_RAW, &status) != 0) {
-        return no_pipeline(archive, reterr);
-    }
-    if (status.size > PIPELINE_BYTES_MAX) {
-        return error_set(reterr, BATON_ETOOBIG, "archive: %s of %llu bytes; at most %d are allowed",
-                         PIPELINE_FILE, (unsigned long long)status.size, PIPELINE_BYTES_MAX);
-    }
-    buffer_init(&text, PIPELINE_BYTES_MAX);
-    rc = read_entry(archive, &status, &text, reterr);
-    rc = rc ? rc : pipeline_parse(ret, (const char *)text.data, text.bytes, reterr);
-    rc = rc ? rc : sink->begin(sink->userdata, PIPELINE_FILE, text.bytes, reterr);
-    rc = rc ? rc : sink->take(sink->userdata, text.data, text.bytes, reterr);
-    buffer_fini(&text);
-    return rc;
-}
-
-static int no_file(const struct archive *archive, const struct pipeline_model *model,
-                   struct baton_error *reterr)
+static int no_file(const struct archive *archive, const char *wanted, struct baton_error *reterr)
 {
     struct nearest nearest = {0};
     char text[NEAREST_TEXT_BYTES];
     const char *name;
 
-    for (zip_uint64_t i = 0; (name = zip_get_name(archive->zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
-        nearest_try(&nearest, model->file, name);
+    if (strcmp(wanted, PIPELINE_FILE) == 0) {
+        return no_pipeline(archive, reterr);
     }
-    return error_set(reterr, BATON_EPROTO,
-                     "pipeline.json: models.%s.file is \"%s\", which is not in the archive%s",
-                     model->name, model->file, nearest_text(&nearest, text));
+    for (zip_uint64_t i = 0; (name = zip_get_name(archive->zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
+        nearest_try(&nearest, wanted, name);
+    }
+    return error_set(reterr, BATON_ENOENT, "\"%s\" is not in the archive%s", wanted,
+                     nearest_text(&nearest, text));
 }
 
-static int hand_on_named(struct archive *archive, const struct pipeline *pipeline,
-                         struct baton_error *reterr)
+int archive_file(void *userdata, const char *name, const struct archive_sink *sink,
+                 struct baton_error *reterr)
 {
-    const struct archive_sink *sink = archive->sink;
-    int rc = 0;
+    struct archive *archive = userdata;
+    zip_file_t *file;
+    zip_stat_t status;
+    int rc;
 
-    for (size_t i = pipeline_file_from(pipeline, 0); rc == 0 && i < pipeline->model_count;
-         i = pipeline_file_from(pipeline, i + 1)) {
-        const struct pipeline_model *model = &pipeline->models[i];
-        zip_stat_t status;
-
-        if (zip_stat(archive->zip, model->file, ZIP_FL_ENC_RAW, &status) != 0) {
-            rc = no_file(archive, model, reterr);
-        }
-        rc = rc ? rc : sink->begin(sink->userdata, model->file, status.size, reterr);
-        rc = rc ? rc : read_entry(archive, &status, NULL, reterr);
+    if (zip_stat(archive->zip, name, ZIP_FL_ENC_RAW, &status) != 0) {
+        return no_file(archive, name, reterr);
     }
+    if (strcmp(name, PIPELINE_FILE) == 0 && status.size > PIPELINE_BYTES_MAX) {
+        return error_set(reterr, BATON_ETOOBIG, "archive: %s of %llu bytes; at most %d are allowed",
+                         PIPELINE_FILE, (unsigned long long)status.size, PIPELINE_BYTES_MAX);
+    }
+    rc = check_total(archive, status.size, reterr);
+    if (rc != 0) {
+        return rc;
+    }
+    archive->unpacked_bytes += status.size;
+    file = zip_fopen_index(archive->zip, status.index, 0);
+    if (file == NULL) {
+        return zip_failed(zip_get_error(archive->zip), status.name, reterr);
+    }
+    rc = read_all(file, &status, sink, reterr);
+    (void)zip_fclose(file); /* the read to its end has reported any error */
     return rc;
 }
 
@@ -261,24 +212,29 @@ static int open_zip(struct archive *archive, FILE *file, struct baton_error *ret
     return rc;
 }
 
-int archive_scan(FILE *file, const struct archive_rules *rules, const struct archive_sink *sink,
+int archive_open(struct archive *ret, FILE *file, const struct archive_rules *rules,
                  struct baton_error *reterr)
 {
-    struct archive archive = {.rules = rules, .sink = sink};
-    struct pipeline pipeline = {0};
-    int rc = archive_measure(fileno(file), rules, &archive.archive_bytes, reterr);
+    int rc;
 
+    *ret = (struct archive){.rules = rules};
+    rc = archive_measure(fileno(file), rules, &ret->archive_bytes, reterr);
     if (rc != 0) {
         (void)fclose(file);
         return rc;
     }
-    rc = open_zip(&archive, file, reterr);
-    if (rc == 0) {
-        rc = check_entries(&archive, reterr);
-        rc = rc ? rc : read_pipeline(&pipeline, &archive, reterr);
-        rc = rc ? rc : hand_on_named(&archive, &pipeline, reterr);
-        pipeline_fini(&pipeline);
-        zip_discard(archive.zip);
+    rc = open_zip(ret, file, reterr);
+    rc = rc ? rc : check_entries(ret, reterr);
+    if (rc != 0) {
+        archive_close(ret);
     }
     return rc;
+}
+
+void archive_close(struct archive *archive)
+{
+    if (archive->zip != NULL) {
+        zip_discard(archive->zip);
+        archive->zip = NULL;
+    }
 }

@@ -2,19 +2,25 @@
 #ifndef DETECTOR_MODEL_ARCHIVE_SCAN_H
 #define DETECTOR_MODEL_ARCHIVE_SCAN_H
 
-#include "detector/model/archive.h"
+#include "detector/model/archive_int.h"
 
 #include <stdio.h>
+#include <zip.h>
 
-/* The receiver of an archive's content: pipeline.json first, then each file that it names. */
-struct archive_sink {
-    int (*begin)(void *userdata, const char *name, uint64_t bytes, struct baton_error *reterr);
-    int (*take)(void *userdata, const void *bytes, size_t count, struct baton_error *reterr);
-    void *userdata;
+struct archive {
+    const struct archive_rules *rules;
+    uint64_t archive_bytes, unpacked_bytes; /* unpacked so far */
+    zip_t *zip;
 };
 
-/* Reads the archive and closes the file. Returns the codes of archive_unpack(), and the sink's. */
-int archive_scan(FILE *file, const struct archive_rules *rules, const struct archive_sink *sink,
+/* Opens the archive, closes the file with it, and checks all entries. Returns the codes of
+ * archive_unpack(). */
+int archive_open(struct archive *ret, FILE *file, const struct archive_rules *rules,
+                 struct baton_error *reterr);
+void archive_close(struct archive *archive);
+
+/* Reads one file; `userdata` is the archive. BATON_ENOENT: it is not there. */
+int archive_file(void *userdata, const char *name, const struct archive_sink *sink,
                  struct baton_error *reterr);
 
 #endif

@@ -10,7 +10,7 @@
 #include "detector/camera/confine.h"
 #include "detector/helper/helper.h"
 #include "detector/model/archive_scan.h"
-#include "detector/model/unpack_wire.h"
+#include "detector/model/name.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,44 +27,30 @@ static const char usage[] =
     "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
     "It opens one archive of models and tells what is in it.\n";
 
-static int say(struct unpack_message *message, size_t count)
+static struct unpack_message message;
+
+static int say(uint32_t type, uint64_t bytes, size_t count, struct baton_error *reterr)
 {
-    ssize_t bytes = (ssize_t)(UNPACK_HEAD_BYTES + count);
+    ssize_t length = (ssize_t)(UNPACK_HEAD_BYTES + count);
 
-    return send(UNPACK_SOCKET, message, (size_t)bytes, MSG_NOSIGNAL) == bytes ? 0 : BATON_ECLOSED;
-}
-
-static int begin(void *userdata, const char *name, uint64_t bytes, struct baton_error *reterr)
-{
-    struct unpack_message *message = userdata;
-    size_t count = strlen(name);
-
-    message->type = UNPACK_FILE;
-    message->bytes = bytes;
-    memcpy(message->data, name, count);
-    return say(message, count) == 0
+    message.type = type;
+    message.bytes = bytes;
+    return send(UNPACK_SOCKET, &message, (size_t)length, MSG_NOSIGNAL) == length
                ? 0
                : error_set(reterr, BATON_ECLOSED, "the worker has closed the connection");
 }
 
+static int begin(void *userdata, uint64_t bytes, struct baton_error *reterr)
+{
+    (void)userdata;
+    return say(UNPACK_SIZE, bytes, 0, reterr);
+}
+
 static int take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr)
 {
-    struct unpack_message *message = userdata;
-    const unsigned char *at = bytes;
-
-    message->type = UNPACK_DATA;
-    message->bytes = 0;
-    while (count > 0) {
-        size_t part = count < UNPACK_DATA_MAX ? count : UNPACK_DATA_MAX;
-
-        memcpy(message->data, at, part);
-        if (say(message, part) != 0) {
-            return error_set(reterr, BATON_ECLOSED, "the worker has closed the connection");
-        }
-        at += part;
-        count -= part;
-    }
-    return 0;
+    (void)userdata;
+    memcpy(message.data, bytes, count); /* a chunk of archive_scan.c is no larger */
+    return say(UNPACK_DATA, 0, count, reterr);
 }
 
 /* A small archive may promise so many entries that the library takes gigabytes for them. */
@@ -91,12 +77,28 @@ static int confine(struct baton_error *reterr)
     return rc ? rc : confine_stream(&nothing, reterr);
 }
 
-static int serve(struct unpack_message *message, struct baton_error *reterr)
+/* Gives each file that the parent names. */
+static int serve(struct archive *archive, struct baton_error *reterr)
 {
-    const struct archive_sink sink = {begin, take, message};
+    static const struct archive_sink sink = {begin, take, NULL};
+    char name[NAME_BYTES_MAX + 1];
+    ssize_t got;
+    int rc = 0;
+
+    while (rc == 0 && (got = recv(UNPACK_SOCKET, name, sizeof(name) - 1, 0)) > 0) {
+        name[got] = '\0';
+        rc = archive_file(archive, name, &sink, reterr);
+        rc = rc ? rc : say(UNPACK_DONE, 0, 0, reterr);
+    }
+    return rc;
+}
+
+static int open_and_serve(struct baton_error *reterr)
+{
     struct archive_rules rules = {0};
     struct unpack_request request;
-    FILE *archive;
+    struct archive archive;
+    FILE *file;
     int rc;
 
     if (recv(UNPACK_SOCKET, &request, sizeof(request), 0) != (ssize_t)sizeof(request)) {
@@ -105,28 +107,25 @@ static int serve(struct unpack_message *message, struct baton_error *reterr)
     rules.archive_bytes_max = request.archive_bytes_max;
     rules.unpacked_bytes_max = request.unpacked_bytes_max;
     rules.entries_max = request.entries_max;
-    archive = fdopen(UNPACK_ARCHIVE, "r");
-    if (archive == NULL) {
+    file = fdopen(UNPACK_ARCHIVE, "r");
+    if (file == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     rc = confine(reterr);
-    return rc ? rc : archive_scan(archive, &rules, &sink, reterr);
+    rc = rc ? rc : archive_open(&archive, file, &rules, reterr);
+    return rc ? rc : serve(&archive, reterr);
 }
 
 int main(int argc, char **argv)
 {
-    static struct unpack_message message;
     struct baton_error error = {0};
-    size_t count = 0;
 
     helper_begin(argc, argv, usage, UNPACK_ARCHIVE + 1 - HELPER_FD);
-    message.code = serve(&message, &error);
-    message.type = message.code != 0 ? UNPACK_ERROR : UNPACK_DONE;
-    message.bytes = 0;
+    message.code = open_and_serve(&error);
     if (message.code != 0) {
-        count = strlen(error.message);
+        size_t count = strlen(error.message);
         memcpy(message.data, error.message, count);
+        (void)say(UNPACK_ERROR, 0, count, NULL);
     }
-    (void)say(&message, count);
     _exit(EXIT_SUCCESS);
 }

@@ -1,11 +1,12 @@
 /* The messages of archive_unpack() and its child, baton-unpack.
  *
- *   parent ── request ─▶ child, confined, which has the archive and nothing else
- *          ◀─ FILE "pipeline.json", DATA …, FILE of each model, DATA …, DONE    or ERROR
+ *   parent ── request ─────────▶ child, confined, which has the archive and nothing else
+ *          ── "pipeline.json" ─▶
+ *          ◀─ SIZE, DATA …, DONE    or ERROR
+ *          ── the name of the first file that it names ─▶ …, until the parent closes the socket
  *
- * One message a packet. The child makes no file: it has no folder. It reads bytes from outside, so
- * the parent trusts its messages no more than these bytes: archive_accept() writes only the files
- * that pipeline.json, as the parent reads it, names, each once, and no more than the rules allow.
+ * One message a packet. The child makes no file and names none. It reads bytes from outside, so the
+ * parent trusts its messages no more than these bytes.
  */
 #ifndef DETECTOR_MODEL_UNPACK_WIRE_H
 #define DETECTOR_MODEL_UNPACK_WIRE_H
@@ -25,13 +26,13 @@ struct unpack_request {
     int32_t reserved; /* 0 */
 };
 
-enum unpack_type { UNPACK_FILE = 1, UNPACK_DATA, UNPACK_DONE, UNPACK_ERROR };
+enum unpack_type { UNPACK_SIZE = 1, UNPACK_DATA, UNPACK_DONE, UNPACK_ERROR };
 
 struct unpack_message {
     uint32_t type;
     int32_t code;                        /* ERROR: negative */
-    uint64_t bytes;                      /* FILE: its length; else 0 */
-    unsigned char data[UNPACK_DATA_MAX]; /* FILE: the name, ERROR: the text, without NUL */
+    uint64_t bytes;                      /* SIZE: the file's length; else 0 */
+    unsigned char data[UNPACK_DATA_MAX]; /* DATA; ERROR: the text, without NUL */
 };
 
 enum { UNPACK_HEAD_BYTES = offsetof(struct unpack_message, data) };

@@ -2,6 +2,7 @@
 #include "cmocka_all.h"
 
 #include "detector/model/archive.h"
+#include "detector/model/digest.h"
 #include "detector/model/folder.h"
 #include "lib/process.h"
 #include "unit/detector_model/sample.h"
@@ -336,9 +337,10 @@ static void a_pipeline_that_is_missing_or_wrong_is_refused(void **state)
     zip_make(&place->archive, misspelt, 2, NULL);
     assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, &error),
                      BATON_EPROTO);
-    assert_string_equal(error.message,
-                        "pipeline.json: models.cars.file is \"models/cars.onnx\", which is not in "
-                        "the archive; did you mean \"models/car.onnx\"?");
+    assert_string_equal(
+        error.message,
+        "pipeline.json: models.cars.file: \"models/cars.onnx\" is not in the archive; did you "
+        "mean \"models/car.onnx\"?");
     assert_empty(place);
 }
 

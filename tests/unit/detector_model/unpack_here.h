@@ -3,26 +3,26 @@
 #ifndef UNIT_DETECTOR_MODEL_UNPACK_HERE_H
 #define UNIT_DETECTOR_MODEL_UNPACK_HERE_H
 
-#include "detector/model/archive_int.h"
 #include "detector/model/archive_scan.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* FD stays the caller's. */
 static inline int unpack_here(int fd, int parent_fd, const char *name,
                               const struct archive_rules *rules, struct baton_error *error)
 {
-    struct archive_draft to;
-    const struct archive_sink sink = {archive_draft_begin, archive_draft_take, &to};
+    struct archive archive;
+    const struct archive_source source = {archive_file, &archive};
     FILE *file = fdopen(dup(fd), "r");
-    int rc = archive_draft_open(&to, parent_fd, rules, error);
+    int rc;
 
-    assert(file != NULL && rc == 0);
-    rc = archive_scan(file, rules, &sink, error);
-    rc = rc ? rc : archive_draft_end(&to, name, error);
-    archive_draft_close(&to);
+    assert(file != NULL);
+    rc = archive_open(&archive, file, rules, error);
+    if (rc == 0) {
+        rc = archive_write(&source, parent_fd, name, rules, error);
+        archive_close(&archive);
+    }
     return rc;
 }
 

@@ -6,27 +6,22 @@
 #include "unit/detector_model/sample.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const char model[] = SAMPLE_MODEL;
-
 static struct unpack_message message;
 
-static void say(uint32_t type, uint64_t bytes, const char *text, size_t count)
+static void say(uint32_t type, uint64_t bytes, const char *text)
 {
+    size_t count = strlen(text);
+
     message.type = type;
     message.bytes = bytes;
     memcpy(message.data, text, count);
     (void)send(UNPACK_SOCKET, &message, UNPACK_HEAD_BYTES + count, MSG_NOSIGNAL);
-}
-
-static void file(const char *name, const char *text)
-{
-    say(UNPACK_FILE, strlen(text), name, strlen(name));
-    say(UNPACK_DATA, 0, text, strlen(text));
 }
 
 static void crash(void)
@@ -38,31 +33,36 @@ static void crash(void)
     (void)raise(SIGSEGV);
 }
 
+static void lie_of_file(enum lie lie, bool is_pipeline)
+{
+    const char *text = is_pipeline && lie == LIE_BAD_PIPELINE ? "{\"version\":1}"
+                       : is_pipeline                          ? SAMPLE_PIPELINE
+                                                              : "a model";
+    uint64_t bytes = strlen(text);
+
+    if (!is_pipeline && lie == LIE_TOO_LARGE) {
+        bytes = UINT64_MAX - 10;
+    } else if (!is_pipeline && (lie == LIE_SHORT || lie == LIE_LONG)) {
+        bytes = lie == LIE_SHORT ? bytes + 1 : bytes - 1;
+    }
+    if (lie != LIE_NO_SIZE) {
+        say(UNPACK_SIZE, bytes, "");
+    }
+    if (lie == LIE_TWO_SIZES) {
+        say(UNPACK_SIZE, bytes, "");
+    }
+    if (lie != LIE_NO_DATA) {
+        say(UNPACK_DATA, 0, text);
+    }
+    say(UNPACK_DONE, 0, "");
+}
+
 static void lie_of_files(enum lie lie)
 {
-    if (lie != LIE_NO_PIPELINE) {
-        file("pipeline.json", lie == LIE_BAD_PIPELINE ? "{\"version\":1}" : SAMPLE_PIPELINE);
-    }
-    if (lie == LIE_OUTSIDE || lie == LIE_OTHER_FILE || lie == LIE_HIDDEN) {
-        file(lie == LIE_OUTSIDE      ? "../" SAMPLE_MODEL
-             : lie == LIE_OTHER_FILE ? "models/boats.onnx"
-                                     : "pipeline.json",
-             "x");
-    }
-    if (lie == LIE_NUL) {
-        say(UNPACK_FILE, 1, SAMPLE_MODEL "\0x", sizeof(model) + 1);
-    } else if (lie == LIE_NO_NAME) {
-        say(UNPACK_FILE, 1, "", 0);
-    } else if (lie == LIE_TOO_LARGE) {
-        say(UNPACK_FILE, UINT64_MAX - 10, model, strlen(model));
-    } else if (lie == LIE_SHORT || lie == LIE_LONG) {
-        say(UNPACK_FILE, lie == LIE_SHORT ? 5 : 3, model, strlen(model));
-        say(UNPACK_DATA, 0, "four", 4);
-    } else if (lie != LIE_NO_MODEL) {
-        file(model, "a model");
-    }
-    if (lie == LIE_TWICE) {
-        file(model, "another");
+    char name[256];
+
+    for (int i = 0; recv(UNPACK_SOCKET, name, sizeof(name), 0) > 0; i++) {
+        lie_of_file(lie, i == 0);
     }
 }
 
@@ -81,17 +81,14 @@ int main(void)
         (void)close(UNPACK_SOCKET);
         pause();
     } else if (lie == LIE_TYPE) {
-        say(99, 0, "", 0);
+        say(99, 0, "");
     } else if (lie == LIE_HALF_HEAD) {
         (void)send(UNPACK_SOCKET, &message, UNPACK_HEAD_BYTES - 1, MSG_NOSIGNAL);
-    } else if (lie == LIE_DATA_FIRST) {
-        say(UNPACK_DATA, 0, "x", 1);
     } else if (lie == LIE_GOOD_ERROR || lie == LIE_ERROR) {
         message.code = lie == LIE_ERROR ? -1000000 : 7;
-        say(UNPACK_ERROR, 0, "a\x1b[31m\nb", 8);
+        say(UNPACK_ERROR, 0, "a\x1b[31m\nb");
     } else if (lie != LIE_NOTHING) {
         lie_of_files(lie);
-        say(UNPACK_DONE, 0, "", 0);
     }
     return 0;
 }

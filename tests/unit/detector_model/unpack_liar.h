@@ -10,21 +10,15 @@ enum lie {
     LIE_CLOSED, /* closes its socket and lives */
     LIE_TYPE,
     LIE_HALF_HEAD,
-    LIE_DATA_FIRST,
     LIE_ERROR,      /* with letters that a terminal obeys */
     LIE_GOOD_ERROR, /* an error whose code is none */
-    LIE_NO_PIPELINE,
     LIE_BAD_PIPELINE,
-    LIE_HIDDEN, /* another pipeline.json behind the first */
-    LIE_OUTSIDE,
-    LIE_OTHER_FILE,
-    LIE_NUL,
-    LIE_NO_NAME,
-    LIE_TOO_LARGE,
+    LIE_NO_SIZE,
+    LIE_TWO_SIZES,
+    LIE_NO_DATA,
+    LIE_TOO_LARGE, /* the model: a size above the limit, one less and more than comes */
     LIE_SHORT,
     LIE_LONG,
-    LIE_NO_MODEL,
-    LIE_TWICE,
 };
 
 #endif
