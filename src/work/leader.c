@@ -4,7 +4,7 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { GATHER_MS = 100, SETTLE_MS = 20, PURGE_S = 10 };
+enum { GATHER_MS = 100, SETTLE_MS = 20 };
 
 struct work_leader *work_leader_new(const struct work_leader_options *options, instant now)
 {
@@ -76,7 +76,7 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
         instant_add(now, leader->is_rebuilt ? leader->options.collect : SPAN_MS(GATHER_MS));
     leader->settle_by = instant_add(now, SPAN_MS(SETTLE_MS));
     leader->next_tick = instant_add(now, leader->options.report_interval);
-    leader->next_purge = instant_add(now, SPAN_S(PURGE_S));
+    leader->next_purge = instant_add(now, SPAN_S(LEADER_PURGE_S));
     if (leader->options.rebalance_every.ns > 0) {
         leader->next_balance = instant_add(now, leader->options.rebalance_every);
     }
@@ -195,7 +195,7 @@ void work_leader_tick(struct work_leader *leader, instant now, int64_t now_unix_
         leader->is_balance_due = true;
     }
     if (!instant_before(now, leader->next_purge)) {
-        leader->next_purge = instant_add(now, SPAN_S(PURGE_S));
+        leader->next_purge = instant_add(now, SPAN_S(LEADER_PURGE_S));
         leader_purge(leader, now_unix_ms);
     }
     if (!instant_before(now, leader->place_at)) {

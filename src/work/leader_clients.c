@@ -308,6 +308,14 @@ static bool has_doubts(const struct work_leader *leader)
     return false;
 }
 
+/* A watch is late where leases are long. */
+static unsigned purges_waited(const struct work_leader *leader)
+{
+    int64_t leases = 4 * leader->options.worker_lease.ns / SPAN_S(LEADER_PURGE_S).ns;
+
+    return leases > PURGES_WAITED ? (unsigned)leases : PURGES_WAITED;
+}
+
 /* The submission of an item that is not known may be reported later than the request, or it is
  * doubted. */
 static bool is_done(const struct work_leader *leader, const struct leader_request *request,
@@ -316,7 +324,7 @@ static bool is_done(const struct work_leader *leader, const struct leader_reques
     if (entry) {
         return work_state_is_final(entry->state) && leader_is_stored(leader, entry);
     }
-    return (request->purges > PURGES_WAITED && !has_doubts(leader)) ||
+    return (request->purges > purges_waited(leader) && !has_doubts(leader)) ||
            WORK_MUTANT(REQUEST_DONE_EARLY);
 }
 

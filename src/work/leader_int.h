@@ -14,7 +14,7 @@
 #include "work/leader.h"
 #include "work/mutants.h"
 
-enum { LEADER_KEY_MAX = WORK_ID_MAX + 8 };
+enum { LEADER_KEY_MAX = WORK_ID_MAX + 8, LEADER_PURGE_S = 10 /* between purges */ };
 
 /* An item of a worker that is to be stopped, or a result that it may forget. */
 struct leader_note {
