@@ -245,6 +245,45 @@ static void more_than_the_connection_has_room_for_is_written_as_the_agent_reads(
     free(text);
 }
 
+struct flood {
+    const char *text;
+    _Atomic int code; /* of the put that ended it; 0: it has not come */
+    int written;      /* before that */
+};
+
+static void write_a_flood(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    enum { WITHOUT_END = 200 };
+    struct flood *flood = userdata;
+    int code = BATON_OK;
+
+    while (value->data && code == BATON_OK && flood->written < WITHOUT_END) {
+        code = baton_put(baton, "flood", flood->text, CROWD_BYTES, BATON_ANY_REVISION, 0, NULL);
+        flood->written += code == BATON_OK;
+    }
+    flood->code = code;
+}
+
+static void what_waits_for_the_agent_has_a_limit(void **state)
+{
+    struct agent_host *host = *state;
+    char *text = calloc(1, CROWD_BYTES);
+    struct flood flood = {.text = text};
+    struct member_of_one one;
+
+    host->provider = "memory:";
+    agent_host_begin(host);
+    join(&one, host, "one");
+    ASSERT_OK(baton_watch(NULL, one.baton, "start", write_a_flood, &flood, failure));
+    ASSERT_OK(baton_put(one.baton, "start", "", 0, 0, 0, failure));
+    GROUP_AWAIT(flood.code != BATON_OK);
+    assert_int_equal(flood.code, BATON_EBUSY);
+    assert_true(flood.written > CROWD);
+    GROUP_AWAIT(baton_put(one.baton, "after", "", 0, 0, 0, NULL) == BATON_OK);
+    baton_close(one.baton);
+    free(text);
+}
+
 static void urls_that_name_no_socket_are_refused(void **state)
 {
     struct baton_error error;
@@ -268,6 +307,7 @@ int main(void)
         CASE(a_process_that_is_killed_is_followed_before_its_lease_ends),
         CASE(what_is_no_agent_is_reported_and_tried_again),
         CASE(more_than_the_connection_has_room_for_is_written_as_the_agent_reads),
+        CASE(what_waits_for_the_agent_has_a_limit),
         cmocka_unit_test(urls_that_name_no_socket_are_refused),
     };
 
