@@ -175,12 +175,17 @@ static bool is_ahead(const struct raft *raft, const struct raft_message *request
             request->vote.last_index > log_last_index(&raft->log));
 }
 
+/* A leader may be no member any more. Who has a vote's promise is followed before it is heard. */
+static bool is_followed(const struct raft *raft, raft_id id)
+{
+    return promise_is_active(raft) ? raft->promise.to == id : raft->leader == id;
+}
+
 bool sane_is_heard(const struct raft *raft, const struct raft_message *message)
 {
     raft_id from = message->from;
 
-    if (raft->configuration.count == 0 || peer_find(raft, from) || raft->leader == from ||
-        (promise_is_active(raft) && raft->promise.to == from) ||
+    if (raft->configuration.count == 0 || peer_find(raft, from) || is_followed(raft, from) ||
         membership_before_holds(raft, from, is_in) || RAFT_MUTANT(STRANGERS_HEARD)) {
         return true;
     }

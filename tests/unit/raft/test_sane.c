@@ -283,6 +283,26 @@ static void a_node_that_knows_of_no_leader_votes_for_a_newcomer_with_a_longer_lo
     cluster_free(cluster);
 }
 
+static void a_stranger_that_was_followed_is_not_heard_once_a_vote_has_a_promise(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    struct raft_message append = from(STRANGER, 1, RAFT_MSG_APPEND, 5);
+    struct raft_message vote = from(2, 1, RAFT_MSG_VOTE, 5);
+    struct raft_message reply = from(STRANGER, 1, RAFT_MSG_APPEND_REPLY, 6);
+    (void)state;
+
+    node_start(cluster, 1);
+    node_message(cluster, &append);
+    assert_int_equal(node_status(cluster, 1).leader, STRANGER);
+    vote.vote.last_term = 5;
+    vote.vote.last_index = 5;
+    node_message(cluster, &vote);
+    assert_int_equal(node_status(cluster, 1).promised_to, 2);
+    node_message(cluster, &reply);
+    assert_int_equal(node_status(cluster, 1).term, 5);
+    cluster_free(cluster);
+}
+
 static int ask(struct cluster *cluster, raft_id leader, size_t without)
 {
     struct raft_member members[CLUSTER_MAX];
@@ -363,6 +383,7 @@ int main(void)
         cmocka_unit_test(what_is_stored_is_checked),
         cmocka_unit_test(a_stranger_s_term_deposes_no_leader),
         cmocka_unit_test(a_node_that_knows_of_no_leader_votes_for_a_newcomer_with_a_longer_log),
+        cmocka_unit_test(a_stranger_that_was_followed_is_not_heard_once_a_vote_has_a_promise),
         cmocka_unit_test(a_removed_member_gets_the_change_at_once),
         cmocka_unit_test(a_removed_member_that_missed_the_change_gets_it_when_it_asks_for_votes),
     };
