@@ -75,6 +75,73 @@ static void disown(struct work_leader *leader, unsigned number)
     }
 }
 
+/* A copy that a worker has reported, and that is not stored. */
+struct claimed {
+    struct claimed *next;
+    uint64_t session;
+    struct work_claim claim;
+    char worker[BATON_NAME_MAX];
+    char id[WORK_ID_MAX];
+};
+
+static void add_claimed(struct work_leader *leader, struct claimed **list,
+                        const struct ledger_entry *entry)
+{
+    struct claimed *claimed = calloc(1, sizeof(*claimed));
+
+    if (!claimed) {
+        leader->is_over = true;
+        return;
+    }
+    (void)snprintf(claimed->id, sizeof(claimed->id), "%s", entry->id);
+    (void)snprintf(claimed->worker, sizeof(claimed->worker), "%s",
+                   ledger_place_worker(entry->place));
+    claimed->session = ledger_place_session(entry->place);
+    claimed->claim = (struct work_claim){.id = claimed->id,
+                                         .epoch = entry->epoch,
+                                         .progress_permille = entry->progress_permille,
+                                         .item = entry->item ? work_item_ref(entry->item) : NULL};
+    LL_PREPEND(*list, claimed);
+}
+
+static struct claimed *claims_of(struct work_leader *leader, unsigned number)
+{
+    struct claimed *list = NULL;
+    struct ledger_entry *entry;
+
+    for (entry = ledger_next(leader->ledger, NULL); entry;
+         entry = ledger_next(leader->ledger, entry)) {
+        if (entry->bucket == number && entry->state == WORK_PROCESSING && entry->report != 0 &&
+            !entry->is_ours && !leader_is_stored(leader, entry)) {
+            add_claimed(leader, &list, entry);
+        }
+    }
+    return list;
+}
+
+/* Their workers have them still, whatever was read. */
+static void claim_again(struct work_leader *leader, struct claimed *list, int64_t now_unix_ms)
+{
+    struct claimed *next;
+
+    for (; list; list = next) {
+        enum ledger_verdict verdict = LEDGER_STALE;
+        struct ledger_entry *entry;
+
+        next = list->next;
+        leader->is_over = leader->is_over ||
+                          ledger_claim(leader->ledger, list->worker, list->session, &list->claim,
+                                       leader->is_rebuilt, now_unix_ms, &verdict) == BATON_ENOMEM;
+        entry = ledger_find(leader->ledger, list->id);
+        if (entry && (verdict == LEDGER_ADOPTED || verdict == LEDGER_AGREES)) {
+            entry->report = leader->reports;
+            entry->told.epoch = leader->options.epoch;
+        }
+        work_item_unref(list->claim.item);
+        free(list);
+    }
+}
+
 /* It was there, or it was newer: the state has lost it, or its latest writes. */
 static bool is_lost(const struct work_leader *leader, const struct leader_bucket *bucket,
                     const void *data, uint64_t revision)
@@ -87,6 +154,7 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
                         uint64_t revision, int64_t now_unix_ms)
 {
     struct leader_bucket *bucket = &leader->buckets[number];
+    struct claimed *claims;
 
     if (leader->is_loaded && !bucket->is_reading) {
         return; /* what we write ourselves */
@@ -95,12 +163,14 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
         leader->is_over = true;
         return;
     }
+    claims = claims_of(leader, number);
     disown(leader, number);
     bucket->revision = revision;
     if (ledger_decode(leader->ledger, number, data, bytes, NULL) != BATON_OK) {
         /* Where its items are is not known here: it is not written, and nothing of it is sent. */
         leader->counters.odd_values++;
         bucket->is_reading = true;
+        claim_again(leader, claims, now_unix_ms);
         return;
     }
     bucket->is_reading = false;
@@ -116,6 +186,7 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
             leader_doubt_submissions(leader, number);
         }
         leader_submit_all(leader, now_unix_ms);
+        claim_again(leader, claims, now_unix_ms);
         leader_know_places(leader);
         leader_lose_ended(leader, now_unix_ms);
         leader_acknowledge(leader);

@@ -114,6 +114,18 @@ static void a_placing_that_may_be_stored_late_is_followed_by_one_of_a_higher_epo
                         "put b, assign a/101");
 }
 
+static void what_a_worker_has_reported_stays_when_its_bucket_is_read_again(void **state)
+{
+    struct talk *talk = *state;
+
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b");
+    talk->code = BATON_ECONFLICT;
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/150"), "enter w1, put b, read b");
+    talk->code = BATON_OK;
+    assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":100,\"items\":[]}"), "put b");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
+}
+
 static void a_failure_that_was_not_stored_is_not_acknowledged(void **state)
 {
     struct talk *talk = *state;
@@ -608,6 +620,7 @@ int main(void)
         TEST(workers_are_asked_again_for_their_items_if_a_bucket_is_missing),
         TEST(a_placing_of_another_leader_is_not_sent_though_it_looks_like_ours),
         TEST(a_placing_that_may_be_stored_late_is_followed_by_one_of_a_higher_epoch),
+        TEST(what_a_worker_has_reported_stays_when_its_bucket_is_read_again),
         TEST(a_failure_that_was_not_stored_is_not_acknowledged),
         TEST(a_result_is_not_acknowledged_while_the_next_placing_is_not_stored),
         TEST(a_bucket_of_a_later_leader_ends_this_one),
