@@ -12,7 +12,7 @@ complete -c baton-detector -l http-host -r -d "host name that a request without 
 complete -c baton-detector -l tls-cert -r -d "certificate, PEM: wss and https only"
 complete -c baton-detector -l tls-key -r -d "private key of the certificate"
 complete -c baton-detector -l report-interval -r -d "how often a stateReport is sent; read anew on SIGHUP"
-complete -c baton-detector -l queue -r -d "how many detections may wait for a backend before the oldest is dropped; read anew on SIGHUP"
+complete -c baton-detector -l queue -r -d "how many detections may wait for a backend before the oldest is dropped, besides up to 1024 that are sent and not yet acknowledged; read anew on SIGHUP"
 complete -c baton-detector -l drain-timeout -r -d "on SIGTERM, how long to wait until all detections are delivered; read anew on SIGHUP"
 complete -c baton-detector -l camera-fps -r -d "most frames a second of a camera; 0: all; read anew on SIGHUP"
 complete -c baton-detector -l rtsp-transport -x -a "tcp udp" -d "transport of a stream's media"
