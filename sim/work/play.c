@@ -301,10 +301,19 @@ static const struct game_mutant mutants[] = {
 };
 
 static const struct game_clue clues[] = {
-    {"NEWER_CLAIM_STALE", 3225}, {"FINAL_REVIVED", 425},       {"REBUILDS_IN_HASTE", 11535},
-    {"TWO_COPIES", 7267},        {"SENT_AGAIN", 2116},         {"EARLY_LOSS_IGNORED", 9795},
-    {"STOP_SENT_ONCE", 389},     {"FORGOTTEN_FIRST", 1465},    {"FLOOR_FORGOTTEN", 1679},
-    {"SHARED_FORGOTTEN", 478},   {"HEARD_NOT_PASSED_ON", 550}, {NULL, 0},
+    {"NEWER_CLAIM_STALE", 6338},
+    {"FINAL_REVIVED", 8309},
+    {"REBUILDS_IN_HASTE", 11535},
+    {"TWO_COPIES", 34183},
+    {"SENT_AGAIN", 2116},
+    {"EARLY_LOSS_IGNORED", 9795},
+    {"LOSS_IGNORED", 1391},
+    {"STOP_SENT_ONCE", 389},
+    {"FORGOTTEN_FIRST", 313},
+    {"FLOOR_FORGOTTEN", 960},
+    {"SHARED_FORGOTTEN", 478},
+    {"HEARD_NOT_PASSED_ON", 823},
+    {NULL, 0},
 };
 
 const struct game work_game = {
