@@ -19,6 +19,11 @@ function played(name, play) {
 const endsOf = (pool, ids) => pool.wait(ids, { signal: AbortSignal.timeout(DEADLINE_MS) });
 const leave = (worker) => worker.leave({ timeoutMs: DEADLINE_MS });
 
+// The signal may have come while something else was awaited.
+const stopped = (run) => new Promise((resolve) => {
+  run.stopping.aborted ? resolve() : run.stopping.addEventListener('abort', resolve);
+});
+
 played('items run, and their results come in the order of the ids', async (pool) => {
   const worker = await pool.worker('n', (run) => `${run.body}!`, ABOUT);
   const { ids } = await pool.submit(['one', { body: 'two', priority: 2 }, Buffer.from([0])]);
@@ -66,7 +71,7 @@ played('a cancelled item is stopped, and may act until it has ended', async (poo
   });
   const worker = await pool.worker('n', async (run) => {
     begun(run);
-    await new Promise((resolve) => run.stopping.addEventListener('abort', resolve));
+    await stopped(run);
     assert(run.mayAct);
   }, ABOUT);
   await pool.submit([{ id: 'n-cancelled' }]);
@@ -83,7 +88,7 @@ played('a service that runs at the end of leaving goes on elsewhere', async (poo
   const serve = async (run) => {
     begun.push(run.checkpoint && String(run.checkpoint));
     await run.save('state');
-    await new Promise((resolve) => run.stopping.addEventListener('abort', resolve));
+    await stopped(run);
   };
   const one = await pool.worker('n1', serve, ABOUT);
   await pool.submit([{ id: 'n-service', kind: 'service' }]);
