@@ -213,7 +213,7 @@ void leading_elected(struct yard *yard, struct yard_process *process, uint64_t e
     leading->tick_at = INT64_MAX;
     leading->change = 0;
     leading->under_way = 0;
-    leading->has_birth = leading->is_loaded = false;
+    leading->has_mark = leading->is_loaded = false;
     leading->is_watching[YARD_WATCH_REQUESTS] = leading->is_watching[YARD_WATCH_SUBMISSIONS] =
         false;
     yard->result.counts[YARD_COUNT_LEADERS]++;
@@ -260,15 +260,15 @@ static void loaded(struct yard *yard, struct yard_process *process)
                        yard_unix_ms(yard, process));
 }
 
-/* The birth of the ledger comes first, then the rest. */
+/* The mark of the ledger comes first, then the rest. */
 static void take_read(struct yard *yard, struct yard_process *process,
                       const struct yard_event *event)
 {
-    bool is_birth = !process->leading.has_birth;
+    bool is_mark = !process->leading.has_mark;
 
-    process->leading.has_birth = true;
+    process->leading.has_mark = true;
     take_value(yard, process, event);
-    if (is_birth) {
+    if (is_mark) {
         ask(yard, process, YARD_LIST, NULL, YARD_LIST_BUCKETS);
     }
 }

@@ -238,7 +238,7 @@ struct yard_election {
     bool is_granting;
 };
 
-/* What a leader lists when it begins, after the birth of the ledger and in this order. */
+/* What a leader lists when it begins, after the mark of the ledger and in this order. */
 enum yard_listed { YARD_LIST_BUCKETS, YARD_LIST_SUBMISSIONS };
 
 /* What a leader watches: requests from the beginning, the rest once it has loaded. */
@@ -259,8 +259,8 @@ struct yard_leading {
     uint64_t change; /* of its ledger, as last looked at */
     int64_t tick_at; /* INT64_MAX: no tick is scheduled */
     bool is_watching[YARD_WATCHES];
-    bool has_birth, is_loaded; /* it has read the ledger's birth; and all the rest */
-    size_t under_way;          /* requests */
+    bool has_mark, is_loaded; /* it has read the ledger's mark; and all the rest */
+    size_t under_way;         /* requests */
     bool is_entered[YARD_PROCESSES_MAX];
     struct yard_heard heard[YARD_PROCESSES_MAX];
 };

@@ -21,7 +21,7 @@ enum {
     WATCHES = 4
 };
 
-/* What clients write, and the birth of the ledger: its loss is that of the state. */
+/* What clients write, and the mark of the ledger: its loss is that of the state. */
 static const char *const watched[WATCHES] = {"c/", "d/", "s/", "ledger"};
 enum { EARLY_WATCHES = 2 }; /* the first ones, before the rest is read */
 
@@ -280,7 +280,7 @@ static void check_ledger(struct pool *pool)
 }
 
 /* A bucket is never deleted, and a submission rarely: perhaps the whole state was lost, by a server
- * that came back empty or by an operator. Then the ledger's birth is gone, too. */
+ * that came back empty or by an operator. Then the ledger's mark is gone, too. */
 static bool is_doubtful(const struct lead *lead, const char *key)
 {
     return lead->is_ready && (key[0] == 'b' || key[0] == 's' || strcmp(key, "ledger") == 0);

@@ -67,11 +67,12 @@ static void restore_waits(struct work_leader *leader, instant now, int64_t now_u
 void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_unix_ms)
 {
     leader->is_loaded = true;
-    if (leader->birth != 0 && !leader_has_all_buckets(leader)) {
+    if (leader->is_complete && !leader_has_all_buckets(leader)) {
         leader_lose_ledger(leader); /* a part of it was lost */
     }
-    leader->is_rebuilt = leader->birth == 0;
-    leader->is_ask_due = leader->asked == 0 || leader->asked_ledger != leader->birth;
+    leader->is_rebuilt = !leader->is_complete;
+    leader->is_ask_due =
+        leader->asked == 0 || leader->asked_ledger != leader_complete_ledger(leader);
     leader->gather_until =
         instant_add(now, leader->is_rebuilt ? leader->options.collect : SPAN_MS(GATHER_MS));
     leader->settle_by = instant_add(now, SPAN_MS(SETTLE_MS));
@@ -91,12 +92,6 @@ void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_uni
 
 /* ---- From loaded to ready -------------------------------------------------------------------- */
 
-/* What is placed by a ledger without a mark could be lost unnoticed. */
-static bool is_marked(const struct work_leader *leader)
-{
-    return leader->mark != 0;
-}
-
 static bool is_anybody_awaited(const struct work_leader *leader)
 {
     const struct leader_known *known;
@@ -113,7 +108,8 @@ static void gather(struct work_leader *leader, instant now)
 {
     struct leader_known *known, *next;
 
-    if (!leader->is_loaded || leader->is_ready || !is_marked(leader) ||
+    if (!leader->is_loaded || leader->is_ready ||
+        leader->mark == 0 || /* what is placed without a mark could be lost unnoticed */
         (is_anybody_awaited(leader) && instant_before(now, leader->gather_until))) {
         return;
     }
@@ -212,7 +208,7 @@ instant work_leader_deadline(const struct work_leader *leader)
         return INSTANT_NEVER;
     }
     next = instant_min(next, leader->next_balance);
-    if (leader->is_loaded && !leader->is_ready && is_marked(leader)) {
+    if (leader->is_loaded && !leader->is_ready && leader->mark != 0) {
         next = instant_min(next, leader->gather_until);
     }
     if (leader->is_loaded && !leader->is_settled) {

@@ -51,7 +51,7 @@ struct work_leader_options {
     span rebalance_every;       /* 0: never */
     uint32_t rebalance_percent; /* imbalance that is left alone */
     span keep;                  /* results and final entries are kept for this long */
-    uint64_t random;            /* for the birth of a new ledger */
+    uint64_t random;            /* for the mark of a new ledger */
 };
 
 /* NULL when out of memory. */
@@ -72,7 +72,7 @@ void work_leader_read(struct work_leader *leader, const char *key, const void *d
 /* The list is complete. */
 void work_leader_loaded(struct work_leader *leader, instant now, int64_t now_unix_ms);
 /* A report or result. A report that comes before all is loaded is kept until then: workers are
- * asked as soon as the ledger's birth is known. */
+ * asked as soon as the ledger's mark is known. */
 void work_leader_hear(struct work_leader *leader, const struct work_message *message, instant now,
                       int64_t now_unix_ms);
 /* The worker's election has this epoch now, so its sessions below are over. `is_ours`: granted to

@@ -249,7 +249,7 @@ void leader_take_submission(struct work_leader *leader, const char *name, bool i
     }
 }
 
-void leader_doubt_all(struct work_leader *leader)
+void leader_set_early(struct work_leader *leader)
 {
     struct leader_submission *submission;
 

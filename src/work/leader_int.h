@@ -127,13 +127,13 @@ struct work_leader {
     instant began;
 
     uint64_t mark;   /* of the ledger that the state has, or that is being rebuilt; 0: none yet */
-    uint64_t birth;  /* the same once that is complete; 0: it is not */
     uint64_t chosen; /* for a new one */
     bool is_loaded;  /* the list is complete */
     bool is_ready;   /* items are placed: workers that were heard of have reported, or it is time */
     bool is_rebuilt; /* there was no ledger */
     bool was_lost;   /* and somebody knows of an earlier one */
-    bool is_marking; /* a put of the key "ledger" is under way */
+    bool is_complete; /* all buckets of the ledger are there, and its key says so */
+    bool is_marking;  /* a put of the key "ledger" is under way */
     bool is_over; /* a later leader writes the ledger, it was lost, or there was no memory for what
                      nothing would bring up again: this one does nothing more, and resigns */
     bool has_resigned;
@@ -201,9 +201,12 @@ bool leader_is_unknown(struct work_leader *leader, const char *id);
 /* The next put or read, into leader->out and leader->key. */
 bool leader_next_put(struct work_leader *leader, struct work_output *ret);
 bool leader_is_all_stored(const struct work_leader *leader);
-/* Writes those that are not there, before the birth: so a bucket that is absent later was lost. */
+/* Writes those that are not there, before the ledger is complete: so a bucket that is absent later
+ * was lost. */
 void leader_make_buckets(struct work_leader *leader);
 bool leader_has_all_buckets(const struct work_leader *leader);
+/* The mark of a ledger that is complete; 0: there is none. */
+uint64_t leader_complete_ledger(const struct work_leader *leader);
 /* It is rebuilt, under another mark. */
 void leader_lose_ledger(struct work_leader *leader);
 /* Out of memory, the leader is over. */
@@ -234,7 +237,7 @@ void leader_purge(struct work_leader *leader, int64_t now_unix_ms);
 void leader_doubt_submissions(struct work_leader *leader, unsigned bucket);
 /* Submissions that were read before the ledger was marked: all, as the mark is gone; reads them
  * again, as it is there; whether there are some that this has not confirmed. */
-void leader_doubt_all(struct work_leader *leader);
+void leader_set_early(struct work_leader *leader);
 void leader_read_early(struct work_leader *leader);
 bool leader_has_early(const struct work_leader *leader);
 /* The reply to a deletion of "s/NAME" or "c/ID". */

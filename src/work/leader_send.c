@@ -25,7 +25,7 @@ static struct work_number next_number(struct work_leader *leader, struct leader_
     return known->told;
 }
 
-/* A worker that has something of a ledger knows one, though its birth may not be stored yet. */
+/* A worker that has something of a ledger knows one, though it may not be complete yet. */
 static uint64_t ledger_of(const struct work_leader *leader)
 {
     return leader->mark;
@@ -193,12 +193,12 @@ static bool ask(struct work_leader *leader, struct work_output *ret)
     struct work_message message = {
         .type = WORK_ASK,
         .number = {leader->options.epoch, ++leader->messages},
-        .ledger = leader->birth,
+        .ledger = leader_complete_ledger(leader),
     };
 
     leader->is_ask_due = false;
     leader->asked = message.number.count;
-    leader->asked_ledger = leader->birth;
+    leader->asked_ledger = leader_complete_ledger(leader);
     return give(leader, NULL, &message, ret);
 }
 

@@ -150,6 +150,23 @@ static bool is_lost(const struct work_leader *leader, const struct leader_bucket
            (data ? revision < bucket->revision : bucket->revision != 0);
 }
 
+/* A bucket that was read after the load: what is known beside it is added. */
+static void read_again(struct work_leader *leader, unsigned number, bool is_there,
+                       struct claimed *claims, int64_t now_unix_ms)
+{
+    if (!is_there) {
+        ledger_touch(leader->ledger, number); /* it was not made */
+    } else if (ledger_writer(leader->ledger, number) != leader->options.epoch) {
+        leader_doubt_submissions(leader, number);
+    }
+    leader_submit_all(leader, now_unix_ms);
+    claim_again(leader, claims, now_unix_ms);
+    leader_know_places(leader);
+    leader_lose_ended(leader, now_unix_ms);
+    leader_acknowledge(leader);
+    leader->is_place_due = true;
+}
+
 static void take_bucket(struct work_leader *leader, unsigned number, const void *data, size_t bytes,
                         uint64_t revision, int64_t now_unix_ms)
 {
@@ -175,22 +192,11 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     }
     bucket->is_reading = false;
     bucket->stored = ledger_change(leader->ledger);
-    if (leader->is_loaded && !data) {
-        ledger_touch(leader->ledger, number); /* it was not made */
-    }
     leader->is_over =
         leader->is_over || (ledger_writer(leader->ledger, number) > leader->options.epoch &&
                             !WORK_MUTANT(LATER_LEADER_IGNORED));
     if (leader->is_loaded) {
-        if (data && ledger_writer(leader->ledger, number) != leader->options.epoch) {
-            leader_doubt_submissions(leader, number);
-        }
-        leader_submit_all(leader, now_unix_ms);
-        claim_again(leader, claims, now_unix_ms);
-        leader_know_places(leader);
-        leader_lose_ended(leader, now_unix_ms);
-        leader_acknowledge(leader);
-        leader->is_place_due = true;
+        read_again(leader, number, data != NULL, claims, now_unix_ms);
     }
 }
 
@@ -276,18 +282,24 @@ static void know_mark(struct work_leader *leader, uint64_t mark, bool is_complet
                       uint64_t revision)
 {
     leader->mark = mark;
-    leader->birth = is_complete ? mark : 0;
+    leader->is_complete = is_complete;
     leader->ledger_revision = revision;
     if (mark != 0) {
         leader_read_early(leader);
     }
 }
 
+uint64_t leader_complete_ledger(const struct work_leader *leader)
+{
+    return leader->is_complete ? leader->mark : 0;
+}
+
 void leader_lose_ledger(struct work_leader *leader)
 {
-    leader->birth = leader->mark = 0;
+    leader->mark = 0;
+    leader->is_complete = false;
     leader->was_lost = true;
-    leader_doubt_all(leader);
+    leader_set_early(leader);
 }
 
 static void take_ledger(struct work_leader *leader, bool is_read, const void *data, size_t bytes,
@@ -301,11 +313,12 @@ static void take_ledger(struct work_leader *leader, bool is_read, const void *da
         know_mark(leader, mark, is_complete, data ? revision : 0);
     } else if (mark != leader->mark) {
         leader->is_over = true;
-    } else if (leader->birth == 0) { /* another leader may have completed it */
-        leader->birth = is_complete ? mark : 0;
+    } else if (!leader->is_complete) { /* another leader may have completed it */
+        leader->is_complete = is_complete;
         leader->ledger_revision = data ? revision : 0;
     }
-    if (!leader->is_loaded && (leader->asked == 0 || leader->asked_ledger != leader->birth)) {
+    if (!leader->is_loaded &&
+        (leader->asked == 0 || leader->asked_ledger != leader_complete_ledger(leader))) {
         leader->is_ask_due = true; /* replies come while the rest is read */
     }
 }
@@ -433,7 +446,7 @@ static bool put_ledger(struct work_leader *leader, const char *prefix, uint64_t 
  * like any other. */
 static bool next_ledger(struct work_leader *leader, struct work_output *ret)
 {
-    if (leader->birth != 0 || leader->is_marking || leader->is_checking) {
+    if (leader->is_complete || leader->is_marking || leader->is_checking) {
         return false;
     }
     if (leader->mark == 0) {
@@ -481,7 +494,7 @@ static void ledger_stored(struct work_leader *leader, int code, uint64_t revisio
     } else if (code == BATON_OK && leader->mark == 0) {
         know_mark(leader, leader->chosen, false, revision);
     } else if (code == BATON_OK) {
-        leader->birth = leader->mark;
+        leader->is_complete = true;
         leader->ledger_revision = revision;
         leader->is_ask_due = true; /* if it is lost, all workers know that there was one */
     }

@@ -39,7 +39,7 @@ enum {
     WORK_PERMILLE_MAX = 1000,
 };
 
-/* The largest epoch, session, count or birth of a ledger that a message or bucket can have. */
+/* The largest epoch, session, count or mark of a ledger that a message or bucket can have. */
 #define WORK_NUMBER_MAX ((uint64_t)INT64_MAX)
 
 /* Which leader, and which of its messages. */
@@ -94,7 +94,7 @@ struct work_claim {
 struct work_report {
     char worker[BATON_NAME_MAX];
     uint64_t session; /* the epoch of its own election: it grows with each life */
-    uint64_t ledger;  /* birth of the ledger that it knows; 0: none yet */
+    uint64_t ledger;  /* mark of the ledger that it knows; 0: none yet */
     struct work_number seen;
     uint32_t slots; /* that it has in all */
     uint32_t cpu_permille, gpus;
@@ -117,7 +117,7 @@ struct work_message {
     enum work_message_type type;
     struct work_number number; /* of the leader's messages */
     uint64_t session;          /* ASSIGN, STOP, ACK: of the worker that is meant; DONE: its own */
-    /* Of the leader's messages: the birth of its ledger. ASK: 0 if the ledger is lost, and the
+    /* Of the leader's messages: the mark of its ledger. ASK: 0 if the ledger is lost, and the
      * reply is to have the items. */
     uint64_t ledger;
     char worker[BATON_NAME_MAX];         /* DONE */

@@ -98,16 +98,15 @@ class Shows(unittest.TestCase):
             self.skipTest("namespaces and cgroups take root")
         for words in (("--fault", "elector"), ("--fault", "oom", "--provider", "agent"),
                       ("--fault", "oom", "--provider", "raft")):
-            done = baton("bench", "failover", *words, "--rounds", "2", "--preset", "fast",
+            # With the lease of "fast" the kernel, busy with the leader's memory, could outlast it.
+            done = baton("bench", "failover", *words, "--rounds", "2", "--preset", "lan",
                          "--json")
             if "a memory cgroup is needed" in done.stderr:
                 self.skipTest(done.stderr)
             self.assertEqual(done.returncode, 0, done.stderr)
             result = json.loads(done.stdout)
             self.assertEqual(result["rounds"], 2)
-            # A leader that the kernel keeps busy with its memory may outlive its short lease.
-            self.assertGreater(result["max_ms" if "oom" in words else "min_ms"],
-                               -75 if "oom" in words else 0)
+            self.assertGreater(result["min_ms"], 0)
         self.assertEqual([name for name in os.listdir("/sys/fs/cgroup") +
                           (os.listdir("/sys/fs/cgroup/memory")
                            if os.path.isdir("/sys/fs/cgroup/memory") else [])

@@ -40,13 +40,18 @@ class Workers(Bag):
             self.assertFalse(is_alive(attempt.pid))
         self.assert_never_twice_at_once()
 
-    def test_what_a_stopped_worker_ran_is_dead_before_it_runs_elsewhere(self):
+    def job_on_two(self):
+        """Starts two workers with a short lease, and on the second one a job."""
         self.on_agent(lease="1s")
         _, two = self.workers("one", "two")
         self.work("drain", "one")
         self.work("submit", "--id", "job", "--", *self.actor(1000))
         first = self.await_acting("job")
         self.work("undrain", "one")
+        return two, first
+
+    def test_what_a_stopped_worker_ran_is_dead_before_it_runs_elsewhere(self):
+        two, first = self.job_on_two()
         two.signal(signal.SIGSTOP)
         self.await_acting("job", self.last_of(first))
         two.signal(signal.SIGCONT)
@@ -57,12 +62,7 @@ class Workers(Bag):
         self.assert_never_twice_at_once()
 
     def test_what_ran_is_dead_before_it_runs_elsewhere_though_the_supervisor_is_stopped_too(self):
-        self.on_agent(lease="1s")
-        _, two = self.workers("one", "two")
-        self.work("drain", "one")
-        self.work("submit", "--id", "job", "--", *self.actor(1000))
-        first = self.await_acting("job")
-        self.work("undrain", "one")
+        two, first = self.job_on_two()
         supervisor = two.supervisor()
         two.signal(signal.SIGSTOP)
         os.kill(supervisor, signal.SIGSTOP)
@@ -82,12 +82,7 @@ class Workers(Bag):
         return next(one.last for one in self.attempts() if one.pid == attempt.pid)
 
     def test_a_worker_whose_supervisor_is_killed_ends_what_it_ran(self):
-        self.on_agent(lease="1s")
-        _, two = self.workers("one", "two")
-        self.work("drain", "one")
-        self.work("submit", "--id", "job", "--", *self.actor(1000))
-        first = self.await_acting("job")
-        self.work("undrain", "one")
+        two, first = self.job_on_two()
         os.kill(two.supervisor(), signal.SIGKILL)
         self.assertNotEqual(two.process.wait(DEADLINE_S), 0)
         self.await_acting("job", self.last_of(first))

@@ -234,7 +234,8 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
                                           .claims = &claim,
                                           .claim_count = 1};
     work_leader_hear(talk->leader, &message, talk_now(talk), talk->ms);
-    /* The buckets of both, then its birth; "a" waits, as a worker that is not heard may have it. */
+    /* The buckets of both, then the ledger is complete; "a" waits, as a worker that is not heard
+     * may have it. */
     assert_string_equal(talk_all_of(talk), "put b, put b, enter w1, put l, ask all");
     assert_int_equal(talk->made, LEDGER_BUCKETS - 2);
     assert_int_equal(talk_state_of(talk, "b"), WORK_PROCESSING);

@@ -192,7 +192,7 @@ static void a_bucket_that_is_gone_ends_the_leader(void **state)
     talk->code = BATON_OK;
 }
 
-static void a_ledger_of_another_birth_ends_the_leader(void **state)
+static void a_ledger_of_another_mark_ends_the_leader(void **state)
 {
     struct talk *talk = *state;
 
@@ -626,7 +626,7 @@ int main(void)
         TEST(a_bucket_of_a_later_leader_ends_this_one),
         TEST(a_worker_that_hears_a_later_leader_ends_this_one),
         TEST(a_bucket_that_is_gone_ends_the_leader),
-        TEST(a_ledger_of_another_birth_ends_the_leader),
+        TEST(a_ledger_of_another_mark_ends_the_leader),
         TEST(a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone),
         TEST(a_ledger_that_lacks_a_bucket_is_rebuilt),
         TEST(a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader),
