@@ -215,15 +215,19 @@ class Owners(unittest.TestCase):
     def test_a_changed_session_and_stage_go_out_alone(self):
         _, worker = self.one_of_each()
         since = worker.mark()
-        self.put("data/d", {"sessionId": 8, "progressionStage": None})
-        worker.wait("command", since, 2)
-        self.put("data/d", {"sessionId": 8, "progressionStage": "car_fueling"})
-        worker.wait("command", since, 3)
-        self.put("data/d", {"sessionId": None, "progressionStage": "car_fueling"})
-        worker.wait("command", since, 4)
-        self.assertEqual([(one["type"], list(one["payload"].values())[1])
-                          for one in worker.commands(since)],
-                         [(SESSION, 8), (STAGE, None), (STAGE, "car_fueling"), (SESSION, None)])
+
+        def sent():
+            return [(one["type"], list(one["payload"].values())[1])
+                    for one in worker.commands(since) if one["type"] != "setSubscriptionList"]
+        expected = []
+        for session, stage, changes in [(8, None, [(SESSION, 8), (STAGE, None)]),
+                                        (8, "car_fueling", [(STAGE, "car_fueling")]),
+                                        (None, "car_fueling", [(SESSION, None)])]:
+            self.put("data/d", {"sessionId": session, "progressionStage": stage})
+            expected += changes
+            until(lambda: sent() == expected, lambda: "%s, not %s" % (expected, sent()))
+        # Not one for each change: a list that a busy worker confirmed late is sent twice.
+        self.assertLessEqual(len(worker.commands(since, "setSubscriptionList")), 1)
 
     def test_what_changes_in_the_list_is_sent_with_fresh_urls(self):
         hand, worker = self.one_of_each()
