@@ -523,15 +523,11 @@ static void on_member_closed(void *userdata)
 }
 
 /* One of the two parts that hold elections has left them; in the end, everything below. */
-static void on_left(void *userdata)
+static void count_off(struct engine *engine)
 {
-    struct engine *engine = userdata;
-
     if (--engine->waiting > 0) {
         return;
     }
-    engine->owners = NULL;
-    engine->master = NULL;
     seed_names_close(engine->names);
     commands_close(engine->commands);
     detections_close(engine->detections);
@@ -547,6 +543,22 @@ static void on_left(void *userdata)
     }
 }
 
+static void on_master_left(void *userdata)
+{
+    struct engine *engine = userdata;
+
+    engine->master = NULL; /* the owners may take longer, and their events ask for the master */
+    count_off(engine);
+}
+
+static void on_owners_left(void *userdata)
+{
+    struct engine *engine = userdata;
+
+    engine->owners = NULL;
+    count_off(engine);
+}
+
 void engine_close(struct engine *engine, void (*closed)(void *userdata), void *userdata)
 {
     engine->is_closing = true;
@@ -557,11 +569,11 @@ void engine_close(struct engine *engine, void (*closed)(void *userdata), void *u
     engine->waiting = 1;
     if (engine->master) {
         engine->waiting++;
-        master_close(engine->master, on_left, engine);
+        master_close(engine->master, on_master_left, engine);
     }
     if (engine->owners) {
         engine->waiting++;
-        owners_close(engine->owners, on_left, engine);
+        owners_close(engine->owners, on_owners_left, engine);
     }
-    on_left(engine);
+    count_off(engine);
 }
