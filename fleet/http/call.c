@@ -1,6 +1,7 @@
 #include "fleet/http/call.h"
 
 #include "base/json_read.h"
+#include "base/text.h"
 #include "base/value.h"
 #include "fleet/http/inside.h"
 
@@ -166,12 +167,13 @@ static void refuse(struct call *call, unsigned status, const char *field, const 
 
 void call_refuse(struct call *call, unsigned status, const char *field, const char *format, ...)
 {
-    char reason[BATON_ERROR_MESSAGE_MAX];
+    char text[BATON_ERROR_MESSAGE_MAX], reason[BATON_ERROR_MESSAGE_MAX];
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(reason, sizeof(reason), format, arguments);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    (void)text_clean(reason, sizeof(reason), text, strlen(text)); /* it may be cut in a character */
     refuse(call, status, field, reason);
 }
 

@@ -114,14 +114,15 @@ static void answer(struct call *call, const struct image *image)
     }
 }
 
+/* An answer may bring the next request of its connection in here, for this picture, too: it waits
+ * with the others, and gets the same answer. */
 static void answer_all(struct image *image, const struct baton_error *error)
 {
-    struct waiting *waiting = image->waiting, *next;
+    struct waiting *waiting;
 
-    image->waiting = NULL;
-    image->waiting_count = 0;
-    for (; waiting != NULL; waiting = next) {
-        next = waiting->next;
+    while ((waiting = image->waiting) != NULL) {
+        LL_DELETE(image->waiting, waiting);
+        image->waiting_count--;
         if (error != NULL) {
             call_refuse(waiting->call, error->code == BATON_ETIMEDOUT ? 504 : 502, NULL,
                         "the worker cannot be asked: %s", error->message);
@@ -168,10 +169,8 @@ static void on_close(void *userdata, const struct baton_error *error)
 {
     struct image *image = userdata;
 
-    image->client = NULL;
-    if (image->waiting != NULL) {
-        answer_all(image, error->code != BATON_OK ? error : NULL);
-    }
+    answer_all(image, error->code != BATON_OK ? error : NULL);
+    image->client = NULL; /* only now: without a client the entry may be dropped, or asks again */
     if (image->status == 0) {
         drop(image);
     }

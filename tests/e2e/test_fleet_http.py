@@ -4,9 +4,10 @@ import json
 import socket
 import threading
 import unittest
+import urllib.parse
 
 from fleet_api import CHANGER, READER, YAML, Fleet, Worker
-from harness import until
+from harness import DEADLINE_S, until
 
 CANARY = "canary-4711"
 MODEL = {"name": "LPR", "url": "http://models/lpr.mpta?signature=" + CANARY}
@@ -111,6 +112,11 @@ class OneProcess(unittest.TestCase):
                 "/api/cameras/%2e%2e", "/a%00":
             self.expect(400, "GET", path)
             self.fleet.connection = None
+
+    def test_a_refusal_that_is_too_long_is_cut_between_characters(self):
+        for name in "\u00e9" * 250, "x" + "\u00e9" * 250:
+            answer = self.expect(404, "GET", "/api/cameras/" + urllib.parse.quote(name))
+            self.assertIn(name[:200], answer.json["error"])
 
     def test_an_id_may_have_a_slash(self):
         path = "/api/displays/site%2Fpump%204"
@@ -339,6 +345,22 @@ class WithWorker(unittest.TestCase):
         until(lambda: self.figure("baton_fleet_worker_detections_total{worker=\"%s\"}" % self.id),
               "the worker's detections are counted")
         self.assertEqual(self.fleet.ask("GET", "/api/detections?display=d2").json["items"], [])
+
+
+class WorkerThatLeft(unittest.TestCase):
+    def test_pictures_that_are_asked_for_behind_one_another_are_all_refused(self):
+        worker = Worker()
+        fleet = Fleet("--worker", "ws://127.0.0.1:%d" % worker.port)
+        declare(fleet)
+        until(lambda: fleet.ask("GET", "/api/assignments").json["items"], "it has the camera")
+        worker.close()
+        one = b"GET /api/cameras/d1%3Bc1/image HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", fleet.port), DEADLINE_S) as client:
+                client.sendall((one + b"\r\n") * 3 + one + b"Connection: close\r\n\r\n")
+                heard = b"".join(iter(lambda: client.recv(65536), b""))
+            self.assertEqual(heard.count(b"HTTP/1.1 502 "), 4, heard)
+        fleet.close()
 
 
 class Commands(unittest.TestCase):

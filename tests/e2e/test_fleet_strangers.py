@@ -1,4 +1,5 @@
-"""Requests that a generator makes of the API's own description: right, wrong, cut off and damaged.
+"""Requests that a generator makes of the API's own description: right, wrong, cut off and damaged,
+some of them behind one another on one connection.
 The process goes on, and ends in order; under a sanitizer that says more."""
 import json
 import os
@@ -46,7 +47,17 @@ class Generator:
             body[self.random.choice(KEYS)] = self.random.choice(VALUES)
         return json.dumps(body).encode()
 
-    def request(self):
+    def requests(self):
+        """What one connection sends: mostly one request, at times several that are alike or not."""
+        kind = self.random.random()
+        if kind < 0.8:
+            return self.damage(self.request("close"))
+        others = [self.request("keep-alive") for _ in range(self.random.randrange(1, 4))]
+        if kind < 0.9:
+            others = others[:1] * len(others)
+        return self.damage(b"".join(others) + self.request("close"))
+
+    def request(self, connection):
         path, method = self.random.choice(self.operations)
         path = path.replace("{id}", self.random.choice(IDS))
         if self.random.random() < 0.3:
@@ -54,12 +65,13 @@ class Generator:
         if self.random.random() < 0.05:
             method = self.random.choice(["HEAD", "OPTIONS", "TRACE", "DELETE", "POST"])
         body = self.body() if method in ("PUT", "PATCH", "POST") else b""
-        lines = ["%s %s HTTP/1.1" % (method, path), "Host: 127.0.0.1", "Connection: close",
+        lines = ["%s %s HTTP/1.1" % (method, path), "Host: 127.0.0.1",
+                 "Connection: " + connection,
                  "Content-Length: %d" % len(body)]
         for name, values in HEADERS.items():
             if self.random.random() < (0.9 if name == "Content-Type" else 0.1):
                 lines.append("%s: %s" % (name, self.random.choice(values)))
-        return self.damage("\r\n".join(lines + ["", ""]).encode("latin1") + body)
+        return "\r\n".join(lines + ["", ""]).encode("latin1") + body
 
     def damage(self, request):
         kind, at = self.random.random(), self.random.randrange(len(request))
@@ -76,7 +88,7 @@ class Strangers(unittest.TestCase):
         fleet = Fleet("--worker", "ws://127.0.0.1:%d" % worker.port)
         generator = Generator(fleet.description)
         for number in range(REQUESTS):
-            request = generator.request()
+            request = generator.requests()
             with socket.create_connection(("127.0.0.1", fleet.port), DEADLINE_S) as client:
                 try:
                     client.sendall(request)
