@@ -1,29 +1,25 @@
 #include "detector/program/findings.h"
 
 #include "base/error.h"
-#include "detector/program/drawing.h"
 
 #include <errno.h>
+#include <libavutil/base64.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include <turbojpeg.h>
 
-struct file {
-    FILE *stream; /* NULL: not wanted */
-    char path[PATH_MAX];
+enum {
+    HUE_STEP = 137,    /* degrees from one class to the next */
+    LETTER_WIDTH = 36, /* pixels of the frame's width for each pixel of a letter */
+    LINE_WIDTH = 400,
 };
 
-struct findings {
-    const char *folder; /* borrowed; NULL: none */
-    struct file detections, objects, sheet;
-    bool has_sheet; /* it is written */
-    struct drawing tiles[FINDINGS_TILES];
-    int tile_count;
-    uint64_t distance; /* in frames, between two tiles */
-    struct findings_counts counts;
-};
+static const char page_head[] =
+    "<!doctype html><meta charset=\"utf-8\"><title>Frames of a try</title>\n"
+    "<style>body{background:#222}svg{width:32%;font:bold 1px sans-serif}"
+    "text{stroke:#000;stroke-width:.15em;paint-order:stroke}</style>\n";
 
 static int refused(const char *path, struct baton_error *reterr)
 {
@@ -32,84 +28,56 @@ static int refused(const char *path, struct baton_error *reterr)
     return error_set(reterr, error_from_errno(errnum), "%s: %s", path, strerror(errnum));
 }
 
-/* `folder` NULL: `name` is a path. */
-static int open_file(struct file *file, const char *folder, const char *name,
-                     struct baton_error *reterr)
+static int open_file(FILE **ret, const char *folder, const char *name, struct baton_error *reterr)
 {
-    int length = snprintf(file->path, sizeof(file->path), "%s%s%s", folder ? folder : "",
-                          folder ? "/" : "", name);
+    char path[PATH_MAX];
 
-    if (length < 0 || (size_t)length >= sizeof(file->path)) {
-        return error_set(reterr, BATON_ETOOBIG, "%s: is too long", name);
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) {
+        return error_set(reterr, BATON_ETOOBIG, "%s: is too long", folder);
     }
-    file->stream = fopen(file->path, "we");
-    return file->stream ? 0 : refused(file->path, reterr);
+    *ret = fopen(path, "we");
+    return *ret ? 0 : refused(path, reterr);
 }
 
-static int open_all(struct findings *findings, const char *sheet, struct baton_error *reterr)
+int findings_open(struct findings *ret, const char *folder, struct baton_error *reterr)
 {
-    const char *folder = findings->folder;
-    int code = 0;
-
-    if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        return refused(folder, reterr);
-    }
-    if (folder) {
-        code = open_file(&findings->detections, folder, "detections.jsonl", reterr);
-        code = code ? code : open_file(&findings->objects, folder, "objects.jsonl", reterr);
-    } else {
-        findings->detections = (struct file){stdout, "standard output"};
-    }
-    if (!code && (folder || sheet)) {
-        code =
-            open_file(&findings->sheet, sheet ? NULL : folder, sheet ? sheet : "sheet.svg", reterr);
-    }
-    return code;
-}
-
-int findings_open(struct findings **ret, const char *folder, const char *sheet,
-                  struct baton_error *reterr)
-{
-    struct findings *findings = calloc(1, sizeof(*findings));
     int code;
 
-    if (!findings) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    *ret = (struct findings){0};
+    if (!folder) {
+        ret->detections = stdout;
+        return 0;
     }
-    findings->folder = folder;
-    findings->distance = 1;
-    code = open_all(findings, sheet, reterr);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return refused(folder, reterr);
+    }
+    code = open_file(&ret->detections, folder, "detections.jsonl", reterr);
+    code = code ? code : open_file(&ret->objects, folder, "objects.jsonl", reterr);
+    code = code ? code : open_file(&ret->page, folder, "seen.html", reterr);
     if (code) {
-        findings_free(findings);
+        (void)findings_close(ret, NULL);
         return code;
     }
-    *ret = findings;
+    (void)fputs(page_head, ret->page);
     return 0;
 }
 
-void findings_free(struct findings *findings)
+int findings_close(struct findings *findings, struct baton_error *reterr)
 {
-    struct stat info;
+    FILE *const files[] = {findings->detections, findings->objects, findings->page};
+    int errnum = 0;
 
-    if (!findings) {
-        return;
-    }
-    for (int i = 0; i < findings->tile_count; i++) {
-        drawing_free(&findings->tiles[i]);
-    }
-    /* The path may name a device. */
-    if (findings->sheet.stream && !findings->has_sheet &&
-        fstat(fileno(findings->sheet.stream), &info) == 0 && S_ISREG(info.st_mode)) {
-        (void)unlink(findings->sheet.path);
-    }
-    FILE *const streams[] = {findings->detections.stream, findings->objects.stream,
-                             findings->sheet.stream};
-    for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
-        if (streams[i] && streams[i] != stdout) {
-            (void)fclose(streams[i]);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        bool has_failed = files[i] && (fflush(files[i]) != 0 || ferror(files[i]));
+        errnum = has_failed ? errno : errnum;
+        if (files[i] && files[i] != stdout) {
+            (void)fclose(files[i]);
         }
     }
-    free(findings);
+    findings->detections = findings->objects = findings->page = NULL;
+    return errnum == 0
+               ? 0
+               : error_set(reterr, error_from_errno(errnum), "the results: %s", strerror(errnum));
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
@@ -134,33 +102,23 @@ static json_t *line_of(const struct camera_frame *frame, const struct sighting *
     return line;
 }
 
-static int write_line(const struct file *file, const json_t *line, struct baton_error *reterr)
-{
-    if (json_dumpf(line, file->stream, JSON_COMPACT | JSON_REAL_PRECISION(6)) != 0 ||
-        putc('\n', file->stream) == EOF) {
-        return refused(file->path, reterr);
-    }
-    return 0;
-}
-
-/* An object is seen in many frames and written in few: its line is made only when it is written. */
+/* An object is seen in many frames and reported in few: its line is made only if it is written. */
 static int write_sighting(const struct findings *findings, const struct camera_frame *frame,
                           const struct sighting *sighting, struct baton_error *reterr)
 {
-    bool is_object = findings->objects.stream && !sighting->is_lost;
-    json_t *line;
+    FILE *const files[] = {sighting->is_lost ? NULL : findings->objects,
+                           sighting->attributes ? findings->detections : NULL};
+    json_t *line = files[0] || files[1] ? line_of(frame, sighting) : NULL;
     int code = 0;
 
-    if (!is_object && !sighting->attributes) {
-        return 0;
-    }
-    line = line_of(frame, sighting);
     if (!line) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+        return files[0] || files[1] ? error_set(reterr, BATON_ENOMEM, "out of memory") : 0;
     }
-    code = is_object ? write_line(&findings->objects, line, reterr) : 0;
-    if (!code && sighting->attributes) {
-        code = write_line(&findings->detections, line, reterr);
+    for (int i = 0; i < 2 && !code; i++) {
+        if (files[i] && (json_dumpf(line, files[i], JSON_COMPACT | JSON_REAL_PRECISION(6)) != 0 ||
+                         putc('\n', files[i]) == EOF)) {
+            code = refused("the results", reterr);
+        }
     }
     json_decref(line);
     return code;
@@ -168,106 +126,120 @@ static int write_sighting(const struct findings *findings, const struct camera_f
 
 /* ---- Pictures ------------------------------------------------------------------------------- */
 
-/* The number of frames is not known beforehand: when the sheet is full, every second one goes, and
- * the distance doubles. */
-static void thin_out(struct findings *findings)
+static void put_text(FILE *file, const char *text)
 {
-    int kept = 0;
-
-    for (int i = 0; i < findings->tile_count; i++) {
-        if (i % 2 == 0) {
-            findings->tiles[kept++] = findings->tiles[i];
+    for (; *text; text++) {
+        if (strchr("<>&\"", *text)) {
+            (void)fprintf(file, "&#%d;", *text);
         } else {
-            drawing_free(&findings->tiles[i]);
+            (void)fputc(*text, file);
         }
     }
-    findings->tile_count = kept;
-    findings->distance *= 2;
 }
 
-static int add_tile(struct findings *findings, const struct inference_result *result,
-                    struct baton_error *reterr)
+static void draw_object(FILE *file, const struct sighting *sighting, int width)
 {
-    int code;
+    const struct box *box = sighting->box;
+    int letter = width / LETTER_WIDTH + 1, line = width / LINE_WIDTH + 1;
+    int hue = box->label * HUE_STEP % 360;
+    float y = box->y >= (float)letter ? box->y - (float)line
+                                      : box->y + box->height + (float)letter; /* above or below */
 
-    if (!findings->sheet.stream || (findings->counts.frames - 1) % findings->distance != 0) {
-        return 0;
+    (void)fprintf(file,
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" "
+                  "stroke=\"hsl(%d,95%%,60%%)\" stroke-width=\"%d\"%s/>",
+                  (double)box->x, (double)box->y, (double)box->width, (double)box->height, hue,
+                  sighting->attributes ? 3 * line : line,
+                  sighting->is_unsure ? " stroke-dasharray=\"6\"" : "");
+    (void)fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" fill=\"hsl(%d,95%%,60%%)\">",
+                  (double)box->x, (double)y, letter, hue);
+    put_text(file, sighting->class_name ? sighting->class_name : "");
+    (void)fprintf(file, " %.2f", (double)box->score);
+    if (sighting->track != 0) {
+        (void)fprintf(file, " #%llu", (unsigned long long)sighting->track);
     }
-    if (findings->tile_count == FINDINGS_TILES) {
-        thin_out(findings); /* this frame is the next one at the new distance */
-    }
-    code =
-        drawing_make(&findings->tiles[findings->tile_count], result, FINDINGS_TILE_WIDTH, reterr);
-    findings->tile_count += code == 0;
-    return code;
+    (void)fputs("</text>\n", file);
 }
 
-static int add_shot(const struct findings *findings, const struct inference_result *result,
-                    struct baton_error *reterr)
+/* Writes the frame as the text of a URL. */
+static int draw_frame(FILE *file, const struct frame *frame, struct baton_error *reterr)
 {
-    struct drawing drawing = {0};
-    struct file file = {0};
-    char name[64];
+    struct image_shape shape;
+    uint8_t *jpeg = NULL;
+    size_t bytes = 0;
+    char *text;
     int code;
 
-    if (!findings->folder || findings->counts.shots > FINDINGS_SHOTS_MAX) {
-        return 0;
-    }
-    (void)snprintf(name, sizeof(name), "frame-%06llu.svg",
-                   (unsigned long long)result->frame->number);
-    code = open_file(&file, findings->folder, name, reterr);
+    image_shape(&shape, frame, NULL, FINDINGS_WIDTH_MAX);
+    code = image_compress(frame, &shape, NULL, &jpeg, &bytes, reterr);
     if (code) {
         return code;
     }
-    code = drawing_make(&drawing, result, 0, reterr);
-    code = code ? code : drawings_write(file.stream, file.path, &drawing, 1, 1, reterr);
-    (void)fclose(file.stream);
-    drawing_free(&drawing);
+    text = malloc(AV_BASE64_SIZE(bytes));
+    if (text && av_base64_encode(text, (int)AV_BASE64_SIZE(bytes), jpeg, (int)bytes)) {
+        (void)fprintf(file,
+                      "<image width=\"%d\" height=\"%d\" preserveAspectRatio=\"none\" "
+                      "href=\"data:image/jpeg;base64,%s\"/>\n",
+                      frame->width, frame->height, text);
+    } else {
+        code = error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    free(text);
+    tjFree(jpeg);
     return code;
 }
 
-int findings_add(struct findings *findings, const struct inference_result *result,
-                 struct baton_error *reterr)
+static int draw(FILE *file, const struct inference_result *result, struct baton_error *reterr)
 {
-    struct findings_counts *counts = &findings->counts;
-    uint64_t before = counts->detections;
-    int code = 0;
+    const struct camera_frame *frame = result->frame;
+    int width = frame->picture.width, height = frame->picture.height;
+    int letter = width / LETTER_WIDTH + 1;
+    int code;
 
-    counts->frames++;
+    (void)fprintf(file, "<svg viewBox=\"0 0 %d %d\">\n", width, height);
+    code = draw_frame(file, &frame->picture, reterr);
     for (int i = 0; i < result->count && !code; i++) {
-        const struct sighting *sighting = &result->sightings[i];
-        counts->objects += !sighting->is_lost;
-        counts->unsure += !sighting->is_lost && sighting->is_unsure;
-        counts->detections += sighting->attributes != NULL;
-        code = write_sighting(findings, result->frame, sighting, reterr);
-    }
-    code = code ? code : add_tile(findings, result, reterr);
-    if (!code && counts->detections > before) {
-        counts->shots++;
-        code = add_shot(findings, result, reterr);
-    }
-    return code;
-}
-
-struct findings_counts findings_counts(const struct findings *findings)
-{
-    return findings->counts;
-}
-
-int findings_finish(struct findings *findings, struct baton_error *reterr)
-{
-    const struct file *const files[] = {&findings->detections, &findings->objects};
-    int code = 0;
-
-    for (int i = 0; i < 2; i++) {
-        if (files[i]->stream && fflush(files[i]->stream) != 0) {
-            return refused(files[i]->path, reterr);
+        if (!result->sightings[i].is_lost) {
+            draw_object(file, &result->sightings[i], width);
         }
     }
-    if (findings->sheet.stream && findings->tile_count > 0) {
-        code = drawings_write(findings->sheet.stream, findings->sheet.path, findings->tiles,
-                              findings->tile_count, FINDINGS_COLUMNS, reterr);
-        findings->has_sheet = code == 0;
+    (void)fprintf(file, "<text x=\"%d\" y=\"%d\" font-size=\"%d\" fill=\"#fff\">%llu", letter / 2,
+                  height - letter / 2, letter, (unsigned long long)frame->number);
+    if (frame->pts_us != CAMERA_NO_PTS) {
+        (void)fprintf(file, ": %.2f s", (double)frame->pts_us / 1e6);
+    }
+    (void)fputs("</text></svg>\n", file);
+    return code;
+}
+
+/* True if the page shall have this frame. */
+static bool takes_picture(struct findings *findings, bool is_reported, double position)
+{
+    bool is_even = findings->even == 0 ||
+                   (findings->even < FINDINGS_EVEN && position * FINDINGS_EVEN >= findings->even);
+
+    is_reported = is_reported && findings->reported < FINDINGS_REPORTED;
+    findings->even += is_even;
+    findings->reported += is_reported;
+    return is_even || is_reported;
+}
+
+int findings_add(struct findings *findings, const struct inference_result *result, double position,
+                 struct baton_error *reterr)
+{
+    uint64_t before = findings->counts.detections;
+    int code = 0;
+
+    findings->counts.frames++;
+    for (int i = 0; i < result->count && !code; i++) {
+        const struct sighting *sighting = &result->sightings[i];
+        findings->counts.objects += !sighting->is_lost;
+        findings->counts.detections += sighting->attributes != NULL;
+        code = write_sighting(findings, result->frame, sighting, reterr);
+    }
+    if (!code && findings->page &&
+        takes_picture(findings, findings->counts.detections > before, position)) {
+        code = draw(findings->page, result, reterr);
     }
     return code;
 }

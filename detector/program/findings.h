@@ -1,43 +1,45 @@
 /* The results of a try.
  *
- *   detections    a line of JSON for each: on standard output, or in FOLDER/detections.jsonl
- *   objects       one for every object of every frame, reported or not: in FOLDER/objects.jsonl
- *   sheet         frames at even distances with their objects, as one SVG
- *   frames with detections, whole: FOLDER/frame-NNNNNN.svg
+ *   detections   a line of JSON for each: on standard output, or in FOLDER/detections.jsonl
+ *   objects      one for every object of every frame, reported or not: in FOLDER/objects.jsonl
+ *   pictures     frames with their objects drawn in: FOLDER/seen.html
+ *
+ * A picture is a JPEG below rectangles and texts of SVG, which a browser draws. An object's box has
+ * a colour for each class, and a label: class, score, number of the track. It is thick if this very
+ * frame reported the object, and dashed if the score is below the model's confidence.
  */
 #ifndef DETECTOR_PROGRAM_FINDINGS_H
 #define DETECTOR_PROGRAM_FINDINGS_H
 
 #include "detector/infer/inference.h"
 
+#include <stdio.h>
+
 enum {
-    FINDINGS_TILES = 16, /* of the sheet */
-    FINDINGS_COLUMNS = 4,
-    FINDINGS_TILE_WIDTH = 320,
-    FINDINGS_SHOTS_MAX = 50, /* frames with detections that are drawn */
+    FINDINGS_EVEN = 16,      /* pictures at even distances, */
+    FINDINGS_REPORTED = 50,  /* and those of the first frames with detections */
+    FINDINGS_WIDTH_MAX = 960 /* of a picture; wider frames are scaled down */
 };
 
-struct findings; /* opaque */
+struct findings {
+    FILE *detections, *objects, *page; /* the last two are NULL without a folder */
+    int even, reported;                /* pictures so far */
+    struct {
+        uint64_t frames, objects, detections;
+    } counts;
+};
 
 /* Opens the files at once, so that a wrong path is an error before the work. `folder` is made if it
- * is missing; files of an earlier try are overwritten. NULL: standard output, and no objects.
- * `sheet` NULL: FOLDER/sheet.svg, or none. Errors name the file, here and below. */
-int findings_open(struct findings **ret, const char *folder, const char *sheet,
-                  struct baton_error *reterr);
+ * is missing; files of an earlier try are overwritten. NULL: standard output alone. Errors name the
+ * file. */
+int findings_open(struct findings *ret, const char *folder, struct baton_error *reterr);
 
-int findings_add(struct findings *findings, const struct inference_result *result,
+/* `position` is the part of the clip that is over, 0 to 1, or below 0 if it is unknown: then there
+ * are no pictures at even distances but the first. */
+int findings_add(struct findings *findings, const struct inference_result *result, double position,
                  struct baton_error *reterr);
 
-struct findings_counts {
-    uint64_t frames, objects, detections;
-    uint64_t unsure; /* of the objects: below the model's confidence */
-    uint64_t shots;  /* frames with detections, drawn or not */
-};
-
-struct findings_counts findings_counts(const struct findings *findings);
-
-/* Writes the sheet. Returns 0 if all of it has been written. */
-int findings_finish(struct findings *findings, struct baton_error *reterr);
-void findings_free(struct findings *findings); /* removes an empty sheet; NULL allowed */
+/* Closes the files. Returns 0 if all of them have been written. */
+int findings_close(struct findings *findings, struct baton_error *reterr);
 
 #endif

@@ -120,10 +120,8 @@ static const struct option_group group_try = {
              "run the archive of --model on every frame of a clip, without a backend: a line of "
              "JSON for each detection on standard output"),
         TEXT("out", "FOLDER", NULL, NULL,
-             "write into this folder: detections.jsonl, sheet.svg, the frames with detections as "
-             "SVG, and objects.jsonl: every object of every frame, reported or not"),
-        TEXT("sheet", "FILE", NULL, NULL,
-             "write frames of the clip, with the detected objects, into this SVG"),
+             "write into this folder: detections.jsonl, objects.jsonl with every object of every "
+             "frame, reported or not, and seen.html with frames in which the objects are drawn"),
         END,
     }};
 

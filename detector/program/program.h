@@ -30,7 +30,6 @@ struct program_settings {
     struct archives_config archives;
     const char *model_hosts[PROGRAM_HOSTS_MAX + 1]; /* NULL ends; none: any */
     const char *clip;                               /* NULL: no try */
-    const char *sheet;                              /* of a try; NULL: none */
     const char *out;   /* of a try: folder for its findings; NULL: standard output */
     const char *model; /* archive for every subscription; NULL: what the backend names */
     enum log_level log_level;

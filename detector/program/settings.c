@@ -82,8 +82,6 @@ static int check(const struct options *options, struct baton_error *reterr)
 {
     static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min",
                                            "model-open-timeout", "model-run-timeout"};
-    static const char *const of_try[] = {"sheet", "out"};
-    const char *sheet = options_text(options, "sheet");
     int report_ms = ms(options, "report-interval");
 
     if (!options_text(options, "tls-cert") != !options_text(options, "tls-key")) {
@@ -97,15 +95,9 @@ static int check(const struct options *options, struct baton_error *reterr)
         return error_set(reterr, BATON_EINVAL, "--try %s: needs --model FILE",
                          options_text(options, "try"));
     }
-    for (size_t i = 0; i < sizeof(of_try) / sizeof(of_try[0]); i++) {
-        if (options_text(options, of_try[i]) && !options_text(options, "try")) {
-            return error_set(reterr, BATON_EINVAL, "--%s %s: needs --try CLIP", of_try[i],
-                             options_text(options, of_try[i]));
-        }
-    }
-    if (sheet && (strlen(sheet) < 4 || strcmp(sheet + strlen(sheet) - 4, ".svg") != 0)) {
-        return error_set(reterr, BATON_EINVAL, "--sheet %s: is an SVG, so its name ends with .svg",
-                         sheet);
+    if (options_text(options, "out") && !options_text(options, "try")) {
+        return error_set(reterr, BATON_EINVAL, "--out %s: needs --try CLIP",
+                         options_text(options, "out"));
     }
     for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
         if (ms(options, positive[i]) < 1) {
@@ -162,7 +154,6 @@ int program_settings(struct program_settings *ret, const struct options *options
                      .ca_file = options_text(options, "model-ca"),
                      .leads_inside = options_flag(options, "model-redirect-private")},
         .clip = options_text(options, "try"),
-        .sheet = options_text(options, "sheet"),
         .out = options_text(options, "out"),
         .model = options_text(options, "model"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),

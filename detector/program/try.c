@@ -9,24 +9,18 @@
 #include "detector/program/program.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     LOOK_MS = 100,
-    PROGRESS_FRAMES = 1000, /* a line for so many, of a clip of unknown length */
-    TORN_MS = 500,          /* a clip's end may be short by so much */
+    TORN_MS = 500, /* a clip's end may be short by so much */
 };
 
 static const char identifier[] = "try;clip";
-static const int signals[] = {SIGINT, SIGTERM};
-
-enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
 struct
 try {
@@ -34,22 +28,19 @@ try {
     char *clip; /* its whole path: the camera's child is in another folder */
     uv_loop_t loop;
     uv_timer_t look;
-    uv_signal_t signals[SIGNALS];
-    int signal_count;
+    uv_signal_t signals[2];
     struct logger *logger; /* NULL: silent, because each error ends the try and is printed */
     struct camera_pool *pool;
     struct camera *camera;
     struct local_model *local_model;
     struct models *models;
-    struct findings *findings;
-    uint64_t frames, done;
+    struct findings findings;
+    uint64_t frames;  /* shown to the models */
     int64_t first_us; /* the clip's own time of its first frame */
+    span frame;       /* of the clip's time; 0: unknown */
     span position, duration, busy;
-    span frame; /* of the clip's time; 0: unknown */
-    instant begin;
-    int printed;      /* tenths of the clip, or PROGRESS_FRAMES, that standard error has */
-    bool is_terminal; /* standard error: progress is one line, which is drawn again */
-    bool has_handles, has_ended, is_closing;
+    int printed; /* tenths of the clip */
+    bool has_ended, is_closing;
     struct baton_error error;
 };
 
@@ -66,78 +57,40 @@ static void close_all(struct try *try)
     if (try->pool) {
         camera_pool_close(try->pool);
     }
-    if (try->has_handles) {
-        uv_close((uv_handle_t *)&try->look, NULL);
-        for (int i = 0; i < try->signal_count; i++) {
-            uv_close((uv_handle_t *)&try->signals[i], NULL);
-        }
-    }
-}
-
-static void fail(struct try *try, const struct baton_error *error)
-{
-    if (!try->error.code) {
-        try->error = *error;
-    }
+    uv_close((uv_handle_t *)&try->look, NULL);
+    uv_close((uv_handle_t *)&try->signals[0], NULL);
+    uv_close((uv_handle_t *)&try->signals[1], NULL);
 }
 
 /* True once no more result can come. The timer closes, because hooks must not call back in. */
 static bool is_over(const struct try *try)
 {
-    return try->error.code || (try->has_ended && try->done == try->frames);
+    return try->error.code || (try->has_ended && try->findings.counts.frames == try->frames);
 }
 
 /* ---- Progress ------------------------------------------------------------------------------- */
 
-/* 0 to 1; below 0: unknown. */
+/* 0 to 1; below 0: unknown. The small addition is against rounding: a tenth of a clip is often a
+ * frame's start. */
 static double share_of(const struct try *try)
 {
     double share = try->duration.ns > 0 ? (double)try->position.ns / (double)try->duration.ns : -1;
 
-    return share > 1 ? 1 : share;
+    return share > 1 ? 1 : share + 1e-6;
 }
 
-static void draw_progress(const struct try *try)
+/* Prints a line for each tenth of a clip of known length; the end has a line of its own. */
+static void print_progress(struct try *try, double share)
 {
-    double seconds = (double)instant_since(clock_now(), try->begin).ns / 1e9;
-    double share = share_of(try);
+    unsigned long long frames = try->findings.counts.frames;
+    unsigned long long detections = try->findings.counts.detections;
+    int step = (int)(share * 10);
 
-    if (!try->is_terminal || try->done == 0) {
-        return;
+    if (step > try->printed && step < 10) {
+        try->printed = step;
+        (void)fprintf(stderr, "%d %%: %llu frames, %llu detections\n", step * 10, frames,
+                      detections);
     }
-    (void)fprintf(stderr, "\r\033[K");
-    if (share > 0) {
-        (void)fprintf(stderr, "%3d %%, %.0f s left, ", (int)(share * 100),
-                      seconds * (1 - share) / share);
-    }
-    (void)fprintf(stderr, "%llu frames, %.0f a second, %llu detections",
-                  (unsigned long long)try->done, (double)try->done / (seconds + 1e-3),
-                  (unsigned long long)findings_counts(try->findings).detections);
-}
-
-static void hide_progress(const struct try *try)
-{
-    if (try->is_terminal) {
-        (void)fprintf(stderr, "\r\033[K");
-    }
-}
-
-/* Prints a line for each tenth where there is no terminal; the end has a line of its own. */
-static void print_progress(struct try *try)
-{
-    double share = share_of(try);
-    /* The small addition is against rounding: a tenth of a clip is often a frame's start. */
-    int step = share < 0 ? (int)(try->done / PROGRESS_FRAMES) : (int)(share * 10 + 1e-6);
-
-    if (try->is_terminal || step <= try->printed || (share >= 0 && step == 10)) {
-        return;
-    }
-    try->printed = step;
-    if (share >= 0) {
-        (void)fprintf(stderr, "%d %%: ", step * 10);
-    }
-    (void)fprintf(stderr, "%llu frames, %llu detections\n", (unsigned long long)try->done,
-                  (unsigned long long)findings_counts(try->findings).detections);
 }
 
 /* ---- The loop ------------------------------------------------------------------------------- */
@@ -147,7 +100,6 @@ static void check_clip(struct try *try)
 {
     const char *clip = try->settings->clip;
     struct camera_stats stats;
-    struct baton_error error = {0};
 
     if (!try->camera || try->has_ended) {
         return;
@@ -156,23 +108,15 @@ static void check_clip(struct try *try)
     if (!stats.last_error[0]) {
         return;
     }
-    if (try->frames > 0) {
-        (void)error_set(&error, BATON_EIO, "--try %s: broke off after %llu frames: %s", clip,
-                        (unsigned long long)try->frames, stats.last_error);
-    } else {
-        (void)error_set(&error, BATON_EIO,
-                        "--try %s: no video can be read from it (%s); 'ffprobe %s' shows what it "
-                        "is",
-                        clip, stats.last_error, clip);
-    }
-    fail(try, &error);
+    (void)error_set(&try->error, BATON_EIO,
+                    "--try %s: broke off after %llu frames: %s; 'ffprobe %s' shows what it is",
+                    clip, (unsigned long long)try->frames, stats.last_error, clip);
 }
 
 static void on_look(uv_timer_t *timer)
 {
     struct try *try = timer->data;
 
-    draw_progress(try);
     /* An error that check_clip() finds ends the try at the next look: Ctrl-C kills the children as
      * well, and by then its signal has arrived. */
     if (is_over(try)) {
@@ -212,27 +156,30 @@ static void on_ended(void *userdata)
     ((struct try *)userdata)->has_ended = true;
 }
 
+/* The command line is not at fault if an archive is wrong. */
+static void refuse_model(struct try *try, const struct baton_error *error, const char *hint)
+{
+    if (!try->error.code) {
+        (void)error_set(&try->error, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
+                        "--model %s: %s%s", try->settings->model, error->message, hint);
+    }
+}
+
 static void on_changed(void *userdata, const char *of, const struct baton_error *error)
 {
     struct try *try = userdata;
     const struct camera_callbacks callbacks = {
         .frame = on_frame, .ended = on_ended, .userdata = try};
     struct camera_options options = try->settings->camera;
-    struct baton_error own = {0};
 
     (void)of;
     options.is_lossless = true; /* and no rate or gate: every frame */
     options.interval_ms = 0;
     options.motion_permille = 0;
     if (error) {
-        (void)error_set(&own, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
-                        "--model %s: %s", try->settings->model, error->message);
-        fail(try, &own);
-    } else if (!try->camera) {
-        try->begin = clock_now();
-        if (camera_open(&try->camera, try->pool, try->clip, &options, &callbacks, &own)) {
-            fail(try, &own);
-        }
+        refuse_model(try, error, "");
+    } else if (!try->camera && !try->error.code) {
+        (void)camera_open(&try->camera, try->pool, try->clip, &options, &callbacks, &try->error);
     }
 }
 
@@ -253,19 +200,14 @@ static span position_of(const struct try *try, const struct camera_frame *frame)
 static void on_seen(void *userdata, const char *of, const struct inference_result *result)
 {
     struct try *try = userdata;
-    struct baton_error error = {0};
 
     (void)of;
-    try->done++;
     try->busy.ns += result->busy.ns;
     try->position = position_of(try, result->frame);
-    if (!try->settings->out) {
-        hide_progress(try); /* lines may go to the same terminal */
+    if (!try->error.code) {
+        (void)findings_add(&try->findings, result, share_of(try), &try->error);
     }
-    if (findings_add(try->findings, result, &error) != 0) {
-        fail(try, &error);
-    }
-    print_progress(try);
+    print_progress(try, share_of(try));
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -274,16 +216,9 @@ static void on_detected(void *userdata, struct detection *detection)
     detection_fini(detection);
 }
 
-/* The models' outputs do not fit pipeline.json: the command line is not at fault. */
 static void on_failed(void *userdata, const struct baton_error *error)
 {
-    struct try *try = userdata;
-    struct baton_error own = {0};
-
-    (void)error_set(&own, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
-                    "--model %s: %s; is pipeline.json right about its models? docs/pipeline.md",
-                    try->settings->model, error->message);
-    fail(try, &own);
+    refuse_model(userdata, error, "; is pipeline.json right about its models? docs/pipeline.md");
 }
 
 /* ---- From the beginning to the end ---------------------------------------------------------- */
@@ -317,24 +252,29 @@ static int open_models(struct try *try, struct baton_error *reterr)
     return 0;
 }
 
-static void start_handles(struct try *try)
+/* Without handlers of its own a signal would end the process at once, without a summary. */
+static int start_handles(struct try *try, struct baton_error *reterr)
 {
+    static const int numbers[] = {SIGINT, SIGTERM};
+
+    if (uv_loop_init(&try->loop) != 0) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
     (void)uv_timer_init(&try->loop, &try->look);
     try->look.data = try;
     (void)uv_timer_start(&try->look, on_look, LOOK_MS, LOOK_MS);
-    /* Without these handlers a signal ends the process at once, without a summary. */
-    for (int i = 0; i < SIGNALS && uv_signal_init(&try->loop, &try->signals[i]) == 0; i++) {
-        try->signal_count++;
+    for (int i = 0; i < 2; i++) {
+        (void)uv_signal_init(&try->loop, &try->signals[i]);
         try->signals[i].data = try;
-        (void)uv_signal_start(&try->signals[i], on_signal, signals[i]);
+        (void)uv_signal_start(&try->signals[i], on_signal, numbers[i]);
     }
-    try->has_handles = true;
+    return 0;
 }
 
 static int open_all(struct try *try, struct baton_error *reterr)
 {
     struct camera_pool_config config = try->settings->pool;
-    int code = findings_open(&try->findings, try->settings->out, try->settings->sheet, reterr);
+    int code = findings_open(&try->findings, try->settings->out, reterr);
 
     if (code) {
         return code;
@@ -343,12 +283,7 @@ static int open_all(struct try *try, struct baton_error *reterr)
     config.logger = try->logger;
     config.allows_files = true;
     code = camera_pool_new(&try->pool, &config, reterr);
-    if (code) {
-        try->pool = NULL;
-        return code;
-    }
-    start_handles(try);
-    return open_models(try, reterr);
+    return code ? code : open_models(try, reterr);
 }
 
 /* The part of a clip that is missing is seldom an error to its decoder. */
@@ -363,65 +298,36 @@ static void warn_if_torn(const struct try *try)
     }
 }
 
-/* Writes the results that were found before the end, also after an error. */
+/* Says what was found, also after an error. */
 static int finish(struct try *try, struct baton_error *reterr)
 {
-    struct findings_counts counts = findings_counts(try->findings);
-    int code;
+    uint64_t frames = try->findings.counts.frames;
 
-    hide_progress(try);
-    if (counts.frames == 0) {
+    if (frames == 0) {
         return try->error.code ? 0
                                : error_set(reterr, BATON_ENOENT, "--try %s: has no picture in it",
                                            try->settings->clip);
     }
     warn_if_torn(try);
     (void)fprintf(stderr, "%llu frames, %llu objects in them, %llu detections, %.2f ms a frame\n",
-                  (unsigned long long)counts.frames, (unsigned long long)counts.objects,
-                  (unsigned long long)counts.detections,
-                  (double)try->busy.ns / 1e6 / (double)counts.frames);
-    if (counts.unsure > 0) {
-        (void)fprintf(
-            stderr, "%llu of the objects score below the model's confidence: \"unsure\", dashed\n",
-            (unsigned long long)counts.unsure);
+                  (unsigned long long)frames, (unsigned long long)try->findings.counts.objects,
+                  (unsigned long long)try->findings.counts.detections,
+                  (double)try->busy.ns / 1e6 / (double)frames);
+    if (try->settings->out) {
+        (void)fprintf(stderr, "written to %s: detections.jsonl, objects.jsonl, seen.html\n",
+                      try->settings->out);
     }
-    code = findings_finish(try->findings, reterr);
-    if (!code && try->settings->out) {
-        if (counts.shots > FINDINGS_SHOTS_MAX) {
-            (void)fprintf(
-                stderr, "%d frames with detections are drawn, %llu further ones are not\n",
-                FINDINGS_SHOTS_MAX, (unsigned long long)(counts.shots - FINDINGS_SHOTS_MAX));
-        }
-        (void)fprintf(stderr, "written to %s: detections.jsonl, objects.jsonl%s%s\n",
-                      try->settings->out, try->settings->sheet ? "" : ", sheet.svg",
-                      counts.shots > 0 ? ", frame-*.svg" : "");
-    }
-    if (!code && try->settings->sheet) {
-        (void)fprintf(stderr, "contact sheet: %s\n", try->settings->sheet);
-    }
-    return code;
-}
-
-static int find_clip(struct try *try, struct baton_error *reterr)
-{
-    const char *clip = try->settings->clip;
-    struct stat info;
-
-    try->clip = realpath(clip, NULL);
-    if (!try->clip || stat(try->clip, &info) != 0 || access(try->clip, R_OK) != 0) {
-        int errnum = errno;
-        return error_set(reterr, error_from_errno(errnum), "--try %s: %s", clip, strerror(errnum));
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return error_set(reterr, BATON_ENOENT, "--try %s: is no file; name one clip", clip);
-    }
-    return 0;
+    return findings_close(&try->findings, reterr);
 }
 
 static int run(struct try *try, struct baton_error *reterr)
 {
-    int code = open_all(try, reterr);
+    int code = start_handles(try, reterr);
 
+    if (code) {
+        return code;
+    }
+    code = open_all(try, reterr);
     if (code) {
         close_all(try);
     }
@@ -430,7 +336,7 @@ static int run(struct try *try, struct baton_error *reterr)
     if (!code && try->error.code) {
         code = error_set(reterr, try->error.code, "%s", try->error.message);
     }
-    findings_free(try->findings);
+    (void)findings_close(&try->findings, NULL);
     camera_pool_free(try->pool);
     models_free(try->models);
     local_model_free(try->local_model);
@@ -441,17 +347,18 @@ static int run(struct try *try, struct baton_error *reterr)
 
 int program_try(const struct program_settings *settings, struct baton_error *reterr)
 {
-    struct try try = {.settings = settings, .is_terminal = isatty(STDERR_FILENO) == 1};
-    int code = find_clip(&try, reterr);
+    struct try try = {.settings = settings, .clip = realpath(settings->clip, NULL)};
+    int code;
 
-    if (!code && settings->log_level >= LOG_INFO) {
+    if (!try.clip) {
+        return error_set(reterr, error_from_errno(errno), "--try %s: %s", settings->clip,
+                         strerror(errno));
+    }
+    if (settings->log_level >= LOG_INFO) {
         try.logger = logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, settings->log_json),
                                 settings->log_level);
     }
-    if (!code) {
-        code = uv_loop_init(&try.loop) == 0 ? run(&try, reterr)
-                                            : error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
+    code = run(&try, reterr);
     logger_free(try.logger);
     free(try.clip);
     return code;

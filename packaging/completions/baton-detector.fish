@@ -39,5 +39,4 @@ complete -c baton-detector -l model-threads -r -d "threads of each model; with o
 complete -c baton-detector -l model-open-timeout -r -d "refuse a model that is not open after this time"
 complete -c baton-detector -l model-run-timeout -r -d "end and reopen a model that takes longer for one run"
 complete -c baton-detector -l try -r -d "run the archive of --model on every frame of a clip, without a backend: a line of JSON for each detection on standard output"
-complete -c baton-detector -l out -r -d "write into this folder: detections.jsonl, sheet.svg, the frames with detections as SVG, and objects.jsonl: every object of every frame, reported or not"
-complete -c baton-detector -l sheet -r -d "write frames of the clip, with the detected objects, into this SVG"
+complete -c baton-detector -l out -r -d "write into this folder: detections.jsonl, objects.jsonl with every object of every frame, reported or not, and seen.html with frames in which the objects are drawn"
