@@ -131,6 +131,37 @@ played('one name is one submission, and wrong items are refused', async (pool) =
   await pool.cancel('n-batch.0');
 });
 
+played('a drained worker gets nothing, and all is told', async (pool) => {
+  let end;
+  const mayEnd = new Promise((resolve) => {
+    end = resolve;
+  });
+  const until = async (holds) => {
+    while (!await holds()) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  };
+  const entryOf = async (item) => (await pool.items()).find(({ id }) => id === item);
+  const seen = async () => (await pool.status()).workers.find(({ worker }) => worker === 'n-d');
+  const worker = await pool.worker('n-d', () => mayEnd, ABOUT);
+  await pool.submit([{ id: 'n-first' }]);
+  await until(async () => (await entryOf('n-first'))?.state === 'processing');
+  assert.equal((await entryOf('n-first')).worker, 'n-d');
+  assert.equal((await entryOf('n-first')).attempt, 1);
+  await pool.drain('n-d');
+  await until(async () => (await seen()).draining);
+  await pool.submit([{ id: 'n-second' }]);
+  await until(async () => (await entryOf('n-second'))?.state === 'idle');
+  end();
+  await endsOf(pool, ['n-first']);
+  assert.equal((await entryOf('n-second')).state, 'idle');
+  await pool.undrain('n-d');
+  await endsOf(pool, ['n-second']);
+  await leave(worker);
+  await assert.rejects(pool.drain('a/b'), { code: 'EINVAL' });
+  await assert.rejects(pool.status({ signal: AbortSignal.abort() }), { name: 'AbortError' });
+});
+
 played('a wait ends with its signal', async (pool) => {
   await assert.rejects(pool.wait(['n-nobody'], { signal: AbortSignal.timeout(50) }),
                        { name: 'TimeoutError' });

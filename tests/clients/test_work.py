@@ -144,6 +144,35 @@ class Threads(WithPool):
                 pool.submit(items, "batch")
             self.assertEqual(raised.exception.code, code)
 
+    def test_a_drained_worker_gets_nothing_and_all_is_told(self):
+        pool, may_end = self.pool(), threading.Event()
+        with pool.worker("d", lambda _: may_end.wait() and b"", **ABOUT):
+            pool.submit([{"id": "first"}])
+            until(lambda: self.entry(pool, "first").state == "processing", "it runs")
+            self.assertEqual(self.entry(pool, "first").worker, "d")
+            self.assertEqual(self.entry(pool, "first").attempt, 1)
+            pool.drain("d")
+            until(lambda: self.seen(pool)["draining"], "the leader knows")
+            pool.submit([{"id": "second"}])
+            until(lambda: self.entry(pool, "second").state == "idle", "the item is known")
+            may_end.set()
+            self.assertEqual(pool.wait(["first"], DEADLINE_S)[0].state, "completed")
+            self.assertEqual(self.entry(pool, "second").state, "idle")
+            pool.undrain("d")
+            self.assertEqual(pool.wait(["second"], DEADLINE_S)[0].state, "completed")
+        with self.assertRaises(baton.BatonError):
+            pool.drain("a/b")
+        self.agent.kill_leader()
+        self.addCleanup(self.agent.begin_leader)
+        self.assertRaises(TimeoutError, pool.status, 0.1)
+
+    def entry(self, pool, item):
+        return next((entry for entry in pool.items() if entry.id == item),
+                    baton.work.Entry(item, "unknown", None, 0, 0, 0, 0))
+
+    def seen(self, pool):
+        return next(worker for worker in pool.status()["workers"] if worker["worker"] == "d")
+
     def test_a_wait_ends_with_its_time(self):
         with self.assertRaises(TimeoutError):
             self.pool().wait(["nobody-has-it"], 0.1)

@@ -43,6 +43,19 @@ export interface Result {
   readonly endedUnixMs: number;
 }
 
+/** An item as the ledger has it. */
+export interface Entry {
+  readonly id: string;
+  readonly state: 'idle' | 'processing' | 'completed' | 'failed' | 'cancelled';
+  /** Which has it; null: none. */
+  readonly worker: string | null;
+  readonly epoch: number;
+  /** 0: none has begun. */
+  readonly attempt: number;
+  readonly failures: number;
+  readonly sinceUnixMs: number;
+}
+
 /** An attempt at an item, which runs here. */
 export interface Run {
   readonly id: string;
@@ -95,6 +108,15 @@ export class Pool {
   cancel(id: string): Promise<void>;
   /** null: the item has not ended, or its result is no longer kept. */
   result(id: string): Promise<Result | null>;
+  /** All that the ledger has, by their ids. What was submitted just now may not be there. */
+  items(): Promise<Entry[]>;
+  /** The worker gets nothing new, its services move, and its jobs go on: until undrain(), also if
+   * it is started again. */
+  drain(worker: string): Promise<void>;
+  undrain(worker: string): Promise<void>;
+  /** The leader's, as `baton work stats --json` prints it. Without a signal it rejects after 5
+   * seconds: nobody leads. */
+  status(options?: { signal?: AbortSignal }): Promise<Record<string, unknown>>;
   /** Waits until all have ended; their ends, in the order of the ids. */
   wait(ids: string[], options?: { signal?: AbortSignal }): Promise<Result[]>;
   /** Each item is a call of work(run): what it returns is the output, what it throws a failure. */

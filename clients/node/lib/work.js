@@ -6,12 +6,15 @@
 //   const results = await pool.wait(ids);
 //   await worker.leave();
 
+import { randomBytes } from 'node:crypto';
 import { BatonError, Lost } from './core.js';
 import { Election } from './index.js';
 import * as core from './work_core.js';
 
 const LOOK_MS = 2000; // between two looks for ends that leave no result
 const RETRY_MS = 1000;
+const ASK_MS = 250; // between two questions to the leader
+const STATUS_MS = 5000;
 const REPORT_MS = 1000;
 const LEAVE_MS = 30000;
 
@@ -303,6 +306,51 @@ export class Pool {
     return value?.data ? core.resultOf(value.data) : null;
   }
 
+  async items() {
+    const values = await this.#client.list(this.#key('b/'));
+    return values.flatMap(({ data }) => (data ? core.entriesOf(data) : []))
+      .sort((one, other) => (one.id < other.id ? -1 : 1));
+  }
+
+  async drain(worker) {
+    await this.#client.put(this.#drainKey(worker), '{}');
+  }
+
+  async undrain(worker) {
+    await this.#client.put(this.#drainKey(worker), null);
+  }
+
+  #drainKey(worker) {
+    core.checkName('worker', worker, core.WORKER_MAX);
+    return this.#key('d', worker);
+  }
+
+  async status({ signal = AbortSignal.timeout(STATUS_MS) } = {}) {
+    const token = randomBytes(8).toString('hex');
+    let wake = () => {};
+    let status = null;
+    const unsubscribe = await this.#client.subscribe(this.#key('reply', token), (data) => {
+      status ??= JSON.parse(data);
+      wake();
+    });
+    const abort = () => wake();
+    signal.addEventListener('abort', abort);
+    try {
+      while (!status) {
+        signal.throwIfAborted();
+        const woken = new Promise((resolve) => {
+          wake = resolve;
+        });
+        await this.#client.publish(this.#key('ask/status'), token);
+        await within(woken, ASK_MS);
+      }
+      return status;
+    } finally {
+      signal.removeEventListener('abort', abort);
+      unsubscribe();
+    }
+  }
+
   async wait(ids, { signal } = {}) {
     const ends = new Map();
     const isOver = () => ids.every((id) => ends.has(id));
@@ -341,7 +389,8 @@ export class Pool {
     const waited = new Set(ids.filter((id) => !ends.has(id)));
     for (const bucket of new Set([...waited].map(core.bucketOf))) {
       const value = await this.#client.get(this.#key('b', String(bucket).padStart(2, '0')));
-      for (const [id, state] of value?.data ? core.endedIn(value.data) : []) {
+      for (const { id, state } of (value?.data ? core.entriesOf(value.data) : [])
+        .filter(core.hasEnded)) {
         if (waited.has(id)) {
           const result = await this.result(id);
           if (!ends.has(id)) {

@@ -10,7 +10,7 @@ import { BatonError } from './core.js';
 export const OUTPUT_MAX = 16 * 1024; // bytes of a result's output
 export const CHECKPOINT_MAX = 120 * 1024;
 export const POOL_MAX = 32;
-const WORKER_MAX = 55;
+export const WORKER_MAX = 55;
 const SUBMISSION_MAX = 40;
 const BODY_MAX = 65536;
 const CHUNK_MAX = 120 * 1024; // bytes of a key with items
@@ -142,8 +142,10 @@ export function bucketOf(id) {
 }
 
 /** The [id, state] of its items that have ended. */
-export const endedIn = (bucket) => JSON.parse(bucket).items
-  .filter(([, state]) => STATES.includes(state)).map(([id, state]) => [id, state]);
+export const hasEnded = ({ state }) => STATES.includes(state);
+export const entriesOf = (bucket) => JSON.parse(bucket).items.map(
+  ([id, state, worker, , epoch, attempt, failures, , , sinceUnixMs]) => (
+    { id, state, worker: worker || null, epoch, attempt, failures, sinceUnixMs }));
 
 export function checkpoint(epoch, data) {
   const head = Buffer.alloc(8);

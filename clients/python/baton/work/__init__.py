@@ -16,10 +16,10 @@ from typing import Any
 
 from ..client import Client
 from . import aio
-from .aio import LEAVE_S, REPORT_S, Output
-from .core import Item, Result, Submission
+from .aio import LEAVE_S, REPORT_S, STATUS_S, Output
+from .core import Entry, Item, Result, Submission
 
-__all__ = ["Pool", "Result", "Run", "Submission", "aio"]
+__all__ = ["Entry", "Pool", "Result", "Run", "Submission", "aio"]
 
 
 class Run:
@@ -83,6 +83,23 @@ class Pool:
     def result(self, item: str) -> Result | None:
         """None: the item has not ended, or its result is no longer kept."""
         return self._client.run(self._pool.result(item))
+
+    def items(self) -> list[Entry]:
+        """All that the ledger has, by their ids. What was submitted just now may not be there."""
+        return self._client.run(self._pool.items())
+
+    def drain(self, worker: str) -> None:
+        """The worker gets nothing new, its services move, and its jobs go on: until undrain(),
+        also if it is started again."""
+        self._client.run(self._pool.drain(worker))
+
+    def undrain(self, worker: str) -> None:
+        self._client.run(self._pool.undrain(worker))
+
+    def status(self, timeout: float = STATUS_S) -> dict[str, Any]:
+        """The leader's, as `baton work stats --json` prints it: workers, items, waiting, counters.
+        TimeoutError: nobody leads."""
+        return self._client.run(self._pool.status(timeout))
 
     def wait(self, items: Sequence[str], timeout: float | None = None) -> list[Result]:
         """Waits until all have ended; their ends, in the order of the ids. TimeoutError."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import json
 import os
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,10 +21,12 @@ from typing import Any, Generic
 from ..aio import Agent, Election
 from ..core import BatonError, F, Feed, Leadership, Lost, Values
 from . import core
-from .core import Held, Item, Result, Submission
+from .core import Entry, Held, Item, Result, Submission
 
 LOOK_S = 2.0  # between two looks for ends that leave no result
 RETRY_S = 1.0
+ASK_S = 0.25  # between two questions to the leader
+STATUS_S = 5.0
 REPORT_S = 1.0
 LEAVE_S = 30.0
 LOG = logging.getLogger("baton")
@@ -295,6 +299,42 @@ class Pool(Generic[F]):
         value = await self._client.get(self._key("r", item))
         return core.result_of(value.data) if value and value.data else None
 
+    async def items(self) -> list[Entry]:
+        """All that the ledger has, by their ids. What was submitted just now may not be there."""
+        return sorted((entry for value in await self._client.list(self._key("b/")) if value.data
+                       for entry in core.entries_of(value.data)), key=lambda entry: entry.id)
+
+    async def drain(self, worker: str) -> None:
+        """The worker gets nothing new, its services move, and its jobs go on: until undrain(),
+        also if it is started again."""
+        await self._client.put(self._drain_key(worker), "{}")
+
+    async def undrain(self, worker: str) -> None:
+        await self._client.put(self._drain_key(worker), None)
+
+    def _drain_key(self, worker: str) -> str:
+        core.check_name("worker", worker, core.WORKER_MAX)
+        return self._key("d", worker)
+
+    async def status(self, timeout: float = STATUS_S) -> dict[str, Any]:
+        """The leader's, as `baton work stats --json` prints it: workers, items, waiting, counters.
+        TimeoutError: nobody leads."""
+        token = secrets.token_hex(8)
+        reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+        def on_message(data: bytes) -> None:
+            if not reply.done():
+                reply.set_result(json.loads(data))
+        feed = await self._client.subscribe(self._key("reply", token), on_message)
+        try:
+            async with asyncio.timeout(timeout):
+                while not reply.done():
+                    await self._client.publish(self._key("ask/status"), token)
+                    await asyncio.wait([reply], timeout=ASK_S)
+            return reply.result()
+        finally:
+            await self._client.unsubscribe(feed)
+
     async def wait(self, items: Sequence[str], timeout: float | None = None) -> list[Result]:
         """Waits until all have ended; their ends, in the order of the ids. TimeoutError."""
         ends: dict[str, Result] = {}
@@ -326,11 +366,10 @@ class Pool(Generic[F]):
         waited = {item for item in items if item not in ends}
         for bucket in {core.bucket_of(item) for item in waited}:
             value = await self._client.get(self._key("b", f"{bucket:02}"))
-            for item, state in core.ended_in(value.data if value and value.data
-                                             else b'{"items":[]}'):
-                if item in waited:
-                    result = await self.result(item)
-                    ends.setdefault(item, result or Result(item, state))
+            for entry in core.entries_of(value.data) if value and value.data else ():
+                if entry.id in waited and entry.state in core.STATES:
+                    result = await self.result(entry.id)
+                    ends.setdefault(entry.id, result or Result(entry.id, entry.state))
 
     @asynccontextmanager
     async def worker(self, name: str, function: Function[F], *, leave: float = LEAVE_S,

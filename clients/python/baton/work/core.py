@@ -60,6 +60,19 @@ class Submission:
     ids: list[str]
 
 
+@dataclass(frozen=True)
+class Entry:
+    """An item as the ledger has it: "idle", "processing", "completed", "failed" or "cancelled"."""
+
+    id: str
+    state: str
+    worker: str | None  # that has it
+    epoch: int
+    attempt: int  # 0: none has begun
+    failures: int
+    since_unix_ms: int
+
+
 Item = Mapping[str, Any] | str | bytes
 
 
@@ -176,11 +189,10 @@ def bucket_of(item: str) -> int:
     return (number ^ number >> 16) % BUCKETS
 
 
-def ended_in(bucket: bytes) -> Iterator[tuple[str, str]]:
-    """The ids and states of its items that have ended."""
-    for row in json.loads(bucket)["items"]:
-        if row[1] in STATES:
-            yield row[0], row[1]
+def entries_of(bucket: bytes) -> Iterator[Entry]:
+    for item, state, worker, _, epoch, attempt, failures, _, _, since, _ in \
+            json.loads(bucket)["items"]:
+        yield Entry(item, state, worker or None, epoch, attempt, failures, since)
 
 
 def checkpoint(epoch: int, data: bytes) -> bytes:
