@@ -1,218 +1,161 @@
 #include "detector/camera/picture.h"
 
 #include "base/error.h"
-#include "detector/camera/floats.h"
+#include "detector/camera/colours.h"
 
-#include <libswscale/swscale.h>
+#include <libyuv/scale.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum {
-    SAFE_WIDTH = 32,     /* rows of a multiple of it are written to their end and no further */
-    BOUNCE_SLACK = 1024, /* bytes that other rows are written past the last one */
+enum { STEP = 4, BOX_MAX = 8, PIECE_OF_STEPS = 3, PIECE_OF_ROW = 5 };
+
+struct plane {
+    const uint8_t *samples;
+    int stride, width, height;
 };
 
-struct picture_scaler {
-    struct SwsContext *context;
-    uint8_t *bounce; /* owned; for widths that libswscale would write past */
-    size_t bounce_bytes;
-    struct floats floats;
-};
-
-/* FFmpeg's planar RGB has its planes in the order G, B, R; `order` is the position of each of ours.
- */
-static const struct {
-    enum AVPixelFormat format;
-    int sample_bytes;
-    bool is_planar;
-    int order[3];
-} layouts[] = {
-    [PIXELS_RGB] = {AV_PIX_FMT_RGB24, 1, false, {0}},
-    [PIXELS_BGR] = {AV_PIX_FMT_BGR24, 1, false, {0}},
-    [PIXELS_RGB_PLANAR] = {AV_PIX_FMT_GBRP, 1, true, {1, 2, 0}},
-    [PIXELS_BGR_PLANAR] = {AV_PIX_FMT_GBRP, 1, true, {1, 0, 2}},
-    [PIXELS_RGB_PLANAR_F32] = {AV_PIX_FMT_GBRPF32, 4, true, {1, 2, 0}},
-    [PIXELS_BGR_PLANAR_F32] = {AV_PIX_FMT_GBRPF32, 4, true, {1, 0, 2}},
-};
-
-size_t picture_bytes(enum pixel_layout layout, int width, int height)
+void picture_scaler_fini(struct picture_scaler *scaler)
 {
-    return (size_t)width * (size_t)height * 3 * (size_t)layouts[layout].sample_bytes;
-}
-
-struct picture_scaler *picture_scaler_new(void)
-{
-    return calloc(1, sizeof(struct picture_scaler));
-}
-
-void picture_scaler_free(struct picture_scaler *scaler)
-{
-    if (scaler != NULL) {
-        sws_freeContext(scaler->context);
-        floats_fini(&scaler->floats);
-        free(scaler->bounce);
-        free(scaler);
+    for (int i = 0; i < PICTURE_PIECES; i++) {
+        free(scaler->pieces[i].memory);
     }
+    *scaler = (struct picture_scaler){0};
 }
 
-static bool is_within(const struct frame *frame, const int rect[4])
+/* Returns NULL if memory is short. */
+static void *take_piece(struct picture_scaler *scaler, int piece, size_t bytes)
 {
-    return rect[0] >= 0 && rect[1] >= 0 && rect[2] > 0 && rect[3] > 0 &&
-           rect[2] <= frame->width - rect[0] && rect[3] <= frame->height - rect[1];
+    if (scaler->pieces[piece].bytes < bytes) {
+        void *larger = realloc(scaler->pieces[piece].memory, bytes);
+        if (larger == NULL) {
+            return NULL;
+        }
+        scaler->pieces[piece].memory = larger;
+        scaler->pieces[piece].bytes = bytes;
+    }
+    return scaler->pieces[piece].memory;
+}
+
+/* Cuts the rectangle out of the samples. At an odd edge the chroma is shared with the pixel beside
+ * it. */
+static struct plane cut(const struct frame *frame, int index, const int rect[4])
+{
+    int shift = index > 0;
+    int x = rect[0] >> shift;
+    int y = rect[1] >> shift;
+
+    return (struct plane){.samples = frame->plane[index] + (ptrdiff_t)frame->stride[index] * y + x,
+                          .stride = frame->stride[index],
+                          .width = ((rect[0] + rect[2] - 1) >> shift) - x + 1,
+                          .height = ((rect[1] + rect[3] - 1) >> shift) - y + 1};
+}
+
+/* Scales into a piece of the scratch memory; false: out of memory. It goes from the last row to the
+ * first, which makes the result upside down, and the result's stride undoes that: of a frame larger
+ * than the cache the decoder's last rows are still in the cache, and would be lost if the first
+ * rows were read first. */
+static bool scale_step(struct picture_scaler *scaler, int piece, struct plane *plane, int width,
+                       int height)
+{
+    uint8_t *samples = take_piece(scaler, piece, (size_t)width * (size_t)height);
+
+    if (samples == NULL) {
+        return false;
+    }
+    ScalePlane(plane->samples, plane->stride, plane->width, -plane->height, samples, width, width,
+               height, kFilterBox);
+    *plane = (struct plane){.samples = samples + (ptrdiff_t)width * (height - 1),
+                            .stride = -width,
+                            .width = width,
+                            .height = height};
+    return true;
+}
+
+static int quarter(int side, int least)
+{
+    int pixels = (side + STEP - 1) / STEP;
+
+    return pixels > least ? pixels : least;
+}
+
+/* A plane that has the size already stays where it is. The library's mean of a large box is too
+ * dark, and of a box higher than 257 rows it is wrong, so large factors are scaled in steps. */
+static bool scale(struct picture_scaler *scaler, int index, struct plane *plane, int width,
+                  int height)
+{
+    bool is_done = true;
+
+    for (int step = 0;
+         is_done && (plane->width > BOX_MAX * width || plane->height > BOX_MAX * height); step++) {
+        is_done = scale_step(scaler, PIECE_OF_STEPS + step % 2, plane, quarter(plane->width, width),
+                             quarter(plane->height, height));
+    }
+    return is_done && ((plane->width == width && plane->height == height) ||
+                       scale_step(scaler, index, plane, width, height));
+}
+
+/* `line` has room for a row of each colour; it is not used if pixels follow each other. */
+static void put_row(const struct picture_target *target, int row,
+                    const struct colour_matrix *matrix, const struct plane planes[3], float *line)
+{
+    size_t width = (size_t)target->width;
+    bool is_direct = target->to_pixel == 1;
+    const uint8_t *from[3];
+    float *to[3];
+
+    for (int i = 0; i < 3; i++) {
+        from[i] = planes[i].samples + (ptrdiff_t)planes[i].stride * row;
+        to[i] = target->colours[i] + (size_t)row * target->to_row;
+    }
+    if (is_direct) {
+        colours_row(matrix, from[0], from[1], from[2], to[0], to[1], to[2], width);
+        return;
+    }
+    colours_row(matrix, from[0], from[1], from[2], line, line + width, line + 2 * width, width);
+    for (int i = 0; i < 3; i++) {
+        for (size_t x = 0; x < width; x++) {
+            to[i][x * target->to_pixel] = line[(size_t)i * width + x];
+        }
+    }
 }
 
 static int check(const struct frame *frame, const int rect[4], const struct picture_target *target,
                  struct baton_error *reterr)
 {
-    if (!is_within(frame, rect)) {
+    if (rect[0] < 0 || rect[1] < 0 || rect[2] <= 0 || rect[3] <= 0 ||
+        rect[2] > frame->width - rect[0] || rect[3] > frame->height - rect[1]) {
         return error_set(reterr, BATON_EINVAL, "cut of %dx%d at %d,%d: not within %dx%d", rect[2],
                          rect[3], rect[0], rect[1], frame->width, frame->height);
     }
     if (target->width < 1 || target->height < 1 || target->width > IMAGE_PIXELS_MAX ||
-        target->height > IMAGE_PIXELS_MAX || target->layout >= PIXEL_LAYOUTS) {
+        target->height > IMAGE_PIXELS_MAX) {
         return error_set(reterr, BATON_EINVAL, "picture of %dx%d: sides must be 1 to %d",
                          target->width, target->height, IMAGE_PIXELS_MAX);
     }
     return 0;
 }
 
-static int prepare(struct picture_scaler *scaler, const struct camera_frame *frame,
-                   const int rect[4], const struct picture_target *target,
-                   struct baton_error *reterr)
-{
-    const int *matrix = sws_getCoefficients(frame->is_bt709 ? SWS_CS_ITU709 : SWS_CS_ITU601);
-
-    scaler->context = sws_getCachedContext(
-        scaler->context, rect[2], rect[3], AV_PIX_FMT_YUV420P, target->width, target->height,
-        layouts[target->layout].format, SWS_BILINEAR | SWS_ACCURATE_RND, NULL, NULL, NULL);
-    if (scaler->context == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "picture of %dx%d to %dx%d: cannot be scaled",
-                         rect[2], rect[3], target->width, target->height);
-    }
-    (void)sws_setColorspaceDetails(scaler->context, matrix, frame->is_full_range,
-                                   sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
-    return 0;
-}
-
-struct planes {
-    int count;
-    int strides[4];
-    uint8_t *at[4];
-};
-
-static size_t row_of(const struct picture_target *target)
-{
-    return (size_t)target->width * (size_t)layouts[target->layout].sample_bytes *
-           (layouts[target->layout].is_planar ? 1 : 3);
-}
-
-/* Finds where the planes begin in the caller's memory. */
-static struct planes place(const struct picture_target *target)
-{
-    struct planes planes = {.count = layouts[target->layout].is_planar ? 3 : 1};
-    size_t row_bytes = target->row_bytes > 0 ? target->row_bytes : row_of(target);
-    size_t plane_bytes =
-        target->plane_bytes > 0 ? target->plane_bytes : row_bytes * (size_t)target->height;
-
-    for (int plane = 0; plane < planes.count; plane++) {
-        planes.at[plane] =
-            (uint8_t *)target->pixels + plane_bytes * (size_t)layouts[target->layout].order[plane];
-        planes.strides[plane] = (int)row_bytes;
-    }
-    return planes;
-}
-
-/* Allocates planes with room to write past every row; false: out of memory. */
-static bool place_bounce(struct picture_scaler *scaler, const struct picture_target *target,
-                         struct planes *ret)
-{
-    struct planes planes = {.count = layouts[target->layout].is_planar ? 3 : 1};
-    size_t row = (row_of(target) + BOUNCE_SLACK + (BOUNCE_SLACK - 1)) / BOUNCE_SLACK * BOUNCE_SLACK;
-    size_t bytes = row * (size_t)target->height * (size_t)planes.count + BOUNCE_SLACK;
-
-    if (bytes > scaler->bounce_bytes) {
-        uint8_t *larger = realloc(scaler->bounce, bytes);
-        if (larger == NULL) {
-            return false;
-        }
-        scaler->bounce = larger;
-        scaler->bounce_bytes = bytes;
-    }
-    for (int plane = 0; plane < planes.count; plane++) {
-        planes.at[plane] = scaler->bounce + row * (size_t)target->height * (size_t)plane;
-        planes.strides[plane] = (int)row;
-    }
-    *ret = planes;
-    return true;
-}
-
-static void copy_rows(const struct planes *to, const struct planes *from,
-                      const struct picture_target *target)
-{
-    for (int plane = 0; plane < to->count; plane++) {
-        for (int y = 0; y < target->height; y++) {
-            memcpy(to->at[plane] + (ptrdiff_t)to->strides[plane] * y,
-                   from->at[plane] + (ptrdiff_t)from->strides[plane] * y, row_of(target));
-        }
-    }
-}
-
-static bool is_of_floats(const struct picture_target *target)
-{
-    return layouts[target->layout].sample_bytes == (int)sizeof(float);
-}
-
-/* libswscale's conversion to floats takes several times as long. */
-static int convert_to_floats(struct picture_scaler *scaler, const struct camera_frame *frame,
-                             const int rect[4], const struct picture_target *target,
-                             struct baton_error *reterr)
-{
-    const struct planes planes = place(target);
-    const struct float_planes floats = {
-        .width = target->width,
-        .height = target->height,
-        .plane = {(void *)planes.at[2], (void *)planes.at[0], (void *)planes.at[1]},
-        .stride = (size_t)planes.strides[0] / sizeof(float)};
-
-    return floats_make(&scaler->floats, frame, rect, &floats, reterr);
-}
-
 int picture_convert(struct picture_scaler *scaler, const struct camera_frame *frame,
                     const int rect[4], const struct picture_target *target,
                     struct baton_error *reterr)
 {
-    const struct frame *from = &frame->picture;
-    const int whole[4] = {0, 0, from->width, from->height};
-    const uint8_t *sources[4] = {0};
-    int source_strides[4] = {0};
-    struct planes planes, bounce;
-    bool bounces = target->width % SAFE_WIDTH != 0;
-    int rc;
+    const struct colour_matrix matrix = colour_matrix_of(frame->is_bt709, frame->is_full_range);
+    int rc = check(&frame->picture, rect, target, reterr);
+    struct plane planes[3];
+    float *line;
 
-    rect = rect != NULL ? rect : whole;
-    rc = check(from, rect, target, reterr);
-    if (rc == 0 && is_of_floats(target)) {
-        return convert_to_floats(scaler, frame, rect, target, reterr);
-    }
-    rc = rc ? rc : prepare(scaler, frame, rect, target, reterr);
     if (rc != 0) {
         return rc;
     }
-    for (int plane = 0; plane < 3; plane++) {
-        int shift = plane > 0; /* chroma of an odd edge begins at the even one before it */
-        source_strides[plane] = from->stride[plane];
-        sources[plane] = from->plane[plane] + (ptrdiff_t)from->stride[plane] * (rect[1] >> shift) +
-                         (rect[0] >> shift);
+    line = take_piece(scaler, PIECE_OF_ROW, 3 * (size_t)target->width * sizeof(*line));
+    for (int i = 0; i < 3; i++) {
+        planes[i] = cut(&frame->picture, i, rect);
+        if (line == NULL || !scale(scaler, i, &planes[i], target->width, target->height)) {
+            return error_set(reterr, BATON_ENOMEM, "picture of %dx%d: out of memory", target->width,
+                             target->height);
+        }
     }
-    planes = place(target);
-    if (bounces && !place_bounce(scaler, target, &bounce)) {
-        return error_set(reterr, BATON_ENOMEM, "picture of %dx%d: out of memory", target->width,
-                         target->height);
-    }
-    (void)sws_scale(scaler->context, sources, source_strides, 0, rect[3],
-                    bounces ? bounce.at : planes.at, bounces ? bounce.strides : planes.strides);
-    if (bounces) {
-        copy_rows(&planes, &bounce, target);
+    for (int row = 0; row < target->height; row++) {
+        put_row(target, row, &matrix, planes, line);
     }
     return 0;
 }

@@ -1,42 +1,37 @@
-/* Cuts, scales and converts a frame in shared memory to a model's input, in one step. */
+/* Cuts a frame, scales the cut and converts it to numbers of 0 to 1, which is what models read.
+ *
+ *   Y, U, V where the decoder put them ─▶ scaled by libyuv (means of boxes) ─▶ red, green, blue
+ *
+ * The scaled samples are as small as the result and stay in the cache; no part of the frame is
+ * copied.
+ */
 #ifndef DETECTOR_CAMERA_PICTURE_H
 #define DETECTOR_CAMERA_PICTURE_H
 
 #include "detector/camera/frames.h"
 
-/* The layout of pixels: planar is CHW in terms of networks, the others are HWC. Floats are 0 to 1.
- */
-enum pixel_layout {
-    PIXELS_RGB,
-    PIXELS_BGR,
-    PIXELS_RGB_PLANAR,
-    PIXELS_BGR_PLANAR,
-    PIXELS_RGB_PLANAR_F32,
-    PIXELS_BGR_PLANAR_F32,
-    PIXEL_LAYOUTS,
-};
-
 struct picture_target {
-    enum pixel_layout layout;
     int width, height;
-    void *pixels;     /* the caller's */
-    size_t row_bytes; /* 0: rows follow each other without gaps. A larger value leaves room beside a
-                         picture that keeps its proportions within a square */
-    size_t plane_bytes; /* of planar layouts only; 0: planes follow each other */
+    float *colours[3];       /* where the first pixel's red, green and blue go */
+    size_t to_pixel, to_row; /* how many numbers further the next pixel is, and the next row */
 };
 
-/* Returns the bytes of a whole target without gaps. */
-size_t picture_bytes(enum pixel_layout layout, int width, int height);
+enum { PICTURE_PIECES = 6 }; /* the three planes, two for steps in between, and one row */
 
-struct picture_scaler; /* opaque: prepared for one pair of sizes; one thread at a time */
+/* Scratch memory of one user at a time; {0} is its first value. */
+struct picture_scaler {
+    struct {
+        void *memory;
+        size_t bytes;
+    } pieces[PICTURE_PIECES];
+};
 
-struct picture_scaler *picture_scaler_new(void);         /* NULL: out of memory */
-void picture_scaler_free(struct picture_scaler *scaler); /* NULL allowed */
+void picture_scaler_fini(struct picture_scaler *scaler);
 
-/* `rect` is x, y, width and height within the frame, as image_crop_rect() gives it; NULL is the
- * whole frame. A cut copies nothing. The frame's range and matrix are used. Any thread may call it
- * as long as the frame is held. Returns BATON_ENOMEM, or BATON_EINVAL if the rectangle is not
- * within the frame or a side is not 1 to IMAGE_PIXELS_MAX. */
+/* `rect` is x, y, width and height within the frame, as image_crop_rect() gives it. The frame's
+ * range and matrix are used. Any thread may call it as long as the frame is held. Returns
+ * BATON_ENOMEM, or BATON_EINVAL if the rectangle is not within the frame or a side is not 1 to
+ * IMAGE_PIXELS_MAX. */
 int picture_convert(struct picture_scaler *scaler, const struct camera_frame *frame,
                     const int rect[4], const struct picture_target *target,
                     struct baton_error *reterr);

@@ -5,9 +5,7 @@
 enum { PADDING = 114, BYTE_MAX = 255, CHANNELS = 3 };
 
 struct input_maker {
-    struct picture_scaler *scaler;
-    uint8_t *bytes; /* interleaved pixels, for models that want them so */
-    size_t bytes_count;
+    struct picture_scaler scaler;
 };
 
 /* The number of a pixel of 0 to 1 is pixel * factor + term. */
@@ -17,23 +15,13 @@ struct line {
 
 struct input_maker *input_maker_new(void)
 {
-    struct input_maker *maker = calloc(1, sizeof(*maker));
-
-    if (maker) {
-        maker->scaler = picture_scaler_new();
-    }
-    if (maker && !maker->scaler) {
-        free(maker);
-        return NULL;
-    }
-    return maker;
+    return calloc(1, sizeof(struct input_maker));
 }
 
 void input_maker_free(struct input_maker *maker)
 {
     if (maker) {
-        picture_scaler_free(maker->scaler);
-        free(maker->bytes);
+        picture_scaler_fini(&maker->scaler);
         free(maker);
     }
 }
@@ -73,71 +61,36 @@ static void pad(float *plane, const struct fit *fit, size_t step, float padding)
 }
 
 /* The scaler writes numbers of 0 to 1 into the input itself; most models need no others. */
-static int make_planar(struct input_maker *maker, const struct pipeline_input *input,
-                       const struct camera_frame *frame, const struct fit *fit, float *values,
-                       struct baton_error *reterr)
+static int make(struct input_maker *maker, const struct pipeline_input *input,
+                const struct camera_frame *frame, const struct fit *fit, float *values,
+                struct baton_error *reterr)
 {
-    size_t width = (size_t)fit->width;
-    size_t plane = width * (size_t)fit->height;
-    size_t begin = (size_t)fit->inner[1] * width + (size_t)fit->inner[0];
-    const struct picture_target target = {
-        .layout = input->color == COLOR_RGB ? PIXELS_RGB_PLANAR_F32 : PIXELS_BGR_PLANAR_F32,
-        .width = fit->inner[2],
-        .height = fit->inner[3],
-        .pixels = values + begin,
-        .row_bytes = width * sizeof(float),
-        .plane_bytes = plane * sizeof(float)};
-    int code = picture_convert(maker->scaler, frame, fit->source, &target, reterr);
+    bool is_planar = input->layout == LAYOUT_NCHW;
+    size_t step = is_planar ? 1 : CHANNELS;
+    size_t row = (size_t)fit->width * step;
+    size_t plane = is_planar ? row * (size_t)fit->height : 1;
+    size_t begin = (size_t)fit->inner[1] * row + (size_t)fit->inner[0] * step;
+    struct picture_target target = {
+        .width = fit->inner[2], .height = fit->inner[3], .to_pixel = step, .to_row = row};
+    int code;
 
+    for (size_t i = 0; i < CHANNELS; i++) {
+        target.colours[i] =
+            values + begin + plane * (input->color == COLOR_RGB ? i : CHANNELS - 1 - i);
+    }
+    code = picture_convert(&maker->scaler, frame, fit->source, &target, reterr);
     for (int channel = 0; channel < CHANNELS && !code; channel++) {
         struct line line = line_of(input, channel);
         float *at = values + (size_t)channel * plane;
         if (line.factor != 1 || line.term != 0) {
             for (int y = 0; y < fit->inner[3]; y++) {
-                float *row = at + begin + (size_t)y * width;
-                for (int x = 0; x < fit->inner[2]; x++) {
-                    row[x] = row[x] * line.factor + line.term;
+                float *inside = at + begin + (size_t)y * row;
+                for (size_t x = 0; x < (size_t)fit->inner[2] * step; x += step) {
+                    inside[x] = inside[x] * line.factor + line.term;
                 }
             }
         }
-        pad(at, fit, 1, padding_of(line));
-    }
-    return code;
-}
-
-static int make_interleaved(struct input_maker *maker, const struct pipeline_input *input,
-                            const struct camera_frame *frame, const struct fit *fit, float *values,
-                            struct baton_error *reterr)
-{
-    enum pixel_layout layout = input->color == COLOR_RGB ? PIXELS_RGB : PIXELS_BGR;
-    size_t row_bytes = (size_t)fit->inner[2] * CHANNELS;
-    size_t bytes = picture_bytes(layout, fit->inner[2], fit->inner[3]);
-    struct picture_target target = {
-        .layout = layout, .width = fit->inner[2], .height = fit->inner[3]};
-    int code;
-
-    if (bytes > maker->bytes_count) {
-        uint8_t *larger = realloc(maker->bytes, bytes);
-        if (!larger) {
-            return error_set(reterr, BATON_ENOMEM, "out of memory");
-        }
-        maker->bytes = larger;
-        maker->bytes_count = bytes;
-    }
-    target.pixels = maker->bytes;
-    code = picture_convert(maker->scaler, frame, fit->source, &target, reterr);
-    for (int channel = 0; channel < CHANNELS && !code; channel++) {
-        struct line line = line_of(input, channel);
-        for (int y = 0; y < fit->inner[3]; y++) {
-            const uint8_t *from = maker->bytes + (size_t)y * row_bytes + channel;
-            float *to = values + channel +
-                        ((size_t)(fit->inner[1] + y) * (size_t)fit->width + (size_t)fit->inner[0]) *
-                            CHANNELS;
-            for (size_t x = 0; x < row_bytes; x += CHANNELS) {
-                to[x] = (float)from[x] / BYTE_MAX * line.factor + line.term;
-            }
-        }
-        pad(values + channel, fit, CHANNELS, padding_of(line));
+        pad(at, fit, step, padding_of(line));
     }
     return code;
 }
@@ -150,9 +103,7 @@ int input_make(struct input_maker *maker, const struct pipeline_input *input,
     int code = fit_init(&fit, rect, input->width, input->height, input->is_letterboxed, reterr);
 
     if (!code) {
-        code = input->layout == LAYOUT_NCHW
-                   ? make_planar(maker, input, frame, &fit, values, reterr)
-                   : make_interleaved(maker, input, frame, &fit, values, reterr);
+        code = make(maker, input, frame, &fit, values, reterr);
     }
     if (!code) {
         *ret = fit;

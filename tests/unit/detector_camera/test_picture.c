@@ -1,201 +1,215 @@
 #include "cmocka_all.h"
 
+#include "colour_formula.h"
 #include "detector/camera/picture.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { WIDTH = 160, HEIGHT = 120 };
+enum { WIDTH = 96, HEIGHT = 64, TARGET_MAX = 128, PLANE = TARGET_MAX * TARGET_MAX };
 
-static uint8_t luma[WIDTH * HEIGHT], blue[WIDTH * HEIGHT / 4], red[WIDTH * HEIGHT / 4];
+struct bench {
+    uint8_t luma[WIDTH * HEIGHT], blue[WIDTH * HEIGHT / 4], red[WIDTH * HEIGHT / 4];
+    struct camera_frame frame;
+    struct picture_scaler scaler;
+    float values[3 * PLANE];
+    struct picture_target target;
+};
 
-/* Red on the left, grey on the right, by BT.601 with limited range. */
-static struct camera_frame paint(void)
+/* The place of a number in `values`: planes beside each other, or pixels. */
+static int place_of(const struct bench *bench, int colour, int x, int y)
 {
-    struct camera_frame frame = {.picture = {.width = WIDTH,
-                                             .height = HEIGHT,
-                                             .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
-                                             .plane = {luma, blue, red}}};
+    return bench->target.to_pixel == 1 ? colour * PLANE + y * TARGET_MAX + x
+                                       : (y * TARGET_MAX + x) * 3 + colour;
+}
+
+static void lay_out(struct bench *bench, bool is_planar)
+{
+    bench->target.to_pixel = is_planar ? 1 : 3;
+    bench->target.to_row = (is_planar ? 1 : 3) * TARGET_MAX;
+    for (int i = 0; i < 3; i++) {
+        bench->target.colours[i] = bench->values + place_of(bench, i, 0, 0);
+    }
+}
+
+/* A picture in which every sample differs from its neighbours, reproducibly. */
+static int begin(void **state)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+
+    *state = bench;
+    for (unsigned i = 0; i < WIDTH * HEIGHT; i++) {
+        bench->luma[i] = (uint8_t)(i * 2654435761U >> 24);
+    }
+    for (unsigned i = 0; i < WIDTH * HEIGHT / 4; i++) {
+        bench->blue[i] = (uint8_t)(i * 2246822519U >> 24);
+        bench->red[i] = (uint8_t)(i * 3266489917U >> 24);
+    }
+    bench->frame.picture = (struct frame){.width = WIDTH,
+                                          .height = HEIGHT,
+                                          .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                                          .plane = {bench->luma, bench->blue, bench->red}};
+    lay_out(bench, true);
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct bench *bench = *state;
+
+    picture_scaler_fini(&bench->scaler);
+    free(bench);
+    return 0;
+}
+
+static void make(struct bench *bench, const int rect[4], int width, int height)
+{
+    bench->target.width = width;
+    bench->target.height = height;
+    assert_int_equal(picture_convert(&bench->scaler, &bench->frame, rect, &bench->target, NULL), 0);
+}
+
+static double mean(const uint8_t *plane, int stride, int x, int y, int side)
+{
+    double sum = 0;
+
+    for (int row = y; row < y + side; row++) {
+        for (int column = x; column < x + side; column++) {
+            sum += plane[row * stride + column];
+        }
+    }
+    return sum / (side * side);
+}
+
+/* Each pixel of a picture that is 1/`side` of the cut, beside the formula on the mean of its box.
+ * The means are rounded to whole samples, which is what the difference allows for. */
+static void compare(struct bench *bench, const int rect[4], int side)
+{
+    double wanted[3], difference = 0;
+
+    make(bench, rect, rect[2] / side, rect[3] / side);
+    for (int y = 0; y < bench->target.height; y++) {
+        for (int x = 0; x < bench->target.width; x++) {
+            int left = rect[0] + x * side;
+            int top = rect[1] + y * side;
+            const double yuv[3] = {mean(bench->luma, WIDTH, left, top, side),
+                                   mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2),
+                                   mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2)};
+            colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range, yuv);
+            for (int i = 0; i < 3; i++) {
+                difference = fmax(
+                    difference, fabs(wanted[i] - (double)bench->values[place_of(bench, i, x, y)]));
+            }
+        }
+    }
+    assert_true(difference < 2.5 / 255);
+}
+
+static void halves_and_quarters_are_the_means_in_every_matrix_and_range(void **state)
+{
+    const int whole[4] = {0, 0, WIDTH, HEIGHT};
+    const int part[4] = {16, 8, 48, 24};
+    struct bench *bench = *state;
+
+    for (int i = 0; i < 4; i++) {
+        bench->frame.is_bt709 = i & 1;
+        bench->frame.is_full_range = i & 2;
+        compare(bench, whole, 2);
+        compare(bench, whole, 4);
+        compare(bench, part, 2);
+    }
+}
+
+/* One colour stays that colour at every size, edges too, whatever the cut and in planes as well as
+ * in pixels; and what is beside the target stays as it was. The library cuts off what is less than
+ * a whole sample, and a picture of a pixel is made in two steps. */
+static void one_colour_stays_it_at_every_size_and_nothing_else_is_written(void **state)
+{
+    static const int sizes[] = {1, 2, 3, 7, 16, 31, 33, 47, 95, 100};
+    static const int cuts[][4] = {{0, 0, WIDTH, HEIGHT}, {1, 1, 1, 1},   {95, 63, 1, 1},
+                                  {3, 5, 20, 11},        {94, 0, 2, 64}, {11, 13, 85, 51}};
+    struct bench *bench = *state;
+    double wanted[3];
 
     for (int i = 0; i < WIDTH * HEIGHT; i++) {
-        luma[i] = i % WIDTH < WIDTH / 2 ? 81 : 126;
+        bench->luma[i] = 120;
+        bench->blue[i / 4] = 90;
+        bench->red[i / 4] = 150;
     }
-    for (int i = 0; i < WIDTH * HEIGHT / 4; i++) {
-        bool is_left = i % (WIDTH / 2) < WIDTH / 4;
-        blue[i] = is_left ? 90 : 128;
-        red[i] = is_left ? 240 : 128;
-    }
-    return frame;
-}
-
-static void assert_near(double value, double wanted)
-{
-    if (value < wanted - 3 || value > wanted + 3) {
-        fail_msg("%f is not %f", value, wanted);
-    }
-}
-
-/* The sample of a channel (0 red … 2 blue) of the target at x, y, as 0 to 255. */
-static double sample(const struct picture_target *target, int channel, int x, int y)
-{
-    const uint8_t *bytes = target->pixels;
-    size_t at = (size_t)(y * target->width + x);
-    size_t plane = (size_t)(target->width * target->height);
-    float value;
-
-    switch (target->layout) {
-    case PIXELS_RGB:
-        return bytes[at * 3 + (size_t)channel];
-    case PIXELS_BGR:
-        return bytes[at * 3 + 2 - (size_t)channel];
-    case PIXELS_RGB_PLANAR:
-        return bytes[plane * (size_t)channel + at];
-    case PIXELS_BGR_PLANAR:
-        return bytes[plane * (2 - (size_t)channel) + at];
-    default:
-        channel = target->layout == PIXELS_RGB_PLANAR_F32 ? channel : 2 - channel;
-        memcpy(&value, bytes + (plane * (size_t)channel + at) * sizeof(value), sizeof(value));
-        return (double)value * 255;
-    }
-}
-
-static void each_layout_has_the_colours_where_it_says(void **state)
-{
-    struct picture_scaler *scaler = picture_scaler_new();
-    struct camera_frame frame = paint();
-
-    (void)state;
-    for (int layout = 0; layout < PIXEL_LAYOUTS; layout++) {
-        struct picture_target target = {
-            .layout = (enum pixel_layout)layout, .width = 64, .height = 64};
-        target.pixels = malloc(picture_bytes(target.layout, 64, 64));
-        assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), 0);
-        assert_near(sample(&target, 0, 5, 60), 254);
-        assert_near(sample(&target, 1, 5, 60), 0);
-        assert_near(sample(&target, 2, 5, 60), 0);
-        for (int channel = 0; channel < 3; channel++) {
-            assert_near(sample(&target, channel, 60, 3), 128);
+    colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range,
+                   (const double[]){120, 90, 150});
+    for (size_t i = 0; i < 200 * sizeof(cuts) / sizeof(cuts[0]); i++) {
+        int width = sizes[i % 10];
+        int height = sizes[i / 10 % 10];
+        lay_out(bench, i / 100 % 2 == 0);
+        for (int at = 0; at < 3 * PLANE; at++) {
+            bench->values[at] = 7;
         }
-        free(target.pixels);
-    }
-    picture_scaler_free(scaler);
-}
-
-static void a_cut_shows_only_what_is_in_it(void **state)
-{
-    struct picture_scaler *scaler = picture_scaler_new();
-    struct camera_frame frame = paint();
-    const int right[4] = {WIDTH / 2, 10, WIDTH / 2, 50};
-    uint8_t pixels[32 * 32 * 3];
-    struct picture_target target = {PIXELS_RGB, 32, 32, pixels, 0, 0};
-
-    (void)state;
-    assert_int_equal(picture_convert(scaler, &frame, right, &target, NULL), 0);
-    for (int x = 0; x < 32; x++) {
-        assert_near(sample(&target, 0, x, 0), 128);
-        assert_near(sample(&target, 1, x, 31), 128);
-    }
-    picture_scaler_free(scaler);
-}
-
-static void full_range_and_the_other_matrix_are_heeded(void **state)
-{
-    struct picture_scaler *scaler = picture_scaler_new();
-    struct camera_frame frame = paint();
-    uint8_t pixels[16 * 16 * 3];
-    struct picture_target target = {PIXELS_RGB, 16, 16, pixels, 0, 0};
-    double limited;
-
-    (void)state;
-    assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), 0);
-    limited = sample(&target, 1, 2, 2);
-    frame.is_full_range = true;
-    assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), 0);
-    assert_near(sample(&target, 0, 14, 2), 126);
-    frame.is_full_range = false;
-    frame.is_bt709 = true;
-    assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), 0);
-    assert_true(sample(&target, 1, 2, 2) > limited + 10);
-    picture_scaler_free(scaler);
-}
-
-static void rows_may_leave_room_and_nothing_else_is_written(void **state)
-{
-    struct picture_scaler *scaler = picture_scaler_new();
-    struct camera_frame frame = paint();
-    uint8_t pixels[3 * 40 * 24];
-
-    (void)state;
-    for (int width = 20; width < 40; width++) {
-        struct picture_target target = {PIXELS_RGB_PLANAR, width, 24, pixels, 40, 40 * 24};
-        memset(pixels, 77, sizeof(pixels));
-        assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), 0);
-        for (size_t row = 0; row < 3 * 24; row++) {
-            for (size_t x = (size_t)width; x < 40; x++) {
-                assert_int_equal(pixels[row * 40 + x], 77);
+        make(bench, cuts[i / 200], width, height);
+        for (int at = 0; at < 3 * PLANE; at++) {
+            int place = at % PLANE;
+            int x = place % TARGET_MAX, y = place / TARGET_MAX;
+            bool is_ours = x < width && y < height;
+            double is = (double)bench->values[place_of(bench, at / PLANE, x, y)];
+            if (fabs(is - (is_ours ? wanted[at / PLANE] : 7)) > (is_ours ? 7.0 / 255 : 0)) {
+                fail_msg("cut %zu to %dx%d: %f at %d", i / 200, width, height, is, at);
             }
         }
     }
-    picture_scaler_free(scaler);
 }
 
-/* The library's vector code likes to write whole vectors. */
-static void nothing_is_written_past_the_end_whatever_the_size(void **state)
+/* A bright edge in the middle of the picture stays there when it is made larger or smaller. */
+static void an_edge_stays_where_it_is(void **state)
 {
-    struct picture_scaler *scaler = picture_scaler_new();
-    struct camera_frame frame = paint();
-    enum { GUARD = 256 };
+    const int whole[4] = {0, 0, WIDTH, HEIGHT};
+    struct bench *bench = *state;
 
-    (void)state;
-    for (int layout = 0; layout < PIXEL_LAYOUTS; layout++) {
-        for (int width = 1; width < 70; width++) {
-            size_t bytes = picture_bytes((enum pixel_layout)layout, width, 9);
-            uint8_t *pixels = malloc(bytes + GUARD);
-            struct picture_target target = {(enum pixel_layout)layout, width, 9, pixels, 0, 0};
-            assert_non_null(pixels);
-            memset(pixels, 77, bytes + GUARD);
-            assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), 0);
-            for (size_t i = 0; i < GUARD; i++) {
-                if (pixels[bytes + i] != 77) {
-                    fail_msg("layout %d, width %d: byte %zu past the end", layout, width, i);
-                }
-            }
-            free(pixels);
-        }
+    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+        bench->luma[i] = i % WIDTH < WIDTH / 2 ? 16 : 235;
+        bench->blue[i / 4] = bench->red[i / 4] = 128;
     }
-    picture_scaler_free(scaler);
+    for (int width = 8; width <= TARGET_MAX; width++) {
+        float sum = 0;
+        make(bench, whole, width, 9);
+        for (int x = 0; x < width; x++) {
+            sum += bench->values[place_of(bench, 1, x, 4)];
+        }
+        assert_true(fabsf(sum - (float)width / 2) <= 0.6F);
+    }
 }
 
 static void a_cut_outside_or_a_size_beyond_is_refused(void **state)
 {
-    static const int cuts[][4] = {{-1, 0, 10, 10},   {0, 0, WIDTH + 1, 10},
-                                  {0, 0, 0, 10},     {WIDTH - 5, 0, 6, 10},
-                                  {0, HEIGHT, 1, 1}, {10, 10, 2147483647, 4}};
-    struct picture_scaler *scaler = picture_scaler_new();
-    struct camera_frame frame = paint();
-    uint8_t pixels[16 * 16 * 3];
-    struct picture_target target = {PIXELS_RGB, 16, 16, pixels, 0, 0};
+    static const struct {
+        int rect[4], width;
+    } rows[] = {{{-1, 0, 10, 10}, 16},
+                {{0, 0, WIDTH + 1, 10}, 16},
+                {{0, 0, 0, 10}, 16},
+                {{WIDTH - 5, 0, 6, 10}, 16},
+                {{0, HEIGHT, 1, 1}, 16},
+                {{10, 10, 2147483647, 4}, 16},
+                {{0, 0, 8, 8}, IMAGE_PIXELS_MAX + 1},
+                {{0, 0, 8, 8}, 0}};
+    struct bench *bench = *state;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
-        assert_int_equal(picture_convert(scaler, &frame, cuts[i], &target, NULL), BATON_EINVAL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bench->target.width = rows[i].width;
+        bench->target.height = 16;
+        assert_int_equal(
+            picture_convert(&bench->scaler, &bench->frame, rows[i].rect, &bench->target, NULL),
+            BATON_EINVAL);
     }
-    target.width = IMAGE_PIXELS_MAX + 1;
-    assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), BATON_EINVAL);
-    target.width = 0;
-    assert_int_equal(picture_convert(scaler, &frame, NULL, &target, NULL), BATON_EINVAL);
-    picture_scaler_free(scaler);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_layout_has_the_colours_where_it_says),
-        cmocka_unit_test(a_cut_shows_only_what_is_in_it),
-        cmocka_unit_test(full_range_and_the_other_matrix_are_heeded),
-        cmocka_unit_test(rows_may_leave_room_and_nothing_else_is_written),
-        cmocka_unit_test(nothing_is_written_past_the_end_whatever_the_size),
-        cmocka_unit_test(a_cut_outside_or_a_size_beyond_is_refused),
+        cmocka_unit_test_setup_teardown(halves_and_quarters_are_the_means_in_every_matrix_and_range,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            one_colour_stays_it_at_every_size_and_nothing_else_is_written, begin, end),
+        cmocka_unit_test_setup_teardown(an_edge_stays_where_it_is, begin, end),
+        cmocka_unit_test_setup_teardown(a_cut_outside_or_a_size_beyond_is_refused, begin, end),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_picture", tests, NULL, NULL);
 }
