@@ -17,7 +17,6 @@
 enum {
     READS_MAX = 1024,   /* datagrams in one turn, because the loop has other work, too */
     FAREWELL_MS = 1000, /* for the session with its camera to end */
-    FDS_MAX = 4,        /* more in one datagram are cut off by the kernel */
 };
 
 struct child {
@@ -100,11 +99,8 @@ static int take(struct child *child, const struct camera_message *message, int f
 {
     switch (message->type) {
     case MESSAGE_FRAME:
-        if (frames_slots(&child->frames) == 0) {
-            return error_set(reterr, BATON_EPROTO, "frame: there is no ring yet");
-        }
         if (message->slot >= frames_slots(&child->frames)) {
-            return error_set(reterr, BATON_EPROTO, "frame: its ring has no slot %u", message->slot);
+            return error_set(reterr, BATON_EPROTO, "frame: there is no slot %u", message->slot);
         }
         inbox->skipped += inbox->frame.type == MESSAGE_FRAME;
         inbox->frame = *message;
@@ -126,72 +122,44 @@ static int take(struct child *child, const struct camera_message *message, int f
     }
 }
 
-/* Takes all descriptors of a datagram; the first one is kept. */
-static int take_fd(struct msghdr *header)
-{
-    int kept = -1;
-
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL;
-         part = CMSG_NXTHDR(header, part)) {
-        size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-            continue;
-        }
-        for (size_t i = 0; i < count; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-            if (kept < 0) {
-                kept = fd;
-            } else {
-                (void)close(fd);
-            }
-        }
-    }
-    return kept;
-}
-
-/* Handles one datagram. Returns 1 to go on, 0 after the last message, or an error if it breaks the
- * rules. */
-static int take_one(struct child *child, struct msghdr *got, size_t bytes, struct inbox *inbox,
-                    struct baton_error *reterr)
+/* Handles one datagram. Returns 1 to go on, 0 after the last one or if none waits, or an error if
+ * it breaks the rules. */
+static int read_one(struct child *child, struct inbox *inbox, struct baton_error *reterr)
 {
     struct camera_message message;
-    int fd, rc;
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } space;
+    struct iovec part = {&message, sizeof(message)};
+    /* There is room for one descriptor; the kernel does not make more of them ours. */
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = space.bytes,
+                            .msg_controllen = CMSG_LEN(sizeof(int))};
+    const struct cmsghdr *passed;
+    int fd = -1, rc;
+    ssize_t got;
 
-    if (bytes == 0) {
-        (void)uv_poll_stop(&child->poll); /* its end is reported when the process has ended */
+    do {
+        got = recvmsg(child->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) {
+        if (got == 0) {
+            (void)uv_poll_stop(&child->poll); /* reported when the process has ended */
+        }
         return 0;
     }
-    fd = take_fd(got);
-    rc = (got->msg_flags & MSG_TRUNC) != 0
-             ? error_set(reterr, BATON_EPROTO, "message: above %d bytes", MESSAGE_BYTES_MAX)
-             : message_decode(&message, got->msg_iov->iov_base, bytes, reterr);
+    passed = CMSG_FIRSTHDR(&header);
+    if (passed != NULL && passed->cmsg_level == SOL_SOCKET && passed->cmsg_type == SCM_RIGHTS) {
+        memcpy(&fd, CMSG_DATA(passed), sizeof(fd));
+    }
+    rc = message_check(&message, (size_t)got, reterr);
     rc = rc ? rc : take(child, &message, fd, inbox, reterr);
     if (fd >= 0) {
         (void)close(fd);
     }
     return rc != 0 ? rc : 1;
-}
-
-/* Returns as take_one(), and 0 if nothing waits. */
-static int read_one(struct child *child, struct inbox *inbox, struct baton_error *reterr)
-{
-    uint8_t bytes[MESSAGE_BYTES_MAX];
-    union {
-        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-        struct cmsghdr align;
-    } space;
-    struct iovec part = {bytes, sizeof(bytes)};
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = space.bytes,
-                            .msg_controllen = sizeof(space.bytes)};
-    ssize_t got;
-
-    do {
-        got = recvmsg(child->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
-    return got < 0 ? 0 : take_one(child, &header, (size_t)got, inbox, reterr);
 }
 
 static void drain(struct child *child)
@@ -297,11 +265,6 @@ int child_pid(const struct child *child)
     return child->is_running ? child->process.pid : 0;
 }
 
-bool child_is_held(const struct child *child)
-{
-    return frames_are_held(&child->frames);
-}
-
 static int spawn(struct child *child, uv_loop_t *loop, const char *program, int socket, int control)
 {
     char *environment[HELPER_ENVIRONMENT_MAX];
@@ -326,22 +289,6 @@ static int spawn(struct child *child, uv_loop_t *loop, const char *program, int 
     rc = uv_spawn(loop, &child->process, &options);
     child->is_running = rc == 0;
     return rc;
-}
-
-static bool send_config(const struct child *child, const struct camera_config *config)
-{
-    struct buffer datagram;
-    bool is_sent;
-
-    buffer_init(&datagram, MESSAGE_CONFIG_MAX);
-    config_encode(&datagram, config);
-    is_sent = !datagram.failed && send(child->socket, datagram.data, datagram.bytes,
-                                       MSG_NOSIGNAL) == (ssize_t)datagram.bytes;
-    if (datagram.data != NULL) {
-        explicit_bzero(datagram.data, datagram.capacity);
-    }
-    buffer_fini(&datagram);
-    return is_sent;
 }
 
 /* Makes the page that the child reads and only this process writes. */
@@ -403,7 +350,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
     rc = spawn(child, loop, program, sockets[1], control);
     (void)close(sockets[1]);
     (void)close(control);
-    if (rc != 0 || !send_config(child, config) ||
+    if (rc != 0 || send(child->socket, config, sizeof(*config), MSG_NOSIGNAL) != sizeof(*config) ||
         uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable) != 0) {
         child_stop(child, true);
         return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program,

@@ -36,6 +36,5 @@ void child_stop(struct child *child, bool is_killed);
 
 void child_set_interval(struct child *child, span interval);
 int child_pid(const struct child *child);
-bool child_is_held(const struct child *child); /* a frame of it is held */
 
 #endif

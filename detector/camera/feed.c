@@ -7,10 +7,9 @@
 #include <sys/random.h>
 
 enum {
-    REPORT_MS = 1000, /* a child that shows little reports this often that it lives */
-    GRACE_MS = 1000,  /* a child that finds a fault itself can name it, so it gets this long before
-                         the watchdog */
-    MUTE_MS = 4000,
+    LOOK_MS = 1000,
+    MUTE_MS = 5000,  /* a child reports every second that it lives */
+    GRACE_MS = 1000, /* a child that does not open in time can say why, so it gets this long */
     MS_MAX = 24 * 60 * 60 * 1000,
     LABELS_MAX = 256, /* in a line of the log */
 };
@@ -145,57 +144,10 @@ void feed_show_newest(struct feed *feed, struct camera *camera)
 
 /* ---- a feed and its child ---- */
 
-/* Returns the instant at which the child counts as stalled. */
-static instant stalled_at(const struct feed *feed)
-{
-    span limit = SPAN_MS(feed->is_opened ? (int64_t)feed->config.stall_ms + REPORT_MS
-                                         : (int64_t)feed->config.open_ms + GRACE_MS);
-
-    if (feed->config.kind == SOURCE_SNAPSHOT) {
-        limit.ns += interval_of(feed).ns;
-    }
-    return instant_add(feed->progress_at, limit);
-}
-
-/* Returns the instant at which the child counts as stopped: that of a stream reports that it lives
- * also while nothing comes. */
-static instant mute_at(const struct feed *feed)
-{
-    span limit = SPAN_MS(feed->is_suspect ? MUTE_MS + GRACE_MS : MUTE_MS);
-
-    return feed->is_opened && feed->config.kind == SOURCE_RTSP ? instant_add(feed->heard_at, limit)
-                                                               : stalled_at(feed);
-}
-
-static instant next_look_at(const struct feed *feed)
-{
-    instant stalled = stalled_at(feed), mute = mute_at(feed);
-
-    return instant_before(mute, stalled) ? mute : stalled;
-}
-
-static void arm(struct feed *feed, instant until)
-{
-    int64_t left = instant_since(until, clock_now()).ns / 1000000 + 1;
-
-    (void)uv_timer_start(&feed->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
-}
-
-/* Sends the child its interval at once. If snapshots shall come sooner than before, they also count
- * as stalled sooner, from now on. */
 void feed_update_interval(struct feed *feed)
 {
-    span interval = interval_of(feed);
-    bool is_sooner = interval.ns < feed->interval.ns && feed->config.kind == SOURCE_SNAPSHOT;
-
-    feed->interval = interval;
-    if (feed->child == NULL) {
-        return;
-    }
-    child_set_interval(feed->child, interval);
-    if (feed->is_opened && is_sooner) {
-        feed->progress_at = clock_now();
-        arm(feed, next_look_at(feed));
+    if (feed->child != NULL) {
+        child_set_interval(feed->child, interval_of(feed));
     }
 }
 
@@ -261,6 +213,12 @@ static void explain(struct feed *feed, const struct baton_error *error, span pau
                    error->message, more);
 }
 
+static void go_waiting(struct feed *feed, span pause)
+{
+    feed->state = FEED_WAITING;
+    (void)uv_timer_start(&feed->timer, on_timer, (uint64_t)(pause.ns / 1000000 + 1), 0);
+}
+
 /* Ends the child after any fault, and starts another one after a pause. */
 static void feed_fail(struct feed *feed, const struct baton_error *error)
 {
@@ -276,8 +234,7 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
                 LOG_STR("subscriptions", labels_of(feed, labels)),
                 LOG_STR("reason", feed->stats.last_error), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
-    feed->state = FEED_WAITING;
-    arm(feed, instant_add(clock_now(), pause));
+    go_waiting(feed, pause);
     feed->walks++;
     tell_all_offline(feed);
     walk_end(feed);
@@ -288,12 +245,9 @@ static void on_word(void *userdata, const struct camera_message *message, unsign
     struct feed *feed = userdata;
     struct camera_stats *stats = &feed->stats;
 
-    feed->heard_at = clock_now();
-    feed->is_suspect = false;
+    feed->is_opened = feed->is_opened || message->type == MESSAGE_OPENED;
+    feed->looks = feed->is_opened ? 0 : feed->looks;
     if (message->type == MESSAGE_OPENED) {
-        feed->is_opened = true;
-        feed->progress_at = clock_now();
-        arm(feed, next_look_at(feed));
         stats->width = (int)(message->width & 0xffff);
         stats->height = (int)(message->height & 0xffff);
         stats->nominal_fps = message->fps_milli / 1000.0;
@@ -301,9 +255,6 @@ static void on_word(void *userdata, const struct camera_message *message, unsign
         (void)snprintf(stats->codec, sizeof(stats->codec), "%s", message->codec);
         (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
         return;
-    }
-    if (message->counts.decoded > feed->now.decoded) {
-        feed->progress_at = clock_now();
     }
     feed->now = message->counts;
     stats->skipped += skipped;
@@ -378,60 +329,53 @@ static void start_child(struct feed *feed)
     const struct child_hooks hooks = {on_word, on_frame, on_ended, feed};
     struct camera_pool *pool = feed->pool;
     struct baton_error error;
+    instant began = clock_now();
     int rc;
 
     feed->stats.restarts += feed->failures > 0;
     feed->state = FEED_STARTING;
     feed->is_opened = false;
-    feed->progress_at = clock_now();
+    feed->looks = 0;
     rc = child_start(&feed->child, pool->loop, pool->program, &feed->config, &hooks, &error);
-    pool->start_at = start_after(feed->progress_at, clock_now());
+    pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
         feed->child = NULL;
         feed_fail(feed, &error);
         return;
     }
     feed_update_interval(feed);
-    arm(feed, next_look_at(feed));
+    (void)uv_timer_start(&feed->timer, on_timer, LOOK_MS, LOOK_MS);
 }
 
 /* Starts children one after the other, with turns of the loop in between: the starts of many
  * cameras together would keep it from its other work for seconds. */
 void feed_start(struct feed *feed)
 {
-    if (instant_before(clock_now(), feed->pool->start_at)) {
-        feed->state = FEED_WAITING;
-        arm(feed, feed->pool->start_at);
+    span left = instant_since(feed->pool->start_at, clock_now());
+
+    if (left.ns > 0) {
+        go_waiting(feed, left);
     } else {
         start_child(feed);
     }
 }
 
-static void watch(struct feed *feed)
+/* Ends a child that was not heard of for long, by turns of this loop: if the machine stood still,
+ * the child did, too. A stall of its camera ends the child by itself. */
+static void look(struct feed *feed)
 {
+    unsigned limit_ms = feed->is_opened ? MUTE_MS : feed->config.open_ms + GRACE_MS;
     struct baton_error error;
-    instant now = clock_now();
 
-    if (feed->config.is_lossless && child_is_held(feed->child)) {
-        feed->progress_at = now; /* the child waited for its turn */
-    }
-    if (instant_before(now, next_look_at(feed))) {
-        arm(feed, next_look_at(feed));
+    if (++feed->looks * LOOK_MS < limit_ms) {
         return;
     }
-    if (instant_before(now, stalled_at(feed))) {
-        if (!feed->is_suspect) { /* perhaps the machine stood still, and both of us with it */
-            feed->is_suspect = true;
-            arm(feed, instant_add(now, SPAN_MS(GRACE_MS)));
-            return;
-        }
+    if (feed->is_opened) {
         (void)error_set(&error, BATON_ETIMEDOUT, "its process does not answer, and is killed");
-        feed_fail(feed, &error);
-        return;
+    } else {
+        (void)error_set(&error, BATON_ETIMEDOUT, "not opened within %u ms; its process is killed",
+                        feed->config.open_ms);
     }
-    (void)error_set(&error, BATON_ETIMEDOUT, "%s within %u ms; its process is killed",
-                    feed->is_opened ? "no frame" : "not opened",
-                    feed->is_opened ? feed->config.stall_ms : feed->config.open_ms);
     feed_fail(feed, &error);
 }
 
@@ -442,7 +386,7 @@ static void on_timer(uv_timer_t *timer)
     if (feed->state == FEED_WAITING) {
         feed_start(feed);
     } else if (feed->state != FEED_OVER) {
-        watch(feed);
+        look(feed);
     }
 }
 
@@ -497,6 +441,7 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
         return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
                          MESSAGE_PATH_MAX);
     }
+    feed->config.version = MESSAGE_VERSION;
     feed->config.uses_udp = options->uses_udp;
     feed->config.trusts_any = options->trusts_any;
     (void)snprintf(feed->config.ca_file, sizeof(feed->config.ca_file), "%s",

@@ -39,11 +39,8 @@ struct feed {
     enum feed_state state;
     struct child *child; /* NULL: FEED_WAITING, FEED_OVER */
     uv_timer_t timer;    /* in FEED_WAITING the pause or its turn, else the watchdog */
-    span interval;       /* as it was sent to the child last */
     bool is_opened;
-    instant progress_at; /* start, opening, or last decoded frame */
-    instant heard_at;    /* the last message of the child */
-    bool is_suspect;     /* it was silent for long, and gets a little more time */
+    unsigned looks; /* of the watchdog, since the child was started, or heard of once it is open */
     instant online_since;
     unsigned failures;    /* in a row */
     unsigned refusals;    /* of its password, since it was online last */

@@ -11,24 +11,22 @@ enum { CAPTURED_MAX_MS = 60000 /* the greatest age of a frame */ };
 
 _Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
 
-/* A frame that is shown, at its slot in its ring, or as a copy. */
-struct held {
-    struct camera_frame shown; /* first, because the public pointer points here */
-    struct frames *frames;
-    struct view *view; /* NULL: a copy */
-    uint8_t *copy;     /* NULL: in its ring */
-    int slot;
-    uint64_t sequence; /* the child's */
-    unsigned refs;
-    unsigned keeps; /* references that were kept */
-};
-
 /* A mapped ring lives as long as it is the newest, or a frame of it is held. */
 struct view {
     struct ring_reader reader;
     struct frames *frames;
     unsigned refs;
-    struct held held[RING_SLOTS];
+};
+
+/* A frame that is shown, at its slot in its ring, or as a copy. */
+struct held {
+    struct camera_frame shown; /* first, because the public pointer points here */
+    struct view *view;
+    uint8_t *copy; /* NULL: in its ring */
+    int slot;
+    uint64_t sequence; /* the child's */
+    unsigned refs;
+    unsigned keeps; /* references that were kept */
 };
 
 void frames_ref(struct frames *frames)
@@ -99,11 +97,6 @@ int frames_slots(const struct frames *frames)
     return frames->view != NULL ? frames->view->reader.layout.slots : 0;
 }
 
-bool frames_are_held(const struct frames *frames)
-{
-    return frames->held + frames->copied != 0;
-}
-
 /* Only a child that loses no frame sleeps until then. */
 void frames_give_back(struct frames *frames, uint64_t sequence)
 {
@@ -152,80 +145,58 @@ static void describe(struct held *held, const struct ring_layout *layout, const 
     set_times(shown, message);
 }
 
-/* Copies a frame from a slot that is claimed, and lets go of the slot. */
-static struct held *copy_out(struct frames *frames, const uint8_t *slot,
-                             const struct camera_message *message)
-{
-    const struct ring_layout *layout = &frames->view->reader.layout;
-    struct held *held = calloc(1, sizeof(*held));
-    /* A slot has whole pages. */
-    uint8_t *memory = held != NULL ? aligned_alloc(RING_ALIGNMENT, layout->slot_bytes) : NULL;
-
-    if (memory != NULL) {
-        memcpy(memory, slot, layout->slot_bytes);
-        *held = (struct held){
-            .frames = frames, .copy = memory, .sequence = message->sequence, .refs = 1};
-        describe(held, layout, memory, message);
-        frames->copied++;
-        frames_ref(frames);
-    }
-    ring_release(frames->control, message->slot);
-    if (memory == NULL) {
-        free(held);
-        return NULL;
-    }
-    return held;
-}
-
 struct camera_frame *frames_claim(struct frames *frames, const struct camera_message *message)
 {
     struct view *view = frames->view;
-    struct held *held = &view->held[message->slot];
+    const struct ring_layout *layout = &view->reader.layout;
     bool is_copied = frames->held >= RING_HELD_MAX;
+    struct held *held = calloc(1, sizeof(*held));
     const uint8_t *slot;
+    uint8_t *copy = NULL;
 
-    if (held->refs != 0 || (is_copied && frames->copied >= CAMERA_COPIED_MAX) ||
+    if (held == NULL || (is_copied && frames->copied >= CAMERA_COPIED_MAX) ||
         !ring_reader_claim(&view->reader, frames->control, message->slot, message->sequence)) {
+        free(held);
         return NULL;
     }
     slot = ring_reader_plane(&view->reader, message->slot, 0);
     if (is_copied) {
-        held = copy_out(frames, slot, message);
-        return held != NULL ? &held->shown : NULL;
+        copy = aligned_alloc(RING_ALIGNMENT, layout->slot_bytes); /* a slot has whole pages */
+        if (copy != NULL) {
+            memcpy(copy, slot, layout->slot_bytes);
+        }
+        ring_release(frames->control, message->slot);
+        if (copy == NULL) {
+            free(held);
+            return NULL;
+        }
     }
-    *held = (struct held){.frames = frames,
-                          .view = view,
+    *held = (struct held){.view = view,
+                          .copy = copy,
                           .slot = message->slot,
                           .sequence = message->sequence,
                           .refs = 1};
-    describe(held, &view->reader.layout, slot, message);
+    describe(held, layout, is_copied ? copy : slot, message);
     view->refs++;
-    frames->held++;
+    frames->copied += is_copied;
+    frames->held += !is_copied;
     return &held->shown;
-}
-
-static void free_copy(struct held *held)
-{
-    struct frames *frames = held->frames;
-
-    frames->copied--;
-    free(held->copy);
-    free(held);
-    frames_unref(frames);
 }
 
 static void let_go(struct held *held)
 {
-    struct frames *frames = held->frames;
+    struct frames *frames = held->view->frames;
 
     frames_give_back(frames, held->sequence);
     if (held->copy != NULL) {
-        free_copy(held);
-        return;
+        frames->copied--;
+        free(held->copy);
+    } else {
+        frames->held--;
+        ring_release(frames->control, held->slot);
     }
-    ring_release(frames->control, held->slot);
-    frames->held--;
     view_unref(held->view);
+    free(held);
 }
 
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
@@ -253,11 +224,12 @@ void camera_frame_unref(const struct camera_frame *frame)
 bool camera_frame_keep(const struct camera_frame *frame)
 {
     struct held *held = (struct held *)frame;
+    struct frames *frames = held->view->frames;
 
-    if (held->keeps == 0 && held->frames->kept == CAMERA_KEPT_MAX) {
+    if (held->keeps == 0 && frames->kept == CAMERA_KEPT_MAX) {
         return false;
     }
-    held->frames->kept += held->keeps == 0;
+    frames->kept += held->keeps == 0;
     held->keeps++;
     (void)camera_frame_ref(frame);
     return true;
@@ -269,6 +241,6 @@ void camera_frame_unkeep(const struct camera_frame *frame)
 
     INVARIANT(held->keeps > 0);
     held->keeps--;
-    held->frames->kept -= held->keeps == 0;
+    held->view->frames->kept -= held->keeps == 0;
     camera_frame_unref(frame);
 }

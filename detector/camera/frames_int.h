@@ -42,6 +42,5 @@ int frames_slots(const struct frames *frames); /* of the newest ring; 0: there i
 /* Returns the frame, held once, or NULL if a newer one has its slot or too many are held. */
 struct camera_frame *frames_claim(struct frames *frames, const struct camera_message *message);
 void frames_give_back(struct frames *frames, uint64_t sequence); /* a frame that was not claimed */
-bool frames_are_held(const struct frames *frames);
 
 #endif

@@ -7,7 +7,6 @@
  * comes from the network, so it is built to be lost: it holds one camera's password, one
  * connection and nothing else, and when it crashes or hangs, one camera is reopened.
  */
-#include "base/buffer.h"
 #include "detector/camera/broker.h"
 #include "detector/camera/confine.h"
 #include "detector/camera/message.h"
@@ -54,12 +53,8 @@ static void say_nothing(void *context, int level, const char *format, va_list ar
 
 static bool read_config(struct camera_config *config)
 {
-    static char datagram[MESSAGE_CONFIG_MAX];
-    ssize_t bytes = recv(CAMERA_FD_SOCKET, datagram, sizeof(datagram), 0);
-    bool is_read = bytes > 0 && config_decode(config, datagram, (size_t)bytes, NULL) == 0;
-
-    explicit_bzero(datagram, sizeof(datagram));
-    return is_read;
+    return recv(CAMERA_FD_SOCKET, config, sizeof(*config), MSG_TRUNC) == sizeof(*config) &&
+           config->version == MESSAGE_VERSION;
 }
 
 /* Only the port of the URL can be dialled. */

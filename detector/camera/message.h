@@ -3,27 +3,26 @@
  *   parent ─ config, once ─────────────────────────────────────▶ child
  *   parent ◀─ OPENED · RING+fd · FRAME · PROGRESS · ERROR · END ─ child
  *
- * The config goes over the inherited socket, and never in arguments or the environment, because it
- * holds the URL with its password. A message of the child is hostile until it was parsed here,
- * since the child reads bytes from the network with decoders that had faults before.
+ * A datagram is the struct as it lies in memory, since both programs are of one build and one
+ * machine. The config goes over the inherited socket, and never in arguments or the environment,
+ * because it holds the URL with its password. A message of the child is hostile until it was
+ * checked here, since the child reads bytes from the network with decoders that had faults before.
  */
 #ifndef DETECTOR_CAMERA_MESSAGE_H
 #define DETECTOR_CAMERA_MESSAGE_H
 
-#include "base/buffer.h"
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 1,
-    MESSAGE_BYTES_MAX = 512, /* of messages of the child */
+    MESSAGE_VERSION = 2,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
     MESSAGE_PATH_MAX = 1024,
-    MESSAGE_CONFIG_MAX = MESSAGE_URL_MAX + MESSAGE_PATH_MAX + 256,
 };
 
 /* The descriptors that the child inherits. */
@@ -32,6 +31,7 @@ enum { CAMERA_FD_SOCKET = 3, CAMERA_FD_CONTROL = 4 };
 enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE, SOURCE_KINDS };
 
 struct camera_config {
+    uint32_t version; /* MESSAGE_VERSION */
     enum source_kind kind;
     bool uses_udp;
     bool is_paced;     /* frames of a file come at their own times, not as fast as they decode */
@@ -66,8 +66,9 @@ enum frame_flags {
     FRAME_FLAGS = (1 << 2) - 1,
 };
 
+/* Only numbers of which every value is one, as a hostile child writes it. */
 struct camera_message {
-    enum message_type type;
+    uint32_t type; /* enum message_type; what it does not use is 0 */
     /* OPENED, RING */
     uint32_t width, height;
     /* OPENED */
@@ -87,14 +88,8 @@ struct camera_message {
     char text[MESSAGE_TEXT_MAX + 1];
 };
 
-/* Both append one whole datagram to `buffer`, which is empty before. */
-void message_encode(struct buffer *buffer, const struct camera_message *message);
-void config_encode(struct buffer *buffer, const struct camera_config *config);
-
-/* Both return BATON_EPROTO, and then leave *ret as it was. Texts come out as printable ASCII. */
-int message_decode(struct camera_message *ret, const void *data, size_t bytes,
-                   struct baton_error *reterr);
-int config_decode(struct camera_config *ret, const void *data, size_t bytes,
-                  struct baton_error *reterr);
+/* Checks a datagram of the child that was received into *message, and makes its texts printable
+ * ASCII. Returns BATON_EPROTO. */
+int message_check(struct camera_message *message, size_t bytes, struct baton_error *reterr);
 
 #endif

@@ -14,13 +14,11 @@ enum {
     PROGRESS_MS = 1000,
     QUARTER = 90,
     LAST_WORD_MS = 1000,
-    LOOK_MS = 1000, /* without any ring of the bell it looks this often */
 };
 
 void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control)
 {
     *publisher = (struct publisher){.socket = socket, .control = control};
-    buffer_init(&publisher->datagram, MESSAGE_BYTES_MAX);
     rings_init(&publisher->rings, control);
 }
 
@@ -28,7 +26,6 @@ void publisher_fini(struct publisher *publisher)
 {
     rings_fini(&publisher->rings);
     sws_freeContext(publisher->scaler);
-    buffer_fini(&publisher->datagram);
 }
 
 bool publisher_is_stopping(const struct publisher *publisher)
@@ -42,17 +39,10 @@ static bool send_with(struct publisher *publisher, const struct camera_message *
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } space = {0};
-    struct iovec part;
+    struct iovec part = {(void *)message, sizeof(*message)};
     struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
     ssize_t sent;
 
-    buffer_clear(&publisher->datagram);
-    message_encode(&publisher->datagram, message);
-    if (publisher->datagram.failed) {
-        return false;
-    }
-    part.iov_base = publisher->datagram.data;
-    part.iov_len = publisher->datagram.bytes;
     if (fd >= 0) {
         header.msg_control = space.bytes;
         header.msg_controllen = sizeof(space.bytes);
@@ -90,27 +80,45 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
     }
 }
 
-void publisher_sleep(const struct publisher *publisher, instant until)
+void publisher_report(struct publisher *publisher, instant now)
 {
-    uint32_t rings = ring_control_rings(publisher->control);
-    span left = instant_since(until, clock_now());
+    struct camera_message message = {.type = MESSAGE_PROGRESS, .counts = publisher->counts};
 
-    while (left.ns > 0 && !publisher_is_stopping(publisher)) {
-        ring_control_sleep(publisher->control, rings, left);
-        rings = ring_control_rings(publisher->control);
-        left = instant_since(until, clock_now());
+    if (instant_since(now, publisher->told_at).ns >= SPAN_MS(PROGRESS_MS).ns &&
+        publisher_send(publisher, &message)) {
+        publisher->told_at = now;
+    }
+}
+
+void publisher_doze(struct publisher *publisher, uint32_t rings, span most)
+{
+    publisher_report(publisher, clock_now());
+    ring_control_sleep(publisher->control, rings,
+                       most.ns < SPAN_MS(PROGRESS_MS).ns ? most : SPAN_MS(PROGRESS_MS));
+}
+
+void publisher_sleep(struct publisher *publisher, instant until)
+{
+    for (;;) {
+        uint32_t rings = ring_control_rings(publisher->control);
+        span left = instant_since(until, clock_now());
+        if (left.ns <= 0 || publisher_is_stopping(publisher)) {
+            return;
+        }
+        publisher_doze(publisher, rings, left);
     }
 }
 
 /* Waits until the parent has given back every frame that it was sent. */
-static void wait_returned(const struct publisher *publisher)
+static void wait_returned(struct publisher *publisher)
 {
-    uint32_t rings = ring_control_rings(publisher->control);
-
-    while (!publisher_is_stopping(publisher) &&
-           atomic_load(&publisher->control->returned) < publisher->sequence) {
-        ring_control_sleep(publisher->control, rings, SPAN_MS(LOOK_MS));
-        rings = ring_control_rings(publisher->control);
+    for (;;) {
+        uint32_t rings = ring_control_rings(publisher->control);
+        if (publisher_is_stopping(publisher) ||
+            atomic_load(&publisher->control->returned) >= publisher->sequence) {
+            return;
+        }
+        publisher_doze(publisher, rings, SPAN_MS(PROGRESS_MS));
     }
 }
 
@@ -248,16 +256,6 @@ static uint8_t flags_of(const AVFrame *frame)
                                                  frame->height >= 720 && !is_full_range(frame));
 
     return (uint8_t)((is_full_range(frame) ? FRAME_FULL_RANGE : 0) | (is_709 ? FRAME_BT709 : 0));
-}
-
-void publisher_report(struct publisher *publisher, instant now)
-{
-    struct camera_message message = {.type = MESSAGE_PROGRESS, .counts = publisher->counts};
-
-    if (instant_since(now, publisher->told_at).ns >= SPAN_MS(PROGRESS_MS).ns &&
-        publisher_send(publisher, &message)) {
-        publisher->told_at = now;
-    }
 }
 
 /* Sends the frame to the parent; false: it was not sent. */

@@ -3,7 +3,6 @@
 #ifndef DETECTOR_CAMERA_PUBLISH_H
 #define DETECTOR_CAMERA_PUBLISH_H
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "detector/camera/message.h"
 #include "detector/camera/pace.h"
@@ -15,7 +14,6 @@
 struct publisher {
     int socket; /* borrowed */
     const struct ring_control *control;
-    struct buffer datagram;
     struct rings rings;
     uint64_t ring_known; /* the ring that the parent was sent last; 0: none */
     bool is_lossless;
@@ -46,7 +44,9 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
                    instant captured, struct baton_error *reterr);
 
-/* Sleeps until `until`, or until the parent needs no more frames. */
-void publisher_sleep(const struct publisher *publisher, instant until);
+/* Sleeps until `until`, or until the parent needs no more frames, and reports that it lives. */
+void publisher_sleep(struct publisher *publisher, instant until);
+/* Sleeps until the parent rings its bell or a report is due. */
+void publisher_doze(struct publisher *publisher, uint32_t rings, span most);
 
 #endif

@@ -1,5 +1,6 @@
 #include "detector/camera/snapshot.h"
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "detector/camera/trust.h"
 
@@ -39,6 +40,7 @@ static int look_up(void *userdata, curl_off_t down_total, curl_off_t down, curl_
     (void)down;
     (void)up_total;
     (void)up;
+    publisher_report(poller->publisher, clock_now());
     return publisher_is_stopping(poller->publisher);
 }
 
@@ -191,18 +193,17 @@ static span interval_of(const struct poller *poller)
     return SPAN_US(atomic_load(&poller->publisher->control->interval_us));
 }
 
-/* Waits until the next request, by an interval that may change meanwhile. */
+/* Waits until the next request, by an interval that may change meanwhile. A slow camera is not sent
+ * two requests for that. */
 static void await_turn(const struct poller *poller, instant asked_at)
 {
-    const struct ring_control *control = poller->publisher->control;
-
-    while (!publisher_is_stopping(poller->publisher)) {
-        uint32_t rings = ring_control_rings(control);
+    for (;;) {
+        uint32_t rings = ring_control_rings(poller->publisher->control);
         span left = instant_since(instant_add(asked_at, interval_of(poller)), clock_now());
-        if (left.ns <= 0) {
-            return; /* a slow camera is not sent two requests for that */
+        if (left.ns <= 0 || publisher_is_stopping(poller->publisher)) {
+            return;
         }
-        ring_control_sleep(control, rings, left);
+        publisher_doze(poller->publisher, rings, left);
     }
 }
 

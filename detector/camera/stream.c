@@ -66,9 +66,11 @@ static int failed(const struct stream *stream, int error, const char *what,
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
 
     if (instant_before(stream->deadline, clock_now())) {
-        return error_set(reterr, BATON_ETIMEDOUT, "%s: nothing came within %u ms", what,
-                         stream->decoder == NULL ? stream->config->open_ms
-                                                 : stream->config->stall_ms);
+        return stream->decoder == NULL
+                   ? error_set(reterr, BATON_ETIMEDOUT, "%s: nothing came within %u ms", what,
+                               stream->config->open_ms)
+                   : error_set(reterr, BATON_ETIMEDOUT, "%s: no picture came within %u ms", what,
+                               stream->config->stall_ms);
     }
     if (broker_fault() != NULL) {
         return error_set(reterr, broker_fault()->code, "%s: %s", what, broker_fault()->message);
@@ -415,17 +417,23 @@ static instant arrival_of(const AVFrame *frame)
 #endif
 }
 
+static void await_picture(struct stream *stream)
+{
+    stream->deadline = instant_add(clock_now(), SPAN_MS(stream->config->stall_ms));
+}
+
 static int show(struct stream *stream, struct baton_error *reterr)
 {
     const AVFrame *frame = stream->frame;
     AVRational base = stream->input->streams[stream->index]->time_base;
     int64_t pts_us = INT64_MIN;
+    int rc;
 
     if (stream->has_hardware && frame->format == stream->hardware_format) {
         av_frame_unref(stream->downloaded);
         if (av_hwframe_transfer_data(stream->downloaded, frame, 0) < 0 ||
             av_frame_copy_props(stream->downloaded, frame) < 0) {
-            return 0; /* one frame is lost; if all are, the parent's watchdog ends the child */
+            return 0; /* one frame is lost; if all are, the wait for one ends */
         }
         frame = stream->downloaded;
     }
@@ -433,7 +441,9 @@ static int show(struct stream *stream, struct baton_error *reterr)
         pts_us = av_rescale_q(frame->best_effort_timestamp, base, (AVRational){1, US_PER_S});
     }
     keep_time(stream, pts_us);
-    return publisher_show(stream->publisher, frame, pts_us, arrival_of(stream->frame), reterr);
+    rc = publisher_show(stream->publisher, frame, pts_us, arrival_of(stream->frame), reterr);
+    await_picture(stream);
+    return rc;
 }
 
 /* Over a network some packets are damaged: the decoder goes on with the next one. */
@@ -482,13 +492,13 @@ static void stamp(struct stream *stream)
 }
 
 /* Reads the next packet of a clip or camera. When FFmpeg's reader is interrupted, it still returns
- * the incomplete picture as a success; counting it as new would begin the wait anew. */
+ * the incomplete picture as a success; showing it would begin the wait anew. Nor do packets that
+ * give no picture go on without end. */
 static int read_packet(struct stream *stream)
 {
     int rc = av_read_frame(stream->input, stream->packet);
 
-    if (rc >= 0 && stream->config->kind == SOURCE_RTSP &&
-        instant_before(stream->deadline, clock_now())) {
+    if (rc >= 0 && instant_before(stream->deadline, clock_now())) {
         av_packet_unref(stream->packet);
         return AVERROR_EXIT;
     }
@@ -499,8 +509,8 @@ int stream_run(struct stream *stream, struct baton_error *reterr)
 {
     int rc = 0;
 
+    await_picture(stream);
     while (rc == 0 && !publisher_is_stopping(stream->publisher)) {
-        stream->deadline = instant_add(clock_now(), SPAN_MS(stream->config->stall_ms));
         rc = read_packet(stream);
         if (rc == AVERROR_EOF && stream->config->kind == SOURCE_FILE) {
             rc = decode(stream, NULL, reterr); /* the frames that it still held back */

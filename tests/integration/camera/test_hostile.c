@@ -113,7 +113,7 @@ static void a_stream_that_falls_silent_is_offline_without_another_picture(void *
     camera_stats(viewer.camera, &stats);
     assert_int_equal(viewer.wrong, 0);
     assert_int_equal(stats.decoded, PICTURES - 1);
-    assert_non_null(strstr(stats.last_error, "nothing came within 1500 ms"));
+    assert_non_null(strstr(stats.last_error, "no picture came within 1500 ms"));
     gallery_fini(&gallery);
     server_end(&server);
 }
