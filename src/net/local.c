@@ -20,16 +20,16 @@
 #define PIDFS 0x50494446 /* its numbers of pidfds are those of the processes: Linux 6.9 */
 
 enum { BACKLOG = 4096 }; /* a whole host may connect at once; the kernel has a limit of its own */
+enum { RECEIVED_MAX = 2 * LOCAL_LINE_MAX + (1 << 17) }; /* a line, its raw bytes, and a read */
 
 struct local {
     struct stream *stream;
     struct local_callbacks callbacks;
     void *userdata;
-    struct buffer line;
-    size_t searched; /* bytes of it that hold no newline */
-    json_t *message; /* whose raw bytes have not all come; or NULL */
-    size_t awaited;  /* how many it has */
-    bool is_raw;     /* the peer reads them */
+    struct buffer received; /* of it, a message that is not all there is kept as text alone */
+    size_t searched;        /* bytes of the message that hold no newline */
+    size_t awaited;         /* bytes of the message, with those behind its line; 0: not known yet */
+    bool is_raw;            /* the peer reads bytes behind a line */
     bool is_closing;
     int fault; /* why it was closed here; 0: it was not for a fault of the peer's */
 };
@@ -91,6 +91,13 @@ static int append(const char *text, size_t bytes, void *userdata)
     return line->failed ? -1 : 0;
 }
 
+/* Why a message could not be built. */
+static int fault_of(const json_t *message)
+{
+    return json_dumpb(message, NULL, 0, JSON_COMPACT) > LOCAL_LINE_MAX ? BATON_ETOOBIG
+                                                                       : BATON_ENOMEM;
+}
+
 static int write_line(struct local *local, const json_t *message, const struct buffer *raw)
 {
     struct buffer line;
@@ -102,9 +109,7 @@ static int write_line(struct local *local, const json_t *message, const struct b
     }
     buffer_put(&line, "\n", 1);
     buffer_put(&line, raw->data, raw->bytes);
-    code = !line.failed ? stream_write(local->stream, line.data, line.bytes)
-           : json_dumpb(message, NULL, 0, JSON_COMPACT) > LOCAL_LINE_MAX ? BATON_ETOOBIG
-                                                                         : BATON_ENOMEM;
+    code = line.failed ? fault_of(message) : stream_write(local->stream, line.data, line.bytes);
     buffer_fini(&line);
     return code;
 }
@@ -122,7 +127,8 @@ int local_send(struct local *local, const json_t *message)
     if (local->is_raw) {
         rest = local_raw_split(message, &raw);
     }
-    code = local->is_raw && !rest ? BATON_ENOMEM : write_line(local, rest ? rest : message, &raw);
+    code =
+        local->is_raw && !rest ? fault_of(message) : write_line(local, rest ? rest : message, &raw);
     json_decref(rest);
     buffer_fini(&raw);
     if (code != BATON_OK) {
@@ -183,61 +189,60 @@ static void refuse(struct local *local, int code, const char *text)
     local_close(local);
 }
 
-static void take_line(struct local *local, const char *text, size_t bytes)
+/* Learns how many bytes the message has. NULL: it was refused. */
+static json_t *parse(struct local *local, const char *line)
 {
-    json_t *message = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    long raw = json_is_object(message) ? local_raw_bytes(message) : 0;
+    json_t *message =
+        json_loadb(line, local->searched, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    long raw = json_is_object(message) ? local_raw_bytes(message) : -1;
 
-    if (!json_is_object(message)) {
-        refuse(local, BATON_EPROTO, "a message must be one JSON object on one line");
-    } else if (raw < 0) {
-        refuse(local, BATON_EPROTO, "\"raw\": must be how many bytes follow, at most 2 MiB in all");
-    } else if (raw > 0) {
-        local->message = json_incref(message);
-        local->awaited = (size_t)raw;
-    } else {
-        local->callbacks.on_message(local, message, local->userdata);
+    if (raw >= 0) {
+        local->awaited = local->searched + 1 + (size_t)raw;
+        return message;
     }
+    refuse(local, BATON_EPROTO,
+           json_is_object(message) ? "\"raw\": must be how many bytes follow, at most 2 MiB in all"
+                                   : "a message must be one JSON object on one line");
     json_decref(message);
+    return NULL;
 }
 
-/* The bytes that a message waited for have come. */
-static void take_raw(struct local *local, const char *data)
+static void hand_on(struct local *local, json_t *message, const char *raw)
 {
-    json_t *message = local->message;
-
-    local->message = NULL;
-    if (local_raw_join(message, data)) {
+    if (local_raw_join(message, raw)) {
         local->callbacks.on_message(local, message, local->userdata);
     } else {
         local_close(local); /* no memory */
     }
-    json_decref(message);
 }
 
-/* Takes a line, or the bytes behind one, from `begin` of what came. Returns how many bytes that
- * was; 0: more is to come first. */
+/* Takes a message from `begin` of what came. Returns how many bytes it had; 0: more is to come
+ * first. JSON takes up to a hundred times its text, so a message whose raw bytes have not come is
+ * parsed again once they have, and not kept. */
 static size_t take_next(struct local *local, size_t begin)
 {
-    const char *text = (const char *)local->line.data + begin;
-    size_t bytes = local->line.bytes - begin, awaited = local->awaited;
-    const char *end;
+    const char *text = (const char *)local->received.data + begin;
+    size_t bytes = local->received.bytes - begin, taken = 0;
+    json_t *message;
 
-    if (local->message) {
-        if (bytes < awaited) {
+    if (local->awaited == 0) {
+        const char *end = memchr(text + local->searched, '\n', bytes - local->searched);
+        local->searched = end ? (size_t)(end - text) : bytes;
+        if (!end || local->searched > LOCAL_LINE_MAX) {
             return 0;
         }
-        take_raw(local, text);
-        return awaited;
-    }
-    end = memchr(text + local->searched, '\n', bytes - local->searched);
-    if (!end) {
-        local->searched = bytes;
+    } else if (bytes < local->awaited) {
         return 0;
     }
-    local->searched = 0;
-    take_line(local, text, (size_t)(end - text));
-    return (size_t)(end + 1 - text);
+    message = parse(local, text);
+    if (message && bytes >= local->awaited) {
+        const char *raw = text + local->searched + 1;
+        taken = local->awaited;
+        local->awaited = local->searched = 0;
+        hand_on(local, message, raw);
+    }
+    json_decref(message);
+    return taken;
 }
 
 static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
@@ -246,15 +251,15 @@ static void on_data(struct stream *stream, const void *data, size_t bytes, void 
     size_t begin = 0, taken = 1;
     (void)stream;
 
-    buffer_put(&local->line, data, bytes);
-    while (!local->is_closing && !local->line.failed && taken > 0) {
+    buffer_put(&local->received, data, bytes);
+    while (!local->is_closing && !local->received.failed && taken > 0) {
         taken = take_next(local, begin);
         begin += taken;
     }
-    if (!local->is_closing && (local->line.failed || local->line.bytes - begin > LOCAL_LINE_MAX)) {
+    if (!local->is_closing && (local->received.failed || local->searched > LOCAL_LINE_MAX)) {
         refuse(local, BATON_ETOOBIG, "a message has at most 2 MiB");
     }
-    buffer_consume(&local->line, begin);
+    buffer_consume(&local->received, begin);
 }
 
 static void on_open(struct stream *stream, void *userdata)
@@ -314,8 +319,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
 
     local->is_closing = true;
     local->callbacks.on_close(local, local->fault ? local->fault : code, reason, local->userdata);
-    json_decref(local->message);
-    buffer_fini(&local->line);
+    buffer_fini(&local->received);
     free(local);
 }
 
@@ -327,7 +331,7 @@ static struct local *local_new(struct stream_options *ret_options, uv_loop_t *lo
     if (local) {
         local->callbacks = *callbacks;
         local->userdata = userdata;
-        buffer_init(&local->line, LOCAL_LINE_MAX + (1 << 17));
+        buffer_init(&local->received, RECEIVED_MAX);
         *ret_options =
             (struct stream_options){.loop = loop,
                                     .callbacks = {on_open, on_data, on_drain, NULL, on_close,

@@ -2,6 +2,7 @@
 
 #include "cmocka_all.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -224,15 +225,89 @@ static void test_bytes_of_values_are_theirs_in_the_order_of_the_message(void **s
     json_decref(expected);
 }
 
+/* The socket takes a part at a time. */
+static void say_all(struct world *world, const char *data, size_t bytes)
+{
+    for (size_t done = 0; done < bytes && world->local;) {
+        ssize_t more = send(world->peer, data + done, bytes - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        done += more > 0 ? (size_t)more : 0;
+        (void)uv_run(&world->loop, UV_RUN_NOWAIT);
+    }
+}
+
+/* A line of so many bytes, with its newline: begin, spaces, end. */
+static char *long_line(const char *begin, const char *end, size_t bytes)
+{
+    char *line = malloc(bytes + 1);
+
+    memset(line, ' ', bytes);
+    memcpy(line, begin, strlen(begin));
+    memcpy(line + bytes - strlen(end), end, strlen(end) + 1);
+    return line;
+}
+
+static void test_a_line_and_the_bytes_behind_it_may_both_be_as_long_as_they_may(void **state)
+{
+    struct world *world = *state;
+    char *line = long_line("{\"raw\":2097152", "}\n", LOCAL_LINE_MAX + 1);
+    char *text = calloc(1, LOCAL_LINE_MAX);
+
+    memset(text, 'x', LOCAL_LINE_MAX);
+    say_all(world, line, LOCAL_LINE_MAX + 1);
+    say_all(world, text, LOCAL_LINE_MAX);
+    run_until(world, 1);
+    assert_int_equal(world->count, 1);
+    assert_int_equal(json_string_length(json_object_get(world->got, "text")), LOCAL_LINE_MAX);
+    free(text);
+    free(line);
+}
+
+static void test_a_message_whose_bytes_have_not_come_is_held_as_text_alone(void **state)
+{
+    enum { VALUES = 690000 };
+    struct world *world = *state;
+    char *line = calloc(1, LOCAL_LINE_MAX);
+    size_t before, bytes = (size_t)sprintf(line, "{\"values\":[{}");
+
+    for (size_t i = 0; i < VALUES; i++) {
+        memcpy(line + bytes, ",{}", 3);
+        bytes += 3;
+    }
+    bytes += (size_t)sprintf(line + bytes, "],\"raw\":1}\n");
+    before = mallinfo2().uordblks;
+    say_all(world, line, bytes);
+    (void)uv_run(&world->loop, UV_RUN_NOWAIT);
+    assert_int_equal(world->count, 0);
+    assert_true(mallinfo2().uordblks - before < 4L * LOCAL_LINE_MAX);
+    say(world, "x", 1);
+    run_until(world, 1);
+    assert_int_equal(json_array_size(json_object_get(world->got, "values")), VALUES + 1);
+    assert_string_equal(json_string_value(json_object_get(world->got, "text")), "x");
+    free(line);
+}
+
+static void ends_with(struct world *world, int fault)
+{
+    run_until(world, 1);
+    assert_int_equal(world->count, 0);
+    assert_int_equal(world->fault, fault);
+}
+
+static void test_a_line_that_is_a_byte_too_long_is_refused(void **state)
+{
+    struct world *world = *state;
+    char *line = long_line("{\"id\":1", "}\n", LOCAL_LINE_MAX + 2);
+
+    say_all(world, line, LOCAL_LINE_MAX + 2);
+    ends_with(world, BATON_ETOOBIG);
+    free(line);
+}
+
 static void refuses(struct world *world, const char *line)
 {
     say(world, line, strlen(line));
-    run_until(world, 1);
-    while (world->local) {
-        (void)uv_run(&world->loop, UV_RUN_ONCE);
-    }
-    assert_int_equal(world->count, 0);
-    assert_int_equal(world->fault, BATON_EPROTO);
+    ends_with(world, BATON_EPROTO);
 }
 
 static void test_a_wrong_number_of_bytes_is_refused(void **state)
@@ -245,6 +320,20 @@ static void test_no_more_bytes_follow_than_a_line_may_have(void **state)
     refuses(*state, "{\"values\":[{\"raw\":2097152},{\"raw\":1}]}\n");
 }
 
+static void test_a_message_that_is_too_long_for_the_peer_is_called_so(void **state)
+{
+    struct world *world = *state;
+    char *text = calloc(1, LOCAL_LINE_MAX + 2);
+    json_t *message;
+
+    memset(text, 'x', LOCAL_LINE_MAX + 1);
+    message = json_pack("{s:s}", "text", text);
+    local_send_raw(world->local);
+    assert_int_equal(local_send(world->local, message), BATON_ETOOBIG);
+    json_decref(message);
+    free(text);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -255,8 +344,12 @@ int main(void)
         TEST(test_a_peer_that_has_not_asked_for_it_gets_json_alone),
         TEST(test_bytes_behind_the_line_are_the_messages_text_however_they_come),
         TEST(test_bytes_of_values_are_theirs_in_the_order_of_the_message),
+        TEST(test_a_line_and_the_bytes_behind_it_may_both_be_as_long_as_they_may),
+        TEST(test_a_message_whose_bytes_have_not_come_is_held_as_text_alone),
+        TEST(test_a_line_that_is_a_byte_too_long_is_refused),
         TEST(test_a_wrong_number_of_bytes_is_refused),
         TEST(test_no_more_bytes_follow_than_a_line_may_have),
+        TEST(test_a_message_that_is_too_long_for_the_peer_is_called_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
