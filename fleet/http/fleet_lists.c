@@ -93,8 +93,8 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
     struct call *call = userdata;
     json_t *items;
 
-    if (code != BATON_OK) {
-        call_fail_write(call, code, NULL, false);
+    if (code != BATON_OK || call->http->is_closing) { /* then the state may be gone */
+        call_fail_write(call, code != BATON_OK ? code : BATON_ECANCELED, NULL, false);
         return;
     }
     items = json_array();

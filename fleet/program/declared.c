@@ -3,6 +3,8 @@
  *   load the file ─▶ get the note ─▶ apply ─▶ delete what the note has and the file has not ─▶ note
  *                      └── the same hash: nothing to do
  *
+ * Once it is closed, no step begins: the state may be gone.
+ *
  * The note may be larger than a value of the state: declared:NAME/001, /002, … have its pieces, and
  * declared:NAME/000, which is written last, {"hash": …, "pieces": N}.
  */
@@ -178,7 +180,7 @@ static void on_piece(void *userdata, int code, uint64_t revision, const struct b
     if (--declared->waiting > 0) {
         return;
     }
-    if (declared->code != BATON_OK) {
+    if (declared->code != BATON_OK || declared->is_closed) {
         end_reading(declared, "what it declares could not be noted");
     } else {
         put_head(declared);
@@ -245,7 +247,7 @@ static void on_written(void *userdata, int code, uint64_t revision, const struct
     if (--declared->waiting > 0) {
         return;
     }
-    if (declared->code != BATON_OK) {
+    if (declared->code != BATON_OK || declared->is_closed) {
         end_reading(declared, "not everything could be written");
     } else {
         put_note(declared);
