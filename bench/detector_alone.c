@@ -6,8 +6,8 @@
  * as JSON; what comes before the frame FIRST does not count.
  */
 #include "base/clock.h"
-#include "detector/infer/engine.h"
 #include "detector/infer/input.h"
+#include "detector/infer/library.h"
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -22,8 +22,7 @@ struct job {
     AVFormatContext *input;
     AVCodecContext *decoder;
     int stream;
-    struct engine *engine;
-    struct session *session;
+    struct network network;
     struct input_maker *maker;
     struct pipeline_input shape;
     bool runs, scales;
@@ -50,7 +49,7 @@ static int scale(struct job *job, const AVFrame *decoded, struct baton_error *re
     const int rect[4] = {0, 0, decoded->width, decoded->height};
     struct fit fit;
 
-    return input_make(job->maker, &job->shape, &frame, rect, job->session->values, &fit, reterr);
+    return input_make(job->maker, &job->shape, &frame, rect, job->network.values, &fit, reterr);
 }
 
 static int work_on(struct job *job, const AVFrame *decoded, struct baton_error *reterr)
@@ -64,7 +63,8 @@ static int work_on(struct job *job, const AVFrame *decoded, struct baton_error *
     if (job->scales) {
         code = scale(job, decoded, reterr);
     }
-    if (code == 0 && job->runs && session_run(job->session, 1, outputs, reterr) < 0) {
+    if (code == 0 && job->runs &&
+        job->network.library->run(&job->network, 1, outputs, reterr) < 0) {
         code = reterr->code;
     }
     return code;
@@ -124,11 +124,12 @@ static int open_clip(struct job *job, const char *path, struct baton_error *rete
 
 static int open_model(struct job *job, char **arguments, struct baton_error *reterr)
 {
-    const struct engine_options options = {.threads = 1};
+    const struct library_options options = {.threads = 1};
     FILE *file = fopen(arguments[3], "rbe");
     char *model = file ? malloc(MODEL_BYTES) : NULL;
     size_t bytes = model ? fread(model, 1, MODEL_BYTES, file) : 0;
-    struct shape shape = {.rank = 4, .sides = {1, 3, 0, 0}};
+    struct network *network = &job->network;
+    size_t count = 0;
     int code;
 
     if (file) {
@@ -139,14 +140,15 @@ static int open_model(struct job *job, char **arguments, struct baton_error *ret
                                          .is_letterboxed = true,
                                          .scale = 1.0F / 255,
                                          .std = {1, 1, 1}};
-    shape.sides[2] = job->shape.height;
-    shape.sides[3] = job->shape.width;
-    code = engine_load(&job->engine, (enum engine_kind)engine_kind_parse(arguments[2]), &options,
-                       reterr);
-    code = code ? code : session_open(&job->session, job->engine, model, bytes, &shape, reterr);
+    network->input = (struct shape){4, {1, 3, job->shape.height, job->shape.width}};
+    (void)shape_count(&network->input, &count);
+    network->values = calloc(count, sizeof(float));
+    code = library_load(&network->library, (enum engine_kind)engine_kind_parse(arguments[2]),
+                        &options, reterr);
+    code = code ? code : network->library->open(network, model, bytes, reterr);
     free(model);
-    for (size_t i = 0; !code && i < job->session->value_count; i++) {
-        job->session->values[i] = (float)(i * 2654435761U % 256) / 255;
+    for (size_t i = 0; !code && network->values && i < count; i++) {
+        network->values[i] = (float)(i * 2654435761U % 256) / 255;
     }
     job->maker = input_maker_new();
     return code || job->maker ? code : error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -174,14 +176,14 @@ int main(int argc, char **argv)
         code = error_set(&error, BATON_EINVAL, "%s: has %d frames", argv[1], job.frames);
     }
     if (code == 0) {
-        (void)printf("{\"engine\": \"%s\", \"frames\": %d, \"ms\": %.4f}\n", job.engine->name,
-                     job.frames, (cpu_ms() - job.begin_ms) / (job.frames - job.first));
+        (void)printf("{\"engine\": \"%s\", \"frames\": %d, \"ms\": %.4f}\n",
+                     job.network.library->name, job.frames,
+                     (cpu_ms() - job.begin_ms) / (job.frames - job.first));
     } else {
         (void)fprintf(stderr, "baton-bench-alone: %s\n", error.message);
     }
     input_maker_free(job.maker);
-    session_close(job.session);
-    engine_free(job.engine);
+    free(job.network.values);
     avcodec_free_context(&job.decoder);
     avformat_close_input(&job.input);
     return code ? EXIT_FAILURE : EXIT_SUCCESS;

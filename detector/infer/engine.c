@@ -1,177 +1,372 @@
 #include "detector/infer/engine.h"
 
-#include <dlfcn.h>
+#include "base/clock.h"
+#include "detector/helper/helper.h"
+#include "detector/infer/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { FOLDERS = 6 };
+enum { LOOK_US = 50000 };
 
-static int find(const char *const *names, const char *name)
+struct engine {
+    struct wire_request request; /* large, so not on the stack */
+    struct wire_answer answer;
+    enum engine_kind kind;
+    char name[ENGINE_NAME_MAX + 1];
+    float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
+    int socket;
+    pid_t pid;       /* 0: gone */
+    bool was_killed; /* from outside */
+    int open_ms, run_ms, cancel_fd;
+    unsigned sessions;
+};
+
+/* ---- The process ---------------------------------------------------------------------------- */
+
+static void end_process(struct engine *engine)
 {
-    for (int i = 0; names[i]; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return i;
+    if (engine->pid > 0) {
+        (void)kill(engine->pid, SIGKILL);
+        while (waitpid(engine->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+        engine->pid = 0;
+    }
+}
+
+/* Sets the error of a process that gave no answer, and ends the process. */
+static int lost(struct engine *engine, const char *why, struct baton_error *reterr)
+{
+    int status = 0;
+    pid_t got = engine->pid > 0 ? waitpid(engine->pid, &status, WNOHANG) : 0;
+
+    if (got > 0) {
+        engine->pid = 0;
+    }
+    end_process(engine);
+    if (got > 0 && WIFSIGNALED(status)) {
+        engine->was_killed = WTERMSIG(status) == SIGKILL;
+        return error_set(reterr, BATON_ECLOSED, "the model's process was ended by signal %d (%s)",
+                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    return error_set(reterr, BATON_ECLOSED, "the model's process %s", why);
+}
+
+static int talks_nonsense(struct engine *engine, struct baton_error *reterr)
+{
+    return lost(engine, "talks nonsense and was ended", reterr);
+}
+
+/* ---- Questions and answers ------------------------------------------------------------------ */
+
+static bool is_cancelled(const struct engine *engine)
+{
+    struct pollfd cancel = {.fd = engine->cancel_fd, .events = POLLIN};
+
+    return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
+}
+
+/* Waits in recv(), which returns every LOOK_US, to see whether the wait was cancelled. The answer
+ * for a frame comes long before that, so it costs one system call. */
+static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct baton_error *reterr)
+{
+    instant end = instant_add(clock_now(), SPAN_MS(timeout_ms));
+    ssize_t bytes;
+
+    while ((bytes = recv(engine->socket, &engine->answer, sizeof(engine->answer), MSG_TRUNC)) < 0 &&
+           (errno == EAGAIN || errno == EINTR)) {
+        bool is_silent = errno == EAGAIN;
+        if (is_cancelled(engine)) {
+            return lost(engine, "was not wanted any more", reterr);
+        }
+        /* After an interruption, such as a SIGCONT, an answer may be there: read again. */
+        if (is_silent && !instant_before(clock_now(), end)) {
+            char why[64];
+            (void)snprintf(why, sizeof(why), "gave no answer for %d ms and was ended", timeout_ms);
+            return lost(engine, why, reterr);
         }
     }
-    return -1;
+    *ret = bytes;
+    return 0;
 }
 
-int engine_kind_parse(const char *name)
+static int receive(struct engine *engine, int timeout_ms, struct baton_error *reterr)
 {
-    static const char *const names[] = {"any", "onnxruntime", "opencv", NULL};
+    ssize_t bytes = 0;
+    int code = await(engine, timeout_ms, &bytes, reterr);
 
-    return find(names, name);
+    if (code) {
+        return code;
+    }
+    if (bytes <= 0) {
+        /* The socket closes a moment before the process has ended. */
+        siginfo_t info;
+        (void)waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT);
+        return lost(engine, "ended", reterr);
+    }
+    if (!answer_check(&engine->answer, (size_t)bytes)) {
+        return talks_nonsense(engine, reterr);
+    }
+    return engine->answer.code ? error_set(reterr, engine->answer.code, "%s", engine->answer.error)
+                               : 0;
 }
 
-int engine_provider_parse(const char *name)
+static int ask(struct engine *engine, int first, int second, int timeout_ms,
+               struct baton_error *reterr)
 {
-    static const char *const names[] = {"cpu", "cuda", "tensorrt", NULL};
-
-    return find(names, name);
+    if (engine->pid <= 0) {
+        return error_set(reterr, BATON_ECLOSED, "the model's process has ended");
+    }
+    /* If the process has ended, the wait for the answer reports it. */
+    (void)wire_send(engine->socket, &engine->request, first, second);
+    return receive(engine, timeout_ms, reterr);
 }
 
-int engine_load(struct engine **ret, enum engine_kind kind, const struct engine_options *options,
-                struct baton_error *reterr)
+/* Makes shared memory of a fixed size: neither process can shorten it. */
+static int share(size_t bytes, void **ret, struct baton_error *reterr)
 {
-    static const struct engine_options none;
-    int code = BATON_ENOENT;
+    int fd = memfd_create("baton-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *memory = MAP_FAILED;
 
-    options = options ? options : &none;
-    if (options->threads < 0 || options->threads > ENGINE_THREADS_MAX) {
-        return error_set(reterr, BATON_EINVAL, "%d threads: must be 1 to %d", options->threads,
-                         ENGINE_THREADS_MAX);
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
-    if (kind != ENGINE_OPENCV) {
-        code = onnx_load(ret, options, reterr);
+    if (memory == MAP_FAILED) {
+        int errnum = errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return error_set(reterr, BATON_ENOMEM, "%zu bytes of shared memory: %s", bytes,
+                         strerror(errnum));
     }
-    if (code && kind != ENGINE_ONNXRUNTIME) {
-        code = opencv_load(ret, options, reterr);
-    }
-    return code;
+    *ret = memory;
+    return fd;
 }
 
-void engine_free(struct engine *engine)
-{
-    if (engine) {
-        engine->calls->free(engine);
-    }
-}
+/* ---- Sessions ------------------------------------------------------------------------------- */
 
-int session_open(struct session **ret, struct engine *engine, const void *model, size_t bytes,
-                 const struct shape *largest, struct baton_error *reterr)
-{
-    size_t count;
-
-    if (largest->rank != 4 || !shape_count(largest, &count)) {
-        char text[SHAPE_TEXT_MAX];
-        return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
-                         shape_text(largest, text));
-    }
-    if (bytes == 0 || bytes > MODEL_BYTES_MAX) {
-        return error_set(reterr, BATON_EINVAL, "a model of %zu bytes: must be 1 to %d", bytes,
-                         MODEL_BYTES_MAX);
-    }
-    return engine->calls->open(ret, engine, model, bytes, largest, reterr);
-}
-
+/* In the child the model stays open: it ends with its engine. */
 void session_close(struct session *session)
 {
     if (session) {
-        session->engine->calls->close(session);
+        if (session->values) {
+            (void)munmap(session->values, session->bytes);
+        }
+        free(session);
     }
 }
 
-int session_make_room(struct session *session, const char *name, const struct shape *declared,
+static int open_there(struct session *session, int fd, size_t model_bytes,
                       const struct shape *largest, struct baton_error *reterr)
 {
-    struct shape shape = *largest;
+    struct engine *engine = session->engine;
+    void *input = NULL;
+    int memory = share(session->bytes, &input, reterr);
+    int code;
 
-    if (!declared) {
-        shape.sides[0] = 1; /* the file does not say whether it takes more at once */
-    } else if (declared->sides[0] > 0 && declared->sides[0] < shape.sides[0]) {
-        shape.sides[0] = declared->sides[0];
+    if (memory < 0) {
+        return memory;
     }
-    if (declared && !shape_fits(declared, &shape)) {
-        char wanted[SHAPE_TEXT_MAX];
-        char given[SHAPE_TEXT_MAX];
-        return error_set(reterr, BATON_EINVAL,
-                         "the model's input '%s' is %s, not %s; see width, height and layout of "
-                         "its `input`",
-                         name, shape_text(declared, wanted), shape_text(&shape, given));
+    session->values = input;
+    engine->request = (struct wire_request){.type = WIRE_OPEN,
+                                            .session = session->number,
+                                            .largest = *largest,
+                                            .model_bytes = model_bytes};
+    code = ask(engine, fd, memory, engine->open_ms, reterr);
+    (void)close(memory);
+    session->batch_max = engine->answer.batch_max;
+    return code || (session->batch_max >= 1 && session->batch_max <= largest->sides[0])
+               ? code
+               : talks_nonsense(engine, reterr);
+}
+
+int session_open(struct session **ret, struct engine *engine, int fd, const struct shape *largest,
+                 struct baton_error *reterr)
+{
+    struct session *session;
+    struct stat status = {0};
+    char text[SHAPE_TEXT_MAX];
+    size_t count;
+    int code;
+
+    if (largest->rank != 4 || !shape_count(largest, &count)) {
+        return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
+                         shape_text(largest, text));
     }
-    session->input = shape;
-    session->batch_max = shape.sides[0];
-    (void)shape_count(&shape, &session->value_count);
-    session->values = calloc(session->value_count, sizeof(float));
-    return session->values ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
+    if (fstat(fd, &status) != 0 || status.st_size < 1 || status.st_size > MODEL_BYTES_MAX) {
+        return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
+                         (long long)status.st_size, MODEL_BYTES_MAX);
+    }
+    if (engine->sessions == WIRE_SESSIONS_MAX) {
+        return error_set(reterr, BATON_EFULL, "%d models in one process: no more",
+                         WIRE_SESSIONS_MAX);
+    }
+    session = calloc(1, sizeof(*session));
+    if (!session) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    session->engine = engine;
+    session->number = engine->sessions;
+    session->picture_count = count / (size_t)largest->sides[0];
+    session->bytes = count * sizeof(float);
+    code = open_there(session, fd, (size_t)status.st_size, largest, reterr);
+    if (code) {
+        session_close(session);
+        return code;
+    }
+    engine->sessions++;
+    *ret = session;
+    return 0;
 }
 
 int session_run(struct session *session, int64_t pictures, struct tensor ret[SESSION_OUTPUTS_MAX],
                 struct baton_error *reterr)
 {
+    struct engine *engine = session->engine;
+    const struct wire_answer *answer = &engine->answer;
+    size_t used = 0;
+    int code;
+
     if (pictures < 1 || pictures > session->batch_max) {
         return error_set(reterr, BATON_EINVAL, "%lld pictures at once: the model takes 1 to %lld",
                          (long long)pictures, (long long)session->batch_max);
     }
-    return session->engine->calls->run(session, pictures, ret, reterr);
+    engine->request.type = WIRE_RUN;
+    engine->request.session = session->number;
+    engine->request.pictures = pictures;
+    code = ask(engine, -1, -1, engine->run_ms, reterr);
+    if (code) {
+        return code;
+    }
+    for (int i = 0; i < answer->output_count; i++) {
+        size_t count = 0;
+        (void)shape_numbers(&answer->shapes[i], &count);
+        if (count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
+            return talks_nonsense(engine, reterr);
+        }
+        ret[i] = (struct tensor){answer->shapes[i], engine->outputs + used};
+        used += count;
+    }
+    return answer->output_count;
 }
 
-/* ---- Libraries ------------------------------------------------------------------------------ */
+/* ---- The engine ----------------------------------------------------------------------------- */
 
-/* "" where there is none; the last one is the loader's own search. */
-static void list_folders(char ret[FOLDERS][PATH_MAX])
+void engine_free(struct engine *engine)
 {
-    const char *home = getenv("HOME");
+    if (!engine) {
+        return;
+    }
+    if (engine->socket >= 0) {
+        (void)close(engine->socket);
+    }
+    end_process(engine); /* the process has nothing to release */
+    if (engine->outputs) {
+        (void)munmap(engine->outputs, WIRE_OUTPUT_BYTES);
+    }
+    free(engine);
+}
+
+static int start(struct engine *engine, const struct engine_options *options, const char *program,
+                 struct baton_error *reterr)
+{
+    static const struct timeval look = {.tv_usec = LOOK_US};
+    void *outputs = NULL;
+    int sockets[2];
+    int memory, errnum, code;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+        return error_set(reterr, BATON_EIO, "socketpair: %s", strerror(errno));
+    }
+    engine->socket = sockets[0];
+    if (setsockopt(engine->socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) != 0) {
+        (void)close(sockets[1]);
+        return error_set(reterr, BATON_EIO, "setsockopt: %s", strerror(errno));
+    }
+    errnum = helper_spawn(&engine->pid, program, "baton-model", &sockets[1], 1);
+    (void)close(sockets[1]);
+    if (errnum) {
+        engine->pid = 0;
+        return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program, strerror(errnum));
+    }
+    memory = share(WIRE_OUTPUT_BYTES, &outputs, reterr);
+    if (memory < 0) {
+        return memory;
+    }
+    engine->outputs = outputs;
+    (void)mprotect(outputs, WIRE_OUTPUT_BYTES, PROT_READ);
+    engine->request = (struct wire_request){.type = WIRE_START,
+                                            .kind = options->kind,
+                                            .provider = options->provider,
+                                            .threads = options->threads};
+    if (options->library) {
+        (void)snprintf(engine->request.library, WIRE_PATH_MAX, "%s", options->library);
+    }
+    code = ask(engine, memory, -1, engine->open_ms, reterr);
+    (void)close(memory);
+    return code;
+}
+
+int engine_start(struct engine **ret, const struct engine_options *options,
+                 struct baton_error *reterr)
+{
+    struct engine *engine;
     char program[PATH_MAX];
-    ssize_t bytes = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    char *slash;
+    int code;
 
-    memset(ret, 0, sizeof(char[FOLDERS][PATH_MAX]));
-    program[bytes > 0 ? bytes : 0] = '\0';
-    slash = strrchr(program, '/');
-    if (slash) {
-        *slash = '\0';
-        (void)snprintf(ret[0], PATH_MAX, "%s/../lib/", program);
-        (void)snprintf(ret[1], PATH_MAX, "%s/../lib/baton/", program);
-        (void)snprintf(ret[2], PATH_MAX, "%s/../../%s/baton/", program, BATON_LIBDIR_NAME);
+    if (options->program) {
+        (void)snprintf(program, sizeof(program), "%s", options->program);
+    } else if (!helper_find(program, "baton-model")) {
+        return error_set(reterr, BATON_ENOENT, "%s: not found", program);
     }
-    (void)snprintf(ret[3], PATH_MAX, "%s/", BATON_LIBDIR);
-    if (home && home[0] == '/') {
-        (void)snprintf(ret[4], PATH_MAX, "%s/.local/lib/baton/", home);
+    engine = calloc(1, sizeof(*engine));
+    if (!engine) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
+    engine->socket = -1;
+    engine->cancel_fd = options->cancel_fd;
+    engine->open_ms = options->open_ms ? options->open_ms : ENGINE_OPEN_MS;
+    engine->run_ms = options->run_ms ? options->run_ms : ENGINE_RUN_MS;
+    code = start(engine, options, program, reterr);
+    if (code) {
+        engine_free(engine);
+        return code;
+    }
+    engine->kind = engine->answer.kind;
+    memcpy(engine->name, engine->answer.name, sizeof(engine->name));
+    *ret = engine;
+    return 0;
 }
 
-int engine_library(void **ret, const char *const *names, const char *path,
-                   struct baton_error *reterr)
+enum engine_kind engine_kind(const struct engine *engine)
 {
-    char folders[FOLDERS][PATH_MAX];
-    char whole[PATH_MAX + NAME_MAX];
-    void *library = NULL;
+    return engine->kind;
+}
 
-    if (path) {
-        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (!library) {
-            return error_set(reterr, BATON_ENOENT, "%s", dlerror());
-        }
-        *ret = library;
-        return 0;
-    }
-    list_folders(folders);
-    for (int i = 0; i < FOLDERS && !library; i++) {
-        bool is_system = i == FOLDERS - 1;
-        for (size_t k = 0; names[k] && !library && (is_system || folders[i][0]); k++) {
-            (void)snprintf(whole, sizeof(whole), "%s%s", folders[i], names[k]);
-            if (is_system || access(whole, R_OK) == 0) {
-                library = dlopen(whole, RTLD_NOW | RTLD_LOCAL);
-            }
-        }
-    }
-    if (!library) {
-        return error_set(reterr, BATON_ENOENT, "%s: not found", names[0]);
-    }
-    *ret = library;
-    return 0;
+const char *engine_name(const struct engine *engine)
+{
+    return engine->name;
+}
+
+int engine_pid(const struct engine *engine)
+{
+    return engine->pid;
+}
+
+bool engine_was_killed(const struct engine *engine)
+{
+    return engine->was_killed;
 }

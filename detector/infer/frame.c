@@ -20,7 +20,7 @@ static struct session *session_of(const struct runner *runner, size_t stage)
 /* The place of one picture's numbers in the model's input. */
 static float *picture_of(const struct session *session, int picture)
 {
-    return session->values + session->value_count / (size_t)session->batch_max * (size_t)picture;
+    return session->values + session->picture_count * (size_t)picture;
 }
 
 static const char *class_of(const struct pipeline_model *model, int label)

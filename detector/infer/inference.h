@@ -1,7 +1,7 @@
 /* Runs a pipeline for any number of subscriptions, in a thread, with a confined child for its
  * models.
  *
- *   loop's thread                         thread of the inference        child (remote.h)
+ *   loop's thread                         thread of the inference        child (engine.h)
  *   feed_frame ─▶ the feed's newest ─▶ least recently served first ─▶ models
  *        seen  ◀──────── outcome ◀──── runner: stages, tracker, fields ◀──┘
  *
@@ -14,7 +14,7 @@
 #ifndef DETECTOR_INFER_INFERENCE_H
 #define DETECTOR_INFER_INFERENCE_H
 
-#include "detector/infer/remote.h"
+#include "detector/infer/engine.h"
 #include "detector/infer/runner.h"
 
 #include <uv.h>
@@ -45,7 +45,7 @@ struct inference_hooks {
 
 struct inference_config {
     uv_loop_t *loop;
-    struct remote_options engine; /* texts are borrowed for its life */
+    struct engine_options engine; /* texts are borrowed for its life */
     const char *folder;           /* of the unpacked archive; copied */
     bool uses_stream_time; /* for clips: an object's age follows the clip's time instead of the
                               clock */

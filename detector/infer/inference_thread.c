@@ -26,7 +26,7 @@ static void take_stats(struct inference *inference, bool has_failed)
     inference->stats.runs = stats.runs;
     inference->stats.busy = stats.busy;
     inference->stats.failures += has_failed;
-    inference->stats.pid = inference->engine ? remote_pid(inference->engine) : 0;
+    inference->stats.pid = inference->engine ? engine_pid(inference->engine) : 0;
     uv_mutex_unlock(&inference->lock);
 }
 
@@ -41,12 +41,12 @@ static void close_engine(struct inference *inference)
 /* A process that did not start, or was killed from outside, says nothing about the models. */
 static bool is_machine(const struct inference *inference, int code)
 {
-    return code == BATON_ECLOSED && (!inference->engine || remote_was_killed(inference->engine));
+    return code == BATON_ECLOSED && (!inference->engine || engine_was_killed(inference->engine));
 }
 
 static int open_engine(struct inference *inference, struct baton_error *reterr)
 {
-    int code = remote_load(&inference->engine, &inference->config.engine, reterr);
+    int code = engine_start(&inference->engine, &inference->config.engine, reterr);
 
     code = code ? code
                 : runner_new(&inference->runner, &inference->pipeline, inference->folder,
@@ -58,8 +58,9 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
         return code;
     }
     uv_mutex_lock(&inference->lock);
-    memcpy(inference->stats.engine, inference->engine->name, sizeof(inference->stats.engine));
-    inference->stats.pid = remote_pid(inference->engine);
+    memcpy(inference->stats.engine, engine_name(inference->engine),
+           sizeof(inference->stats.engine));
+    inference->stats.pid = engine_pid(inference->engine);
     uv_mutex_unlock(&inference->lock);
     return 0;
 }
@@ -198,7 +199,7 @@ static bool serve(struct inference *inference)
         return false;
     }
     run(inference, outcome);
-    is_lost = remote_pid(inference->engine) == 0;
+    is_lost = engine_pid(inference->engine) == 0;
     if (!is_lost) {
         inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
     }

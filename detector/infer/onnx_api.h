@@ -64,16 +64,10 @@ struct onnx_tensor_type;
       (const struct onnx_value *, struct onnx_tensor_type **ret))                                  \
     X(69, struct onnx_status *, create_memory,                                                     \
       (int allocator, int type, struct onnx_memory **ret))                                         \
-    X(76, struct onnx_status *, allocator_free, (struct onnx_allocator *, void *))                 \
     X(78, struct onnx_status *, default_allocator, (struct onnx_allocator * *ret))                 \
-    X(92, void, release_env, (struct onnx_env *))                                                  \
     X(93, void, release_status, (struct onnx_status *))                                            \
-    X(94, void, release_memory, (struct onnx_memory *))                                            \
-    X(95, void, release_session, (struct onnx_session *))                                          \
     X(96, void, release_value, (struct onnx_value *))                                              \
-    X(98, void, release_type, (struct onnx_type *))                                                \
     X(99, void, release_tensor_type, (struct onnx_tensor_type *))                                  \
-    X(100, void, release_options, (struct onnx_options *))                                         \
     X(130, struct onnx_status *, set_config,                                                       \
       (struct onnx_options *, const char *key, const char *value))
 

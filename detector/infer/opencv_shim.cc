@@ -76,12 +76,7 @@ int run_net(void *opaque, float *input, const shape *of, tensor *outputs, int ma
     return count;
 }
 
-void close_net(void *opaque)
-{
-    delete static_cast<Net *>(opaque);
-}
-
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const opencv_calls baton_opencv;
-const opencv_calls baton_opencv = {CV_VERSION, open_net, run_net, close_net};
+const opencv_calls baton_opencv = {CV_VERSION, open_net, run_net};

@@ -1,5 +1,5 @@
 /* The C interface of the shim around OpenCV's dnn: libbaton-opencv.so has one symbol,
- * `baton_opencv` of this type. No exception leaves it. */
+ * `baton_opencv` of this type. No exception leaves it, and a net lives as long as the process. */
 #ifndef DETECTOR_INFER_OPENCV_SHIM_H
 #define DETECTOR_INFER_OPENCV_SHIM_H
 
@@ -12,7 +12,6 @@ struct opencv_calls {
      * Their numbers stay until the next run. */
     int (*run)(void *net, float *input, const struct shape *shape, struct tensor *outputs, int max,
                char *error, size_t error_bytes);
-    void (*close)(void *net);
 };
 
 #endif

@@ -8,45 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- Models --------------------------------------------------------------------------------- */
-
-static int read_file(const char *path, void **ret, size_t *ret_bytes, struct baton_error *reterr)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat status = {0};
-    size_t done = 0;
-    char *bytes = NULL;
-    ssize_t got = 1;
-
-    if (fd < 0 || fstat(fd, &status) != 0) {
-        int errnum = errno;
-        if (fd >= 0) {
-            close(fd);
-        }
-        return error_set(reterr, error_from_errno(errnum), "%s", strerror(errnum));
-    }
-    if (!S_ISREG(status.st_mode) || status.st_size < 1 || status.st_size > MODEL_BYTES_MAX) {
-        close(fd);
-        return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
-                         (long long)status.st_size, MODEL_BYTES_MAX);
-    }
-    bytes = malloc((size_t)status.st_size);
-    while (bytes && got > 0 && done < (size_t)status.st_size) {
-        got = read(fd, bytes + done, (size_t)status.st_size - done);
-        done += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    if (!bytes || done != (size_t)status.st_size) {
-        free(bytes);
-        return error_set(reterr, bytes ? BATON_EIO : BATON_ENOMEM, "cannot be read");
-    }
-    *ret = bytes;
-    *ret_bytes = done;
-    return 0;
-}
 
 static struct shape input_shape(const struct pipeline_input *input, int64_t pictures)
 {
@@ -75,18 +39,18 @@ static int open_model(struct runner *runner, size_t index, const char *folder,
     const struct pipeline_model *model = &runner->pipeline->models[index];
     const struct shape largest = input_shape(&model->input, pictures_of(runner, index));
     char path[PATH_MAX];
-    void *bytes = NULL;
-    size_t count = 0;
-    int code;
+    int fd, code;
 
     if (snprintf(path, sizeof(path), "%s/%s", folder, model->file) >= (int)sizeof(path)) {
         return error_set(reterr, BATON_EINVAL, "model '%s': its path is too long", model->name);
     }
-    code = read_file(path, &bytes, &count, reterr);
-    if (!code) {
-        code = session_open(&runner->sessions[index], engine, bytes, count, &largest, reterr);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        code = error_set(reterr, error_from_errno(errno), "%s", strerror(errno));
+    } else {
+        code = session_open(&runner->sessions[index], engine, fd, &largest, reterr);
+        (void)close(fd);
     }
-    free(bytes);
     if (code) {
         error_wrap(reterr, "model '%s' (%s)", model->name, model->file);
     }
@@ -125,7 +89,7 @@ static int prove_model(struct runner *runner, size_t index, struct baton_error *
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     int count;
 
-    for (size_t i = 0; i < session->value_count / (size_t)session->batch_max; i++) {
+    for (size_t i = 0; i < session->picture_count; i++) {
         session->values[i] = 0.5F;
     }
     count = session_run(session, 1, outputs, reterr);

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 struct server {
-    struct engine *engine;
-    struct session *sessions[WIRE_SESSIONS_MAX];
-    float *outputs; /* WIRE_OUTPUT_BYTES */
+    struct library *library;
+    struct network networks[WIRE_SESSIONS_MAX]; /* those that are open have a library */
+    float *outputs;                             /* WIRE_OUTPUT_BYTES */
     struct wire_request request;
     struct wire_answer answer;
 };
@@ -34,16 +34,15 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
 {
     struct confinement confinement = {0}; /* no port, no device */
     const struct wire_request *request = &server->request;
-    const struct engine_options options = {.threads = request->threads,
-                                           .provider = request->provider,
-                                           .library =
-                                               request->library[0] ? request->library : NULL};
+    const struct library_options options = {.threads = request->threads,
+                                            .provider = request->provider,
+                                            .path = request->library[0] ? request->library : NULL};
     void *outputs = NULL;
-    int code = engine_load(&server->engine, request->kind, &options, reterr);
+    int code = library_load(&server->library, request->kind, &options, reterr);
 
     code = code ? code : map(memory, WIRE_OUTPUT_BYTES, PROT_READ | PROT_WRITE, &outputs, reterr);
     if (!code) {
-        confinement.uses_hardware = server->engine->uses_hardware;
+        confinement.uses_hardware = server->library->uses_hardware;
         code = confine_process(&confinement, reterr);
     }
     if (!code && !helper_is_bound()) {
@@ -54,54 +53,45 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
     }
     if (!code) {
         server->outputs = outputs;
-        server->answer.kind = server->engine->kind;
-        memcpy(server->answer.name, server->engine->name, sizeof(server->answer.name));
+        server->answer.kind = server->library->kind;
+        memcpy(server->answer.name, server->library->name, sizeof(server->answer.name));
     }
     return code;
 }
 
-/* The engine reads the input where the parent wrote it. */
-static void use_shared(struct session *session, float *input)
-{
-    free(session->values);
-    session->values = input;
-}
-
+/* The library reads the input where the parent wrote it. If it refuses the model, the parent ends
+ * this process. */
 static int open_model(struct server *server, const int fds[2], struct baton_error *reterr)
 {
     const struct wire_request *request = &server->request;
-    struct session *session = NULL;
-    void *model = NULL;
+    struct network network = {.library = server->library, .input = request->largest};
+    void *bytes = NULL;
     void *input = NULL;
     size_t count = 0;
     int code;
 
     (void)shape_count(&request->largest, &count);
-    code = map(fds[0], request->model_bytes, PROT_READ, &model, reterr);
+    code = map(fds[0], request->model_bytes, PROT_READ, &bytes, reterr);
     code = code ? code : map(fds[1], count * sizeof(float), PROT_READ | PROT_WRITE, &input, reterr);
-    code = code ? code
-                : session_open(&session, server->engine, model, request->model_bytes,
-                               &request->largest, reterr);
-    if (model) {
-        (void)munmap(model, request->model_bytes);
+    if (!code) {
+        network.values = input;
+        code = network.library->open(&network, bytes, request->model_bytes, reterr);
     }
-    if (code) {
-        if (input) {
-            (void)munmap(input, count * sizeof(float));
-        }
-        return code;
+    if (bytes) {
+        (void)munmap(bytes, request->model_bytes);
     }
-    use_shared(session, input);
-    server->sessions[request->session] = session;
-    server->answer.batch_max = session->batch_max;
-    return 0;
+    if (!code) {
+        server->networks[request->session] = network;
+        server->answer.batch_max = network.input.sides[0];
+    }
+    return code;
 }
 
-static int run_model(struct server *server, struct session *session, struct baton_error *reterr)
+static int run_model(struct server *server, struct network *network, struct baton_error *reterr)
 {
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     size_t used = 0;
-    int count = session_run(session, server->request.pictures, outputs, reterr);
+    int count = network->library->run(network, server->request.pictures, outputs, reterr);
 
     for (int i = 0; i < count; i++) {
         size_t numbers = 0;
@@ -125,17 +115,17 @@ static int serve(struct server *server, const int fds[2], struct baton_error *re
 {
     const struct wire_request *request = &server->request;
     bool is_known =
-        request->session < WIRE_SESSIONS_MAX && server->sessions[request->session] != NULL;
+        request->session < WIRE_SESSIONS_MAX && server->networks[request->session].library != NULL;
 
-    if (request->type == WIRE_START && !server->engine) {
+    if (request->type == WIRE_START && !server->library) {
         return start(server, fds[0], reterr);
     }
-    if (request->type == WIRE_OPEN && server->engine && !is_known &&
+    if (request->type == WIRE_OPEN && server->library && !is_known &&
         request->session < WIRE_SESSIONS_MAX) {
         return open_model(server, fds, reterr);
     }
     if (request->type == WIRE_RUN && is_known) {
-        return run_model(server, server->sessions[request->session], reterr);
+        return run_model(server, &server->networks[request->session], reterr);
     }
     return error_set(reterr, BATON_EPROTO, "request %d: not now", (int)request->type);
 }

@@ -1,6 +1,6 @@
 /* The messages of baton-detector and its baton-model. Only this folder includes this header.
  *
- *   parent ── START (memory of outputs) ─▶ child, confined now ── its engine ─▶
+ *   parent ── START (memory of outputs) ─▶ child, confined now ── the library ─▶
  *          ── OPEN (model, memory of the input) ─▶ ── the number of pictures that it takes ─▶
  *          ── RUN ─▶ ── shapes; the numbers are in the memory of outputs, one after another ─▶
  *
@@ -11,7 +11,7 @@
 #ifndef DETECTOR_INFER_WIRE_H
 #define DETECTOR_INFER_WIRE_H
 
-#include "detector/infer/engine.h"
+#include "detector/infer/library.h"
 
 enum {
     WIRE_FD = 3,

@@ -58,7 +58,7 @@ struct models_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
     struct models_source source;
-    struct remote_options engine; /* texts are borrowed */
+    struct engine_options engine; /* texts are borrowed */
     bool uses_stream_time;        /* see inference_config */
     int retry_min_ms;             /* until a refused archive is requested again; 0: 5 s */
     int recheck_ms; /* between two checks of the models at work, or up to half as long; 0: only with

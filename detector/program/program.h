@@ -10,7 +10,7 @@
 #define DETECTOR_PROGRAM_PROGRAM_H
 
 #include "detector/camera/watch.h"
-#include "detector/infer/remote.h"
+#include "detector/infer/engine.h"
 #include "detector/program/archives.h"
 #include "detector/program/rates.h"
 #include "detector/service.h"
@@ -25,7 +25,7 @@ struct program_settings {
     struct service_config service;
     struct camera_pool_config pool;
     struct camera_options camera;
-    struct remote_options engine;
+    struct engine_options engine;
     int recheck_ms; /* see models_config */
     struct archives_config archives;
     const char *model_hosts[PROGRAM_HOSTS_MAX + 1]; /* NULL ends; none: any */

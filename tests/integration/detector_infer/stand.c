@@ -1,36 +1,26 @@
 #include "integration/detector_infer/stand.h"
 
 #include "cmocka_all.h"
-#include "detector/infer/remote.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const float colours[COLOURS][3] = {{0.9F, 0.1F, 0.1F}, {0.1F, 0.8F, 0.1F}, {0, 0.1F, 0.9F}};
 
-/* ONNX Runtime forgets a few bytes when it reads a model that is none. A session of ours that is
- * not closed is still found: its beginning is our own memory. */
-const char *__lsan_default_suppressions(void);
-__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void)
-{
-    return "leak:libonnxruntime";
-}
-
-void *stand_model(const char *name, size_t *bytes)
+int stand_model(const char *name)
 {
     char path[512];
-    FILE *file;
-    void *ret = malloc(1 << 20);
+    int fd;
 
     (void)snprintf(path, sizeof(path), "%s/%s", MODELS, name);
-    file = fopen(path, "rb");
-    if (!file || !ret) {
-        fail_msg("%s: cannot be read", path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        fail_msg("%s: cannot be opened", path);
     }
-    *bytes = fread(ret, 1, 1 << 20, file);
-    (void)fclose(file);
-    return ret;
+    return fd;
 }
 
 struct engine *stand_engine(enum engine_kind kind)
@@ -38,24 +28,35 @@ struct engine *stand_engine(enum engine_kind kind)
     struct engine *engine = NULL;
     struct baton_error error;
 
-    if (engine_load(&engine, kind, NULL, &error) != 0) {
+    if (engine_start(&engine, &(struct engine_options){.kind = kind}, &error) != 0) {
         print_message("not tested: %s\n", error.message);
         return NULL;
     }
     return engine;
 }
 
-struct engine *stand_remote(enum engine_kind kind)
+struct engine *stand_started(const struct engine_options *options)
 {
-    const struct remote_options options = {.kind = kind};
     struct engine *engine = NULL;
-    struct baton_error error;
+    struct baton_error error = {0};
 
-    if (remote_load(&engine, &options, &error) != 0) {
-        print_message("not tested in a child: %s\n", error.message);
-        return NULL;
+    if (engine_start(&engine, options, &error) != 0) {
+        fail_msg("%s", error.message);
     }
     return engine;
+}
+
+struct session *stand_opened(struct engine *engine, const char *model, const struct shape *largest)
+{
+    struct session *session = NULL;
+    struct baton_error error = {0};
+    int fd = stand_model(model);
+
+    if (session_open(&session, engine, fd, largest, &error) != 0) {
+        fail_msg("%s: %s: %s", engine_name(engine), model, error.message);
+    }
+    (void)close(fd);
+    return session;
 }
 
 void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count)

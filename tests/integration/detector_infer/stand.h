@@ -13,13 +13,14 @@ struct drawn {
     int x, y, width, height;
 };
 
-/* The bytes of a model of tests/models, for free(). */
-void *stand_model(const char *name, size_t *bytes);
+/* Opens a model of tests/models; the caller closes the file. */
+int stand_model(const char *name);
 
 /* NULL: it is not there, and a line says so. */
 struct engine *stand_engine(enum engine_kind kind);
-/* The same engine in a confined child; NULL too where no child is built. */
-struct engine *stand_remote(enum engine_kind kind);
+/* An error fails the test. */
+struct engine *stand_started(const struct engine_options *options);
+struct session *stand_opened(struct engine *engine, const char *model, const struct shape *largest);
 
 /* A picture of 3 x height x width numbers from 0 to 1, RGB, grey but for what is drawn. */
 void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count);

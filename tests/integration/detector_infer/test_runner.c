@@ -60,7 +60,7 @@ static void many_objects_are_classified_in_batches(void **state)
     }
     runner_stats(bench->runner, &stats);
     assert_int_equal(stats.frames, 1);
-    assert_true(bench_engine->kind != ENGINE_ONNXRUNTIME || stats.runs == 1 + 2 + 12);
+    assert_true(engine_kind(bench_engine) != ENGINE_ONNXRUNTIME || stats.runs == 1 + 2 + 12);
     bench_free(bench);
 }
 
@@ -358,7 +358,8 @@ static void models_that_do_not_fit_are_named(void **state)
     assert_non_null(strstr(error.message, "model 'stripes' (missing.onnx)"));
     bench_models[2] = saved;
     bench_models[2].input.width = 65;
-    if (bench_engine->kind == ENGINE_ONNXRUNTIME) { /* OpenCV tells of no input that it declares */
+    if (engine_kind(bench_engine) ==
+        ENGINE_ONNXRUNTIME) { /* OpenCV tells of no input that it declares */
         assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, bench_engine, &error),
                          BATON_EINVAL);
         assert_non_null(strstr(error.message, "model 'stripes'"));

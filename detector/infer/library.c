@@ -1,0 +1,89 @@
+#include "detector/infer/library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int find(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i]; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int engine_kind_parse(const char *name)
+{
+    static const char *const names[] = {"any", "onnxruntime", "opencv", NULL};
+
+    return find(names, name);
+}
+
+int engine_provider_parse(const char *name)
+{
+    static const char *const names[] = {"cpu", "cuda", "tensorrt", NULL};
+
+    return find(names, name);
+}
+
+int library_load(struct library **ret, enum engine_kind kind, const struct library_options *options,
+                 struct baton_error *reterr)
+{
+    int code = BATON_ENOENT;
+
+    if (options->threads < 0 || options->threads > ENGINE_THREADS_MAX) {
+        return error_set(reterr, BATON_EINVAL, "%d threads: must be 1 to %d", options->threads,
+                         ENGINE_THREADS_MAX);
+    }
+    if (kind != ENGINE_OPENCV) {
+        code = onnx_load(ret, options, reterr);
+    }
+    if (code && kind != ENGINE_ONNXRUNTIME) {
+        code = opencv_load(ret, options, reterr);
+    }
+    if (!code) {
+        (*ret)->threads = options->threads ? options->threads : 1;
+    }
+    return code;
+}
+
+int library_find(void **ret, const char *const *names, const char *path, struct baton_error *reterr)
+{
+    const char *home = getenv("HOME");
+    char program[PATH_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    const char *const folders[][2] = {{program, "/../lib/"},
+                                      {program, "/../lib/baton/"},
+                                      {program, "/../../" BATON_LIBDIR_NAME "/baton/"},
+                                      {BATON_LIBDIR, "/"},
+                                      {home && home[0] == '/' ? home : "", "/.local/lib/baton/"},
+                                      {"", ""}}; /* where the loader looks */
+    char whole[2 * PATH_MAX];
+    char *slash;
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+    if (path && !library) {
+        return error_set(reterr, BATON_ENOENT, "%s", dlerror());
+    }
+    program[bytes > 0 ? bytes : 0] = '\0';
+    slash = strrchr(program, '/');
+    if (slash) {
+        *slash = '\0';
+    }
+    for (size_t i = 0; !library && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        for (size_t k = 0; !library && names[k]; k++) {
+            (void)snprintf(whole, sizeof(whole), "%s%s%s", folders[i][0], folders[i][1], names[k]);
+            library = dlopen(whole, RTLD_NOW | RTLD_LOCAL);
+        }
+    }
+    if (!library) {
+        return error_set(reterr, BATON_ENOENT, "%s: not found", names[0]);
+    }
+    *ret = library;
+    return 0;
+}
