@@ -5,90 +5,70 @@
 #include <stdlib.h>
 #include <string.h>
 
-void displays_fini(struct displays *displays)
+void displays_free(struct display *displays)
 {
-    while (displays->count > 0) {
-        free(displays->all[--displays->count].name);
+    struct display *display = displays, *next;
+
+    HASH_CLEAR(hh, displays);
+    for (; display != NULL; display = next) {
+        next = display->hh.next;
+        free(display);
     }
 }
 
-const struct display *displays_of(const struct displays *displays, const char *identifier)
+const struct display *displays_of(const struct display *displays, const char *identifier)
 {
-    for (size_t i = 0; i < displays->count; i++) {
-        if (identifier_has_display(identifier, displays->all[i].name)) {
-            return &displays->all[i];
-        }
-    }
-    return NULL;
-}
+    struct display *display;
 
-static struct display *find(struct displays *displays, const char *name)
-{
-    for (size_t i = 0; i < displays->count; i++) {
-        if (strcmp(displays->all[i].name, name) == 0) {
-            return &displays->all[i];
-        }
-    }
-    return NULL;
+    HASH_FIND(hh, displays, identifier, strcspn(identifier, ";"), display);
+    return display;
 }
 
 /* The display, made if there is none. NULL with the error: no room. */
-static struct display *need(struct displays *displays, const char *name, struct baton_error *reterr)
+static struct display *need(struct display **displays, const char *name, struct baton_error *reterr)
 {
-    struct display *display = find(displays, name);
+    size_t bytes = strlen(name);
+    struct display *display;
 
+    HASH_FIND(hh, *displays, name, bytes, display);
     if (display != NULL) {
         return display;
     }
-    if (displays->count == DISPLAYS_MAX) {
+    if (HASH_COUNT(*displays) == DISPLAYS_MAX) {
         (void)error_set(reterr, BATON_ETOOBIG,
                         "display \"%s\": %d displays have a session or stage already; clear one",
                         name, DISPLAYS_MAX);
         return NULL;
     }
-    display = &displays->all[displays->count];
-    *display = (struct display){.name = strdup(name)};
-    if (display->name == NULL) {
+    display = calloc(1, sizeof(*display) + bytes + 1);
+    if (display == NULL) {
         (void)error_set(reterr, BATON_ENOMEM, "out of memory for a display");
         return NULL;
     }
-    displays->count++;
+    memcpy(display->name, name, bytes);
+    HASH_ADD_KEYPTR(hh, *displays, display->name, bytes, display);
     return display;
 }
 
-/* A display without session and stage is as good as unknown. */
-static void release_if_empty(struct displays *displays, struct display *display)
+int displays_set(struct display **displays, const struct command *command, bool *ret_is_other,
+                 struct baton_error *reterr)
 {
-    if (!display->session.is_set && display->stage == STAGE_NONE) {
-        free(display->name);
-        *display = displays->all[--displays->count];
-    }
-}
-
-int displays_set_session(struct displays *displays, const char *name, struct session_id session,
-                         bool *ret_is_other, struct baton_error *reterr)
-{
-    struct display *display = need(displays, name, reterr);
+    struct display *display = need(displays, command->display, reterr);
 
     if (display == NULL) {
         return reterr->code;
     }
-    *ret_is_other = display->session.is_set != session.is_set || display->session.id != session.id;
-    display->session = session;
-    release_if_empty(displays, display);
-    return 0;
-}
-
-int displays_set_stage(struct displays *displays, const char *name, enum stage stage,
-                       bool *ret_is_other, struct baton_error *reterr)
-{
-    struct display *display = need(displays, name, reterr);
-
-    if (display == NULL) {
-        return reterr->code;
+    if (command->type == COMMAND_SET_SESSION_ID) {
+        *ret_is_other = display->session.is_set != command->session.is_set ||
+                        display->session.id != command->session.id;
+        display->session = command->session;
+    } else {
+        *ret_is_other = display->stage != command->stage;
+        display->stage = command->stage;
     }
-    *ret_is_other = display->stage != stage;
-    display->stage = stage;
-    release_if_empty(displays, display);
+    if (!display->session.is_set && display->stage == STAGE_NONE) { /* as good as unknown */
+        HASH_DEL(*displays, display);
+        free(display);
+    }
     return 0;
 }

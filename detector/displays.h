@@ -4,29 +4,26 @@
 
 #include "protocol/protocol.h"
 
+#include <uthash.h>
+
 enum { DISPLAYS_MAX = 4096 };
 
+/* One that is in any. */
 struct display {
-    char *name;
     struct session_id session;
     enum stage stage;
+    UT_hash_handle hh;
+    char name[];
 };
 
-/* Those that are in any; {0}: none. */
-struct displays {
-    struct display all[DISPLAYS_MAX];
-    size_t count;
-};
-
-void displays_fini(struct displays *displays);
+void displays_free(struct display *displays); /* NULL: none, as in all of these */
 
 /* Of a subscription; NULL: in neither. */
-const struct display *displays_of(const struct displays *displays, const char *identifier);
+const struct display *displays_of(const struct display *displays, const char *identifier);
 
-/* *ret_is_other: it was in another one before. BATON_ETOOBIG, BATON_ENOMEM. */
-int displays_set_session(struct displays *displays, const char *name, struct session_id session,
-                         bool *ret_is_other, struct baton_error *reterr);
-int displays_set_stage(struct displays *displays, const char *name, enum stage stage,
-                       bool *ret_is_other, struct baton_error *reterr);
+/* Does what a setSessionId or a setProgressionStage says. *ret_is_other: it was in another one
+ * before. BATON_ETOOBIG, BATON_ENOMEM. */
+int displays_set(struct display **displays, const struct command *command, bool *ret_is_other,
+                 struct baton_error *reterr);
 
 #endif

@@ -1,122 +1,87 @@
 #include "detector/outbox.h"
 
-#include "base/error.h"
-
 #include <assert.h>
 #include <stdlib.h>
+#include <utlist.h>
 
-int outbox_init(struct outbox *outbox, size_t waiting_max)
+static void drop(struct outbox *outbox, struct letter *letter)
 {
-    *outbox = (struct outbox){.waiting_max = waiting_max, .room = waiting_max + OUTBOX_HANDED_MAX};
-    outbox->ring = calloc(outbox->room, sizeof(*outbox->ring));
-    return outbox->ring != NULL ? 0 : BATON_ENOMEM;
-}
-
-static struct letter *at(const struct outbox *outbox, size_t index)
-{
-    assert(outbox->room > 0);
-    return &outbox->ring[(outbox->first + index) % outbox->room];
-}
-
-/* The oldest of all. */
-static void drop_first(struct outbox *outbox)
-{
-    detection_fini(&at(outbox, 0)->detection);
-    outbox->first = (outbox->first + 1) % outbox->room;
+    DL_DELETE(outbox->letters, letter);
+    detection_fini(&letter->detection);
+    free(letter);
 }
 
 void outbox_fini(struct outbox *outbox)
 {
-    for (size_t i = outbox->handed + outbox->waiting; i > 0; i--) {
-        drop_first(outbox);
+    while (outbox->letters != NULL) {
+        drop(outbox, outbox->letters);
     }
-    free(outbox->ring);
-    *outbox = (struct outbox){0};
 }
 
-/* The oldest of those that wait; those that were handed over move into its place. */
-static void drop_oldest_waiting(struct outbox *outbox)
+size_t outbox_set_max(struct outbox *outbox, size_t waiting_max)
 {
-    detection_fini(&at(outbox, outbox->handed)->detection);
-    for (size_t i = outbox->handed; i > 0; i--) {
-        *at(outbox, i) = *at(outbox, i - 1);
-    }
-    outbox->first = (outbox->first + 1) % outbox->room;
-    outbox->waiting--;
-}
+    size_t dropped = 0;
 
-int outbox_set_max(struct outbox *outbox, size_t waiting_max, size_t *ret_dropped)
-{
-    size_t room = waiting_max + OUTBOX_HANDED_MAX;
-    struct letter *ring = calloc(room, sizeof(*ring));
-
-    if (ring == NULL) {
-        return BATON_ENOMEM;
-    }
-    for (*ret_dropped = 0; outbox->waiting > waiting_max; ++*ret_dropped) {
-        drop_oldest_waiting(outbox);
-    }
-    for (size_t i = 0; i < outbox->handed + outbox->waiting; i++) {
-        ring[i] = *at(outbox, i);
-    }
-    free(outbox->ring);
-    outbox->ring = ring;
-    outbox->room = room;
     outbox->waiting_max = waiting_max;
-    outbox->first = 0;
-    return 0;
+    for (; outbox->waiting > waiting_max; outbox->waiting--, dropped++) {
+        struct letter *oldest = outbox->oldest;
+        outbox->oldest = oldest->next;
+        drop(outbox, oldest);
+    }
+    return dropped;
 }
 
 size_t outbox_put(struct outbox *outbox, struct detection *detection)
 {
-    size_t dropped = outbox->waiting == outbox->waiting_max;
+    struct letter *letter = calloc(1, sizeof(*letter));
 
-    if (dropped > 0) {
-        drop_oldest_waiting(outbox);
+    if (letter == NULL) {
+        detection_fini(detection);
+        return 1;
     }
-    *at(outbox, outbox->handed + outbox->waiting) = (struct letter){.detection = *detection};
-    outbox->waiting++;
+    letter->detection = *detection;
     *detection = (struct detection){0};
-    return dropped;
+    DL_APPEND(outbox->letters, letter);
+    outbox->oldest = outbox->oldest != NULL ? outbox->oldest : letter;
+    outbox->waiting++;
+    return outbox_set_max(outbox, outbox->waiting_max);
 }
 
 const struct detection *outbox_next(const struct outbox *outbox)
 {
-    if (outbox->waiting == 0 || outbox->handed == OUTBOX_HANDED_MAX) {
-        return NULL;
-    }
-    return &at(outbox, outbox->handed)->detection;
+    return outbox->oldest != NULL && outbox->handed < OUTBOX_HANDED_MAX ? &outbox->oldest->detection
+                                                                        : NULL;
 }
 
-void outbox_hand_over(struct outbox *outbox, bool is_patch)
+void outbox_hand_over(struct outbox *outbox, bool is_patch, uint64_t end)
 {
-    assert(outbox->waiting > 0 && outbox->handed < OUTBOX_HANDED_MAX);
-    at(outbox, outbox->handed)->is_patch = is_patch;
+    struct letter *letter = outbox->oldest;
+
+    assert(letter != NULL && outbox->handed < OUTBOX_HANDED_MAX);
+    letter->is_patch = is_patch;
+    letter->end = end;
+    outbox->oldest = letter->next;
     outbox->handed++;
     outbox->waiting--;
 }
 
-bool outbox_delivered(struct outbox *outbox, bool *was_patch)
+bool outbox_delivered(struct outbox *outbox, uint64_t arrived, bool *was_patch)
 {
-    if (outbox->handed == 0) {
+    struct letter *letter = outbox->letters;
+
+    if (outbox->handed == 0 || letter->end > arrived) {
         return false;
     }
-    *was_patch = at(outbox, 0)->is_patch;
-    drop_first(outbox);
+    *was_patch = letter->is_patch;
     outbox->handed--;
+    drop(outbox, letter);
     return true;
 }
 
 size_t outbox_recall(struct outbox *outbox)
 {
-    size_t dropped = 0;
-
+    outbox->oldest = outbox->letters;
     outbox->waiting += outbox->handed;
     outbox->handed = 0;
-    while (outbox->waiting > outbox->waiting_max) {
-        drop_first(outbox);
-        outbox->waiting--;
-        dropped++;
-    }
-    return dropped;
+    return outbox_set_max(outbox, outbox->waiting_max);
 }

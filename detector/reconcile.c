@@ -37,42 +37,16 @@ unsigned subscription_changes(const struct subscription *from, const struct subs
     return changes;
 }
 
-/* The index of `identifier`, or `count`. A list is mostly sent again in its old order: `guess`. */
-static size_t find(const struct subscription *list, size_t count, const char *identifier,
-                   size_t guess)
+size_t subscription_find(const struct subscription *list, size_t count, const char *identifier,
+                         size_t guess)
 {
+    size_t i = 0;
+
     if (guess < count && strcmp(list[guess].identifier, identifier) == 0) {
         return guess;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(list[i].identifier, identifier) == 0) {
-            return i;
-        }
+    while (i < count && strcmp(list[i].identifier, identifier) != 0) {
+        i++;
     }
-    return count;
-}
-
-size_t reconcile(const struct subscription *current, size_t current_count,
-                 const struct subscription *wanted, size_t wanted_count, struct step *steps)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < current_count; i++) {
-        if (find(wanted, wanted_count, current[i].identifier, i) == wanted_count) {
-            steps[count++] = (struct step){.type = STEP_REMOVE, .current = i};
-        }
-    }
-    for (size_t i = 0; i < wanted_count; i++) {
-        size_t at = find(current, current_count, wanted[i].identifier, i);
-        if (at == current_count) {
-            steps[count++] = (struct step){.type = STEP_ADD, .wanted = i};
-        } else {
-            unsigned changes = subscription_changes(&current[at], &wanted[i]);
-            steps[count++] = (struct step){.type = changes != 0 ? STEP_UPDATE : STEP_KEEP,
-                                           .changes = changes,
-                                           .current = at,
-                                           .wanted = i};
-        }
-    }
-    return count;
+    return i;
 }

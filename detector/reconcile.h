@@ -1,7 +1,7 @@
-/* The steps by which the running subscriptions become the wanted ones: a pure function.
+/* How a list of subscriptions differs from the one before. Pure.
  *
  * Subscriptions are the same if their identifiers are. A pre-signed model URL is fresh in every
- * list, so a change of it alone has a step of its own: it is only remembered.
+ * list, so a change of it alone has a bit of its own: it is only remembered.
  */
 #ifndef DETECTOR_RECONCILE_H
 #define DETECTOR_RECONCILE_H
@@ -16,22 +16,11 @@ enum {
     CHANGE_CROP = 1 << 4,
 };
 
-enum step_type { STEP_REMOVE, STEP_UPDATE, STEP_KEEP, STEP_ADD };
-
-struct step {
-    enum step_type type;
-    unsigned changes; /* of STEP_UPDATE: CHANGE_ bits */
-    size_t current;   /* index, except for STEP_ADD */
-    size_t wanted;    /* index, except for STEP_REMOVE */
-};
-
-/* Writes one step for each identifier that is in either list, removals first (they free cameras),
- * then the wanted list in its order. `steps` has room for current_count + wanted_count. Returns
- * their number. Identifiers within a list are unique. */
-size_t reconcile(const struct subscription *current, size_t current_count,
-                 const struct subscription *wanted, size_t wanted_count, struct step *steps);
-
 /* The CHANGE_ bits by which the two differ. */
 unsigned subscription_changes(const struct subscription *from, const struct subscription *to);
+
+/* The index of `identifier`, or `count`. A list is mostly sent again in its old order: `guess`. */
+size_t subscription_find(const struct subscription *list, size_t count, const char *identifier,
+                         size_t guess);
 
 #endif

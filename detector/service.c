@@ -4,24 +4,18 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- callbacks of the worker ---- */
+enum {
+    CONNECTIONS_SPARE = 1536, /* besides WebSockets: requests, and handshakes that get an answer */
+    HEAD_WITHIN_S = 10,
+    READ_WITHIN_S = 30,
+    ANSWER_WITHIN_S = 30,         /* of a picture that is to be made */
+    WAITING_BYTES_MAX = 36 << 20, /* for one client: of an answer, or of messages */
+    LOOK_MS = 20,
+    GOODBYE_MS = 1000,
+};
 
-static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
-                    bool with_receipt)
-{
-    struct service *service = userdata;
-    return server_send(service->server, backend, text, bytes, with_receipt);
-}
-
-static void on_close(void *userdata, uint64_t backend, int code, const char *reason)
-{
-    struct service *service = userdata;
-    log_notice(service->config.logger, "backend-closed", LOG_U64("backend", backend),
-               LOG_I64("code", code), LOG_STR("reason", reason));
-    server_drop(service->server, backend, code, reason);
-}
+/* ---- The worker ------------------------------------------------------------------------------ */
 
 static enum log_level level_of(enum worker_event_type type)
 {
@@ -61,73 +55,10 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
     if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
         image_remove(service->images, event->identifier);
-        service_stream_removed(service, event->identifier);
+        service_picture_removed(service, event->identifier);
     }
     if (service->config.changed != NULL) {
         service->config.changed(service->config.userdata, event);
-    }
-}
-
-/* ---- callbacks of the server ---- */
-
-static void on_connected(void *userdata, uint64_t peer)
-{
-    struct service *service = userdata;
-    worker_connected(service->worker, peer);
-}
-
-/* Logs once a minute: a refused client tries again. */
-static void on_refused(void *userdata)
-{
-    struct service *service = userdata;
-    instant now = clock_now();
-
-    if (service->refusal_told_at.ns == 0 ||
-        instant_since(now, service->refusal_told_at).ns >= SPAN_S(60).ns) {
-        service->refusal_told_at = now;
-        log_warning(service->config.logger, "connection-refused",
-                    LOG_U64("limit", SERVER_CONNECTIONS_MAX),
-                    LOG_U64("refused", server_refused(service->server)));
-    }
-}
-
-static void on_disconnected(void *userdata, uint64_t peer)
-{
-    struct service *service = userdata;
-    worker_disconnected(service->worker, peer);
-}
-
-static void on_received(void *userdata, uint64_t peer, const char *bytes, size_t count)
-{
-    struct service *service = userdata;
-    (void)worker_receive(service->worker, peer, bytes, count); /* an error is an event already */
-}
-
-static void on_spoiled(void *userdata, uint64_t peer, const char *reason)
-{
-    struct service *service = userdata;
-    worker_refuse(service->worker, peer, reason);
-}
-
-static void on_drained(void *userdata, uint64_t peer)
-{
-    struct service *service = userdata;
-    if (worker_owner(service->worker) == peer) {
-        worker_writable(service->worker);
-    }
-}
-
-static void on_delivered(void *userdata, uint64_t peer)
-{
-    struct service *service = userdata;
-    worker_delivered(service->worker, peer);
-}
-
-static void on_encoded(void *userdata, uint64_t ticket, const struct image *image,
-                       const struct baton_error *error)
-{
-    if (!service_stream_encoded(userdata, ticket, image)) {
-        service_http_encoded(userdata, ticket, image, error);
     }
 }
 
@@ -139,70 +70,122 @@ static void on_heartbeat(uv_timer_t *timer)
     worker_tick(service->worker, &service->usage);
 }
 
-/* ---- start and end ---- */
+/* ---- What is looked at every few milliseconds: receipts, and the drain ----------------------- */
 
-static int start_server(struct service *service, struct baton_error *reterr)
+static void begin_goodbye(struct service *service)
 {
-    const struct service_config *config = &service->config;
-    struct server_config server = {
-        .loop = config->loop,
-        .host = config->host,
-        .port = config->port,
-        .token = config->token,
-        .hosts = config->hosts,
-        .tls_cert = config->tls_cert,
-        .tls_key = config->tls_key,
-        .message_max = PROTOCOL_MESSAGE_MAX,
-        .ping_after_s = config->ping_after_s,
-        .hooks = {on_connected, on_refused, on_disconnected, on_received, on_spoiled, on_drained,
-                  on_delivered, service_http_answer, service_stream_wanted, service_stream_left,
-                  service},
-    };
-    return server_open(&service->server, &server, reterr);
+    size_t lost = worker_queued(service->worker);
+
+    if (lost > 0) {
+        log_warning(service->config.logger, "detections-lost", LOG_U64("count", lost));
+    }
+    service->drain = DRAIN_GOODBYE;
+    service->drain_until = instant_add(clock_now(), SPAN_MS(GOODBYE_MS));
+    service_goodbye(service);
 }
 
-static int start_timers(struct service *service, struct baton_error *reterr)
+static void on_look(uv_timer_t *timer)
+{
+    struct service *service = timer->data;
+    bool is_late = !instant_before(clock_now(), service->drain_until);
+
+    service_deliver(service);
+    if (service->drain == DRAIN_DELIVERS && (is_late || worker_queued(service->worker) == 0)) {
+        begin_goodbye(service);
+    } else if (service->drain == DRAIN_GOODBYE && (is_late || service->connections == 0)) {
+        (void)uv_timer_stop(timer);
+        if (service->config.drained != NULL) {
+            service->config.drained(service->config.userdata);
+        }
+    } else if (service->drain == DRAIN_NOT && !worker_awaits(service->worker)) {
+        (void)uv_timer_stop(timer);
+    }
+}
+
+void service_look(struct service *service)
+{
+    if (!uv_is_active((uv_handle_t *)&service->looker)) {
+        (void)uv_timer_start(&service->looker, on_look, LOOK_MS, LOOK_MS);
+    }
+}
+
+void service_drain(struct service *service, span patience)
+{
+    if (service->drain != DRAIN_NOT) {
+        return;
+    }
+    log_notice(service->config.logger, "draining",
+               LOG_U64("queued", worker_queued(service->worker)));
+    service->drain = DRAIN_DELIVERS;
+    service->drain_until = instant_add(clock_now(), patience);
+    (void)uv_timer_start(&service->looker, on_look, 0, LOOK_MS);
+}
+
+/* ---- Start and end --------------------------------------------------------------------------- */
+
+static int listen_there(struct service *service, struct baton_error *reterr)
+{
+    const struct service_config *config = &service->config;
+    struct web_config web = {.loop = config->loop,
+                             .host = config->host,
+                             .port = config->port,
+                             .tls_cert = config->tls_cert,
+                             .tls_key = config->tls_key,
+                             .connections_max = SERVICE_CONNECTIONS_MAX + CONNECTIONS_SPARE,
+                             .head_within_s = HEAD_WITHIN_S,
+                             .read_within_s = READ_WITHIN_S,
+                             .answer_within_s = ANSWER_WITHIN_S,
+                             .head_max = WEB_HEAD_MAX,
+                             .answer_max = WAITING_BYTES_MAX,
+                             .callbacks = {.on_request = service_http_begin,
+                                           .on_drain = service_picture_drained,
+                                           .on_gone = service_picture_gone},
+                             .userdata = service};
+    struct baton_error why;
+    int rc = web_server_open(&service->web, &web, &why);
+
+    if (rc == BATON_EINVAL) {
+        return error_set(reterr, rc, "%s", why.message);
+    }
+    return rc == 0
+               ? 0
+               : error_set(reterr, rc,
+                           "%s%s port %d: cannot listen there: %s; is the address this machine's, "
+                           "and the port free?",
+                           config->host != NULL ? "--host " : "every address,",
+                           config->host != NULL ? config->host : "", config->port, why.message);
+}
+
+static void start_timers(struct service *service)
 {
     uint64_t interval_ms = (uint64_t)service->config.report_interval_ms;
 
     usage_meter_init(&service->meter, service->config.system_root);
-    usage_measure(&service->meter, clock_now(), &service->usage);
     service->gpus = gpu_meter_new(GPU_LIBRARY);
-    gpu_measure(service->gpus, &service->usage);
-    if (uv_timer_init(service->config.loop, &service->heartbeat) != 0 ||
-        uv_timer_init(service->config.loop, &service->drainer) != 0) {
-        return error_set(reterr, BATON_EIO, "cannot start the worker's timers");
-    }
+    (void)uv_timer_init(service->config.loop, &service->heartbeat); /* these cannot fail */
+    (void)uv_timer_init(service->config.loop, &service->looker);
     service->has_timers = true;
-    service->heartbeat.data = service->drainer.data = service;
+    service->heartbeat.data = service->looker.data = service;
+    on_heartbeat(&service->heartbeat);
     (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
-    return 0;
 }
 
-int service_set_limits(struct service *service, int report_interval_ms, size_t queue_max)
+void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max)
 {
     uint64_t interval_ms = (uint64_t)report_interval_ms;
-    int rc = 0;
 
-    if (queue_max != service->config.queue_max) {
-        rc = worker_set_queue(service->worker, queue_max);
-    }
-    if (rc == 0 && report_interval_ms != service->config.report_interval_ms) {
+    worker_set_queue(service->worker, queue_max);
+    if (report_interval_ms != service->config.report_interval_ms) {
         (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
-    }
-    if (rc == 0) {
-        service->config.queue_max = queue_max;
         service->config.report_interval_ms = report_interval_ms;
     }
-    return rc;
 }
 
 int service_open(struct service **ret, const struct service_config *config,
                  struct baton_error *reterr)
 {
-    const struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
     struct service *service = calloc(1, sizeof(*service));
-    struct worker_hooks with_service = hooks;
+    const struct worker_hooks hooks = {service_send, service_drop, on_event, service};
     int rc;
 
     assert(config->report_interval_ms >= 1);
@@ -211,31 +194,24 @@ int service_open(struct service **ret, const struct service_config *config,
     }
     service->config = *config;
     service->started_at = clock_now();
-    with_service.userdata = service;
-    service->worker = worker_new(&with_service, config->queue_max);
+    service->worker = worker_new(&hooks, config->queue_max);
     service->images = image_store_new(PROTOCOL_SUBSCRIPTIONS_MAX);
-    service->encoder = encoder_new(config->loop, on_encoded, service);
-    if (service->worker == NULL || service->images == NULL || service->encoder == NULL) {
-        service_free(service);
-        return error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
-    }
-    rc = start_server(service, reterr);
-    if (rc == 0) {
-        rc = start_timers(service, reterr);
-    }
+    service->encoder = encoder_new(config->loop, service_picture_encoded, service);
+    rc = service->worker != NULL && service->images != NULL && service->encoder != NULL
+             ? listen_there(service, reterr)
+             : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
     if (rc != 0) {
-        service_close(service);
-        (void)uv_run(config->loop, UV_RUN_NOWAIT);
         service_free(service);
         return rc;
     }
+    start_timers(service);
     *ret = service;
     return 0;
 }
 
 int service_port(const struct service *service)
 {
-    return server_port(service->server);
+    return web_server_port(service->web);
 }
 
 const struct worker *service_worker(const struct service *service)
@@ -259,7 +235,7 @@ void service_frame(struct service *service, const char *identifier, enum image_s
     if (is_shown) {
         image_show(service->images, identifier, source);
     }
-    service_stream_frame(service, identifier);
+    service_picture_frame(service, identifier);
 }
 
 void service_away(struct service *service, const char *identifier, enum image_source source,
@@ -302,10 +278,10 @@ void service_close(struct service *service)
     }
     if (service->has_timers && !uv_is_closing((uv_handle_t *)&service->heartbeat)) {
         uv_close((uv_handle_t *)&service->heartbeat, NULL);
-        uv_close((uv_handle_t *)&service->drainer, NULL);
+        uv_close((uv_handle_t *)&service->looker, NULL);
     }
     encoder_close(service->encoder);
-    server_close(service->server);
+    web_server_close(service->web);
 }
 
 void service_free(struct service *service)
@@ -313,7 +289,7 @@ void service_free(struct service *service)
     if (service == NULL) {
         return;
     }
-    server_free(service->server);
+    web_server_free(service->web);
     worker_free(service->worker);
     encoder_free(service->encoder);
     image_store_free(service->images);

@@ -1,9 +1,15 @@
-/* The running worker: worker.h behind server.h, with a heartbeat, the images and the status pages.
+/* The running worker: worker.h behind a server of src/web, with a heartbeat, the images and the
+ * status pages.
  *
  *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1&source=S]
  *                                              newest frame as JPEG
  *   GET /camera/{subscriptionIdentifier}/stream     the same, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
+ *
+ * With a token, WebSockets and HTTP must show it (Authorization: Bearer …), but /healthz and
+ * /readyz. A page in a browser cannot drive the worker: a WebSocket with an Origin is refused. Nor
+ * can one see anything that was rebound to our address: without a token, HTTP answers only who asks
+ * for a host that could not be foreign.
  *
  * The part that opens cameras gets the subscriptions through `changed`, and reports through
  * service_frame, service_online and service_detected, all on the loop's thread.
@@ -11,31 +17,41 @@
 #ifndef DETECTOR_SERVICE_H
 #define DETECTOR_SERVICE_H
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "detector/image.h"
-#include "detector/server.h"
 #include "detector/worker.h"
 
 #include <jansson.h>
+#include <uv.h>
+
+enum {
+    SERVICE_CONNECTIONS_MAX = 2048, /* WebSockets */
+    SERVICE_TOKEN_MAX = 256,
+};
+
+/* Texts are borrowed, and stay. */
 
 struct service_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
     const char *host;      /* NULL: every address */
     int port;              /* 0: the kernel chooses */
-    const char *token, *tls_cert, *tls_key;
-    const char *const *hosts; /* see server.h */
+    const char *token;     /* NULL: none */
+    const char *tls_cert;  /* PEM files: wss and https; both NULL: ws and http */
+    const char *tls_key;
+    const char *const *hosts; /* further names that HTTP may ask for; NULL-ended, or NULL */
     int report_interval_ms;   /* 100 to 60000; the specification has 2000 */
     size_t queue_max;         /* detections that wait for a backend */
-    unsigned ping_after_s;    /* see server.h */
+    unsigned ping_after_s;    /* since a WebSocket peer's latest pong; 0: 20 */
     const char *system_root;  /* the folder of /proc and /sys; "" except in tests */
     /* Called when a subscription was added, updated or removed, or a session or stage changed. May
      * be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);
     /* Adds fields to a camera's object in /status. May be NULL. */
     void (*describe)(void *userdata, const char *identifier, json_t *camera);
-    /* Adds families to /metrics, see exposition.h. May be NULL. */
+    /* Adds families to /metrics, see web/exposition.h. May be NULL. */
     void (*measure)(void *userdata, struct buffer *body);
     /* The drain that service_drain() began is over; it may call service_close(). May be NULL. */
     void (*drained)(void *userdata);
@@ -44,6 +60,7 @@ struct service_config {
 
 struct service; /* opaque */
 
+/* BATON_EIO: it cannot listen there; BATON_EINVAL: certificate or key is none; BATON_ENOMEM. */
 int service_open(struct service **ret, const struct service_config *config,
                  struct baton_error *reterr);
 int service_port(const struct service *service);
@@ -63,9 +80,8 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 int service_detected(struct service *service, struct detection *detection,
                      struct baton_error *reterr);
 
-/* Applies the part of the configuration that may change at work. Returns BATON_ENOMEM, and then
- * nothing has changed. */
-int service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
+/* Applies the part of the configuration that may change at work. */
+void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
 
 /* Begins the orderly end: /readyz is 503 at once; waiting detections are delivered for up to
  * `patience`; the backends get a close frame, and have a second to answer it. */

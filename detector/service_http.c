@@ -1,150 +1,34 @@
-/* The worker's HTTP replies. */
+/* The HTTP requests of service.h: who may ask, and the pages that are texts. */
 #include "detector/service_int.h"
 
 #include "base/error.h"
-#include "detector/exposition.h"
+#include "web/exposition.h"
+#include "web/host.h"
+#include "web/upgrade.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void service_http_error(struct http_reply *reply, unsigned status, const char *message)
-{
-    json_t *object = json_pack("{s:s}", "error", message);
-    char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+enum {
+    ANSWERS_MAX = 64 << 20, /* bytes of answers that wait, all together; then 503 */
+    BODY_MAX = 4 << 20,     /* bytes of a page */
+    HOST_ROOM = 512,
+};
 
-    reply->status = status;
-    reply->type = "application/json";
-    buffer_put_text(&reply->body, text != NULL ? text : "{\"error\":\"out of memory\"}");
-    buffer_put_text(&reply->body, "\n");
-    free(text);
-    json_decref(object);
+#define FRESH "cache-control: no-store\r\n"
+
+static void answer_text(struct web_exchange *exchange, unsigned status, const char *type,
+                        const char *text)
+{
+    web_answer(
+        exchange,
+        &(struct web_answer){
+            .status = status, .type = type, .headers = FRESH, .body = text, .bytes = strlen(text)});
 }
 
-/* Pictures of another run of this program need other tags, and so do other shapes. */
-static void tag(const struct service *service, const struct still *still,
-                const struct image_shape *shape, const struct image_boxes *boxes,
-                struct http_reply *reply)
-{
-    (void)snprintf(reply->etag, sizeof(reply->etag), "\"%llx-%llx-%x.%x.%x.%x.%x-%llx\"",
-                   (unsigned long long)service->started_at.ns, (unsigned long long)still->number,
-                   (unsigned)shape->rect[0], (unsigned)shape->rect[1], (unsigned)shape->rect[2],
-                   (unsigned)shape->rect[3], (unsigned)shape->width,
-                   boxes != NULL ? (unsigned long long)boxes->number : 0);
-}
-
-static void answer_image(struct service *service, const struct image *image,
-                         struct http_reply *reply)
-{
-    reply->status = 200;
-    reply->type = "image/jpeg";
-    buffer_put(&reply->body, image->jpeg, image->bytes);
-    service->images_served++;
-}
-
-static void answer_failure(struct http_reply *reply, int code, const char *message)
-{
-    reply->etag[0] = '\0';
-    service_http_error(reply, code == BATON_EUNAVAILABLE ? 503 : 500, message);
-    reply->retry_after_s = code == BATON_EUNAVAILABLE;
-}
-
-void service_http_encoded(struct service *service, uint64_t ticket, const struct image *image,
-                          const struct baton_error *error)
-{
-    struct http_reply *reply = server_reply(service->server, ticket);
-
-    if (reply == NULL) {
-        return; /* the client has gone */
-    }
-    if (image != NULL) {
-        answer_image(service, image, reply);
-    } else {
-        answer_failure(reply, error->code, error->message);
-    }
-    server_answer(service->server, ticket);
-}
-
-static void answer_jpeg(struct service *service, const struct http_question *question,
-                        const struct subscription *subscription,
-                        const struct camera_question *wanted, struct http_reply *reply)
-{
-    struct still *still = image_newest(service->images, subscription->identifier, wanted->source);
-    struct image_boxes *boxes =
-        wanted->has_boxes ? image_boxes(service->images, subscription->identifier, wanted->source)
-                          : NULL;
-    struct image_shape shape;
-    struct image image;
-    struct baton_error error = {0};
-    int rc;
-
-    if (still == NULL) {
-        service_http_error(reply, 404,
-                           wanted->source == IMAGE_SNAPSHOT
-                               ? "no snapshot of this camera has arrived yet"
-                               : "no frame of this camera has arrived yet");
-        return;
-    }
-    image_shape(&shape, &still->frame, wanted->is_cropped ? &subscription->crop : NULL,
-                wanted->width);
-    tag(service, still, &shape, boxes, reply);
-    if (question_has_tag(question->etag, reply->etag)) {
-        reply->status = 304;
-        reply->type = "image/jpeg";
-        return;
-    }
-    rc = encoder_ask(service->encoder, still, &shape, boxes, question->ticket, &image, &error);
-    if (rc == 0) {
-        answer_image(service, &image, reply);
-    } else if (rc == BATON_EBUSY) {
-        reply->kind = REPLY_LATER;
-    } else {
-        answer_failure(reply, rc, error.message);
-    }
-}
-
-static bool has_source(const struct subscription *subscription, enum image_source source)
-{
-    switch (source) {
-    case IMAGE_STREAM:
-        return subscription->rtsp_url[0] != '\0';
-    case IMAGE_SNAPSHOT:
-        return subscription->snapshot_url != NULL;
-    default:
-        return true;
-    }
-}
-
-static void answer_camera(struct service *service, const struct http_question *question,
-                          struct http_reply *reply)
-{
-    struct camera_question wanted;
-    struct baton_error error = {0};
-    const struct subscription *subscription;
-    int rc = camera_question_parse(&wanted, question->path, question->query, &error);
-
-    if (rc != 0) {
-        service_http_error(reply, rc == BATON_ENOENT ? 404 : 400, error.message);
-        return;
-    }
-    subscription = worker_find(service->worker, wanted.identifier);
-    if (subscription == NULL) {
-        service_http_error(reply, 404, "no such subscription");
-        return;
-    }
-    if (!has_source(subscription, wanted.source)) {
-        service_http_error(reply, 404,
-                           wanted.source == IMAGE_STREAM
-                               ? "this subscription has no stream: its rtspUrl is empty"
-                               : "this subscription has no snapshots: it names no snapshotUrl");
-        return;
-    }
-    if (wanted.is_stream) {
-        service_stream_begin(service, &wanted, question->ticket, reply);
-    } else {
-        answer_jpeg(service, question, subscription, &wanted, reply);
-    }
-}
+/* ---- /status --------------------------------------------------------------------------------- */
 
 static const char *source_name(enum usage_source source)
 {
@@ -177,41 +61,51 @@ static json_t *cameras_json(const struct service *service)
     return list;
 }
 
-static void answer_status(struct service *service, struct http_reply *reply)
+static json_t *usage_json(const struct service *service)
 {
-    const struct worker_counters *counters = worker_counters(service->worker);
-    json_t *status = json_pack(
-        "{s:b, s:b, s:I, s:{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I},"
-        " s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
-        "ready", (int)(service->drain == DRAIN_NOT), "hasBackend",
-        (int)(worker_owner(service->worker) != 0), "connections",
-        (json_int_t)server_connections(service->server), "usage", "cpu", service->usage.cpu,
-        "memory", service->usage.memory, "gpu", service->usage.gpu, "gpuMemory",
-        service->usage.gpu_memory, "of", source_name(service->meter.cpu_source), "cpus",
-        usage_cpus(&service->meter), "memoryBytes",
-        (json_int_t)(usage_memory_limit(&service->meter) & INT64_MAX), "gpus",
-        (json_int_t)gpu_count(service->gpus), "counters", "messages",
-        (json_int_t)counters->messages, "messagesRefused", (json_int_t)counters->messages_refused,
-        "subscriptionsRefused", (json_int_t)counters->subscriptions_refused, "detectionsSent",
-        (json_int_t)counters->detections_sent, "detectionsQueued",
-        (json_int_t)worker_queued(service->worker), "detectionsDropped",
-        (json_int_t)counters->detections_dropped, "patchesSent", (json_int_t)counters->patches_sent,
-        "patchesRefused", (json_int_t)counters->patches_refused, "takeovers",
-        (json_int_t)counters->takeovers, "cameras", cameras_json(service));
+    const struct usage *usage = &service->usage;
+
+    return json_pack("{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I}", "cpu", usage->cpu, "memory",
+                     usage->memory, "gpu", usage->gpu, "gpuMemory", usage->gpu_memory, "of",
+                     source_name(service->meter.cpu_source), "cpus", usage_cpus(&service->meter),
+                     "memoryBytes", (json_int_t)(usage_memory_limit(&service->meter) & INT64_MAX),
+                     "gpus", (json_int_t)gpu_count(service->gpus));
+}
+
+static json_t *counters_json(const struct worker *worker)
+{
+    const struct worker_counters *counters = worker_counters(worker);
+    json_t *ret = json_object();
+
+#define COUNTER(field, name, help)                                                                 \
+    (void)json_object_set_new(ret, name, json_integer((json_int_t)counters->field));
+    WORKER_COUNTERS(COUNTER)
+#undef COUNTER
+    (void)json_object_set_new(ret, "detectionsQueued",
+                              json_integer((json_int_t)worker_queued(worker)));
+    return ret;
+}
+
+static void answer_status(const struct service *service, struct web_exchange *exchange)
+{
+    json_t *status =
+        json_pack("{s:b, s:b, s:I, s:o, s:o, s:o}", "ready", (int)(service->drain == DRAIN_NOT),
+                  "hasBackend", (int)(worker_owner(service->worker) != 0), "connections",
+                  (json_int_t)service->connections, "usage", usage_json(service), "counters",
+                  counters_json(service->worker), "cameras", cameras_json(service));
     char *text =
         status != NULL ? json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
 
-    reply->status = 200;
-    reply->type = "application/json";
     if (text == NULL) {
-        service_http_error(reply, 500, "out of memory");
+        web_refuse(exchange, 503, "out of memory");
     } else {
-        buffer_put_text(&reply->body, text);
-        buffer_put_text(&reply->body, "\n");
+        answer_text(exchange, 200, "application/json", text);
     }
     free(text);
     json_decref(status);
 }
+
+/* ---- /metrics -------------------------------------------------------------------------------- */
 
 static size_t count_online(const struct service *service)
 {
@@ -224,93 +118,147 @@ static size_t count_online(const struct service *service)
     return online;
 }
 
-static void answer_metrics(struct service *service, struct http_reply *reply)
+static void put_metrics(const struct service *service, struct buffer *body)
 {
-    const struct worker_counters *counters = worker_counters(service->worker);
     const struct encoder_counters *encoder = encoder_counters(service->encoder);
+    const struct worker_counters *counters = worker_counters(service->worker);
     const struct worker *worker = service->worker;
-    struct buffer *body = &reply->body;
+    const struct {
+        const char *name, *type, *help;
+        double value;
+    } rows[] = {
+        {"subscriptions", "gauge", "Subscriptions that run.",
+         (double)worker_subscription_count(worker)},
+        {"subscriptions_online", "gauge", "Subscriptions whose frames arrive.",
+         (double)count_online(service)},
+        {"backend_connected", "gauge", "1 while a backend owns this worker.",
+         worker_owner(worker) != 0},
+        {"connections", "gauge", "WebSocket connections.", service->connections},
+        {"connections_refused_total", "counter", "Connections above the limit.",
+         (double)service->refused},
+        {"cpu_percent", "gauge", "CPU of what this process may use.", service->usage.cpu},
+        {"memory_percent", "gauge", "Memory of what this process may use.", service->usage.memory},
+#define COUNTER(field, name, help) {#field "_total", "counter", help, (double)counters->field},
+        WORKER_COUNTERS(COUNTER)
+#undef COUNTER
+            {"detections_queued", "gauge", "Detections that wait for a backend.",
+             (double)worker_queued(worker)},
+        {"images_served_total", "counter", "Images sent.", (double)service->images_served},
+        {"stream_viewers", "gauge", "Who looks at a camera's stream.", service->streams},
+        {"stream_parts_served_total", "counter", "Images sent in streams.",
+         (double)service->parts_served},
+        {"images_encoded_total", "counter", "JPEGs made.", (double)encoder->made},
+        {"images_refused_total", "counter", "JPEGs not made, because too many waited.",
+         (double)encoder->refused},
+        {"images_waiting", "gauge", "JPEGs that wait or are under way.", encoder->waiting},
+    };
 
-    reply->status = 200;
-    reply->type = "text/plain; version=0.0.4";
-    exposition_single(body, "subscriptions", "gauge", "Subscriptions that run.",
-                      (double)worker_subscription_count(worker));
-    exposition_single(body, "subscriptions_online", "gauge", "Subscriptions whose frames arrive.",
-                      (double)count_online(service));
-    exposition_single(body, "backend_connected", "gauge", "1 while a backend owns this worker.",
-                      worker_owner(worker) != 0);
-    exposition_single(body, "connections", "gauge", "WebSocket connections.",
-                      server_connections(service->server));
-    exposition_single(body, "connections_refused_total", "counter", "Connections above the limit.",
-                      (double)server_refused(service->server));
-    exposition_single(body, "cpu_percent", "gauge", "CPU of what this process may use.",
-                      service->usage.cpu);
-    exposition_single(body, "memory_percent", "gauge", "Memory of what this process may use.",
-                      service->usage.memory);
-    exposition_single(body, "messages_total", "counter", "Messages of backends.",
-                      (double)counters->messages);
-    exposition_single(body, "messages_refused_total", "counter", "Messages that were not valid.",
-                      (double)counters->messages_refused);
-    exposition_single(body, "subscriptions_refused_total", "counter",
-                      "Subscriptions that were not valid.",
-                      (double)counters->subscriptions_refused);
-    exposition_single(body, "detections_sent_total", "counter", "imageDetection messages.",
-                      (double)counters->detections_sent);
-    exposition_single(body, "patches_sent_total", "counter", "patchSession messages.",
-                      (double)counters->patches_sent);
-    exposition_single(body, "patches_refused_total", "counter",
-                      "patchSession messages that the backend did not accept.",
-                      (double)counters->patches_refused);
-    exposition_single(body, "detections_queued", "gauge", "Detections that wait for a backend.",
-                      (double)worker_queued(worker));
-    exposition_single(body, "detections_dropped_total", "counter",
-                      "Detections that a full queue lost.", (double)counters->detections_dropped);
-    exposition_single(body, "takeovers_total", "counter", "Backends that another one superseded.",
-                      (double)counters->takeovers);
-    exposition_single(body, "images_served_total", "counter", "Images sent.",
-                      (double)service->images_served);
-    exposition_single(body, "stream_viewers", "gauge", "Who looks at a camera's stream.",
-                      service_stream_count(service));
-    exposition_single(body, "stream_parts_served_total", "counter", "Images sent in streams.",
-                      (double)service->parts_served);
-    exposition_single(body, "images_encoded_total", "counter", "JPEGs made.",
-                      (double)encoder->made);
-    exposition_single(body, "images_refused_total", "counter",
-                      "JPEGs not made, because too many waited.", (double)encoder->refused);
-    exposition_single(body, "images_waiting", "gauge", "JPEGs that wait or are under way.",
-                      encoder->waiting);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char name[64];
+        (void)snprintf(name, sizeof(name), "baton_detector_%s", rows[i].name);
+        exposition_single(body, name, rows[i].type, rows[i].help, rows[i].value);
+    }
     if (service->config.measure != NULL) {
         service->config.measure(service->config.userdata, body);
     }
 }
 
-static void answer_text(struct http_reply *reply, unsigned status, const char *text)
+static void answer_metrics(const struct service *service, struct web_exchange *exchange)
 {
-    reply->status = status;
-    reply->type = "text/plain; charset=utf-8";
-    buffer_put_text(&reply->body, text);
+    struct buffer body;
+
+    buffer_init(&body, BODY_MAX);
+    put_metrics(service, &body);
+    if (buffer_text(&body) == NULL) {
+        web_refuse(exchange, 503, "out of memory");
+    } else {
+        answer_text(exchange, 200, EXPOSITION_TYPE, buffer_text(&body));
+    }
+    buffer_fini(&body);
 }
 
-void service_http_answer(void *userdata, const struct http_question *question,
-                         struct http_reply *reply)
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+/* Against DNS rebinding: a stranger's name always has a dot, so a name without one is trusted. */
+static bool knows_host(const struct service_config *config, const char *host)
+{
+    char name[HOST_ROOM], own[HOST_NAME_MAX + 1] = "";
+
+    if (host == NULL || host[0] == '\0') {
+        return true;
+    }
+    (void)gethostname(own, sizeof(own) - 1);
+    return web_host_name(host, name, sizeof(name)) &&
+           (strchr(name, '.') == NULL || web_is_address(name) || strcasecmp(name, own) == 0 ||
+            web_name_is_ours(config->host != NULL ? config->host : "localhost", config->hosts,
+                             name));
+}
+
+/* 0, or the status of a refusal and its reason. */
+static unsigned check(const struct service *service, const struct web_request *request,
+                      const char *path, bool is_upgrade, const char **ret_reason)
+{
+    const char *token = service->config.token;
+
+    if (is_upgrade && web_header(&request->head, "origin") != NULL) {
+        *ret_reason = "a page in a browser cannot drive the worker: this request has an Origin";
+        return 403;
+    }
+    if (!is_upgrade && (strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0)) {
+        token = NULL;
+    } else if (!is_upgrade && token == NULL &&
+               !knows_host(&service->config, web_header(&request->head, "host"))) {
+        *ret_reason = "this worker does not know that it is that host: ask for its address, or "
+                      "name the host by --http-host, or use a token";
+        return 403;
+    }
+    if (token != NULL && !web_shows_token(request, token)) {
+        *ret_reason = "a bearer token is needed";
+        return 401;
+    }
+    *ret_reason = "too many answers wait to be read";
+    return !is_upgrade && web_server_backlog(service->web) > ANSWERS_MAX ? 503 : 0;
+}
+
+static void answer_page(struct service *service, struct web_exchange *exchange, const char *path)
+{
+    const char *target = web_exchange_request(exchange)->target;
+    struct camera_question wanted;
+    struct baton_error error;
+    bool is_ready = service->drain == DRAIN_NOT;
+    int rc;
+
+    if (strcmp(path, "/healthz") == 0) {
+        answer_text(exchange, 200, "text/plain; charset=utf-8", "ok\n");
+    } else if (strcmp(path, "/readyz") == 0) {
+        answer_text(exchange, is_ready ? 200 : 503, "text/plain; charset=utf-8",
+                    is_ready ? "ready\n" : "draining\n");
+    } else if (strcmp(path, "/metrics") == 0) {
+        answer_metrics(service, exchange);
+    } else if (strcmp(path, "/status") == 0) {
+        answer_status(service, exchange);
+    } else if ((rc = camera_question_parse(&wanted, path, web_query(target), &error)) == 0) {
+        service_picture_begin(service, &wanted, exchange);
+    } else {
+        web_refuse(exchange, rc == BATON_ENOENT ? 404 : 400, error.message);
+    }
+}
+
+void service_http_begin(void *userdata, struct web_exchange *exchange)
 {
     struct service *service = userdata;
-    const char *path = question->path;
+    const struct web_request *request = web_exchange_request(exchange);
+    bool is_upgrade = web_header(&request->head, "upgrade") != NULL;
+    char path[WEB_PATH_MAX];
+    const char *fault = is_upgrade ? web_socket_fault(request) : web_query_fault(request->target);
+    const char *reason = fault != NULL ? fault : web_path(request->target, path);
+    unsigned status = reason != NULL ? 400 : check(service, request, path, is_upgrade, &reason);
 
-    if (camera_question_is_one(path)) {
-        answer_camera(service, question, reply);
-    } else if (strcmp(path, "/healthz") == 0) {
-        answer_text(reply, 200, "ok\n");
-    } else if (strcmp(path, "/readyz") == 0) {
-        bool is_ready = service->drain == DRAIN_NOT;
-        answer_text(reply, is_ready ? 200 : 503, is_ready ? "ready\n" : "draining\n");
-    } else if (strcmp(path, "/metrics") == 0) {
-        answer_metrics(service, reply);
-    } else if (strcmp(path, "/status") == 0) {
-        answer_status(service, reply);
+    if (status != 0) {
+        web_refuse(exchange, status, reason);
+    } else if (is_upgrade) {
+        service_socket_begin(service, exchange);
     } else {
-        service_http_error(reply, 404,
-                           "no such page: there are /camera/{display;camera}/image and /stream, "
-                           "/status, /metrics, /healthz and /readyz");
+        answer_page(service, exchange, path);
     }
 }

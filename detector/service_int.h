@@ -7,17 +7,29 @@
 #include "detector/service.h"
 #include "detector/service_question.h"
 #include "detector/usage.h"
-
-enum { SERVICE_STREAMS_MAX = 16 };
+#include "web/server.h"
+#include "web/socket.h"
 
 /* See service_drain(). */
 enum drain_phase { DRAIN_NOT, DRAIN_DELIVERS, DRAIN_GOODBYE };
 
-/* A viewer of a camera's stream. */
+/* A WebSocket. */
+struct peer {
+    struct peer *prev, *next;
+    struct service *service;
+    struct web_socket *socket;
+    uint64_t number; /* the worker's name for it */
+};
+
+/* A client that waits for a picture, or for one after the other. */
 struct viewer {
-    uint64_t ticket; /* 0: none */
+    struct viewer *prev, *next;
+    struct service *service;
+    struct web_exchange *exchange;
+    uint64_t ticket; /* the encoder's name for it */
     struct camera_question wanted;
-    uint64_t number; /* of the last still that was requested */
+    char tag[96];
+    uint64_t number; /* of the last still that was requested for a stream */
     bool is_reading; /* it has read all that was sent: the next part may go */
     bool is_waiting; /* for the encoder */
 };
@@ -25,41 +37,55 @@ struct viewer {
 struct service {
     struct service_config config;
     struct worker *worker;
-    struct server *server;
+    struct web_server *web;
+    struct peer *peers;
+    unsigned connections;   /* of them */
+    uint64_t refused;       /* above SERVICE_CONNECTIONS_MAX */
+    struct viewer *viewers; /* of which so many have streams: */
+    unsigned streams;
+    uint64_t last_number; /* of a peer or a ticket */
     struct image_store *images;
     struct encoder *encoder;
     struct usage_meter meter;
     struct gpu_meter *gpus; /* NULL: none */
     struct usage usage;
-    uv_timer_t heartbeat;
-    uv_timer_t drainer;
+    uv_timer_t heartbeat, looker;
     bool has_timers; /* their handles are open */
     enum drain_phase drain;
     instant drain_until; /* of this phase */
     uint64_t images_served, parts_served;
-    struct viewer viewers[SERVICE_STREAMS_MAX];
     instant started_at;
     instant refusal_told_at; /* last entry in the log; 0: none */
 };
 
-/* Answers one GET or HEAD: a hook of server.h. */
-void service_http_answer(void *userdata, const struct http_question *question,
-                         struct http_reply *reply);
+/* Something is to be looked at every few milliseconds, as long as it is: whether what was sent has
+ * arrived, or the drain. */
+void service_look(struct service *service);
 
-/* An encoding that a reply waits for is finished. */
-void service_http_encoded(struct service *service, uint64_t ticket, const struct image *image,
-                          const struct baton_error *error);
-void service_http_error(struct http_reply *reply, unsigned status, const char *message);
+/* ---- service_socket.c: hooks of worker.h, and a request for a WebSocket that may be one ------ */
 
-/* /camera/…/stream: service_stream.c. */
-void service_stream_begin(struct service *service, const struct camera_question *wanted,
-                          uint64_t ticket, struct http_reply *reply);
-void service_stream_wanted(void *userdata, uint64_t ticket); /* hooks of server.h */
-void service_stream_left(void *userdata, uint64_t ticket);
-/* False: no viewer has this ticket. */
-bool service_stream_encoded(struct service *service, uint64_t ticket, const struct image *image);
-void service_stream_frame(struct service *service, const char *identifier);
-void service_stream_removed(struct service *service, const char *identifier);
-unsigned service_stream_count(const struct service *service);
+bool service_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
+                  uint64_t *ret_end);
+void service_drop(void *userdata, uint64_t backend, int code, const char *reason);
+void service_socket_begin(struct service *service, struct web_exchange *exchange);
+void service_goodbye(struct service *service);
+/* The worker is told how much of what it sent has arrived. */
+void service_deliver(struct service *service);
+
+/* ---- service_http.c: of the server's callbacks -------------------------------------------- */
+
+void service_http_begin(void *userdata, struct web_exchange *exchange);
+
+/* ---- service_picture.c ----------------------------------------------------------------------- */
+
+void service_picture_begin(struct service *service, const struct camera_question *wanted,
+                           struct web_exchange *exchange);
+void service_picture_drained(void *userdata, struct web_exchange *exchange);
+void service_picture_gone(void *userdata, struct web_exchange *exchange);
+void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
+                             const struct baton_error *error);
+/* A frame has come; the camera is removed. */
+void service_picture_frame(struct service *service, const char *identifier);
+void service_picture_removed(struct service *service, const char *identifier);
 
 #endif

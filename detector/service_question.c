@@ -1,135 +1,71 @@
 #include "detector/service_question.h"
 
 #include "base/error.h"
+#include "base/url.h"
+#include "base/value.h"
 
-#include <jansson.h>
 #include <string.h>
 
-#define IMAGE_SUFFIX  "/image"
-#define STREAM_SUFFIX "/stream"
+#define PREFIX "/camera/"
 
-static bool is_utf8(const char *text)
+/* Whether the path ends with the suffix, behind the prefix. */
+static bool has_suffix(const char *path, const char *suffix)
 {
-    json_t *string = json_string(text); /* refuses overlong forms and surrogates, too */
-    json_decref(string);
-    return string != NULL;
-}
+    size_t bytes = strlen(path), suffix_bytes = strlen(suffix);
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t bytes = strlen(text);
-    size_t end_bytes = strlen(end);
-
-    return bytes >= end_bytes && strcmp(text + bytes - end_bytes, end) == 0;
+    return bytes >= suffix_bytes && strcmp(path + bytes - suffix_bytes, suffix) == 0;
 }
 
 static int read_path(struct camera_question *ret, const char *path, struct baton_error *reterr)
 {
-    size_t prefix = strlen(QUESTION_PREFIX);
-    const char *suffix = ends_with(path, STREAM_SUFFIX) ? STREAM_SUFFIX : IMAGE_SUFFIX;
-    size_t bytes = strlen(path);
+    const char *suffix = has_suffix(path, "/stream") ? "/stream" : "/image";
+    const size_t prefix_bytes = strlen(PREFIX);
+    size_t bytes = strlen(path), around = prefix_bytes + strlen(suffix);
 
-    if (!ends_with(path, suffix)) {
+    if (strncmp(path, PREFIX, prefix_bytes) != 0 || !has_suffix(path, suffix)) {
         return error_set(reterr, BATON_ENOENT,
-                         "no such page: /camera/{display;camera}/image or /stream");
+                         "no such page: there are /camera/{display;camera}/image and /stream, "
+                         "/status, /metrics, /healthz and /readyz");
     }
-    /* Recognizes a malformed name, such as /camera/../x/image after a server has resolved it. */
-    if (strncmp(path, QUESTION_PREFIX, prefix) != 0 || bytes < prefix + strlen(suffix)) {
-        return error_set(reterr, BATON_EINVAL,
-                         "a camera's page is /camera/{display;camera}/image or /stream, and its "
-                         "name has no . or .. between slashes");
-    }
-    ret->is_stream = suffix[1] == 's';
-    bytes -= prefix + strlen(suffix);
-    if (bytes > PROTOCOL_IDENTIFIER_MAX) {
+    if (bytes > around + PROTOCOL_IDENTIFIER_MAX) {
         return error_set(reterr, BATON_EINVAL, "the camera's name is too long: at most %d bytes",
                          PROTOCOL_IDENTIFIER_MAX);
     }
-    memcpy(ret->identifier, path + prefix, bytes);
+    bytes -= bytes < around ? bytes : around; /* "/camera/image" is too short for a name */
+    memcpy(ret->identifier, path + prefix_bytes, bytes);
     ret->identifier[bytes] = '\0';
-    if (!is_utf8(ret->identifier) || !identifier_is_valid(ret->identifier)) {
-        return error_set(reterr, BATON_EINVAL,
-                         "a camera is named displayIdentifier;cameraIdentifier");
-    }
-    return 0;
+    ret->is_stream = suffix[1] == 's';
+    return identifier_is_valid(ret->identifier)
+               ? 0
+               : error_set(reterr, BATON_EINVAL,
+                           "a camera is named displayIdentifier;cameraIdentifier");
 }
 
-struct part {
-    const char *name, *value; /* not terminated */
-    size_t name_bytes, value_bytes;
-};
-
-static bool is_named(const struct part *part, const char *name)
-{
-    return part->name_bytes == strlen(name) && memcmp(part->name, name, part->name_bytes) == 0;
-}
-
-static int read_flag(const struct part *part, bool *ret, struct baton_error *reterr)
-{
-    if (part->value_bytes != 1 || (part->value[0] != '0' && part->value[0] != '1')) {
-        return error_set(reterr, BATON_EINVAL, "%.*s must be 0 or 1", (int)part->name_bytes,
-                         part->name);
-    }
-    *ret = part->value[0] == '1';
-    return 0;
-}
-
-/* Reads a few digits, without a sign or a blank, so that nothing overflows. */
-static int read_width(const struct part *part, int *ret, struct baton_error *reterr)
-{
-    int width = 0;
-
-    for (size_t i = 0; i < part->value_bytes; i++) {
-        if (part->value[i] < '0' || part->value[i] > '9' || width > IMAGE_PIXELS_MAX) {
-            width = 0;
-            break;
-        }
-        width = width * 10 + (part->value[i] - '0');
-    }
-    if (width < QUESTION_WIDTH_MIN || width > IMAGE_PIXELS_MAX) {
-        return error_set(reterr, BATON_EINVAL, "width must be %d to %d pixels", QUESTION_WIDTH_MIN,
-                         IMAGE_PIXELS_MAX);
-    }
-    *ret = width;
-    return 0;
-}
-
-static int read_source(const struct part *part, enum image_source *ret, struct baton_error *reterr)
-{
-    static const char *const names[IMAGE_SOURCES] = {"stream", "snapshot"};
-
-    for (enum image_source source = 0; source < IMAGE_SOURCES; source++) {
-        if (part->value_bytes == strlen(names[source]) &&
-            memcmp(part->value, names[source], part->value_bytes) == 0) {
-            *ret = source;
-            return 0;
-        }
-    }
-    return error_set(reterr, BATON_EINVAL, "source must be stream or snapshot");
-}
-
-static int read_part(struct camera_question *ret, const struct part *part,
+/* Errors do not quote the value, which is a stranger's. */
+static int read_pair(struct camera_question *ret, const char *name, const char *value,
                      struct baton_error *reterr)
 {
-    if (is_named(part, "crop")) {
-        return read_flag(part, &ret->is_cropped, reterr);
-    }
-    if (is_named(part, "boxes")) {
-        return read_flag(part, &ret->has_boxes, reterr);
-    }
-    if (is_named(part, "source")) {
-        return read_source(part, &ret->source, reterr);
-    }
-    if (is_named(part, "width")) {
-        return read_width(part, &ret->width, reterr);
+    bool is_crop = strcmp(name, "crop") == 0;
+    int64_t number;
+
+    if (is_crop || strcmp(name, "boxes") == 0) {
+        if (value_number(value, 0, 1, &number, NULL) != 0) {
+            return error_set(reterr, BATON_EINVAL, "%s must be 0 or 1", name);
+        }
+        *(is_crop ? &ret->is_cropped : &ret->has_boxes) = number == 1;
+    } else if (strcmp(name, "width") == 0) {
+        if (value_number(value, QUESTION_WIDTH_MIN, IMAGE_PIXELS_MAX, &number, NULL) != 0) {
+            return error_set(reterr, BATON_EINVAL, "width must be %d to %d pixels",
+                             QUESTION_WIDTH_MIN, IMAGE_PIXELS_MAX);
+        }
+        ret->width = (int)number;
+    } else if (strcmp(name, "source") == 0) {
+        if (value_choice(value, "stream|snapshot", NULL) != 0) {
+            return error_set(reterr, BATON_EINVAL, "source must be stream or snapshot");
+        }
+        ret->source = strcmp(value, "stream") == 0 ? IMAGE_STREAM : IMAGE_SNAPSHOT;
     }
     return 0;
-}
-
-bool camera_question_is_one(const char *path)
-{
-    return strncmp(path, QUESTION_PREFIX, strlen(QUESTION_PREFIX)) == 0 ||
-           ends_with(path, IMAGE_SUFFIX) || ends_with(path, STREAM_SUFFIX);
 }
 
 int camera_question_parse(struct camera_question *ret, const char *path, const char *query,
@@ -137,14 +73,15 @@ int camera_question_parse(struct camera_question *ret, const char *path, const c
 {
     struct camera_question question = {.source = IMAGE_SHOWN};
     int rc = read_path(&question, path, reterr);
+    struct url_pair pair;
 
-    while (rc == 0 && *query != '\0') {
-        size_t bytes = strcspn(query, "&");
-        size_t name_bytes = strcspn(query, "=&");
-        size_t gap = name_bytes < bytes; /* the equals sign */
-        struct part part = {query, query + name_bytes + gap, name_bytes, bytes - name_bytes - gap};
-        rc = read_part(&question, &part, reterr);
-        query += bytes + (query[bytes] == '&');
+    while (rc == 0 && url_next(&query, &pair)) {
+        char name[16], value[32];
+        /* What does not fit is a parameter of others, or no value of ours. */
+        if (url_decode(name, sizeof(name), pair.key, pair.key_bytes) == 0) {
+            bool fits = url_decode(value, sizeof(value), pair.value, pair.value_bytes) == 0;
+            rc = read_pair(&question, name, fits ? value : "", reterr);
+        }
     }
     if (rc == 0) {
         *ret = question;

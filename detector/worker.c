@@ -19,7 +19,7 @@ struct worker {
     bool *is_online; /* beside it */
     size_t subscription_count;
 
-    struct displays displays;
+    struct display *displays;
     struct outbox outbox;
 
     char *unknown[WORKER_UNKNOWN_MAX];
@@ -47,10 +47,7 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
         return NULL;
     }
     worker->hooks = *hooks;
-    if (outbox_init(&worker->outbox, queue_max) != 0) {
-        worker_free(worker);
-        return NULL;
-    }
+    worker->outbox.waiting_max = queue_max;
     return worker;
 }
 
@@ -69,7 +66,7 @@ void worker_free(struct worker *worker)
     }
     subscriptions_free(worker->subscriptions, worker->subscription_count);
     free(worker->is_online);
-    displays_fini(&worker->displays);
+    displays_free(worker->displays);
     outbox_fini(&worker->outbox);
     for (size_t i = 0; i < worker->unknown_count; i++) {
         free(worker->unknown[i]);
@@ -85,10 +82,10 @@ static void emit(struct worker *worker, struct worker_event event)
 /* ---- sending ---- */
 
 /* Sends and releases `text`; NULL (out of memory) counts as not sent. */
-static bool send_text(struct worker *worker, uint64_t backend, char *text, bool with_receipt)
+static bool send_text(struct worker *worker, uint64_t backend, char *text, uint64_t *ret_end)
 {
-    bool is_sent = text != NULL && worker->hooks.send(worker->hooks.userdata, backend, text,
-                                                      strlen(text), with_receipt);
+    bool is_sent = text != NULL &&
+                   worker->hooks.send(worker->hooks.userdata, backend, text, strlen(text), ret_end);
     free(text);
     return is_sent;
 }
@@ -110,48 +107,39 @@ static void send_report(struct worker *worker, uint64_t backend)
                                                 .crop = subscription->crop};
     }
     /* A report that is not taken is no loss: the next heartbeat tells the same, only newer. */
-    (void)send_text(worker, backend, format_state_report(&worker->usage, reports, count), false);
+    (void)send_text(worker, backend, format_state_report(&worker->usage, reports, count), NULL);
     free(reports);
 }
 
-/* Hands over the oldest detection that waits, as one that was seen just now. */
-static bool send_live(struct worker *worker)
-{
-    const struct detection *detection = outbox_next(&worker->outbox);
-
-    if (detection == NULL ||
-        !send_text(worker, worker->owner, format_image_detection(detection), true)) {
-        return false;
-    }
-    outbox_hand_over(&worker->outbox, false);
-    return true;
-}
-
-/* The same of one that is late: it patches its session, where it has one and anything to say. */
-static bool send_late(struct worker *worker)
+/* Hands over the oldest detection that waits. One that is late patches its session, where it has
+ * one and anything to say; else it goes as one that was seen just now. */
+static bool send_next(struct worker *worker, bool is_late)
 {
     const struct detection *detection = outbox_next(&worker->outbox);
     json_t *patch = NULL;
+    uint64_t end = 0;
     bool is_sent;
 
-    if (detection != NULL && detection->session.is_set) {
+    if (detection == NULL) {
+        return false;
+    }
+    if (is_late && detection->session.is_set) {
         patch = patch_of_detection(detection);
     }
-    if (patch == NULL) {
-        return send_live(worker);
-    }
-    is_sent =
-        send_text(worker, worker->owner, format_patch_session(detection->session.id, patch), true);
-    json_decref(patch);
+    is_sent = send_text(worker, worker->owner,
+                        patch != NULL ? format_patch_session(detection->session.id, patch)
+                                      : format_image_detection(detection),
+                        &end);
     if (is_sent) {
-        outbox_hand_over(&worker->outbox, true);
+        outbox_hand_over(&worker->outbox, patch != NULL, end);
     }
+    json_decref(patch);
     return is_sent;
 }
 
 static void queue_flush(struct worker *worker)
 {
-    while (worker->owner != 0 && send_late(worker)) {
+    while (worker->owner != 0 && send_next(worker, true)) {
     }
 }
 
@@ -240,43 +228,28 @@ static bool is_backend(const struct worker *worker, uint64_t backend)
 
 struct session_id worker_session(const struct worker *worker, const char *identifier)
 {
-    const struct display *display = displays_of(&worker->displays, identifier);
+    const struct display *display = displays_of(worker->displays, identifier);
     return display != NULL ? display->session : (struct session_id){0};
 }
 
 enum stage worker_stage(const struct worker *worker, const char *identifier)
 {
-    const struct display *display = displays_of(&worker->displays, identifier);
+    const struct display *display = displays_of(worker->displays, identifier);
     return display != NULL ? display->stage : STAGE_NONE;
 }
 
-static int set_session(struct worker *worker, uint64_t backend, const struct command *command,
+static int set_display(struct worker *worker, uint64_t backend, const struct command *command,
                        struct baton_error *reterr)
 {
-    bool is_other = false;
-    int rc = displays_set_session(&worker->displays, command->display, command->session, &is_other,
-                                  reterr);
+    bool is_session = command->type == COMMAND_SET_SESSION_ID, is_other = false;
+    int rc = displays_set(&worker->displays, command, &is_other, reterr);
 
     if (is_other) {
-        emit(worker, (struct worker_event){.type = WORKER_SESSION_CHANGED,
+        emit(worker, (struct worker_event){.type = is_session ? WORKER_SESSION_CHANGED
+                                                              : WORKER_STAGE_CHANGED,
                                            .backend = backend,
                                            .identifier = command->display,
-                                           .session = command->session});
-    }
-    return rc;
-}
-
-static int set_stage(struct worker *worker, uint64_t backend, const struct command *command,
-                     struct baton_error *reterr)
-{
-    bool is_other = false;
-    int rc =
-        displays_set_stage(&worker->displays, command->display, command->stage, &is_other, reterr);
-
-    if (is_other) {
-        emit(worker, (struct worker_event){.type = WORKER_STAGE_CHANGED,
-                                           .backend = backend,
-                                           .identifier = command->display,
+                                           .session = command->session,
                                            .text = stage_name(command->stage)});
     }
     return rc;
@@ -284,14 +257,9 @@ static int set_stage(struct worker *worker, uint64_t backend, const struct comma
 
 /* ---- subscriptions ---- */
 
-static size_t find_subscription(const struct worker *worker, const char *identifier)
+static size_t find_subscription(const struct worker *worker, const char *identifier, size_t guess)
 {
-    size_t i = 0;
-    while (i < worker->subscription_count &&
-           strcmp(worker->subscriptions[i].identifier, identifier) != 0) {
-        i++;
-    }
-    return i;
+    return subscription_find(worker->subscriptions, worker->subscription_count, identifier, guess);
 }
 
 /* A refused subscription that runs already, in its older form, goes on running in that form: puts
@@ -308,12 +276,10 @@ static int keep_refused(struct worker *worker, struct command *command)
     command->subscriptions = longer;
     for (size_t i = 0; i < command->rejection_count; i++) {
         const char *identifier = command->rejections[i].identifier;
-        size_t at = find_subscription(worker, identifier);
-        bool is_wanted = false;
-        for (size_t j = 0; j < command->subscription_count && !is_wanted; j++) {
-            is_wanted = strcmp(longer[j].identifier, identifier) == 0;
-        }
-        if (at == worker->subscription_count || is_wanted) {
+        size_t at = find_subscription(worker, identifier, i);
+        size_t count = command->subscription_count;
+        if (at == worker->subscription_count ||
+            subscription_find(longer, count, identifier, count) < count) {
             continue;
         }
         if (subscription_copy(&worker->subscriptions[at], &longer[command->subscription_count])) {
@@ -324,20 +290,14 @@ static int keep_refused(struct worker *worker, struct command *command)
     return 0;
 }
 
-static void emit_step(struct worker *worker, uint64_t backend, const struct step *step,
-                      const struct subscription *subscription)
+static void emit_subscription(struct worker *worker, enum worker_event_type type, uint64_t backend,
+                              const struct subscription *subscription, unsigned changes)
 {
-    static const enum worker_event_type types[] = {[STEP_REMOVE] = WORKER_SUBSCRIPTION_REMOVED,
-                                                   [STEP_UPDATE] = WORKER_SUBSCRIPTION_UPDATED,
-                                                   [STEP_ADD] = WORKER_SUBSCRIPTION_ADDED};
-
-    if (step->type != STEP_KEEP) {
-        emit(worker, (struct worker_event){.type = types[step->type],
-                                           .backend = backend,
-                                           .identifier = subscription->identifier,
-                                           .subscription = subscription,
-                                           .changes = step->changes});
-    }
+    emit(worker, (struct worker_event){.type = type,
+                                       .backend = backend,
+                                       .identifier = subscription->identifier,
+                                       .subscription = subscription,
+                                       .changes = changes});
 }
 
 static void emit_rejections(struct worker *worker, uint64_t backend, const struct command *command)
@@ -351,55 +311,53 @@ static void emit_rejections(struct worker *worker, uint64_t backend, const struc
     }
 }
 
-/* Moves the wanted list in; whether a camera is online survives unless the camera is another. */
+/* Moves the wanted list in, and tells of each difference: removals first (they free cameras), then
+ * the wanted list in its order. Whether a camera is online survives unless it is another. */
 static void swap_subscriptions(struct worker *worker, uint64_t backend, struct command *command,
-                               const struct step *steps, size_t step_count, bool *is_online)
+                               bool *is_online)
 {
     struct subscription *old = worker->subscriptions;
     size_t old_count = worker->subscription_count;
+    bool *was_online = worker->is_online;
 
-    for (size_t i = 0; i < step_count; i++) {
-        if (steps[i].type == STEP_UPDATE || steps[i].type == STEP_KEEP) {
-            is_online[steps[i].wanted] =
-                worker->is_online[steps[i].current] && (steps[i].changes & CHANGE_CAMERA) == 0;
-        }
-    }
-    free(worker->is_online);
     worker->is_online = is_online;
     worker->subscriptions = command->subscriptions;
     worker->subscription_count = command->subscription_count;
     command->subscriptions = NULL;
     command->subscription_count = 0;
-    for (size_t i = 0; i < step_count; i++) {
-        emit_step(worker, backend, &steps[i],
-                  steps[i].type == STEP_REMOVE ? &old[steps[i].current]
-                                               : &worker->subscriptions[steps[i].wanted]);
+    for (size_t i = 0; i < old_count; i++) {
+        if (find_subscription(worker, old[i].identifier, i) == worker->subscription_count) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_REMOVED, backend, &old[i], 0);
+        }
     }
+    for (size_t i = 0; i < worker->subscription_count; i++) {
+        const struct subscription *wanted = &worker->subscriptions[i];
+        size_t at = subscription_find(old, old_count, wanted->identifier, i);
+        unsigned changes = at < old_count ? subscription_changes(&old[at], wanted) : 0;
+        is_online[i] = at < old_count && was_online[at] && (changes & CHANGE_CAMERA) == 0;
+        if (at == old_count) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, wanted, 0);
+        } else if (changes != 0) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_UPDATED, backend, wanted, changes);
+        }
+    }
+    free(was_online);
     subscriptions_free(old, old_count);
 }
 
 static int set_subscription_list(struct worker *worker, uint64_t backend, struct command *command,
                                  struct baton_error *reterr)
 {
-    struct step *steps = NULL;
     bool *is_online = NULL;
-    size_t step_count;
 
     if (keep_refused(worker, command) == 0) {
-        size_t count = command->subscription_count;
-        steps = calloc(worker->subscription_count + count + 1, sizeof(*steps));
-        is_online = calloc(count + 1, sizeof(*is_online));
+        is_online = calloc(command->subscription_count + 1, sizeof(*is_online));
     }
-    if (steps == NULL || is_online == NULL) {
-        free(steps);
-        free(is_online);
+    if (is_online == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a subscription list");
     }
     emit_rejections(worker, backend, command);
-    step_count = reconcile(worker->subscriptions, worker->subscription_count,
-                           command->subscriptions, command->subscription_count, steps);
-    swap_subscriptions(worker, backend, command, steps, step_count, is_online);
-    free(steps);
+    swap_subscriptions(worker, backend, command, is_online);
     send_report(worker, backend);
     return 0;
 }
@@ -451,11 +409,9 @@ static int apply(struct worker *worker, uint64_t backend, struct command *comman
         take_over(worker, backend);
         return set_subscription_list(worker, backend, command, reterr);
     case COMMAND_SET_SESSION_ID:
-        take_over(worker, backend);
-        return set_session(worker, backend, command, reterr);
     case COMMAND_SET_PROGRESSION_STAGE:
         take_over(worker, backend);
-        return set_stage(worker, backend, command, reterr);
+        return set_display(worker, backend, command, reterr);
     case COMMAND_REQUEST_STATE:
         send_report(worker, backend);
         return 0;
@@ -527,18 +483,18 @@ void worker_writable(struct worker *worker)
     queue_flush(worker);
 }
 
-void worker_delivered(struct worker *worker, uint64_t backend)
+void worker_delivered(struct worker *worker, uint64_t backend, uint64_t arrived)
 {
     bool was_patch;
 
-    if (backend != worker->owner || !outbox_delivered(&worker->outbox, &was_patch)) {
-        return;
+    while (backend == worker->owner && outbox_delivered(&worker->outbox, arrived, &was_patch)) {
+        *(was_patch ? &worker->counters.patches_sent : &worker->counters.detections_sent) += 1;
     }
-    if (was_patch) {
-        worker->counters.patches_sent++;
-    } else {
-        worker->counters.detections_sent++;
-    }
+}
+
+bool worker_awaits(const struct worker *worker)
+{
+    return worker->outbox.handed > 0;
 }
 
 int worker_detected(struct worker *worker, struct detection *detection, struct baton_error *reterr)
@@ -559,23 +515,19 @@ int worker_detected(struct worker *worker, struct detection *detection, struct b
     is_first = worker->outbox.waiting == 0;
     worker->counters.detections_dropped += outbox_put(&worker->outbox, detection);
     if (worker->owner != 0 && is_first) {
-        (void)send_live(worker);
+        (void)send_next(worker, false);
     }
     return 0;
 }
 
-int worker_set_queue(struct worker *worker, size_t queue_max)
+void worker_set_queue(struct worker *worker, size_t queue_max)
 {
-    size_t dropped = 0;
-    int rc = outbox_set_max(&worker->outbox, queue_max, &dropped);
-
-    worker->counters.detections_dropped += dropped;
-    return rc;
+    worker->counters.detections_dropped += outbox_set_max(&worker->outbox, queue_max);
 }
 
 void worker_set_online(struct worker *worker, const char *identifier, bool is_online)
 {
-    size_t at = find_subscription(worker, identifier);
+    size_t at = find_subscription(worker, identifier, 0);
     if (at < worker->subscription_count) {
         worker->is_online[at] = is_online;
     }
@@ -600,7 +552,7 @@ const struct subscription *worker_subscription(const struct worker *worker, size
 
 const struct subscription *worker_find(const struct worker *worker, const char *identifier)
 {
-    size_t at = find_subscription(worker, identifier);
+    size_t at = find_subscription(worker, identifier, 0);
     return at < worker->subscription_count ? &worker->subscriptions[at] : NULL;
 }
 

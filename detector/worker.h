@@ -67,29 +67,42 @@ struct worker_event {
 };
 
 struct worker_hooks {
-    /* Hands one message to a backend; false: it does not read fast enough, nothing was taken. With
-     * a receipt worker_delivered() must be called for it, later and in the order of sending, unless
-     * worker_disconnected() is. */
+    /* Hands one message to a backend; false: it does not read fast enough, nothing was taken.
+     * ret_end: with how many bytes of the connection it has arrived, for worker_delivered();
+     * NULL: nobody asks. */
     bool (*send)(void *userdata, uint64_t backend, const char *text, size_t bytes,
-                 bool with_receipt);
-    /* The worker has forgotten this backend already; worker_disconnected() may still be called. */
+                 uint64_t *ret_end);
+    /* The worker has forgotten this backend already; worker_disconnected() may still be called, and
+     * worker_delivered() from within this. */
     void (*close)(void *userdata, uint64_t backend, int code, const char *reason);
     void (*event)(void *userdata, const struct worker_event *event); /* must not call back in */
     void *userdata;
 };
 
+/* X(field, its name in /status, what /metrics says of it) */
+#define WORKER_COUNTERS(X)                                                                         \
+    X(messages, "messages", "Messages of backends.")                                               \
+    X(messages_refused, "messagesRefused", "Messages that were not valid.")                        \
+    X(subscriptions_refused, "subscriptionsRefused", "Subscriptions that were not valid.")         \
+    X(detections_sent, "detectionsSent", "imageDetection messages.")                               \
+    X(detections_dropped, "detectionsDropped", "Detections that a full queue lost.")               \
+    X(patches_sent, "patchesSent", "patchSession messages.")                                       \
+    X(patches_refused, "patchesRefused", "patchSession messages that the backend did not accept.") \
+    X(takeovers, "takeovers", "Backends that another one superseded.")
+
+#define WORKER_COUNTER_FIELD(field, name, help) uint64_t field;
 struct worker_counters {
-    uint64_t messages, messages_refused, subscriptions_refused;
-    uint64_t detections_sent, detections_dropped, patches_sent, patches_refused, takeovers;
+    WORKER_COUNTERS(WORKER_COUNTER_FIELD)
 };
+#undef WORKER_COUNTER_FIELD
 
 struct worker; /* opaque; one thread */
 
 /* `queue_max`: detections that may wait, 1 or more. NULL when out of memory. */
 struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max);
 void worker_free(struct worker *worker);
-/* Another bound from now on: the oldest above it are dropped. BATON_ENOMEM: it is as it was. */
-int worker_set_queue(struct worker *worker, size_t queue_max);
+/* Another bound from now on: the oldest above it are dropped. */
+void worker_set_queue(struct worker *worker, size_t queue_max);
 
 /* A backend (any number but 0, never used again) is there; it is sent a stateReport at once, and
  * what was queued if it becomes the owner. */
@@ -109,8 +122,11 @@ void worker_tick(struct worker *worker, const struct usage *usage);
 /* The owner reads again: what is queued goes out. */
 void worker_writable(struct worker *worker);
 
-/* The oldest message that was sent to this backend with a receipt is out of our hands. */
-void worker_delivered(struct worker *worker, uint64_t backend);
+/* So many bytes of the connection are with the backend's system: what was sent up to there is out
+ * of our hands. */
+void worker_delivered(struct worker *worker, uint64_t backend, uint64_t arrived);
+/* Whether detections were sent and have not arrived, so that worker_delivered() is wanted. */
+bool worker_awaits(const struct worker *worker);
 
 /* Takes the detection (always: it is released by the worker, also on failure) and fills in the
  * display's session. 0; BATON_EINVAL if it is not flat; BATON_ENOENT without such a subscription.

@@ -8,12 +8,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
-                    bool with_receipt)
+                    uint64_t *ret_end)
 {
     json_t *message = NULL;
     (void)userdata;
     (void)backend;
-    (void)with_receipt;
+    (void)ret_end;
     assert(worker_message_parse(text, bytes, &message, NULL) == 0);
     json_decref(message);
     return true;

@@ -1,8 +1,8 @@
 #include "detector/program/archives.h"
 
 #include "base/error.h"
-#include "detector/exposition.h"
 #include "detector/model/supply.h"
+#include "web/exposition.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -320,27 +320,27 @@ void archives_measure(const struct archives *archives, struct buffer *body)
         supply = supply_counters(archives->supply);
     }
     store_counters(archives->store, &store);
-    exposition_single(body, "archives_fetched_total", "counter", "Archives that came whole.",
-                      (double)supply.fetched);
-    exposition_single(body, "archives_unchanged_total", "counter",
+    exposition_single(body, "baton_detector_archives_fetched_total", "counter",
+                      "Archives that came whole.", (double)supply.fetched);
+    exposition_single(body, "baton_detector_archives_unchanged_total", "counter",
                       "Archives that were not sent, because the one in the cache is still right.",
                       (double)supply.unchanged);
-    exposition_single(body, "archives_fetch_failures_total", "counter",
+    exposition_single(body, "baton_detector_archives_fetch_failures_total", "counter",
                       "Archives that could not be fetched.", (double)supply.fetch_fails);
-    exposition_single(body, "archives_unpacked_total", "counter",
+    exposition_single(body, "baton_detector_archives_unpacked_total", "counter",
                       "Archives that were new and good.", (double)store.unpacked);
-    exposition_single(body, "archives_known_total", "counter",
+    exposition_single(body, "baton_detector_archives_known_total", "counter",
                       "Archives that were fetched and in the cache already, by their digest.",
                       (double)store.known);
-    exposition_single(body, "archives_refused_total", "counter",
+    exposition_single(body, "baton_detector_archives_refused_total", "counter",
                       "Archives that came and are none, or found no room.", (double)supply.refused);
-    exposition_single(body, "archives_from_before_total", "counter",
+    exposition_single(body, "baton_detector_archives_from_before_total", "counter",
                       "Times that the archive from before was used, as no new one was to be had.",
                       (double)supply.from_before);
-    exposition_single(body, "archives_rechecks_total", "counter",
+    exposition_single(body, "baton_detector_archives_rechecks_total", "counter",
                       "Times that a server was asked whether the archive at work is still right.",
                       (double)supply.rechecks);
-    exposition_single(body, "archives_recheck_failures_total", "counter",
+    exposition_single(body, "baton_detector_archives_recheck_failures_total", "counter",
                       "Of these, those without an answer, or refused: a signature was too old.",
                       (double)supply.recheck_fails);
 }

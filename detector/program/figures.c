@@ -1,6 +1,6 @@
 #include "detector/program/figures.h"
 
-#include "detector/exposition.h"
+#include "web/exposition.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,19 +66,23 @@ static const struct family {
     size_t offset; /* of a counter or a histogram */
     bool is_histogram;
 } families[] = {
-    {"model_frames_total", "Frames that went through the model.", offsetof(struct figure, frames),
-     false},
-    {"model_opened_total", "Times that the model began to look at a subscription.",
+    {"baton_detector_model_frames_total", "Frames that went through the model.",
+     offsetof(struct figure, frames), false},
+    {"baton_detector_model_opened_total", "Times that the model began to look at a subscription.",
      offsetof(struct figure, opened), false},
-    {"model_refused_total", "Times that it could not be had or opened for a subscription.",
+    {"baton_detector_model_refused_total",
+     "Times that it could not be had or opened for a subscription.",
      offsetof(struct figure, refused), false},
-    {"model_failures_total", "Times that its process was lost or a frame could not be run.",
+    {"baton_detector_model_failures_total",
+     "Times that its process was lost or a frame could not be run.",
      offsetof(struct figure, failures), false},
-    {"model_frames_dropped_total", "Frames that a newer one overtook before the model was free.",
+    {"baton_detector_model_frames_dropped_total",
+     "Frames that a newer one overtook before the model was free.",
      offsetof(struct figure, dropped_now), false},
-    {"model_run_seconds", "A frame's turn: from its preparation to what was seen in it.",
-     offsetof(struct figure, run), true},
-    {"model_latency_seconds",
+    {"baton_detector_model_run_seconds",
+     "A frame's turn: from its preparation to what was seen in it.", offsetof(struct figure, run),
+     true},
+    {"baton_detector_model_latency_seconds",
      "From a frame's arrival to what was seen in it, with the wait for its turn.",
      offsetof(struct figure, late), true},
 };
@@ -131,7 +135,8 @@ static void write_one(const struct figures *figures, const struct figure *one,
     if (!family) {
         exposition_label(labels, "model_name", one->name != NULL ? one->name : "");
         exposition_label(labels, "engine", one->engine);
-        exposition_sample(body, "model_subscriptions", buffer_text(labels), one->subscriptions);
+        exposition_sample(body, "baton_detector_model_subscriptions", buffer_text(labels),
+                          one->subscriptions);
     } else if (family->is_histogram) {
         write_histogram(body, family->name, value, labels);
     } else {
@@ -158,7 +163,7 @@ static void write_all(const struct figures *figures, const struct family *family
 
 void figures_write(const struct figures *figures, struct buffer *body)
 {
-    exposition_family(body, "model_subscriptions", "gauge",
+    exposition_family(body, "baton_detector_model_subscriptions", "gauge",
                       "Subscriptions that the model looks at, with its name and engine.");
     write_all(figures, NULL, body);
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {

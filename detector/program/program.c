@@ -13,7 +13,7 @@
 
 enum {
     SIGNALS = 3,
-    FILES_WANTED = SERVER_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
+    FILES_WANTED = SERVICE_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
 };
 
 struct program {
@@ -212,15 +212,10 @@ static void note_other(void *userdata, const struct option_group *group,
     }
 }
 
-/* BATON_ENOMEM: nothing has changed. */
-static int take(struct program *program, const struct program_settings *settings)
+static void take(struct program *program, const struct program_settings *settings)
 {
-    int code = service_set_limits(program->service, settings->service.report_interval_ms,
-                                  settings->service.queue_max);
-
-    if (code) {
-        return code;
-    }
+    service_set_limits(program->service, settings->service.report_interval_ms,
+                       settings->service.queue_max);
     log_set_level(program->logger, settings->log_level);
     watch_set_interval(program->watch, settings->camera.interval_ms);
     models_set_recheck(program->models, settings->recheck_ms);
@@ -228,7 +223,6 @@ static int take(struct program *program, const struct program_settings *settings
         archives_set_cache(program->archives, settings->archives.cache_bytes_max);
     }
     program->settings.drain = settings->drain;
-    return 0;
 }
 
 static void tell_taken(struct program *program, const struct options *options)
@@ -254,14 +248,12 @@ static void reload(struct program *program)
 
     code = code ? code : program_settings(&settings, options, &error);
     explicit_bzero(settings.token, sizeof(settings.token));
-    if (!code && take(program, &settings) != 0) {
-        code = error_set(&error, BATON_ENOMEM, "out of memory");
-    }
     if (code) {
         log_error(program->logger, "reload-refused", LOG_STR("error", error.message));
         options_free(options);
         return;
     }
+    take(program, &settings);
     tell_taken(program, options);
     others.is = options;
     option_groups_visit(program_about.groups, note_other, &others);

@@ -35,7 +35,7 @@ struct program_settings {
     enum log_level log_level;
     bool log_json;
     span drain;
-    char token[SERVER_TOKEN_MAX];
+    char token[SERVICE_TOKEN_MAX];
     const char *hosts[PROGRAM_HOSTS_MAX + 1]; /* ends with NULL */
 };
 

@@ -3,8 +3,10 @@
 #include "fleet/http/handlers.h"
 
 #include "member/election.h"
+#include "web/exposition.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,27 +15,15 @@ enum { METRICS_MAX = 4 << 20 };
 
 #define PREFIX "baton_fleet_"
 
-static void family(struct buffer *out, const char *name, const char *type, const char *help)
-{
-    buffer_printf(out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
-}
-
-static void single(struct buffer *out, const char *name, const char *type, const char *help,
-                   double value)
-{
-    family(out, name, type, help);
-    buffer_printf(out, PREFIX "%s %.15g\n", name, value);
-}
-
 /* Of a table of counters: its field, and what it counts. */
 static void counter(struct buffer *out, const char *part, const char *field, const char *text,
                     uint64_t value)
 {
     char name[80], help[160];
 
-    (void)snprintf(name, sizeof(name), "%s_%s_total", part, field);
+    (void)snprintf(name, sizeof(name), PREFIX "%s_%s_total", part, field);
     (void)snprintf(help, sizeof(help), "Count of %s.", text);
-    single(out, name, "counter", help, (double)value);
+    exposition_single(out, name, "counter", help, (double)value);
 }
 
 /* ---- The parts ------------------------------------------------------------------------------- */
@@ -47,35 +37,37 @@ static void put_election(const struct fleet_http *http, struct buffer *out)
     span left = election_lease_left(election);
 
     election_leader(election, &leader, &epoch);
-    single(out, "is_leader", "gauge", "1 while this process leads the fleet.", leads);
-    single(out, "has_leader", "gauge", "1 while this process knows a leader.",
-           leader.name[0] != '\0');
-    single(out, "epoch", "gauge", "Epoch of the latest leadership that this process knows.",
-           (double)epoch);
-    single(out, "processes", "gauge", "Processes of the fleet, as this one knows them.",
-           (double)master_process_count(http->parts.master));
-    family(out, "lease_left_seconds", "gauge", "Time that is left of this process's lease.");
-    if (leads && left.ns == INT64_MAX) {
-        buffer_put_text(out, PREFIX "lease_left_seconds +Inf\n");
-    } else {
-        buffer_printf(out, PREFIX "lease_left_seconds %.9g\n", leads ? (double)left.ns / 1e9 : 0.0);
-    }
+    exposition_single(out, PREFIX "is_leader", "gauge", "1 while this process leads the fleet.",
+                      leads);
+    exposition_single(out, PREFIX "has_leader", "gauge", "1 while this process knows a leader.",
+                      leader.name[0] != '\0');
+    exposition_single(out, PREFIX "epoch", "gauge",
+                      "Epoch of the latest leadership that this process knows.", (double)epoch);
+    exposition_single(out, PREFIX "processes", "gauge",
+                      "Processes of the fleet, as this one knows them.",
+                      (double)master_process_count(http->parts.master));
+    exposition_single(out, PREFIX "lease_left_seconds", "gauge",
+                      "Time that is left of this process's lease.",
+                      !leads                 ? 0
+                      : left.ns == INT64_MAX ? INFINITY
+                                             : (double)left.ns / 1e9);
 }
 
 static void put_objects(const struct fleet_http *http, struct buffer *out)
 {
     const struct fleet_state *state = http->parts.state;
 
-    single(out, "ready", "gauge", "1 once the shared state is loaded.",
-           fleet_state_is_ready(state));
-    family(out, "objects", "gauge", "Declared objects, by kind.");
+    exposition_single(out, PREFIX "ready", "gauge", "1 once the shared state is loaded.",
+                      fleet_state_is_ready(state));
+    exposition_family(out, PREFIX "objects", "gauge", "Declared objects, by kind.");
     for (int kind = 0; kind < FLEET_KINDS; kind++) {
         buffer_printf(out, PREFIX "objects{kind=\"%s\"} %zu\n",
                       fleet_kind_name((enum fleet_kind)kind),
                       fleet_state_count(state, (enum fleet_kind)kind));
     }
-    single(out, "unplaced", "gauge", "Subscriptions that no worker has.",
-           (double)json_array_size(json_object_get(fleet_state_unplaced(state, NULL), "unplaced")));
+    exposition_single(
+        out, PREFIX "unplaced", "gauge", "Subscriptions that no worker has.",
+        (double)json_array_size(json_object_get(fleet_state_unplaced(state, NULL), "unplaced")));
 }
 
 static void put_workers(const struct fleet_http *http, struct buffer *out)
@@ -93,30 +85,31 @@ static void put_workers(const struct fleet_http *http, struct buffer *out)
         behind += is_online && !live->is_in_sync;
         assigned += list != NULL ? list->count : 0;
     }
-    family(out, "workers", "gauge", "Workers, by whether they are online.");
+    exposition_family(out, PREFIX "workers", "gauge", "Workers, by whether they are online.");
     buffer_printf(
         out, PREFIX "workers{state=\"online\"} %zu\n" PREFIX "workers{state=\"offline\"} %zu\n",
         online, offline);
-    single(out, "workers_not_in_sync", "gauge",
-           "Workers that are online and do not report the list that they were sent.",
-           (double)behind);
-    single(out, "workers_owned", "gauge", "Workers that this process is connected to.",
-           (double)owners_count(http->parts.owners));
-    single(out, "subscriptions_assigned", "gauge", "Subscriptions that a worker has.",
-           (double)assigned);
+    exposition_single(out, PREFIX "workers_not_in_sync", "gauge",
+                      "Workers that are online and do not report the list that they were sent.",
+                      (double)behind);
+    exposition_single(out, PREFIX "workers_owned", "gauge",
+                      "Workers that this process is connected to.",
+                      (double)owners_count(http->parts.owners));
+    exposition_single(out, PREFIX "subscriptions_assigned", "gauge",
+                      "Subscriptions that a worker has.", (double)assigned);
 }
 
 static const struct {
     const char *name, *help;
     size_t at; /* in struct worker_live */
 } of_worker[] = {
-    {"worker_detections_total", "Detections that the worker sent.",
+    {PREFIX "worker_detections_total", "Detections that the worker sent.",
      offsetof(struct worker_live, detections)},
-    {"worker_reconnects_total", "Connections to the worker after the first.",
+    {PREFIX "worker_reconnects_total", "Connections to the worker after the first.",
      offsetof(struct worker_live, reconnects)},
-    {"worker_stalls_total", "Times that messages waited because the worker did not read.",
+    {PREFIX "worker_stalls_total", "Times that messages waited because the worker did not read.",
      offsetof(struct worker_live, stalls)},
-    {"worker_refused_total", "Messages of the worker that were refused.",
+    {PREFIX "worker_refused_total", "Messages of the worker that were refused.",
      offsetof(struct worker_live, refused)},
 };
 
@@ -126,15 +119,15 @@ static void put_each_worker(const struct fleet_http *http, struct buffer *out)
     for (size_t i = 0; i < sizeof(of_worker) / sizeof(of_worker[0]); i++) {
         const struct fleet_worker *worker = NULL;
 
-        family(out, of_worker[i].name, "counter", of_worker[i].help);
+        exposition_family(out, of_worker[i].name, "counter", of_worker[i].help);
         while ((worker = fleet_state_next_worker(http->parts.state, worker)) != NULL) {
             const struct worker_live *live = worker_table_find(http->parts.table, worker->id);
             uint64_t value;
 
             if (live != NULL && owners_owns(http->parts.owners, worker->id)) {
                 memcpy(&value, (const char *)live + of_worker[i].at, sizeof(value));
-                buffer_printf(out, PREFIX "%s{worker=\"%s\"} %" PRIu64 "\n", of_worker[i].name,
-                              worker->id, value);
+                buffer_printf(out, "%s{worker=\"%s\"} %" PRIu64 "\n", of_worker[i].name, worker->id,
+                              value);
             }
         }
     }
@@ -171,7 +164,8 @@ static void put_latencies(const struct counts *counters, struct buffer *out)
 {
     uint64_t total = 0;
 
-    family(out, "http_request_duration_seconds", "histogram", "Time from a request to its answer.");
+    exposition_family(out, PREFIX "http_request_duration_seconds", "histogram",
+                      "Time from a request to its answer.");
     for (size_t i = 0; i < COUNTS_LATENCIES; i++) {
         total += counters->latencies[i];
         buffer_printf(out, PREFIX "http_request_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
@@ -189,23 +183,25 @@ static void put_http(const struct fleet_http *http, struct buffer *out)
 {
     const struct counts *counters = &http->counters;
 
-    family(out, "http_requests_total", "counter", "Answers, by the class of their status.");
+    exposition_family(out, PREFIX "http_requests_total", "counter",
+                      "Answers, by the class of their status.");
     for (int class = 2; class < COUNTS_CLASSES; class ++) {
         buffer_printf(out, PREFIX "http_requests_total{class=\"%dxx\"} %" PRIu64 "\n", class,
                       counters->by_class[class]);
     }
-    single(out, "http_too_many_total", "counter", "Requests that exceeded the rate of an address.",
-           (double)counters->too_many);
-    single(out, "events_total", "counter", "Events that followers could get.",
-           (double)counters->events);
-    single(out, "followers", "gauge", "Clients that follow the events.",
-           (double)events_followers(http->events));
-    single(out, "followers_cut_total", "counter",
-           "Followers that read too slowly and were cut off.", (double)counters->followers_cut);
-    single(out, "images_total", "counter", "Pictures that workers were asked for.",
-           (double)counters->images);
-    single(out, "images_cached_total", "counter", "Pictures that were sent again.",
-           (double)counters->images_cached);
+    exposition_single(out, PREFIX "http_too_many_total", "counter",
+                      "Requests that exceeded the rate of an address.", (double)counters->too_many);
+    exposition_single(out, PREFIX "events_total", "counter", "Events that followers could get.",
+                      (double)counters->events);
+    exposition_single(out, PREFIX "followers", "gauge", "Clients that follow the events.",
+                      (double)events_followers(http->events));
+    exposition_single(out, PREFIX "followers_cut_total", "counter",
+                      "Followers that read too slowly and were cut off.",
+                      (double)counters->followers_cut);
+    exposition_single(out, PREFIX "images_total", "counter",
+                      "Pictures that workers were asked for.", (double)counters->images);
+    exposition_single(out, PREFIX "images_cached_total", "counter",
+                      "Pictures that were sent again.", (double)counters->images_cached);
     put_latencies(counters, out);
 }
 
@@ -215,10 +211,10 @@ void metrics_get(struct call *call)
     struct buffer out;
 
     buffer_init(&out, METRICS_MAX);
-    family(&out, "build_info", "gauge", "1; the version is in the label.");
+    exposition_family(&out, PREFIX "build_info", "gauge", "1; the version is in the label.");
     buffer_printf(&out, PREFIX "build_info{version=\"%s\"} 1\n", http->parts.version);
-    single(&out, "uptime_seconds", "gauge", "Time since this process began.",
-           (double)instant_since(clock_now(), http->started).ns / 1e9);
+    exposition_single(&out, PREFIX "uptime_seconds", "gauge", "Time since this process began.",
+                      (double)instant_since(clock_now(), http->started).ns / 1e9);
     put_election(http, &out);
     put_objects(http, &out);
     put_workers(http, &out);
@@ -228,7 +224,7 @@ void metrics_get(struct call *call)
     if (out.failed) {
         call_refuse(call, 503, NULL, "out of memory");
     } else {
-        call_bytes(call, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
+        call_bytes(call, 200, EXPOSITION_TYPE, out.data, out.bytes);
     }
     buffer_fini(&out);
 }

@@ -2,6 +2,8 @@
  *
  *   SCHEME://…?KEY=VALUE&KEY=VALUE&KEY
  *              └── url_query(), then a pair by each url_next()
+ *
+ * Pure.
  */
 #ifndef BASE_URL_H
 #define BASE_URL_H

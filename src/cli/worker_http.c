@@ -1,7 +1,9 @@
 #include "cli/worker_http.h"
 
 #include "cli/http_options.h"
+#include "web/exposition.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,27 +36,24 @@ static void put_json(struct http_answer *answer, json_t *json)
 
 /* ---- Metrics --------------------------------------------------------------------------------- */
 
-static void put_head(struct buffer *ret, const char *name, const char *type, const char *help)
-{
-    buffer_printf(ret, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 static void put_counters(struct buffer *ret, const struct work_counters *counters)
 {
 #define WORK_COUNTER(name, text)                                                                   \
-    put_head(ret, "baton_work_" #name "_total", "counter", text);                                  \
-    buffer_printf(ret, "baton_work_" #name "_total %llu\n", (unsigned long long)counters->name);
+    exposition_single(ret, "baton_work_" #name "_total", "counter", text, (double)counters->name);
     WORK_COUNTERS(WORK_COUNTER)
 #undef WORK_COUNTER
 }
 
 static void put_items(struct buffer *ret, const struct ledger *ledger)
 {
-    put_head(ret, "baton_work_items", "gauge", "items of the ledger by state");
+    char label[64];
+
+    exposition_family(ret, "baton_work_items", "gauge", "items of the ledger by state");
     for (int state = 0; state < WORK_STATE_COUNT; state++) {
-        buffer_printf(ret, "baton_work_items{state=\"%s\"} %zu\n",
-                      work_state_name((enum work_state)state),
-                      ledger_count(ledger, (enum work_state)state));
+        (void)snprintf(label, sizeof(label), "state=\"%s\"",
+                       work_state_name((enum work_state)state));
+        exposition_sample(ret, "baton_work_items", label,
+                          (double)ledger_count(ledger, (enum work_state)state));
     }
 }
 
@@ -68,17 +67,18 @@ static void put_workers(struct buffer *ret, const json_t *status)
     {
         online += json_is_true(json_object_get(worker, "online"));
     }
-    put_head(ret, "baton_work_workers_online", "gauge", "workers that report");
-    buffer_printf(ret, "baton_work_workers_online %zu\n", online);
-    put_head(ret, "baton_work_processing_seconds", "summary", "time of completed attempts");
-    buffer_printf(ret, "baton_work_processing_seconds{quantile=\"0.5\"} %.3f\n",
-                  json_number_value(json_object_get(times, "p50")) / 1000);
-    buffer_printf(ret, "baton_work_processing_seconds{quantile=\"0.99\"} %.3f\n",
-                  json_number_value(json_object_get(times, "p99")) / 1000);
-    buffer_printf(ret, "baton_work_processing_seconds_sum %.3f\n",
-                  json_number_value(json_object_get(times, "sum")) / 1000);
-    buffer_printf(ret, "baton_work_processing_seconds_count %lld\n",
-                  (long long)json_integer_value(json_object_get(times, "count")));
+    exposition_single(ret, "baton_work_workers_online", "gauge", "workers that report",
+                      (double)online);
+    exposition_family(ret, "baton_work_processing_seconds", "summary",
+                      "time of completed attempts");
+    exposition_sample(ret, "baton_work_processing_seconds", "quantile=\"0.5\"",
+                      json_number_value(json_object_get(times, "p50")) / 1000);
+    exposition_sample(ret, "baton_work_processing_seconds", "quantile=\"0.99\"",
+                      json_number_value(json_object_get(times, "p99")) / 1000);
+    exposition_sample(ret, "baton_work_processing_seconds_sum", NULL,
+                      json_number_value(json_object_get(times, "sum")) / 1000);
+    exposition_sample(ret, "baton_work_processing_seconds_count", NULL,
+                      json_number_value(json_object_get(times, "count")));
 }
 
 static void put_metrics(struct buffer *ret, const struct pool *pool)
@@ -86,10 +86,10 @@ static void put_metrics(struct buffer *ret, const struct pool *pool)
     const struct work_leader *leader = pool_leader(pool);
     json_t *status = leader ? work_leader_status(leader, clock_now()) : NULL;
 
-    put_head(ret, "baton_work_leads", "gauge", "1 if this process leads the pool");
-    buffer_printf(ret, "baton_work_leads %d\n", leader != NULL);
-    put_head(ret, "baton_work_running", "gauge", "items that run on this worker");
-    buffer_printf(ret, "baton_work_running %zu\n", pool_running(pool));
+    exposition_single(ret, "baton_work_leads", "gauge", "1 if this process leads the pool",
+                      leader != NULL);
+    exposition_single(ret, "baton_work_running", "gauge", "items that run on this worker",
+                      (double)pool_running(pool));
     if (status) {
         put_counters(ret, work_leader_counters(leader));
         put_items(ret, work_leader_ledger(leader));
@@ -108,7 +108,7 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
         put_json(answer, json_pack("{s:b}", "ok", 1));
     } else if (strcmp(path, "/metrics") == 0) {
         answer->status = 200;
-        answer->type = "text/plain; version=0.0.4";
+        answer->type = EXPOSITION_TYPE;
         put_metrics(&answer->body, pool);
     }
 }

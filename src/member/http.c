@@ -1,6 +1,7 @@
 #include "member/http.h"
 
 #include "member/election.h"
+#include "web/exposition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
         answer_leader(status, answer);
     } else if (strcmp(path, "/metrics") == 0) {
         answer->status = 200;
-        answer->type = "text/plain; version=0.0.4";
+        answer->type = EXPOSITION_TYPE;
         status_metrics(status, &answer->body);
     }
 }

@@ -3,6 +3,7 @@
 #include "base/version.h"
 #include "member/deaths.h"
 #include "member/members.h"
+#include "web/exposition.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -181,14 +182,6 @@ int status_refresh(struct status *status, void (*done)(void *userdata, int code)
     return code;
 }
 
-static void metric(struct buffer *ret, const char *name, const char *type, const char *help,
-                   double value)
-{
-    buffer_printf(ret, "# HELP baton_%s %s\n# TYPE baton_%s %s\nbaton_%s ", name, help, name, type,
-                  name);
-    buffer_printf(ret, isinf(value) ? "+Inf\n" : "%.17g\n", value);
-}
-
 /* Only of a provider that can fence, where that is on. */
 static void fence_metrics(const struct status *status, struct buffer *ret)
 {
@@ -196,10 +189,12 @@ static void fence_metrics(const struct status *status, struct buffer *ret)
     const json_t *counters = json_object_get(more, "counters");
 
     if (json_is_object(json_object_get(more, "fence"))) {
-        metric(ret, "fences_total", "counter", "Fence commands that this node has begun.",
-               json_number_value(json_object_get(counters, "fences")));
-        metric(ret, "fences_failed_total", "counter", "Fence commands that proved nothing.",
-               json_number_value(json_object_get(counters, "fences_failed")));
+        exposition_single(ret, "baton_fences_total", "counter",
+                          "Fence commands that this node has begun.",
+                          json_number_value(json_object_get(counters, "fences")));
+        exposition_single(ret, "baton_fences_failed_total", "counter",
+                          "Fence commands that proved nothing.",
+                          json_number_value(json_object_get(counters, "fences_failed")));
     }
     json_decref(more);
 }
@@ -211,25 +206,29 @@ void status_metrics(const struct status *status, struct buffer *ret)
     bool leads = election_is_leader(status->election, NULL);
     span left = leads ? election_lease_left(status->election) : SPAN_NS(0);
     election_leader(status->election, &leader, &epoch);
-    metric(ret, "is_leader", "gauge", "1 while this node leads.", leads);
-    metric(ret, "has_leader", "gauge", "1 while this node knows a leader.", leader.id[0] != '\0');
-    metric(ret, "epoch", "gauge", "Epoch of the latest leadership that this node knows.",
-           (double)epoch);
-    metric(ret, "lease_left_seconds", "gauge", "Time that is left of this node's lease.",
-           is_endless(left.ns) ? INFINITY : (double)left.ns / 1e9);
-    metric(ret, "cordoned", "gauge", "1 while this node is kept from leading.",
-           election_is_cordoned(status->election));
-    metric(ret, "members", "gauge", "Members of the group, as this node knows them.",
-           (double)json_array_size(status->members));
-    metric(ret, "elections_won_total", "counter", "Leaderships that this node acquired.",
-           (double)status->elections_won);
-    metric(ret, "leaderships_lost_total", "counter", "Leaderships that this node lost.",
-           (double)status->leaderships_lost);
-    metric(ret, "leader_changes_total", "counter", "Changes of the leader that this node saw.",
-           (double)status->leader_changes);
-    metric(ret, "events_total", "counter", "Events of the election.", (double)status->events);
-    metric(ret, "uptime_seconds", "gauge", "Time since this process took part.",
-           (double)instant_since(clock_now(), status->started).ns / 1e9);
+    exposition_single(ret, "baton_is_leader", "gauge", "1 while this node leads.", leads);
+    exposition_single(ret, "baton_has_leader", "gauge", "1 while this node knows a leader.",
+                      leader.id[0] != '\0');
+    exposition_single(ret, "baton_epoch", "gauge",
+                      "Epoch of the latest leadership that this node knows.", (double)epoch);
+    exposition_single(ret, "baton_lease_left_seconds", "gauge",
+                      "Time that is left of this node's lease.",
+                      is_endless(left.ns) ? INFINITY : (double)left.ns / 1e9);
+    exposition_single(ret, "baton_cordoned", "gauge", "1 while this node is kept from leading.",
+                      election_is_cordoned(status->election));
+    exposition_single(ret, "baton_members", "gauge",
+                      "Members of the group, as this node knows them.",
+                      (double)json_array_size(status->members));
+    exposition_single(ret, "baton_elections_won_total", "counter",
+                      "Leaderships that this node acquired.", (double)status->elections_won);
+    exposition_single(ret, "baton_leaderships_lost_total", "counter",
+                      "Leaderships that this node lost.", (double)status->leaderships_lost);
+    exposition_single(ret, "baton_leader_changes_total", "counter",
+                      "Changes of the leader that this node saw.", (double)status->leader_changes);
+    exposition_single(ret, "baton_events_total", "counter", "Events of the election.",
+                      (double)status->events);
+    exposition_single(ret, "baton_uptime_seconds", "gauge", "Time since this process took part.",
+                      (double)instant_since(clock_now(), status->started).ns / 1e9);
     fence_metrics(status, ret);
 }
 

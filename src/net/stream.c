@@ -51,6 +51,7 @@ struct stream {
     struct buffer clear;  /* decrypted, to hand on */
     struct buffer cipher; /* encrypted, to send */
     size_t queued_bytes;
+    uint64_t written_bytes; /* so far, with those that are queued */
     struct latest latest[STREAM_KINDS];
     int port;
     int close_code;
@@ -161,6 +162,7 @@ static void written(uv_write_t *request, int status)
     struct stream *stream = request->handle->data;
 
     stream->queued_bytes -= write->bytes;
+    stream->written_bytes -= status != 0 ? write->bytes : 0;
     free(write);
     if (status != 0 && status != UV_ECANCELED) {
         write_failed(stream, status);
@@ -196,6 +198,7 @@ static int queue(struct stream *stream, const uint8_t *data, size_t bytes)
         close_with(stream, BATON_EIO, "write failed");
         return BATON_EIO;
     }
+    stream->written_bytes += bytes;
     return BATON_OK;
 }
 
@@ -211,6 +214,7 @@ static int write_raw(struct stream *stream, const uint8_t *data, size_t bytes)
             return BATON_EIO;
         }
         sent = result > 0 ? (size_t)result : 0;
+        stream->written_bytes += sent;
     }
     return sent < bytes ? queue(stream, data + sent, bytes - sent) : BATON_OK;
 }
@@ -681,6 +685,20 @@ size_t stream_backlog(const struct stream *stream)
     return stream->queued_bytes;
 }
 
+uint64_t stream_written(const struct stream *stream)
+{
+    return stream->written_bytes;
+}
+
+uint64_t stream_arrived(const struct stream *stream)
+{
+    uint64_t taken = /* by our system */
+        stream->written_bytes - uv_stream_get_write_queue_size(&stream->socket.stream);
+    int left;
+
+    return ioctl(stream_fd(stream), TIOCOUTQ, &left) == 0 ? taken - (uint64_t)left : 0;
+}
+
 int stream_fd(const struct stream *stream)
 {
     uv_os_fd_t fd;
@@ -710,6 +728,14 @@ bool stream_is_connecting(const struct stream *stream)
 bool stream_is_stuck(const struct stream *stream)
 {
     return tcp_info_of(stream).tcpi_retransmits > 0;
+}
+
+/* The kernel backs off after it has sent data again, and after it has asked for a window. */
+bool stream_is_overdue(const struct stream *stream)
+{
+    struct tcp_info info = tcp_info_of(stream);
+
+    return info.tcpi_retransmits > 0 || info.tcpi_backoff > 0;
 }
 
 bool stream_was_refused(const struct stream *stream)

@@ -101,6 +101,10 @@ bool stream_proves(const struct stream *stream, const char *name);
 bool stream_has_backlog(const struct stream *stream);
 /* How many bytes of it; under TLS, encrypted ones. */
 size_t stream_backlog(const struct stream *stream);
+/* Bytes that were written so far, and how many of them the peer's system has acknowledged. Under
+ * TLS, encrypted ones. The second is a system call. */
+uint64_t stream_written(const struct stream *stream);
+uint64_t stream_arrived(const struct stream *stream);
 /* The socket's descriptor; -1: it is closing. */
 int stream_fd(const struct stream *stream);
 /* The peer's machine has not answered yet. A system call, as the next one is. */
@@ -108,6 +112,9 @@ bool stream_is_connecting(const struct stream *stream);
 /* Whether sent data was retransmitted and still is not acknowledged: the network loses packets, or
  * is cut. Proves nothing about the peer. */
 bool stream_is_stuck(const struct stream *stream);
+/* Whether sent data waits longer for its acknowledgement than a round trip takes (at least 200 ms,
+ * unless is_prompt): it was lost, or the peer's system has no room for it. */
+bool stream_is_overdue(const struct stream *stream);
 /* For on_close: the peer's machine reported that no process listens there. */
 bool stream_was_refused(const struct stream *stream);
 /* Bytes have arrived that no on_data has seen. A system call. */

@@ -94,13 +94,15 @@ void web_answer(struct web_exchange *exchange, const struct web_answer *answer)
     complete(exchange);
 }
 
-/* The way out: the methods that are answered, how to show a token, the version of WebSockets. */
+/* The way out: the methods that are answered, how to show a token, when to try
+ * again, the version of WebSockets. */
 static const char *advice(const struct web_exchange *exchange, unsigned status)
 {
     if (status == 400 && exchange->request.is_upgrade) {
         return "cache-control: no-store\r\nsec-websocket-version: 13\r\n";
     }
     return status == 405   ? "cache-control: no-store\r\nallow: GET, HEAD\r\n"
+           : status == 503 ? "cache-control: no-store\r\nretry-after: 1\r\n"
            : status == 401 ? "cache-control: no-store\r\nwww-authenticate: Bearer\r\n"
                            : "cache-control: no-store\r\n";
 }

@@ -54,10 +54,9 @@ void web_request_next(struct web_request *request);
  * codes, too), or more than WEB_PATH_MAX bytes. Slashes in front of the first segment are one. */
 const char *web_path(const char *target, char ret[static WEB_PATH_MAX]);
 
-/* The byte at `*at`, decoded, and moves behind it; -1: a malformed code. */
-int web_decode(const char **at);
-
-/* The query behind the path, or "". */
+/* The query behind the path, or ""; base/url.h has its pairs. */
 const char *web_query(const char *target);
+/* NULL, or why no pair of it should be read: a code that is none, a control character. */
+const char *web_query_fault(const char *target);
 
 #endif

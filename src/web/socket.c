@@ -79,9 +79,19 @@ size_t web_socket_backlog(const struct web_socket *socket)
     return stream_backlog(socket->home.stream);
 }
 
-int web_socket_fd(const struct web_socket *socket)
+uint64_t web_socket_sent(const struct web_socket *socket)
 {
-    return stream_fd(socket->home.stream);
+    return stream_written(socket->home.stream);
+}
+
+uint64_t web_socket_arrived(const struct web_socket *socket)
+{
+    return stream_arrived(socket->home.stream);
+}
+
+bool web_socket_is_overdue(const struct web_socket *socket)
+{
+    return stream_is_overdue(socket->home.stream);
 }
 
 /* Masks are random: nobody who chooses a text may choose the bytes on the wire (RFC 6455, 10.3). */

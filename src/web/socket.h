@@ -21,7 +21,7 @@ struct web_socket_callbacks {
     void (*on_refused)(void *userdata, const char *reason);
     /* All that was sent is taken by the system. */
     void (*on_drain)(void *userdata);
-    /* The connection is about to be closed, and web_socket_fd() has it for the last time. */
+    /* The connection is about to be closed: web_socket_arrived() counts for the last time. */
     void (*on_closing)(void *userdata);
     /* The last callback. */
     void (*on_close)(void *userdata);
@@ -40,8 +40,13 @@ struct web_socket_options {
 bool web_socket_send(struct web_socket *socket, const char *text, size_t bytes);
 /* Bytes that the system has not taken yet. */
 size_t web_socket_backlog(const struct web_socket *socket);
-/* Of the connection, for what the system counts; -1: it is gone. */
-int web_socket_fd(const struct web_socket *socket);
+/* A receipt for a message: it is with the peer's system once web_socket_arrived() has reached what
+ * web_socket_sent() was when the message had been sent. The second is a system call; no event tells
+ * that it has changed. */
+uint64_t web_socket_sent(const struct web_socket *socket);
+uint64_t web_socket_arrived(const struct web_socket *socket);
+/* Whether something waits longer for that than a round trip takes, and 200 ms: it may be lost. */
+bool web_socket_is_overdue(const struct web_socket *socket);
 
 /* The first call counts; reason: at most 123 bytes, the rest is cut off. No text comes after it. */
 void web_socket_close(struct web_socket *socket, unsigned code, const char *reason);

@@ -12,7 +12,8 @@ static int digit(char c)
                                   : -1;
 }
 
-int web_decode(const char **at)
+/* The byte at `*at`, decoded, and moves behind it; -1: a malformed code. */
+static int decode(const char **at)
 {
     int high, low;
 
@@ -50,7 +51,7 @@ const char *web_path(const char *target, char ret[static WEB_PATH_MAX])
     ret[0] = '/';
     ret[1] = '\0';
     while (*at != '\0' && *at != '?') {
-        int byte = web_decode(&at);
+        int byte = decode(&at);
         if (byte < ' ' || byte == 0x7f) {
             return byte >= 0 ? "the path has a control character in it"
                              : "a percent sign in the path needs two hexadecimal digits behind it";
@@ -75,4 +76,17 @@ const char *web_query(const char *target)
     const char *mark = strchr(target, '?');
 
     return mark != NULL ? mark + 1 : "";
+}
+
+const char *web_query_fault(const char *target)
+{
+    const char *at = web_query(target);
+
+    while (*at != '\0') {
+        int byte = decode(&at);
+        if (byte < ' ' || byte == 0x7f) {
+            return "the query has a malformed code or a control character in it";
+        }
+    }
+    return NULL;
 }

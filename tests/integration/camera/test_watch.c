@@ -28,11 +28,11 @@ struct scene {
 };
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
-                    bool with_receipt)
+                    uint64_t *ret_end)
 {
     struct scene *scene = userdata;
 
-    (void)with_receipt;
+    (void)ret_end;
     assert_int_equal(backend, BACKEND);
     if (strstr(text, "stateReport") != NULL) {
         free(scene->report);

@@ -12,7 +12,7 @@ const { Camera, Worker } = require('./life');
 const BUSY = process.argv[6] === 'busy';
 const IDLE = 1000;
 const BACKENDS_MAX = 8; // WORKER_BACKENDS_MAX
-const CONNECTIONS_MAX = 2048; // SERVER_CONNECTIONS_MAX
+const CONNECTIONS_MAX = 2048; // SERVICE_CONNECTIONS_MAX
 const PICTURES = 45; // of one window: three seconds
 const WINDOWS_MAX = 8;
 const OVERTAKEN_MAX = 4; // of all windows' best: a busy machine's; the lost are none, always

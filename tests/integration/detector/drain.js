@@ -52,48 +52,67 @@ async function deaf(stand) {
     return backend;
 }
 
-// Bytes that the worker's system has yet to be told of that the backend's system has them.
+// Of the worker's side of a connection: the bytes that its system has yet to be told of that the
+// backend's system has them, and, in hundredths of a second, when it will ask for room for them.
 function on_the_way(stand, backend) {
     const hex = (port) => port.toString(16).toUpperCase().padStart(4, '0');
     const line = new RegExp(`:${hex(stand.port)} [0-9A-F]+:${hex(backend.socket._socket.localPort)} ` +
-        '[0-9A-F]+ ([0-9A-F]+):');
-    return parseInt(line.exec(fs.readFileSync('/proc/net/tcp', 'utf8'))[1], 16);
+        '[0-9A-F]+ ([0-9A-F]+):[0-9A-F]+ (?:04:)?([0-9A-F]+)');
+    const [, bytes, probe] = line.exec(fs.readFileSync('/proc/net/tcp', 'utf8'));
+    return { bytes: parseInt(bytes, 16), probe: parseInt(probe, 16) };
+}
+
+// What the system of a backend never took goes to the next one, however the first one goes.
+async function untaken_goes_on(next_after) {
+    const stand = await Stand.start();
+    const first = await Backend.connect(stand);
+    first.send(list(subscription('a;1', { modelName: 'x'.repeat(200) })));
+    first.send(session('a', 9));
+    await first.report((all) => all.length === 1);
+    first.socket._socket.pause(); // its system takes no more once its own buffer is full
+    let untaken = 0; // answers in a row
+    await until('a full buffer', async () => {
+        const { messages } = await counters(stand);
+        const before = on_the_way(stand, first).bytes;
+        for (let i = 0; i < 20; i++) first.send({ type: 'requestState' });
+        await until('the answers', async () => (await counters(stand)).messages === messages + 20);
+        untaken = on_the_way(stand, first).bytes > before + 20 * 300 ? untaken + 20 : 0;
+        return untaken >= 200;
+    });
+    for (let i = 1; i <= WAITING; i++) {
+        stand.signal('SIGUSR1');
+        await until('detection ' + i, async () => {
+            const { detectionsQueued, detectionsSent } = await counters(stand);
+            return detectionsQueued + detectionsSent === i;
+        });
+    }
+    const { detectionsQueued } = await counters(stand); // or its system found room for one
+    assert.ok(detectionsQueued > 0);
+    const next = await next_after(stand, first);
+    for (let i = 0; i < detectionsQueued; i++) await next.next('a patch', is_patch);
+    await until('the count', async () => (await counters(stand)).patchesSent ===
+        detectionsQueued);
+    await next.close();
+    await stand.stop();
 }
 
 const tests = {
     async 'what the system of a backend never took goes to the next one'() {
-        const stand = await Stand.start();
-        const first = await Backend.connect(stand);
-        first.send(list(subscription('a;1', { modelName: 'x'.repeat(200) })));
-        first.send(session('a', 9));
-        await first.report((all) => all.length === 1);
-        first.socket._socket.pause(); // its system takes no more once its own buffer is full
-        let untaken = 0; // answers in a row
-        await until('a full buffer', async () => {
-            const { messages } = await counters(stand);
-            const before = on_the_way(stand, first);
-            for (let i = 0; i < 20; i++) first.send({ type: 'requestState' });
-            await until('the answers', async () => (await counters(stand)).messages === messages + 20);
-            untaken = on_the_way(stand, first) > before + 20 * 300 ? untaken + 20 : 0;
-            return untaken >= 200;
+        await untaken_goes_on(async (stand, first) => {
+            first.socket.terminate();
+            await alone(stand);
+            return Backend.connect(stand);
         });
-        for (let i = 1; i <= WAITING; i++) {
-            stand.signal('SIGUSR1');
-            await until('detection ' + i, async () => {
-                const { detectionsQueued, detectionsSent } = await counters(stand);
-                return detectionsQueued + detectionsSent === i;
-            });
-        }
-        first.socket.terminate();
-        await alone(stand);
-        const { detectionsQueued } = await counters(stand); // or its system found room for one
-        assert.ok(detectionsQueued > 0);
-        const next = await Backend.connect(stand);
-        for (let i = 0; i < detectionsQueued; i++) await next.next('a patch', is_patch);
-        await until('the count', async () => (await counters(stand)).patchesSent ===
-            detectionsQueued);
-        await next.close();
-        await stand.stop();
+    },
+
+    async 'it goes to one that takes over, too, if it has waited for longer than a moment'() {
+        await untaken_goes_on(async (stand, first) => {
+            // It waits for twice as long as the first time: it has asked for room before.
+            await until('a second probe', () => on_the_way(stand, first).probe > 22);
+            const next = await Backend.connect(stand);
+            next.send(session('a', 9));
+            return next;
+        });
     },
 
     async 'what a backend has is not sent again, however it goes'() {

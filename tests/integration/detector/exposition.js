@@ -93,7 +93,7 @@ function parse(text) {
 function metrics(worker) {
     const { status, head, body } = worker.curl('/metrics');
     assert.strictEqual(status, 200);
-    assert.match(head, /^content-type: text\/plain; version=0\.0\.4\r?$/m);
+    assert.match(head, /^content-type: text\/plain; version=0\.0\.4; charset=utf-8\r?$/m);
     const families = parse(String(body));
     const value = (name, labels = {}) => {
         const family = families[name.replace(/_(bucket|sum|count)$/, '')] || families[name];

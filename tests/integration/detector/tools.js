@@ -5,7 +5,6 @@ const assert = require('assert');
 const http = require('http');
 const net = require('net');
 const path = require('path');
-const tls = require('tls');
 const { spawn, spawnSync, execFileSync } = require('child_process');
 
 let WebSocket;
@@ -200,88 +199,6 @@ function run_all(tests) {
     });
 }
 
-// ---- WebSocket by the byte ----
-
-const TEXT = 0x81, FIRST = 0x01, MORE = 0x00, PING = 0x89, PONG = 0x8a;
-
-function frame(first, payload, is_masked = true) {
-    const bytes = Buffer.from(payload);
-    const mask = is_masked ? 0x80 : 0;
-    const length = bytes.length < 126 ? [mask | bytes.length]
-        : [mask | 126, bytes.length >> 8, bytes.length & 255];
-    return Buffer.concat([Buffer.from([first, ...length]), Buffer.alloc(is_masked ? 4 : 0), bytes]);
-}
-
-// The frames of the server, each {opcode, payload}.
-function frames(bytes) {
-    const found = [];
-    for (let at = 0; at + 2 <= bytes.length;) {
-        const short = bytes[at + 1];
-        const head = short < 126 ? 2 : short === 126 ? 4 : 10;
-        const length = short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2)
-            : Number(bytes.readBigUInt64BE(at + 2));
-        found.push({ opcode: bytes[at] & 15, payload: bytes.slice(at + head, at + head + length) });
-        at += head + length;
-    }
-    return found;
-}
-
-// A WebSocket connection that sends what no client would.
-class Raw {
-    static async connect(stand, more = Buffer.alloc(0)) {
-        const raw = new Raw();
-        raw.heard = Buffer.alloc(0);
-        raw.wake = () => {};
-        const dial = stand.scheme === 'wss'
-            ? (done) => tls.connect({ port: stand.port, rejectUnauthorized: false }, done)
-            : (done) => net.connect(stand.port, '127.0.0.1', done);
-        raw.socket = dial(() => raw.socket.write(Buffer.concat([Buffer.from(
-            'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-            'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'), more])));
-        raw.socket.on('error', () => {});
-        raw.gone = new Promise((resolve) => raw.socket.on('close', resolve));
-        raw.socket.on('close', () => { raw.is_gone = true; });
-        await deadline(new Promise((resolve) => raw.socket.on('data', (data) => {
-            raw.heard = Buffer.concat([raw.heard, data]);
-            const head = raw.heard.indexOf('\r\n\r\n');
-            if (!raw.is_open && head >= 0) {
-                raw.is_open = true;
-                raw.heard = raw.heard.slice(head + 4);
-                resolve();
-            }
-        })), 'the upgrade');
-        return raw;
-    }
-    send(...parts) { this.socket.write(Buffer.concat(parts)); }
-    // Again and again until it is closed, or hears of it.
-    async flood(bytes) {
-        const until = Date.now() + DEADLINE_MS;
-        while (!this.is_gone && !this.closing()) {
-            assert.ok(Date.now() < until, 'the end of a flood');
-            if (!this.socket.write(bytes)) {
-                await Promise.race([this.gone, new Promise((r) => this.socket.once('drain', r))]);
-            }
-            await new Promise((resolve) => setImmediate(resolve));
-        }
-    }
-    closing() {
-        const close = frames(this.heard).find((one) => one.opcode === 8);
-        return close && { code: close.payload.readUInt16BE(0),
-            reason: String(close.payload.slice(2)) };
-    }
-    // What it is closed with; the answer to that ends it.
-    async closed() {
-        const until = Date.now() + DEADLINE_MS;
-        while (!this.is_gone && !this.closing()) {
-            assert.ok(Date.now() < until, 'the close');
-            await new Promise((resolve) => setImmediate(resolve));
-        }
-        this.send(frame(0x88, ''));
-        await deadline(this.gone, 'the end');
-        return this.closing() || {};
-    }
-}
-
 // A certificate of the loopback address, and its key: the names of two new files.
 function certificate(folder) {
     const [cert, key] = ['cert.pem', 'key.pem'].map((name) => path.join(folder, name));
@@ -301,6 +218,5 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
     payload: { displayIdentifier, progressionStage } });
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
-module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend, Raw,
-    frame, frames, TEXT, FIRST, MORE, PING, PONG, subscription, list, session, stage, online, upgrade,
-    certificate, refuses, run_all };
+module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend,
+    subscription, list, session, stage, online, upgrade, certificate, refuses, run_all };

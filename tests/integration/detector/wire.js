@@ -7,7 +7,7 @@ const http = require('http');
 const os = require('os');
 const path = require('path');
 const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Viewer, Backend, subscription,
-    list, session, stage, online, upgrade, certificate } = require('./tools');
+    list, session, stage, online, certificate } = require('./tools');
 const { metrics } = require('./exposition');
 
 // Width and height of a JPEG.
@@ -343,36 +343,8 @@ const tests = {
         await backend.close(); // drain.js: not ready while draining
     },
 
-    async 'a thousand silent connections leave the owner and the pages alone'(stand) {
-        const owner = await Backend.connect(stand);
-        owner.send(list(subscription('a;1')));
-        await owner.report(online(1));
-        const sockets = await upgrade(stand, 1000);
-        owner.messages.length = 0;
-        await owner.report(online(1));
-        assert.strictEqual(stand.curl('/healthz').status, 200);
-        assert.strictEqual(owner.socket.readyState, WebSocket.OPEN);
-        sockets.forEach((s) => s.destroy());
-        owner.messages.length = 0;
-        await owner.report(online(1));
-        await owner.close();
-    },
-
     async 'a page in a browser cannot drive the worker'(stand) {
         await assert.rejects(Backend.connect(stand, { origin: 'http://example.org' }), /403/);
-    },
-
-    async 'HTTP/2 is not spoken and hurts nobody'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
-        for (const option of ['--http2', '--http2-prior-knowledge']) {
-            for (let i = 0; i < 20; i++) {
-                try { stand.curl('/camera/a;1/image', option); } catch (error) { /* hung up on */ }
-            }
-        }
-        assert.strictEqual(stand.curl('/camera/a;1/image').status, 200);
-        await backend.close();
     },
 
     async 'no password reaches log, status or metrics'(stand) {

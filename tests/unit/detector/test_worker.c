@@ -1,4 +1,5 @@
 #include "cmocka_all.h"
+#include "detector/displays.h"
 #include "detector/outbox.h"
 #include "detector/worker.h"
 #include "unit/protocol/examples.h"
@@ -13,7 +14,7 @@ struct record {
     char text[1 << 16];
     bool is_deaf; /* the backend takes nothing */
     int refusals; /* so many times it takes nothing */
-    int receipts; /* that are owed */
+    int receipts; /* so many that were asked for: the position of the latest */
 };
 
 static void note(struct record *record, const char *format, ...)
@@ -26,14 +27,16 @@ static void note(struct record *record, const char *format, ...)
 }
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
-                    bool with_receipt)
+                    uint64_t *ret_end)
 {
     struct record *record = userdata;
     assert_int_equal(strlen(text), bytes);
     if (record->is_deaf || (record->refusals > 0 && record->refusals-- > 0)) {
         return false;
     }
-    record->receipts += with_receipt;
+    if (ret_end != NULL) {
+        *ret_end = (uint64_t)++record->receipts;
+    }
     note(record, "%d< %s\n", (int)backend, text);
     return true;
 }
@@ -105,10 +108,8 @@ static void forget(struct fixture *fixture)
 /* The backend has all that it was sent. */
 static void deliver(struct fixture *fixture, uint64_t backend)
 {
-    while (fixture->record.receipts > 0) {
-        fixture->record.receipts--;
-        worker_delivered(fixture->worker, backend);
-    }
+    worker_delivered(fixture->worker, backend, (uint64_t)fixture->record.receipts);
+    assert_false(worker_awaits(fixture->worker));
 }
 
 static int receive(struct fixture *fixture, uint64_t backend, const char *text)
@@ -466,16 +467,15 @@ static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void *
     begin(fixture);
     assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
     assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"A\"}"), 0);
-    worker_delivered(fixture->worker, 1);
+    worker_delivered(fixture->worker, 1, 1);
     assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"B\"}"), 0);
     assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"C\"}"), 0);
     assert_int_equal(worker_counters(fixture->worker)->detections_sent, 1);
     assert_int_equal(worker_queued(fixture->worker), 2);
     worker_disconnected(fixture->worker, 1);
-    worker_delivered(fixture->worker, 1); /* too late to count */
+    worker_delivered(fixture->worker, 1, 3); /* too late to count */
     assert_int_equal(worker_queued(fixture->worker), 2);
     forget(fixture);
-    fixture->record.receipts = 0;
     worker_connected(fixture->worker, 2);
     assert_null(strstr(fixture->record.text, "\"A\""));
     assert_non_null(strstr(fixture->record.text, "{\"type\":\"patchSession\",\"sessionId\":7,"));
@@ -520,7 +520,7 @@ static void what_waits_for_receipts_goes_out_with_the_heartbeat(void **state)
         assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);
     }
     assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX);
-    worker_delivered(fixture->worker, 1);
+    worker_delivered(fixture->worker, 1, 1);
     worker_tick(fixture->worker, &(struct usage){0});
     assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX + 1);
     deliver(fixture, 1);
@@ -567,6 +567,68 @@ static void no_detection_overtakes_one_that_waits(void **state)
     assert_int_equal(worker_queued(fixture->worker), 0);
     assert_true(strstr(fixture->record.text, "\"n\":0") < strstr(fixture->record.text, "\"n\":1"));
     assert_true(strstr(fixture->record.text, "\"n\":1") < strstr(fixture->record.text, "\"n\":2"));
+}
+
+static void a_lower_bound_drops_the_oldest_that_wait_and_a_higher_one_none(void **state)
+{
+    struct fixture *fixture = *state;
+    struct worker *worker = fixture->worker;
+
+    begin(fixture);
+    fixture->record.is_deaf = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(detect(fixture, "a;1", i == 0 ? "{\"n\":0}" : "{\"n\":1}"), 0);
+    }
+    worker_set_queue(worker, 2);
+    worker_set_queue(worker, 4);
+    assert_int_equal(detect(fixture, "a;1", "{\"n\":2}"), 0);
+    assert_int_equal(detect(fixture, "a;1", "{\"n\":3}"), 0);
+    assert_int_equal(worker_queued(worker), 4);
+    assert_int_equal(worker_counters(worker)->detections_dropped, 1);
+    fixture->record.is_deaf = false;
+    forget(fixture);
+    worker_writable(worker);
+    assert_null(strstr(fixture->record.text, "\"n\":0"));
+    assert_true(strstr(fixture->record.text, "\"n\":1") < strstr(fixture->record.text, "\"n\":2"));
+    assert_true(strstr(fixture->record.text, "\"n\":2") < strstr(fixture->record.text, "\"n\":3"));
+    worker_set_queue(worker, 1); /* what was handed over does not wait */
+    assert_int_equal(worker_queued(worker), 4);
+    worker_disconnected(worker, 1); /* now it does */
+    assert_int_equal(worker_queued(worker), 1);
+    assert_int_equal(worker_counters(worker)->detections_dropped, 4);
+}
+
+static void a_session_or_stage_that_is_the_same_is_no_event(void **state)
+{
+    struct fixture *fixture = *state;
+
+    worker_connected(fixture->worker, 1);
+    forget(fixture);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(receive(fixture, 1, SESSION("d", "7")), 0);
+        assert_int_equal(receive(fixture, 1, STAGE("d", "\"welcome\"")), 0);
+    }
+    expect(fixture, "! session-changed d 7\n! stage-changed d welcome\n");
+}
+
+static void a_display_in_neither_takes_no_room(void **state)
+{
+    struct fixture *fixture = *state;
+    char message[128];
+
+    worker_connected(fixture->worker, 1);
+    for (int i = 0; i < DISPLAYS_MAX; i++) {
+        forget(fixture);
+        (void)snprintf(message, sizeof(message), SESSION("d%d", "1"), i);
+        assert_int_equal(receive(fixture, 1, message), 0);
+    }
+    assert_int_equal(receive(fixture, 1, STAGE("more", "\"welcome\"")), BATON_ETOOBIG);
+    assert_int_equal(receive(fixture, 1, STAGE("d5", "\"welcome\"")), 0);
+    assert_int_equal(receive(fixture, 1, SESSION("d5", "null")), 0);
+    assert_int_equal(receive(fixture, 1, STAGE("more", "\"welcome\"")), BATON_ETOOBIG);
+    assert_int_equal(receive(fixture, 1, STAGE("d5", "null")), 0);
+    assert_int_equal(receive(fixture, 1, STAGE("more", "\"welcome\"")), 0);
+    assert_int_equal(worker_stage(fixture->worker, "more;1"), STAGE_WELCOME);
 }
 
 static void the_log_of_the_specification_plays_message_by_message(void **state)
@@ -658,6 +720,9 @@ int main(void)
         TEST(no_detection_overtakes_one_that_waits),
         TEST(what_a_lost_connection_had_not_taken_goes_to_the_next_backend),
         TEST(what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest),
+        TEST(a_lower_bound_drops_the_oldest_that_wait_and_a_higher_one_none),
+        TEST(a_session_or_stage_that_is_the_same_is_no_event),
+        TEST(a_display_in_neither_takes_no_room),
         TEST(the_log_of_the_specification_plays_message_by_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 #include "cmocka_all.h"
-#include "detector/exposition.h"
 #include "detector/program/figures.h"
+#include "web/exposition.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -311,6 +311,21 @@ static void a_path_is_decoded_or_refused(void **state)
     assert_string_equal(web_query("/a"), "");
 }
 
+static void a_query_is_left_as_it_is_or_refused(void **state)
+{
+    static const char *const good[] = {"/a", "/%zz?", "/a?b=%2f&&c=%c3\xff", "/a?../..//;+"};
+    static const char *const bad[] = {"/a?%",   "/a?b=%z1",  "/a?b=%0",
+                                      "/a?%00", "/a?b=1%0a", "/a?\x7f"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_null(web_query_fault(good[i]));
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_non_null(web_query_fault(bad[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +336,7 @@ int main(void)
         cmocka_unit_test(headers_are_found_by_any_case_and_lists_by_their_items),
         cmocka_unit_test(the_connection_goes_on_unless_a_side_ends_it),
         cmocka_unit_test(a_path_is_decoded_or_refused),
+        cmocka_unit_test(a_query_is_left_as_it_is_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

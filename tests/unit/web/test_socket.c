@@ -85,7 +85,7 @@ static void on_closing(void *userdata)
 {
     struct peer *peer = userdata;
 
-    assert_true(web_socket_fd(peer->socket) >= 0);
+    assert_true(web_socket_arrived(peer->socket) > 0);
     peer->world->closing++;
 }
 
@@ -458,6 +458,14 @@ static void a_peer_that_says_nothing_is_pinged(void **state)
     (void)close(fd);
 }
 
+static void a_peer_that_answers_no_ping_is_closed_with_1008(void **state)
+{
+    int fd = upgrade(*state);
+
+    expect_close(fd, 1008, "the peer answers no ping within 10 s");
+    (void)close(fd);
+}
+
 static void too_many_control_frames_are_closed_with_1008(void **state)
 {
     enum { PINGS = 8192 };
@@ -561,6 +569,7 @@ int main(void)
         TEST(what_breaks_the_protocol_is_closed_with_code_and_reason),
         TEST(a_ping_is_answered_with_its_bytes),
         TEST(a_peer_that_says_nothing_is_pinged),
+        TEST(a_peer_that_answers_no_ping_is_closed_with_1008),
         TEST(too_many_control_frames_are_closed_with_1008),
         TEST(a_close_is_answered_with_its_code),
         TEST(a_long_reason_ends_with_a_whole_code_point),

@@ -1,17 +1,18 @@
 /* Prometheus' text format, version 0.0.4: what /metrics answers.
  *
- *   exposition_family(body, "models_total", "counter", "Help.");
- *   exposition_sample(body, "models_total", "model_id=\"7\"", 3);
+ *   exposition_family(body, "baton_models_total", "counter", "Help.");
+ *   exposition_sample(body, "baton_models_total", "model_id=\"7\"", 3);
  *
- * Every name begins with baton_detector_, which is put in front here. The samples of a family
- * follow it, none of another between them.
+ * The samples of a family follow it, none of another between them.
  */
-#ifndef DETECTOR_EXPOSITION_H
-#define DETECTOR_EXPOSITION_H
+#ifndef WEB_EXPOSITION_H
+#define WEB_EXPOSITION_H
 
 #include "base/buffer.h"
 
-/* `type`: "counter", "gauge" or "histogram". `help`: one line, no backslash. */
+#define EXPOSITION_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+/* `type`: "counter", "gauge", "summary" or "histogram". `help`: one line, no backslash. */
 void exposition_family(struct buffer *body, const char *name, const char *type, const char *help);
 
 /* `labels`: NULL, or without its braces; see exposition_label(). */

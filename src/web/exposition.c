@@ -1,19 +1,19 @@
-#include "detector/exposition.h"
+#include "web/exposition.h"
 
-#define PREFIX "baton_detector_"
+#include <math.h>
 
 void exposition_family(struct buffer *body, const char *name, const char *type, const char *help)
 {
-    buffer_printf(body, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
+    buffer_printf(body, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 void exposition_sample(struct buffer *body, const char *name, const char *labels, double value)
 {
-    if (labels != NULL) {
-        buffer_printf(body, PREFIX "%s{%s} %.15g\n", name, labels, value);
-    } else {
-        buffer_printf(body, PREFIX "%s %.15g\n", name, value);
-    }
+    bool has_labels = labels != NULL;
+
+    buffer_printf(body, "%s%s%s%s ", name, has_labels ? "{" : "", has_labels ? labels : "",
+                  has_labels ? "}" : "");
+    buffer_printf(body, isinf(value) ? "+Inf\n" : "%.15g\n", value);
 }
 
 void exposition_single(struct buffer *body, const char *name, const char *type, const char *help,
