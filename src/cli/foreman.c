@@ -32,6 +32,10 @@ enum {
 #define MARGIN_MAX SPAN_MS(38)
 enum { MARGIN_SHARE = 13 };
 
+/* A lease that never ends gets an end when the group grows, of which the supervisor alone is told.
+ */
+#define LOOK_AGAIN SPAN_S(1)
+
 struct foreman {
     const struct foreman_config *config;
     pid_t command;   /* 0: none, or its exit status was taken */
@@ -186,7 +190,7 @@ static int start(struct foreman *foreman)
     int errnum = words_read(&arguments, &variables, &words);
 
     errnum = errnum ? errnum : set_variables(foreman, variables);
-    if (errnum || foreman->signals < 0 || pipe2(failure, O_CLOEXEC) != 0) {
+    if (errnum || pipe2(failure, O_CLOEXEC) != 0) {
         return errnum ? errnum : errno;
     }
     foreman->command = fork();
@@ -305,17 +309,28 @@ static void reap(struct foreman *foreman)
 
 /* ---- The lease ------------------------------------------------------------------------------- */
 
+static void wake_in(const struct foreman *foreman, span left)
+{
+    int64_t at_ns = instant_add(clock_now(), left).ns;
+    struct itimerspec alarm = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};
+
+    (void)timerfd_settime(foreman->alarm, TFD_TIMER_ABSTIME, &alarm, NULL);
+}
+
 /* The supervisor ends the commands before the lease ends, and is told when that moves. It may be
  * stopped together with baton, and then nobody else does. Sets the timer, which fires once for each
  * lease, however often the lease is renewed; or ends the command. */
 static void look_at_lease(struct foreman *foreman)
 {
     const struct lease_watch *lease = foreman->config->lease;
-    span left = lease ? lease_watch_left(lease) : SPAN_NS(INT64_MAX);
+    span left = lease ? lease_watch_left(lease) : SPAN_NS(0);
     int64_t share = left.ns / MARGIN_SHARE;
-    struct itimerspec alarm = {0};
 
-    if (left.ns == INT64_MAX || foreman->is_ending) {
+    if (!lease || foreman->is_ending) {
+        return;
+    }
+    if (left.ns == INT64_MAX) {
+        wake_in(foreman, LOOK_AGAIN);
         return;
     }
     share = share < MARGIN_MAX.ns ? share : MARGIN_MAX.ns;
@@ -326,10 +341,7 @@ static void look_at_lease(struct foreman *foreman)
         foreman->is_overdue = foreman->is_ending = true;
         return;
     }
-    int64_t at_ns = instant_add(clock_now(), SPAN_NS(left.ns - foreman->margin.ns)).ns;
-    alarm.it_value.tv_sec = at_ns / 1000000000;
-    alarm.it_value.tv_nsec = at_ns % 1000000000;
-    (void)timerfd_settime(foreman->alarm, TFD_TIMER_ABSTIME, &alarm, NULL);
+    wake_in(foreman, SPAN_NS(left.ns - foreman->margin.ns));
 }
 
 static void take_alarm(struct foreman *foreman)
@@ -382,9 +394,11 @@ static void wait_and_look(struct foreman *foreman)
     reap(foreman);
 }
 
-static void prepare(struct foreman *foreman, pid_t parent)
+/* Returns 0 or an errno. */
+static int prepare(struct foreman *foreman, pid_t parent)
 {
     sigset_t set;
+    int errnum;
 
     (void)prctl(PR_SET_NAME, "baton-foreman");
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -397,17 +411,20 @@ static void prepare(struct foreman *foreman, pid_t parent)
     sigaddset(&set, FOREMAN_SIGNAL);
     foreman->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     foreman->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    errnum = foreman->signals < 0 || foreman->alarm < 0 ? errno : 0;
     (void)snprintf(foreman->marker, sizeof(foreman->marker), "%s-%" PRIu32, foreman->config->marker,
                    foreman->config->order->command);
     make_cgroup(foreman);
+    return errnum;
 }
 
 _Noreturn void foreman_run(const struct foreman_config *config, pid_t parent)
 {
     struct foreman foreman = {.config = config, .starting = -1, .procs = -1};
 
-    prepare(&foreman, parent);
-    int errnum = start(&foreman);
+    int errnum = prepare(&foreman, parent);
+
+    errnum = errnum ? errnum : start(&foreman);
     if (errnum != 0) {
         leave_without_command(&foreman, errnum);
     }

@@ -511,6 +511,9 @@ static void prepare(struct supervision *all)
     all->foremens_news = news[1];
     all->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     all->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (news[0] < 0 || all->children < 0 || all->alarm < 0) {
+        _exit(EXIT_FAILURE); /* baton run ends, too */
+    }
 }
 
 /* The agent waits for it before the death of `baton run` counts. */

@@ -1,18 +1,21 @@
 /* Commands that run side by side under one supervisor: each ends alone, and all end with the
  * wrapper and with the lease. */
 #include "cli/cmd.h"
+#include "cli/exit_code.h"
 #include "cli/supervise.h"
 #include "cmocka_all.h"
 #include "guardian/certificate.h"
 #include "guardian/guardian.h"
 #include "lib/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +42,7 @@ struct scene {
     span lease;      /* 0: for ever */
     bool has_cgroup; /* or ancestry alone */
     int crowd;       /* so many more commands end at once, and nobody reads the news; 0: none */
+    bool grows;      /* the lease gets an end while the supervisor is stopped */
 };
 
 struct one {
@@ -124,6 +128,16 @@ _Noreturn static void stand_still(uv_loop_t *loop, const struct scene *scene)
     }
 }
 
+/* As in a group that grows: the lease was for ever. */
+_Noreturn static void stand_still_beside_a_stopped_supervisor(void)
+{
+    (void)kill(supervise.supervisor, SIGSTOP);
+    end_lease_in(SPAN_S(2));
+    for (;;) {
+        (void)pause();
+    }
+}
+
 static int wrap(void *userdata)
 {
     struct scene *scene = userdata;
@@ -155,6 +169,9 @@ static int wrap(void *userdata)
     }
     if (scene->crowd > 0) {
         stand_still(&loop, scene);
+    }
+    if (scene->grows) {
+        stand_still_beside_a_stopped_supervisor();
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     supervise_fini(&supervise);
@@ -320,6 +337,19 @@ a_wrapper_and_a_supervisor_that_are_stopped_keep_no_command_beyond_the_lease(voi
     finish(&scene);
 }
 
+static void a_lease_that_gets_an_end_ends_them_though_the_supervisor_is_stopped(void **state)
+{
+    struct scene scene = {.last = {SLEEPS, SLEEPS}, .grows = true};
+    pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
+    pid_t supervisor = parent_of(family[0][FOREMAN]);
+    (void)state;
+    process_wait_gone(family[0][CMD]);
+    process_wait_gone(family[1][CMD]);
+    assert_int_equal(kill(supervisor, SIGCONT), 0);
+    process_end(wrapper);
+    finish(&scene);
+}
+
 static void a_wrapper_that_reads_no_news_keeps_no_command_beyond_the_lease(void **state)
 {
     struct scene scene = {.last = {SLEEPS, SLEEPS}, .crowd = CROWD};
@@ -384,6 +414,57 @@ static void it_finds_its_variables_and_writes_to_its_output(void **state)
     close(output[1]);
 }
 
+static const char *unlucky; /* the process that gets no timer; NULL: none */
+
+int __real_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags);
+
+int __wrap_timerfd_create(int clock, int flags)
+{
+    char name[16] = "";
+
+    (void)prctl(PR_GET_NAME, name);
+    if (unlucky && strcmp(name, unlucky) == 0) {
+        errno = EMFILE;
+        return -1;
+    }
+    return __real_timerfd_create(clock, flags);
+}
+
+static int wrap_unlucky(void *userdata)
+{
+    char *argv[] = {(char *)"true", NULL};
+    struct cmd_config config = {
+        .supervise = &supervise, .argv = argv, .node = "a", .election = "e", .epoch = 7};
+    uv_loop_t loop;
+    struct cmd *cmd;
+    int code;
+
+    unlucky = userdata;
+    (void)uv_loop_init(&loop);
+    config.loop = &loop;
+    if (supervise_init(&supervise, &(struct supervise_config){0}, NULL) != 0) {
+        return 99;
+    }
+    atomic_store(&supervise.lease->end_ns, INSTANT_NEVER.ns);
+    code = cmd_start(&cmd, &config, NULL);
+    supervise_fini(&supervise);
+    return code == BATON_EIO ? 0 : 98;
+}
+
+static void a_command_whose_lease_its_foreman_cannot_watch_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(process_wait(process_fork(wrap_unlucky, (void *)"baton-foreman")), 0);
+}
+
+static void a_supervisor_that_cannot_watch_the_lease_starts_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(process_wait(process_fork(wrap_unlucky, (void *)"baton-supervise")),
+                     EXIT_REFUSED << 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +474,9 @@ int main(void)
         cmocka_unit_test(a_stopped_foreman_keeps_no_command_beyond_the_lease),
         cmocka_unit_test(
             a_wrapper_and_a_supervisor_that_are_stopped_keep_no_command_beyond_the_lease),
+        cmocka_unit_test(a_lease_that_gets_an_end_ends_them_though_the_supervisor_is_stopped),
+        cmocka_unit_test(a_command_whose_lease_its_foreman_cannot_watch_is_refused),
+        cmocka_unit_test(a_supervisor_that_cannot_watch_the_lease_starts_nothing),
         cmocka_unit_test(a_wrapper_that_reads_no_news_keeps_no_command_beyond_the_lease),
         cmocka_unit_test(a_killed_wrapper_takes_all_with_it_before_it_is_certified),
         cmocka_unit_test(it_finds_its_variables_and_writes_to_its_output),
