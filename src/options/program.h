@@ -20,7 +20,7 @@ struct program_about {
 };
 
 /* Reads flags, environment and file. Passwords in argv are overwritten. BATON_EINVAL names the
- * wrong value; also BATON_ENOENT, BATON_EIO, BATON_ETOOBIG, BATON_ENOMEM. */
+ * wrong value, or the file that cannot be read; BATON_ENOMEM. */
 int program_take(struct options **ret, const struct program_about *about, int argc, char **argv,
                  struct baton_error *reterr);
 

@@ -175,7 +175,8 @@ static bool is_ahead(const struct raft *raft, const struct raft_message *request
             request->vote.last_index > log_last_index(&raft->log));
 }
 
-/* A leader may be no member any more. Who has a vote's promise is followed before it is heard. */
+/* The leader may have been removed from the group. A vote promises to follow its candidate, so this
+ * node follows the candidate before the candidate's first message as leader. */
 static bool is_followed(const struct raft *raft, raft_id id)
 {
     return promise_is_active(raft) ? raft->promise.to == id : raft->leader == id;
