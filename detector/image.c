@@ -4,6 +4,7 @@
 #include "detector/image_int.h"
 
 #include <assert.h>
+#include <libavutil/imgutils.h>
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
@@ -12,7 +13,7 @@ struct slot {
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
     struct still *stills[IMAGE_SOURCES]; /* NULL: none yet */
     enum image_source shown;
-    struct image_boxes *boxes; /* of what is shown; NULL: none */
+    struct image_boxes boxes; /* of what is shown */
 };
 
 struct image_store {
@@ -23,19 +24,8 @@ struct image_store {
 
 /* ---- stills ---- */
 
-static void free_waiters(struct encoding *encoding)
-{
-    while (encoding->waiters != NULL) {
-        struct waiter *waiter = encoding->waiters;
-        encoding->waiters = waiter->next;
-        free(waiter);
-    }
-}
-
 void encoding_free(struct encoding *encoding)
 {
-    free_waiters(encoding);
-    image_boxes_release(encoding->boxes);
     tjFree(encoding->jpeg);
     free(encoding);
 }
@@ -44,7 +34,7 @@ static void encodings_free(struct still *still)
 {
     while (still->encodings != NULL) {
         struct encoding *encoding = still->encodings;
-        assert(encoding->state == ENCODING_MADE);
+        assert(encoding->is_made);
         still->encodings = encoding->next;
         encoding_free(encoding);
     }
@@ -78,15 +68,6 @@ void still_release(struct still *still)
     }
 }
 
-static uint8_t *copy_plane(uint8_t *to, const uint8_t *from, int stride, int width, int height)
-{
-    for (int y = 0; y < height; y++) {
-        memcpy(to, from + (ptrdiff_t)stride * y, (size_t)width);
-        to += width;
-    }
-    return to;
-}
-
 /* A still of nothing yet: the one that is there if nobody else looks at it. */
 static struct still *need_still(struct still *old)
 {
@@ -104,41 +85,28 @@ static struct still *need_still(struct still *old)
     return still;
 }
 
-static bool need_room(struct still *still, const struct frame *frame)
+/* False: out of memory. */
+static bool copy_into(struct still *still, const struct frame *frame)
 {
-    size_t luma = (size_t)frame->width * (size_t)frame->height;
-    size_t chroma = (size_t)((frame->width + 1) / 2) * (size_t)((frame->height + 1) / 2);
-    size_t bytes = luma + 2 * chroma;
+    int bytes = av_image_get_buffer_size(AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
 
-    if (still->capacity < bytes) {
-        uint8_t *larger = realloc(still->pixels, bytes);
+    if (still->capacity < (size_t)bytes) {
+        uint8_t *larger = realloc(still->pixels, (size_t)bytes);
         if (larger == NULL) {
             return false;
         }
         still->pixels = larger;
-        still->capacity = bytes;
+        still->capacity = (size_t)bytes;
     }
-    return true;
-}
-
-/* False: out of memory. */
-static bool copy_into(struct still *still, const struct frame *frame)
-{
-    int chroma_width = (frame->width + 1) / 2;
-    int chroma_height = (frame->height + 1) / 2;
-    uint8_t *u;
-    uint8_t *v;
-
-    if (!need_room(still, frame)) {
-        return false;
-    }
-    u = copy_plane(still->pixels, frame->plane[0], frame->stride[0], frame->width, frame->height);
-    v = copy_plane(u, frame->plane[1], frame->stride[1], chroma_width, chroma_height);
-    (void)copy_plane(v, frame->plane[2], frame->stride[2], chroma_width, chroma_height);
-    still->frame = (struct frame){.width = frame->width,
-                                  .height = frame->height,
-                                  .stride = {frame->width, chroma_width, chroma_width},
-                                  .plane = {still->pixels, u, v}};
+    (void)av_image_copy_to_buffer(still->pixels, bytes, frame->plane, frame->stride,
+                                  AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
+    uint8_t *planes[4];
+    int strides[4];
+    (void)av_image_fill_arrays(planes, strides, still->pixels, AV_PIX_FMT_YUV420P, frame->width,
+                               frame->height, 1);
+    still->frame = (struct frame){.width = frame->width, .height = frame->height};
+    memcpy(still->frame.plane, planes, sizeof(still->frame.plane));
+    memcpy(still->frame.stride, strides, sizeof(still->frame.stride));
     return true;
 }
 
@@ -179,7 +147,6 @@ static void empty(struct slot *slot)
     for (int source = 0; source < IMAGE_SOURCES; source++) {
         still_release(slot->stills[source]);
     }
-    image_boxes_release(slot->boxes);
 }
 
 void image_store_free(struct image_store *store)
@@ -267,8 +234,7 @@ void image_show(struct image_store *store, const char *identifier, enum image_so
 
     if (slot != NULL && slot->shown != source) {
         slot->shown = source;
-        image_boxes_release(slot->boxes);
-        slot->boxes = NULL;
+        slot->boxes.number = slot->boxes.count = 0;
     }
 }
 
@@ -298,8 +264,7 @@ void image_drop(struct image_store *store, const char *identifier, enum image_so
     if (slot != NULL) {
         drop(&slot->stills[source]);
         if (slot->shown == source) {
-            image_boxes_release(slot->boxes);
-            slot->boxes = NULL;
+            slot->boxes.number = slot->boxes.count = 0;
         }
     }
 }
@@ -329,44 +294,27 @@ struct still *image_newest(const struct image_store *store, const char *identifi
 
 /* ---- what was found ---- */
 
-void image_boxes_release(struct image_boxes *boxes)
-{
-    if (boxes != NULL && --boxes->holders == 0) {
-        free(boxes);
-    }
-}
-
 void image_set_boxes(struct image_store *store, const char *identifier, enum image_source source,
                      const struct image_box *boxes, size_t count)
 {
     struct slot *slot = find_slot(store, identifier);
-    struct image_boxes *made = NULL;
     size_t kept = count < IMAGE_BOXES_MAX ? count : IMAGE_BOXES_MAX;
-    size_t bytes = kept * sizeof(*boxes);
 
-    if (slot == NULL || slot->shown != source || slot->stills[source] == NULL) {
-        return;
+    if (slot == NULL || slot->shown != source || slot->stills[source] == NULL ||
+        (slot->boxes.count == kept &&
+         memcmp(slot->boxes.boxes, boxes, kept * sizeof(*boxes)) == 0)) {
+        return; /* as before: a picture with them may be made already */
     }
-    if (slot->boxes != NULL && slot->boxes->count == kept &&
-        memcmp(slot->boxes->boxes, boxes, bytes) == 0) {
-        return; /* a picture with them may be made already */
-    }
-    if (kept > 0) {
-        made = malloc(sizeof(*made) + bytes);
-    }
-    if (made != NULL) {
-        *made = (struct image_boxes){.number = ++store->boxes, .holders = 1, .count = kept};
-        memcpy(made->boxes, boxes, bytes);
-    }
-    image_boxes_release(slot->boxes);
-    slot->boxes = made;
+    slot->boxes.count = kept;
+    slot->boxes.number = kept > 0 ? ++store->boxes : 0;
+    memcpy(slot->boxes.boxes, boxes, kept * sizeof(*boxes));
 }
 
-struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
-                                enum image_source source)
+const struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
+                                      enum image_source source)
 {
     const struct slot *slot = find_slot(store, identifier);
     bool is_shown = slot != NULL && (source == IMAGE_SHOWN || source == slot->shown);
 
-    return is_shown ? slot->boxes : NULL;
+    return is_shown && slot->boxes.count > 0 ? &slot->boxes : NULL;
 }

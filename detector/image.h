@@ -17,8 +17,8 @@ enum image_source { IMAGE_STREAM, IMAGE_SNAPSHOT, IMAGE_SOURCES, IMAGE_SHOWN = I
 
 struct frame {
     int width, height;
-    int stride[3];
-    const uint8_t *plane[3]; /* Y, U, V */
+    int stride[4];
+    const uint8_t *plane[4]; /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
 };
 
 /* How a frame can be kept where it is. */
@@ -34,12 +34,10 @@ struct image_box {
     int colour;              /* any number; the same one is the same colour */
 };
 
-/* Does not change. */
 struct image_boxes {
-    uint64_t number; /* no two of a store have the same */
-    unsigned holders;
-    size_t count; /* 1 or more */
-    struct image_box boxes[];
+    uint64_t number; /* others of the store have another one; 0: none */
+    size_t count;
+    struct image_box boxes[IMAGE_BOXES_MAX];
 };
 
 struct encoding;
@@ -81,15 +79,12 @@ struct still *image_newest(const struct image_store *store, const char *identifi
                            enum image_source source);
 
 /* Found in frames of that source: they take the place of the last ones if it is shown, and else are
- * nothing. At most IMAGE_BOXES_MAX are kept. No frame of that name, or out of memory: there are
- * none then. */
+ * nothing. At most IMAGE_BOXES_MAX are kept. No frame of that name: there are none then. */
 void image_set_boxes(struct image_store *store, const char *identifier, enum image_source source,
                      const struct image_box *boxes, size_t count);
-/* NULL: none, as of a source that is not shown. Borrowed until the next change of the store, unless
- * held. */
-struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
-                                enum image_source source);
-void image_boxes_release(struct image_boxes *boxes); /* NULL allowed */
+/* NULL: none, as of a source that is not shown. Borrowed until the next change of the store. */
+const struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
+                                      enum image_source source);
 
 struct still *still_hold(struct still *still);
 void still_release(struct still *still); /* NULL allowed */

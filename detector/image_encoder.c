@@ -3,16 +3,16 @@
 #include "detector/image_int.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 struct encoder {
     uv_loop_t *loop;
     encoder_done *done;
     void *userdata;
-    struct encoding *queue, **queue_last;
-    unsigned queued, under_way;
-    bool is_closing;
+    atomic_bool is_closing;
     struct encoder_counters counters;
 };
 
@@ -22,7 +22,6 @@ struct encoder *encoder_new(uv_loop_t *loop, encoder_done *done, void *userdata)
 
     if (encoder != NULL) {
         *encoder = (struct encoder){.loop = loop, .done = done, .userdata = userdata};
-        encoder->queue_last = &encoder->queue;
     }
     return encoder;
 }
@@ -35,25 +34,15 @@ const struct encoder_counters *encoder_counters(const struct encoder *encoder)
 /* ---- what a still keeps ---- */
 
 static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
-                                      const struct image_boxes *boxes)
+                                      uint64_t boxes)
 {
     struct encoding *encoding = still->encodings;
 
-    while (encoding != NULL &&
-           (encoding->boxes != boxes || memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
+    while (encoding != NULL && (encoding->boxes.number != boxes ||
+                                memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
         encoding = encoding->next;
     }
     return encoding;
-}
-
-static void unlink_encoding(struct encoding *encoding)
-{
-    struct encoding **link = &encoding->still->encodings;
-
-    while (*link != encoding) {
-        link = &(*link)->next;
-    }
-    *link = encoding->next;
 }
 
 /* Of those that are made, the newest stay. */
@@ -64,8 +53,8 @@ static void forget_oldest(struct still *still)
 
     while (*link != NULL) {
         struct encoding *encoding = *link;
-        made += encoding->state == ENCODING_MADE;
-        if (encoding->state == ENCODING_MADE && made > ENCODER_KEPT_MAX) {
+        made += encoding->is_made;
+        if (encoding->is_made && made > ENCODER_KEPT_MAX) {
             *link = encoding->next;
             encoding_free(encoding);
         } else {
@@ -80,20 +69,34 @@ static void make(uv_work_t *work)
 {
     struct encoding *encoding = work->data;
 
-    encoding->code = image_compress(&encoding->still->frame, &encoding->shape, encoding->boxes,
-                                    &encoding->jpeg, &encoding->bytes, &encoding->error);
+    if (!encoding->encoder->is_closing) {
+        encoding->code = image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
+                                        &encoding->jpeg, &encoding->bytes, &encoding->error);
+    }
 }
 
-static void start_next(struct encoder *encoder);
-
-/* The encoding is not the encoder's any more; the still keeps it, unless it failed. */
-static void settle(struct encoding *encoding)
+static void on_made(uv_work_t *work, int status)
 {
+    struct encoding *encoding = work->data;
+    struct encoder *encoder = encoding->encoder;
     struct still *still = encoding->still;
+    const struct image image = {encoding->jpeg, encoding->bytes};
 
-    encoding->state = ENCODING_MADE;
+    (void)status; /* none is cancelled */
+    encoder->counters.waiting--;
+    encoder->counters.made += encoding->jpeg != NULL;
+    while (encoding->waiters != NULL) {
+        struct waiter *waiter = encoding->waiters;
+        LL_DELETE(encoding->waiters, waiter);
+        if (!encoder->is_closing) {
+            encoder->done(encoder->userdata, waiter->ticket, encoding->jpeg != NULL ? &image : NULL,
+                          &encoding->error);
+        }
+        free(waiter);
+    }
+    encoding->is_made = true;
     if (encoding->jpeg == NULL) {
-        unlink_encoding(encoding);
+        LL_DELETE(still->encodings, encoding);
         encoding_free(encoding);
     } else {
         forget_oldest(still);
@@ -101,134 +104,71 @@ static void settle(struct encoding *encoding)
     still_release(still);
 }
 
-static void on_made(uv_work_t *work, int status)
-{
-    struct encoding *encoding = work->data;
-    struct encoder *encoder = encoding->encoder;
-    const struct image image = {encoding->jpeg, encoding->bytes};
-
-    (void)status; /* none is cancelled */
-    encoder->under_way--;
-    encoder->counters.waiting--;
-    encoder->counters.made += encoding->jpeg != NULL;
-    while (encoding->waiters != NULL) {
-        struct waiter *waiter = encoding->waiters;
-        encoding->waiters = waiter->next;
-        if (!encoder->is_closing) {
-            encoder->done(encoder->userdata, waiter->ticket, encoding->jpeg != NULL ? &image : NULL,
-                          &encoding->error);
-        }
-        free(waiter);
-    }
-    settle(encoding);
-    start_next(encoder);
-}
-
-static void start_next(struct encoder *encoder)
-{
-    while (encoder->queue != NULL && encoder->under_way < ENCODER_WORKERS) {
-        struct encoding *encoding = encoder->queue;
-        encoder->queue = encoding->next_queued;
-        if (encoder->queue == NULL) {
-            encoder->queue_last = &encoder->queue;
-        }
-        encoder->queued--;
-        encoder->under_way++;
-        encoding->state = ENCODING_UNDER_WAY;
-        encoding->work.data = encoding;
-        (void)uv_queue_work(encoder->loop, &encoding->work, make, on_made); /* fails on no input */
-    }
-}
-
 /* ---- asking ---- */
 
 static int wait_for(struct encoding *encoding, uint64_t ticket, struct baton_error *reterr)
 {
-    struct waiter *waiter = malloc(sizeof(*waiter));
+    struct waiter *waiter = calloc(1, sizeof(*waiter));
 
     if (waiter == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
     }
-    *waiter = (struct waiter){NULL, ticket};
-    *encoding->last_waiter = waiter;
-    encoding->last_waiter = &waiter->next;
+    waiter->ticket = ticket;
+    LL_APPEND(encoding->waiters, waiter);
     return BATON_EBUSY;
 }
 
-static int enqueue(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                   struct image_boxes *boxes, uint64_t ticket, struct baton_error *reterr)
-{
-    struct encoding *encoding = calloc(1, sizeof(*encoding));
-    int rc;
-
-    if (encoding == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
-    }
-    encoding->last_waiter = &encoding->waiters;
-    rc = wait_for(encoding, ticket, reterr);
-    if (rc != BATON_EBUSY) {
-        free(encoding);
-        return rc;
-    }
-    encoding->encoder = encoder;
-    encoding->shape = *shape;
-    encoding->boxes = boxes;
-    if (boxes != NULL) {
-        boxes->holders++;
-    }
-    encoding->still = still_hold(still);
-    encoding->next = still->encodings;
-    still->encodings = encoding;
-    *encoder->queue_last = encoding;
-    encoder->queue_last = &encoding->next_queued;
-    encoder->queued++;
-    encoder->counters.waiting++;
-    start_next(encoder);
-    return rc;
-}
-
 int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                struct image_boxes *boxes, uint64_t ticket, struct image *image,
+                const struct image_boxes *boxes, uint64_t ticket, struct image *image,
                 struct baton_error *reterr)
 {
-    struct encoding *encoding = find_encoding(still, shape, boxes);
+    struct encoding *encoding = find_encoding(still, shape, boxes != NULL ? boxes->number : 0);
+    int rc;
 
     assert(!encoder->is_closing);
-    if (encoding != NULL && encoding->state == ENCODING_MADE) {
+    if (encoding != NULL && encoding->is_made) {
         *image = (struct image){encoding->jpeg, encoding->bytes};
         return 0;
     }
     if (encoding != NULL) {
         return wait_for(encoding, ticket, reterr);
     }
-    if (encoder->queued >= ENCODER_QUEUE_MAX) {
+    if (encoder->counters.waiting >= ENCODER_MAX) {
         encoder->counters.refused++;
         return error_set(reterr, BATON_EUNAVAILABLE,
-                         "too busy: %d pictures wait to be made; ask again later",
-                         ENCODER_QUEUE_MAX);
+                         "too busy: %d pictures are being made; ask again later", ENCODER_MAX);
     }
-    return enqueue(encoder, still, shape, boxes, ticket, reterr);
+    encoding = calloc(1, sizeof(*encoding));
+    rc = encoding != NULL ? wait_for(encoding, ticket, reterr)
+                          : error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
+    if (rc != BATON_EBUSY) {
+        free(encoding);
+        return rc;
+    }
+    encoding->encoder = encoder;
+    encoding->shape = *shape;
+    if (boxes != NULL) {
+        encoding->boxes = *boxes;
+    }
+    encoding->still = still_hold(still);
+    LL_PREPEND(still->encodings, encoding);
+    encoder->counters.waiting++;
+    encoding->work.data = encoding;
+    (void)uv_queue_work(encoder->loop, &encoding->work, make, on_made); /* fails on no input */
+    return rc;
 }
 
 /* ---- the end ---- */
 
 void encoder_close(struct encoder *encoder)
 {
-    if (encoder == NULL) {
-        return;
+    if (encoder != NULL) {
+        encoder->is_closing = true;
     }
-    encoder->is_closing = true;
-    while (encoder->queue != NULL) {
-        struct encoding *encoding = encoder->queue;
-        encoder->queue = encoding->next_queued;
-        settle(encoding); /* there is no JPEG: it goes */
-    }
-    encoder->queue_last = &encoder->queue;
-    encoder->queued = 0;
 }
 
 void encoder_free(struct encoder *encoder)
 {
-    assert(encoder == NULL || encoder->under_way == 0);
+    assert(encoder == NULL || encoder->counters.waiting == 0);
     free(encoder);
 }

@@ -1,10 +1,9 @@
 /* JPEGs of stills, made in other threads: the loop never waits for one, and neither do the cameras.
  *
  *   encoder_ask ─▶ made already: at once
- *        │
- *        ├──────▶ queued or under way: waits with the others for the same one
- *        ├──────▶ queue of ENCODER_QUEUE_MAX ─▶ ENCODER_WORKERS at a time ─▶ done, for each that
- * waits └──────▶ the queue is full: refused
+ *        ├───────▶ under way: waits with the others for the same one
+ *        ├───────▶ a thread of libuv's pool ─▶ done, for each that waits
+ *        └───────▶ ENCODER_MAX are under way: refused
  *
  * A picture of one still, one shape and the same boxes is made at most once, as long as the still
  * keeps it: it keeps the newest ENCODER_KEPT_MAX shapes.
@@ -17,7 +16,7 @@
 
 #include <uv.h>
 
-enum { ENCODER_WORKERS = 2, ENCODER_QUEUE_MAX = 32, ENCODER_KEPT_MAX = 8 };
+enum { ENCODER_MAX = 34, ENCODER_KEPT_MAX = 8 };
 
 struct image {
     const uint8_t *jpeg; /* borrowed during the call, or until the still is released */
@@ -36,12 +35,12 @@ struct encoder *encoder_new(uv_loop_t *loop, encoder_done *done, void *userdata)
 /* `boxes` may be NULL. 0: *image is there. BATON_EBUSY: `done` will be called with the ticket.
  * BATON_EUNAVAILABLE: too many wait. BATON_ENOMEM. */
 int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                struct image_boxes *boxes, uint64_t ticket, struct image *image,
+                const struct image_boxes *boxes, uint64_t ticket, struct image *image,
                 struct baton_error *reterr);
 
 struct encoder_counters {
     uint64_t made, refused;
-    unsigned waiting; /* now, with those under way */
+    unsigned waiting; /* under way now */
 };
 
 const struct encoder_counters *encoder_counters(const struct encoder *encoder);

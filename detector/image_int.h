@@ -7,8 +7,6 @@
 
 #include <uv.h>
 
-enum encoding_state { ENCODING_QUEUED, ENCODING_UNDER_WAY, ENCODING_MADE };
-
 struct waiter {
     struct waiter *next;
     uint64_t ticket;
@@ -16,23 +14,22 @@ struct waiter {
 
 /* A still has a list of them, newest first; one that is not made yet holds its still. */
 struct encoding {
-    struct encoding *next;        /* of the still */
-    struct encoding *next_queued; /* of the encoder */
+    struct encoding *next;
     struct encoder *encoder;
     struct still *still;
     struct image_shape shape;
-    struct image_boxes *boxes; /* held; NULL: none */
-    enum encoding_state state;
-    struct waiter *waiters, **last_waiter;
+    struct image_boxes boxes;
+    bool is_made;
+    struct waiter *waiters;
     uv_work_t work;
-    /* written by the other thread while it is under way */
+    /* written by the other thread until it is made */
     uint8_t *jpeg;
     size_t bytes;
     int code;
     struct baton_error error;
 };
 
-/* The encoding is on no list any more. */
+/* The encoding is on no list any more, and nobody waits for it. */
 void encoding_free(struct encoding *encoding);
 
 #endif

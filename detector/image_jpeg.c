@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 
-#include <libavutil/pixfmt.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/mem.h>
 #include <libswscale/swscale.h>
-#include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
 
@@ -68,55 +68,42 @@ static struct frame cut(const struct frame *frame, const int rect[4])
 
 /* A picture that may be written to. */
 struct canvas {
-    uint8_t *memory; /* owned */
-    uint8_t *plane[3];
-    int stride;
+    uint8_t *plane[4]; /* the first one is owned: av_freep() */
+    int stride[4];
     int width, height;
 };
 
-static bool canvas_init(struct canvas *canvas, int width, int height)
-{
-    /* swscale writes whole vectors: rows of 64 bytes and some room behind the last one. */
-    int stride = (width + 63) / 64 * 64;
-    size_t luma = (size_t)stride * (size_t)height;
-    size_t chroma = (size_t)stride * (size_t)((height + 1) / 2);
-    uint8_t *memory = aligned_alloc(64, luma + 2 * chroma + 64);
-
-    if (memory == NULL) {
-        return false;
-    }
-    *canvas = (struct canvas){.memory = memory,
-                              .plane = {memory, memory + luma, memory + luma + chroma},
-                              .stride = stride,
-                              .width = width,
-                              .height = height};
-    return true;
-}
-
-static void copy(const struct frame *from, const struct canvas *to)
-{
-    for (int i = 0; i < 3; i++) {
-        int shift = i > 0;
-        size_t bytes = (size_t)((from->width + shift) >> shift);
-        for (int y = 0; y < (from->height + shift) >> shift; y++) {
-            memcpy(to->plane[i] + (ptrdiff_t)y * to->stride,
-                   from->plane[i] + (ptrdiff_t)y * from->stride[i], bytes);
-        }
-    }
-}
-
-static bool scale(const struct frame *from, const struct canvas *to)
+static bool scale(const struct frame *from, struct canvas *to)
 {
     struct SwsContext *scaler =
         sws_getContext(from->width, from->height, AV_PIX_FMT_YUV420P, to->width, to->height,
                        AV_PIX_FMT_YUV420P, SWS_AREA, NULL, NULL, NULL);
-    const int strides[3] = {to->stride, to->stride, to->stride};
     bool is_done =
         scaler != NULL && sws_scale(scaler, (const uint8_t *const *)from->plane, from->stride, 0,
-                                    from->height, to->plane, strides) == to->height;
+                                    from->height, to->plane, to->stride) == to->height;
 
     sws_freeContext(scaler);
     return is_done;
+}
+
+/* Fills the canvas with the frame, as large as it is or scaled. */
+static int paint(struct canvas *canvas, const struct frame *from, struct baton_error *reterr)
+{
+    /* swscale writes whole vectors: 64 bytes, and av_image_alloc leaves room behind the last. */
+    if (av_image_alloc(canvas->plane, canvas->stride, canvas->width, canvas->height,
+                       AV_PIX_FMT_YUV420P, 64) < 0) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a picture");
+    }
+    if (canvas->width == from->width && canvas->height == from->height) {
+        const uint8_t *planes[4];
+        memcpy(planes, from->plane, sizeof(planes)); /* it takes an array that it could change */
+        av_image_copy(canvas->plane, canvas->stride, planes, from->stride, AV_PIX_FMT_YUV420P,
+                      from->width, from->height);
+    } else if (!scale(from, canvas)) {
+        return error_set(reterr, BATON_EIO, "a picture of %dx%d cannot be scaled to %dx%d",
+                         from->width, from->height, canvas->width, canvas->height);
+    }
+    return 0;
 }
 
 /* ---- boxes ---- */
@@ -139,7 +126,7 @@ static void fill(const struct canvas *canvas, int left, int top, int right, int 
         int begin = left >> shift;
         int end = (right + shift) >> shift;
         for (int y = top >> shift; begin < end && y < (bottom + shift) >> shift; y++) {
-            memset(canvas->plane[i] + (ptrdiff_t)y * canvas->stride + begin, colour[i],
+            memset(canvas->plane[i] + (ptrdiff_t)y * canvas->stride[i] + begin, colour[i],
                    (size_t)(end - begin));
         }
     }
@@ -206,31 +193,24 @@ int image_compress(const struct frame *frame, const struct image_shape *shape,
                    struct baton_error *reterr)
 {
     struct frame part = cut(frame, shape->rect);
-    bool is_scaled = shape->width != part.width || shape->height != part.height;
-    struct canvas canvas;
+    struct canvas canvas = {.width = shape->width, .height = shape->height};
+    size_t count = boxes != NULL ? boxes->count : 0;
     int rc;
 
-    if (!is_scaled && boxes == NULL) {
+    if (canvas.width == part.width && canvas.height == part.height && count == 0) {
         return compress(&part, jpeg, bytes, reterr);
     }
-    if (!canvas_init(&canvas, shape->width, shape->height)) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a picture");
-    }
-    if (!is_scaled) {
-        copy(&part, &canvas);
-    } else if (!scale(&part, &canvas)) {
-        free(canvas.memory);
-        return error_set(reterr, BATON_EIO, "a picture of %dx%d cannot be scaled to %dx%d",
-                         part.width, part.height, shape->width, shape->height);
-    }
-    for (size_t i = 0; boxes != NULL && i < boxes->count; i++) {
+    rc = paint(&canvas, &part, reterr);
+    for (size_t i = 0; i < count && rc == 0; i++) {
         draw(&canvas, shape, &boxes->boxes[i]);
     }
-    part = (struct frame){canvas.width,
-                          canvas.height,
-                          {canvas.stride, canvas.stride, canvas.stride},
-                          {canvas.plane[0], canvas.plane[1], canvas.plane[2]}};
-    rc = compress(&part, jpeg, bytes, reterr);
-    free(canvas.memory);
+    if (rc == 0) {
+        part = (struct frame){canvas.width,
+                              canvas.height,
+                              {canvas.stride[0], canvas.stride[1], canvas.stride[2]},
+                              {canvas.plane[0], canvas.plane[1], canvas.plane[2]}};
+        rc = compress(&part, jpeg, bytes, reterr);
+    }
+    av_freep((void *)&canvas.plane[0]);
     return rc;
 }

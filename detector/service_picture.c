@@ -21,7 +21,7 @@ enum { STREAMS_MAX = 16, PART_HEAD_MAX = 256 };
 /* What a viewer gets to see now. */
 struct view {
     struct still *still;
-    struct image_boxes *boxes; /* NULL: none */
+    const struct image_boxes *boxes; /* NULL: none */
     struct image_shape shape;
 };
 

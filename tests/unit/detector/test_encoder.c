@@ -132,7 +132,7 @@ static void too_many_are_refused_and_the_others_come(void **state)
         assert_true(rc == BATON_EBUSY || rc == BATON_EUNAVAILABLE);
         taken += rc == BATON_EBUSY;
     }
-    assert_int_equal(taken, ENCODER_WORKERS + ENCODER_QUEUE_MAX);
+    assert_int_equal(taken, ENCODER_MAX);
     assert_int_equal(encoder_counters(bench->encoder)->refused, SHAPES - taken);
     assert_int_equal(ask(bench, 16, 1),
                      BATON_EBUSY); /* one that is awaited already costs nothing */
