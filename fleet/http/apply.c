@@ -137,7 +137,7 @@ static void register_one(struct apply *apply, const char *url)
         return;
     }
     discovery_id(url, id);
-    if (fleet_state_worker(state, id) != NULL) {
+    if (fleet_state_worker(state, id) != NULL || fleet_state_worker_at(state, url) != NULL) {
         return;
     }
     if (apply->is_dry) {

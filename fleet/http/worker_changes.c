@@ -75,6 +75,22 @@ static void write_worker(struct call *call, json_t *json, const struct condition
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
+/* Whether no other worker has the URL: they would be two backends of it. False: refused. */
+static bool is_free(struct call *call, const json_t *json)
+{
+    const char *url = json_string_value(json_object_get(json, "url"));
+    const struct fleet_worker *other = fleet_state_worker_at(call->http->parts.state, url);
+
+    if (other == NULL || strcmp(other->id, call->id) == 0) {
+        return true;
+    }
+    call_refuse(call, 409, "url",
+                "url: the worker \"%s\" has this one; a worker is registered once: use that, or "
+                "delete it first",
+                other->id);
+    return false;
+}
+
 /* Registers it, or replaces what is registered; a cordon that is not given stays. */
 void workers_put(struct call *call)
 {
@@ -101,9 +117,11 @@ void workers_put(struct call *call)
     if (worker_fields_take(json, call->body, true, &error) != BATON_OK) {
         json_decref(json);
         call_fail(call, &error);
-        return;
+    } else if (!is_free(call, json)) {
+        json_decref(json);
+    } else {
+        write_worker(call, json, &condition, worker != NULL ? 200 : 201);
     }
-    write_worker(call, json, &condition, worker != NULL ? 200 : 201);
 }
 
 void workers_patch(struct call *call)

@@ -101,13 +101,18 @@ static bool is_of_discovery(const struct fleet_worker *record)
     return strcmp(record->source, "static") == 0 || strcmp(record->source, "dns") == 0;
 }
 
-/* A record keeps what people have set. */
-static int add_record(const struct discovered *found, const struct fleet_worker *record,
+/* A record keeps what people have set. A worker that is registered under another id is there: two
+ * records would be two backends that take it from one another. */
+static int add_record(const struct fleet_state *state, const struct discovered *found,
                       struct round *round)
 {
+    const struct fleet_worker *record = fleet_state_worker(state, found->id);
     char key[KEY_MAX];
     json_t *json;
 
+    if (!record && fleet_state_worker_at(state, found->url)) {
+        return BATON_OK;
+    }
     if (record && (!is_of_discovery(record) || (strcmp(record->url, found->url) == 0 &&
                                                 strcmp(record->source, found->source) == 0))) {
         return BATON_OK;
@@ -142,8 +147,7 @@ int find_register(const struct master *master, const struct survey *survey, stru
         return BATON_OK;
     }
     for (size_t i = 0; code == BATON_OK && i < find->count; i++) {
-        code = add_record(&find->found[i],
-                          fleet_state_worker(master->config.state, find->found[i].id), round);
+        code = add_record(master->config.state, &find->found[i], round);
     }
     for (size_t i = 0; find->is_whole && code == BATON_OK && i < survey->count; i++) {
         const struct fleet_worker *record = survey->records[i];

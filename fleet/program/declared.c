@@ -270,13 +270,15 @@ static void put_worker(struct declared *declared, const char *id, const json_t *
 
 static void add_workers(struct declared *declared)
 {
+    const struct fleet_state *state = engine_state(declared->engine);
+
     for (size_t i = 0; i < declared->file.worker_count; i++) {
         const char *url = declared->file.workers[i];
         char id[DISCOVERY_ID_MAX];
         json_t *record;
 
         discovery_id(url, id);
-        if (fleet_state_worker(engine_state(declared->engine), id)) {
+        if (fleet_state_worker(state, id) || fleet_state_worker_at(state, url)) {
             continue;
         }
         record = json_pack("{s:s, s:s}", "url", url, "source", "declared");

@@ -101,6 +101,27 @@ size_t fleet_state_worker_count(const struct fleet_state *state)
     return state->cache.orders[SECTION_WORKER].count;
 }
 
+static size_t bytes_of_url(const char *url)
+{
+    size_t bytes = strlen(url);
+
+    return bytes > 0 && url[bytes - 1] == '/' ? bytes - 1 : bytes;
+}
+
+const struct fleet_worker *fleet_state_worker_at(const struct fleet_state *state, const char *url)
+{
+    const struct order *order = &state->cache.orders[SECTION_WORKER];
+    size_t bytes = bytes_of_url(url);
+
+    for (size_t i = 0; i < order->count; i++) {
+        const struct fleet_worker *worker = &order->of[i]->value->worker;
+        if (bytes_of_url(worker->url) == bytes && memcmp(worker->url, url, bytes) == 0) {
+            return worker;
+        }
+    }
+    return NULL;
+}
+
 /* The one behind `id`; id NULL: the first. */
 static const struct cached *next(const struct fleet_state *state, enum section section,
                                  const char *id)

@@ -12,6 +12,7 @@ enum {
     RETRY_FIRST_MS = 100,
     RETRY_MAX_MS = 5000,
     CLOSE_WITHIN_MS = 500,
+    STEADY_MS = 1000, /* a connection that lasts so long is no failure */
     PING_AFTER_S = 5,
     GOING_AWAY = 1001, /* RFC 6455, 7.4.1 */
     HEAD_MAX = 8192,
@@ -35,7 +36,9 @@ struct link {
     bool has_opened;   /* once */
     bool is_full;      /* the worker has to read first, */
     bool is_waiting;   /* and something is to be sent */
-    unsigned failures; /* since the latest report */
+    bool was_brief;    /* the connection before, which had a report */
+    unsigned failures; /* since the latest report of a steady connection */
+    instant opened_at; /* of the connection */
     instant heard;     /* of the latest report; before it, of the beginning */
     instant retry_at;
     instant offline_at;
@@ -214,13 +217,21 @@ static void refuse(struct link *link, const char *reason)
     tell_counted(link, "message-refused", reason, link->counters.refused);
 }
 
+static bool is_steady(const struct link *link, instant now)
+{
+    return !instant_before(now, instant_add(link->opened_at, SPAN_MS(STEADY_MS)));
+}
+
 static void take_report(struct link *link, json_t *report, instant now)
 {
     bool was_alarmed = sync_is_alarmed(link->sync);
 
     link->heard = now;
     link->has_reported = true;
-    link->failures = 0;
+    if (is_steady(link, now)) {
+        link->failures = 0;
+        link->was_brief = false;
+    }
     link->offline_at = instant_add(now, link->config.silence);
     sync_report(link->sync, report, now);
     set_presence(link, PRESENCE_ONLINE, NULL);
@@ -292,6 +303,7 @@ static void on_open(void *userdata, struct web_socket *socket)
     link->connection = ++*link->config.connections;
     link->counters.reconnects += link->has_opened;
     link->has_opened = true;
+    link->opened_at = now;
     link->offline_at = instant_add(is_offline ? now : link->heard, link->config.silence);
     sync_connected(link->sync, now);
     pump(link, now);
@@ -345,7 +357,8 @@ static void note_fault(struct link *link, const struct baton_error *error)
     }
 }
 
-/* After a connection with a report the first try is at once, and no failure. */
+/* After a connection with a report the next try is at once, and no failure; but not after brief
+ * ones in a row, as of a worker that crashes after its report, or that two backends fight for. */
 static void on_close(void *userdata, const struct baton_error *error)
 {
     struct link *link = userdata;
@@ -356,7 +369,8 @@ static void on_close(void *userdata, const struct baton_error *error)
         end(link);
         return;
     }
-    link->failures += !link->has_reported;
+    link->failures += !link->has_reported || link->was_brief;
+    link->was_brief |= link->has_reported && !is_steady(link, now);
     note_fault(link, error);
     link->retry_at = instant_add(now, retry_after(link));
     if (link->presence != PRESENCE_OFFLINE) {

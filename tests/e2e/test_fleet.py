@@ -333,6 +333,16 @@ class Beginnings(FleetTest):
         self.assertIn("workers[1]: dns+ws://localhost:9 stands for several workers: give it as "
                       "--worker", process.log())
 
+    def test_a_worker_that_is_registered_is_not_declared_a_second_time(self):
+        self.declare({"displays": [{"id": "d"}]})
+        process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
+        until(lambda: process.ask("GET", "/api/displays/d")[0] == 200, process.log)
+        process.ask("PUT", "/api/workers/mine", {"url": "ws://127.0.0.1:9"})
+        self.declare({"workers": ["ws://127.0.0.1:9/", "ws://127.0.0.1:10"]})
+        until(lambda: process.ask("GET", "/api/workers/127.0.0.1-10")[0] == 200, process.log)
+        self.assertEqual([one["id"] for one in process.ask("GET", "/api/workers")[1]["items"]],
+                         ["127.0.0.1-10", "mine"])
+
     def test_off_loopback_it_needs_a_token_or_that_everybody_may(self):
         for flags in (), ("--read-token-file", self.token()):
             process = self.begin("memory:", "--http", "0.0.0.0:0", *flags)

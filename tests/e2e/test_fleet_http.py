@@ -165,6 +165,12 @@ class OneProcess(unittest.TestCase):
             self.assertIs(self.expect(200, "POST", path + "/" + action).json[field], value)
         again = self.expect(200, "PUT", path, {"url": "ws://127.0.0.1:2"}).json
         self.assertTrue(again["cordoned"])
+        for url in "ws://127.0.0.1:2", "ws://127.0.0.1:2/":  # two backends would fight for it
+            refused = self.expect(409, "PUT", "/api/workers/again", {"url": url}).json
+            self.assertEqual(refused["field"], "url")
+            self.assertIn('"registered"', refused["error"])
+        self.assertEqual(self.expect(200, "POST", "/api/apply", b"workers: [ws://127.0.0.1:2/]",
+                                     kind=YAML).json["workers"], 0)
         patched = self.expect(200, "PATCH", path, {"labels": None, "maxSubscriptions": 3}).json
         self.assertEqual((patched["labels"], patched["maxSubscriptions"]), (None, 3))
         got = self.expect(200, "GET", path)

@@ -427,6 +427,21 @@ static void a_worker_that_a_file_declares_stays_while_it_is_offline(void **state
     assert_string_equal(fleet_state_worker(yard_state(), "f-8000")->source, "declared");
 }
 
+static void a_worker_that_is_registered_under_another_id_is_not_registered_twice(void **state)
+{
+    static const struct discovered found[] = {{"a-8000", "ws://a:8000/", "dns"},
+                                              {"b-8000", "ws://b:8000/", "dns"}};
+
+    (void)state;
+    yard_open(0, urls);
+    yard_worker("a", "");
+    yard_find(found, 2, true);
+    AWAIT(fleet_state_worker(yard_state(), "b-8000"));
+    yard_settle();
+    assert_null(fleet_state_worker(yard_state(), "a-8000"));
+    assert_non_null(fleet_state_worker(yard_state(), "a"));
+}
+
 static void a_url_that_is_none_is_refused(void **state)
 {
     static const char *const bad[] = {"bad"};
@@ -579,6 +594,7 @@ int main(int count, char **arguments)
         YARD_TEST(what_people_set_stays_when_a_worker_is_found_elsewhere),
         YARD_TEST(what_is_found_no_more_goes_once_it_is_offline),
         YARD_TEST(a_worker_that_a_file_declares_stays_while_it_is_offline),
+        YARD_TEST(a_worker_that_is_registered_under_another_id_is_not_registered_twice),
         YARD_TEST(a_url_that_is_none_is_refused),
         YARD_TEST(a_loaded_worker_gets_nothing_new),
         YARD_TEST(whatever_happens_no_two_workers_have_the_same_and_in_the_end_all_have_one),

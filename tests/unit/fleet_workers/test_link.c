@@ -354,6 +354,23 @@ static void a_worker_that_hangs_up_at_once_is_not_tried_without_a_pause(void **s
     assert_true(uv_now(&world->loop) - begun >= 50 + 100 + 200); /* half of 0.1, 0.2, 0.4 s */
 }
 
+/* Two backends that fight for a worker would else connect hundreds of times a second. */
+static void a_worker_that_hangs_up_after_each_report_is_not_tried_without_a_pause(void **state)
+{
+    struct world *world = *state;
+    uint64_t begun;
+
+    begin(world);
+    begun = uv_now(&world->loop);
+    for (unsigned i = 1; i <= 5; i++) {
+        run_until(world, world->reports == i && world->socket != NULL);
+        web_socket_close(world->socket, 1000, "");
+        run_until(world, world->socket == NULL);
+    }
+    run_until(world, world->opened == 6);
+    assert_true(uv_now(&world->loop) - begun >= 50 + 100 + 200); /* half of 0.1, 0.2, 0.4 s */
+}
+
 static void what_cannot_be_used_is_counted_and_the_connection_goes_on(void **state)
 {
     static const char *const bad[] = {
@@ -459,6 +476,7 @@ int main(void)
         TEST(a_worker_that_was_never_there_is_offline_after_the_grace),
         TEST(a_silent_worker_is_offline_and_its_connection_is_cut),
         TEST(a_worker_that_hangs_up_at_once_is_not_tried_without_a_pause),
+        TEST(a_worker_that_hangs_up_after_each_report_is_not_tried_without_a_pause),
         TEST(what_cannot_be_used_is_counted_and_the_connection_goes_on),
         TEST(without_the_lease_there_is_no_connection),
         TEST(when_the_lease_is_lost_nothing_more_is_sent),
