@@ -124,7 +124,7 @@ static void on_timer(uv_timer_t *timer)
     struct master *master = timer->data;
     instant now = clock_now();
 
-    if (is_ready(master) && !instant_before(now, master->balance_at)) {
+    if (!instant_before(now, master->balance_at)) {
         master->balance_at = instant_add(now, MASTER_BALANCE_EVERY);
         master->balances = master->is_due = true;
         processes_ask(master);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ASK_AGAIN SPAN_S(1)
+
 struct asked_list {
     struct master *master; /* NULL: it was closed */
     bool is_stale;         /* something has changed since */
@@ -107,15 +109,13 @@ static void take_members(struct master *master, const struct baton_member *membe
     master_touch(master);
 }
 
-/* A provider that lists no members has this process only, as far as it is known. */
-static void take_leader(struct master *master)
+static void ask_again(struct master *master)
 {
-    struct baton_member leader;
+    instant at = instant_add(clock_now(), ASK_AGAIN);
 
-    if (!master->processes && master->epoch != 0) {
-        election_leader(master->candidacy.election, &leader, NULL);
-        leader.is_alive = true;
-        take_members(master, &leader, 1);
+    if (master->epoch != 0) {
+        master->balance_at = instant_min(master->balance_at, at);
+        master_touch(master);
     }
 }
 
@@ -133,7 +133,7 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
     if (code == BATON_OK) {
         take_members(master, members, count);
     } else {
-        take_leader(master);
+        ask_again(master);
     }
     if (is_stale) {
         processes_ask(master);
@@ -156,7 +156,7 @@ void processes_ask(struct master *master)
     if (members_list(master->candidacy.election, on_members, asked, NULL) != BATON_OK) {
         master->asked = NULL;
         free(asked);
-        take_leader(master);
+        ask_again(master);
     }
 }
 

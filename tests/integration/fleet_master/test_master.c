@@ -221,6 +221,22 @@ static void a_write_that_fails_is_made_again(void **state)
 }
 
 /* The list of the dead worker could not be emptied: then nobody else may have what is in it. */
+static void a_list_of_the_processes_that_fails_is_asked_for_again(void **state)
+{
+    (void)state;
+    yard_list_fails = 5;
+    yard_open(0, NULL);
+    yard_worker("w1", "");
+    yard_hear("w1", true);
+    AWAIT(yard_leader() == 0);
+    while (yard_list_fails > 0) {
+        assert_string_equal(yard_owner("w1", 0), "");
+        yard_pass(SPAN_S(1));
+    }
+    yard_pass(SPAN_S(1));
+    AWAIT(strcmp(yard_owner("w1", 0), "p0") == 0);
+}
+
 static void nothing_is_given_while_the_list_of_a_dead_worker_cannot_be_written(void **state)
 {
     (void)state;
@@ -582,6 +598,7 @@ int main(int count, char **arguments)
         YARD_TEST(a_master_that_was_superseded_writes_no_more),
         YARD_TEST(what_an_older_master_wrote_late_is_put_right),
         YARD_TEST(a_write_that_fails_is_made_again),
+        YARD_TEST(a_list_of_the_processes_that_fails_is_asked_for_again),
         YARD_TEST(nothing_is_given_while_the_list_of_a_dead_worker_cannot_be_written),
         YARD_TEST(a_write_may_be_answered_after_the_end_of_its_master),
         YARD_TEST(a_move_is_carried_out_once),

@@ -16,6 +16,7 @@ struct peer peers[PEERS];
 char yard_events[EVENTS_MAX][32];
 size_t yard_event_count;
 int yard_put_fails;
+int yard_list_fails;
 bool yard_puts_linger;
 
 static uv_timer_t wake;
@@ -174,6 +175,36 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
         return BATON_OK;
     }
     return __real_store_put(member, key, data, bytes, revision, lifetime, done, userdata, reterr);
+}
+
+/* ---- Lists of the processes that fail -------------------------------------------------------- */
+
+static provider_members_cb real_done;
+
+int __real_members_list(struct election *election, provider_members_cb done, void *userdata,
+                        struct baton_error *reterr);
+int __wrap_members_list(struct election *election, provider_members_cb done, void *userdata,
+                        struct baton_error *reterr);
+
+static void on_failing_list(void *userdata, int code, const struct baton_member *members,
+                            size_t count)
+{
+    (void)code;
+    (void)members;
+    (void)count;
+    real_done(userdata, BATON_EUNAVAILABLE, NULL, 0);
+}
+
+/* By turns at once and later. */
+int __wrap_members_list(struct election *election, provider_members_cb done, void *userdata,
+                        struct baton_error *reterr)
+{
+    if (yard_list_fails > 0 && yard_list_fails-- % 2 == 0) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "no");
+    }
+    real_done = done;
+    return __real_members_list(election, yard_list_fails > 0 ? on_failing_list : done, userdata,
+                               reterr);
 }
 
 /* ---- Workers --------------------------------------------------------------------------------- */
@@ -556,6 +587,7 @@ int yard_set_up(void **state)
     memset(subscriptions, 0, sizeof(subscriptions));
     yard_event_count = 0;
     yard_put_fails = 0;
+    yard_list_fails = 0;
     yard_puts_linger = false;
     found = NULL;
     found_count = 0;

@@ -29,6 +29,7 @@ extern struct peer peers[PEERS];
 extern char yard_events[EVENTS_MAX][32]; /* names, of all masters */
 extern size_t yard_event_count;
 extern int yard_put_fails;    /* so many writes fail from now on */
+extern int yard_list_fails;   /* so many lists of the processes */
 extern bool yard_puts_linger; /* writes reach the provider some turns of the loop later */
 
 /* "memory" or "redis", once. */
