@@ -206,6 +206,9 @@ static int listen_at(struct fleet_http *http, struct baton_error *reterr)
     struct baton_error why;
     int code = web_server_open(&http->web, &web, &why);
 
+    if (code == BATON_EINVAL) { /* of --tls-cert and --tls-key */
+        return error_set(reterr, code, "%s", why.message);
+    }
     return code ? error_set(reterr, code,
                             "--http %s:%d: cannot listen there: %s; is the address this machine's "
                             "and the port free?",

@@ -112,7 +112,7 @@ static int begin(struct program *program, struct baton_error *reterr)
     if (program->settings.config) {
         code = declared_check(program->settings.config, reterr);
         if (code != BATON_OK) {
-            return code;
+            return error_wrap(reterr, "--config");
         }
     }
     code = engine_open(&program->engine, config, reterr);

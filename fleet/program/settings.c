@@ -1,9 +1,11 @@
 /* Options to settings. */
 #include "base/bearer.h"
 #include "base/host.h"
+#include "base/text.h"
 #include "base/value.h"
 #include "fleet/program/program.h"
 #include "fleet/state/state.h"
+#include "fleet/workers/discovery.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +18,10 @@ static int name_node(char ret[static BATON_NAME_MAX], const char *given, struct 
 
     (void)gethostname(host, sizeof(host) - 1);
     given = given ? given : host;
+    if (!text_clean(ret, BATON_NAME_MAX, given, strnlen(given, BATON_NAME_MAX - 1))) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--node %s: must be UTF-8 without control characters", given);
+    }
     if (!*given || strlen(given) >= BATON_NAME_MAX) {
         return error_set(reterr, BATON_EINVAL, "--node %s: must have 1 to %d bytes", given,
                          BATON_NAME_MAX - 1);
@@ -75,6 +81,17 @@ static int check_name(const char *name, struct baton_error *reterr)
     return fleet_name_check(name, reterr) == BATON_OK ? BATON_OK : error_wrap(reterr, "--name");
 }
 
+/* Now: the parts that use them open when the state is loaded. */
+static int check_workers(const char *const *urls, struct baton_error *reterr)
+{
+    for (; *urls; urls++) {
+        if (discovery_check(*urls, reterr) != BATON_OK) {
+            return error_wrap(reterr, "--worker");
+        }
+    }
+    return BATON_OK;
+}
+
 static int check_http(const struct engine_config *engine, struct baton_error *reterr)
 {
     if (!engine->tls_cert != !engine->tls_key) {
@@ -98,6 +115,10 @@ static int check(const struct engine_config *engine, struct baton_error *reterr)
 {
     int code = check_name(engine->name, reterr);
 
+    code = code ? code : check_workers(engine->workers, reterr);
+    if (code == BATON_OK && engine->grace.ns < 100000000) {
+        code = error_set(reterr, BATON_EINVAL, "--grace: must be at least 100ms");
+    }
     if (code == BATON_OK && engine->silence.ns < 1000000000) {
         code = error_set(reterr, BATON_EINVAL, "--silence: must be at least 1s");
     }

@@ -363,10 +363,20 @@ class Beginnings(FleetTest):
         return path
 
     def test_a_wrong_option_is_the_only_thing_that_is_said(self):
-        process = self.begin("memory:", "--s3-endpoint", "s3.example")
-        self.assertEqual(process.run.wait(60), 64)
-        self.assertTrue(process.log().startswith("baton-fleet: the S3 endpoint (--s3-endpoint)"),
-                        process.log())
+        self.declare({"displays": [{"nam": "d"}]})
+        for flags, said in (
+                (("--s3-endpoint", "s3.example"), "the S3 endpoint (--s3-endpoint)"),
+                (("--worker", "ws://h:1", "--worker", "http://h"), "--worker: http://h: a worker's"),
+                (("--worker", "ws://u:canary@h:1"), "--worker: ws://***@h:1: "),
+                (("--grace", "0s"), "--grace: must be at least 100ms"),
+                (("--node", b"\xff"), "--node ?: must be UTF-8"),
+                (("--tls-cert", self.token(), "--tls-key", self.token()), "--tls-cert "),
+                (("--config", self.folder + "/fleet.yaml"), "--config: ")):
+            process = self.begin("memory:", *flags)
+            self.assertEqual(process.run.wait(60), 64, flags)
+            self.assertTrue(process.log().startswith("baton-fleet: " + said), process.log())
+            os.unlink(process.path)
+
 
 
 if __name__ == "__main__":
