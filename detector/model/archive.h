@@ -17,6 +17,7 @@
 #ifndef DETECTOR_MODEL_ARCHIVE_H
 #define DETECTOR_MODEL_ARCHIVE_H
 
+#include "base/buffer.h"
 #include "detector/model/pipeline.h"
 
 #include <stdatomic.h>
@@ -26,6 +27,7 @@ enum {
     ARCHIVE_ENTRIES_MAX = 1024,    /* of the default rules, and the most they may allow */
     ARCHIVE_RATIO_MAX = 100,       /* unpacked bytes for each byte of the archive, … */
     ARCHIVE_RATIO_FREE = 16 << 20, /* … above this many */
+    ARCHIVE_TEXT_MAX = PIPELINE_BYTES_MAX + (64 << 10),
 };
 
 struct archive_rules {
@@ -53,9 +55,9 @@ int archive_unpack(int archive_fd, int parent_fd, const char *name,
 int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
                     struct baton_error *reterr);
 
-/* Reads pipeline.json of a folder that was unpacked; `name` may be a path. */
-int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
-                     struct baton_error *reterr);
+/* Appends pipeline.json of a folder that was unpacked to `ret`, which has room for ARCHIVE_TEXT_MAX
+ * bytes. */
+int archive_text(struct buffer *ret, int parent_fd, const char *name, struct baton_error *reterr);
 
 /* Reads all of such a folder. Returns BATON_ECORRUPT if it is not what was unpacked (the disk may
  * have damaged it), or BATON_ENOMEM. */

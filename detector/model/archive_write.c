@@ -194,13 +194,11 @@ int archive_write(const struct archive_source *source, int parent_fd, const char
 
 /* ---- A folder that was unpacked ------------------------------------------------------------- */
 
-int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
-                     struct baton_error *reterr)
+int archive_text(struct buffer *ret, int parent_fd, const char *name, struct baton_error *reterr)
 {
     char path[PATH_MAX];
-    struct buffer text;
     ssize_t got = 1;
-    int fd, rc;
+    int fd;
 
     (void)snprintf(path, sizeof(path), "%s/%s", name, PIPELINE_FILE);
     fd = openat(parent_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -208,19 +206,16 @@ int archive_pipeline(struct pipeline *ret, int parent_fd, const char *name,
         int errnum = errno;
         return error_set(reterr, error_from_errno(errnum), "open %s: %s", path, strerror(errnum));
     }
-    buffer_init(&text, PIPELINE_BYTES_MAX + CHUNK_BYTES);
-    while (got > 0 && !text.failed) {
-        uint8_t *room = buffer_reserve(&text, CHUNK_BYTES);
+    while (got > 0 && !ret->failed) {
+        uint8_t *room = buffer_reserve(ret, CHUNK_BYTES);
 
         got = room != NULL ? read(fd, room, CHUNK_BYTES) : 0;
-        text.bytes += got > 0 ? (size_t)got : 0;
+        ret->bytes += got > 0 ? (size_t)got : 0;
     }
     close(fd);
-    rc = got < 0       ? error_set(reterr, BATON_EIO, "read %s: it cannot be read", path)
-         : text.failed ? error_set(reterr, BATON_ENOMEM, "read %s: out of memory", path)
-                       : pipeline_parse(ret, (const char *)text.data, text.bytes, reterr);
-    buffer_fini(&text);
-    return rc;
+    return got < 0       ? error_set(reterr, BATON_EIO, "read %s: it cannot be read", path)
+           : ret->failed ? error_set(reterr, BATON_ENOMEM, "read %s: out of memory", path)
+                         : 0;
 }
 
 static int add_file(struct digest *digest, int folder_fd, const char *name)

@@ -108,6 +108,11 @@ int store_file(const struct store *store, struct baton_error *reterr)
 
 /* ---- Holding -------------------------------------------------------------------------------- */
 
+int model_pipeline(struct pipeline *ret, const struct model *model, struct baton_error *reterr)
+{
+    return pipeline_parse(ret, (const char *)model->text.data, model->text.bytes, reterr);
+}
+
 struct model *model_share(struct model *model)
 {
     atomic_fetch_add(&model->shares, 1);
@@ -120,7 +125,7 @@ void model_release(struct model *model)
         if (model->fd >= 0) {
             close(model->fd);
         }
-        pipeline_fini(&model->pipeline);
+        buffer_fini(&model->text);
         free(model->path);
         free(model);
     }
@@ -154,9 +159,12 @@ static int hold(const struct store *store, const char *digest, int *ret, struct 
 
 static int check_whole(struct model *model, const struct store *store, struct baton_error *reterr)
 {
-    int rc = archive_pipeline(&model->pipeline, store->models_fd, model->digest, reterr);
+    struct pipeline pipeline = {0};
+    int rc = archive_text(&model->text, store->models_fd, model->digest, reterr);
 
-    rc = rc ? rc : archive_check(model->fd, &model->pipeline);
+    rc = rc ? rc : model_pipeline(&pipeline, model, reterr);
+    rc = rc ? rc : archive_check(model->fd, &pipeline);
+    pipeline_fini(&pipeline);
     return rc == 0 ? 0
            : rc == BATON_ENOMEM
                ? error_set(reterr, rc, "out of memory")
@@ -178,6 +186,7 @@ int store_find(struct store *store, const char *digest, struct model **ret,
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     model->fd = -1;
+    buffer_init(&model->text, ARCHIVE_TEXT_MAX);
     atomic_init(&model->shares, 1);
     (void)snprintf(model->digest, sizeof(model->digest), "%s", digest);
     rc = hold(store, digest, &model->fd, reterr);
@@ -279,19 +288,14 @@ static int evict_one(const struct store *store, const char *digest, bool is_dama
     return rc;
 }
 
-static bool is_there(const struct store *store, const char *digest)
-{
-    return is_digest(digest) && faccessat(store->models_fd, digest, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Removes an origin that cannot be read, or whose models are all gone. */
+/* Removes an origin that cannot be read, or whose model is gone. */
 static void sweep_origin(struct survey *survey, const struct store *store, const char *name)
 {
     struct origin origin;
 
     (void)survey;
     if (store_origin(store, name, &origin, NULL) != 0 ||
-        (!is_there(store, origin.digest) && !is_there(store, origin.before))) {
+        faccessat(store->models_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
         (void)unlinkat(store->origins_fd, name, 0);
     }
 }
@@ -407,7 +411,7 @@ void store_counters(const struct store *store, struct store_counters *ret)
 int store_origin(const struct store *store, const char *key, struct origin *ret,
                  struct baton_error *reterr)
 {
-    const char *digest = "", *etag = "", *before = "";
+    const char *digest = "", *etag = "";
     int fd = openat(store->origins_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     json_t *json = fd >= 0 ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
     int rc = 0;
@@ -415,14 +419,12 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
     if (fd >= 0) {
         close(fd);
     }
-    if (json_unpack(json, "{s:s, s:s, s?s}", "digest", &digest, "etag", &etag, "before", &before) !=
-            0 ||
+    if (json_unpack(json, "{s:s, s:s}", "digest", &digest, "etag", &etag) != 0 ||
         !is_digest(digest) || strlen(etag) >= ETAG_BYTES) {
         rc = error_set(reterr, BATON_ENOENT, "model cache: nothing is known of %s", key);
     } else {
         (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
         (void)snprintf(ret->etag, sizeof(ret->etag), "%s", etag);
-        (void)snprintf(ret->before, sizeof(ret->before), "%s", is_digest(before) ? before : "");
     }
     json_decref(json);
     return rc;
@@ -456,8 +458,7 @@ static int write_origin(const struct store *store, const char *key, const json_t
 int store_origin_set(struct store *store, const char *key, const struct origin *origin,
                      struct baton_error *reterr)
 {
-    json_t *json = json_pack("{s:s, s:s, s:s}", "digest", origin->digest, "etag", origin->etag,
-                             "before", origin->before);
+    json_t *json = json_pack("{s:s, s:s}", "digest", origin->digest, "etag", origin->etag);
     int rc = json == NULL ? error_set(reterr, BATON_ENOMEM, "out of memory")
              : !is_digest(key)
                  ? error_set(reterr, BATON_EINVAL, "model cache: the key of an origin is no digest")

@@ -2,8 +2,7 @@
  *
  *   FOLDER/models/<digest>/     a model, with sums.h; its time is that of its last use
  *   FOLDER/models/.draft-…/     one that is being unpacked, or removed
- *   FOLDER/origins/<key>        the digest and the ETag that an address had when it was last
- *                               fetched, and the digest before that, in case it cannot be run
+ *   FOLDER/origins/<key>        the digest and the ETag of the last model of an address that ran
  *
  * Several processes may share a folder, and each may be killed at any moment: a model is there
  * whole or not at all, and the next process that opens the folder removes the drafts of ended ones.
@@ -42,13 +41,13 @@ void store_counters(const struct store *store, struct store_counters *ret);
  * descriptor, or a code. */
 int store_file(const struct store *store, struct baton_error *reterr);
 
-/* A model that is held. For another pipeline of it, call archive_pipeline(). */
+/* A model that is held. */
 struct model {
     char digest[DIGEST_BYTES];
-    char *path; /* of its folder */
-    struct pipeline pipeline;
-    int fd;            /* its lock */
-    atomic_int shares; /* the first holder, and each model_share() */
+    char *path;         /* of its folder */
+    struct buffer text; /* its pipeline.json, as it was checked */
+    int fd;             /* its lock */
+    atomic_int shares;  /* the first holder, and each model_share() */
 };
 
 /* Unpacks the archive unless that was done before. `archive_fd` is borrowed. Returns the codes of
@@ -64,14 +63,16 @@ int store_find(struct store *store, const char *digest, struct model **ret,
 /* The record of an address. The key is a digest: see digest_of(). */
 struct origin {
     char digest[DIGEST_BYTES];
-    char etag[ETAG_BYTES];     /* "" if there was none */
-    char before[DIGEST_BYTES]; /* the digest before, until the new one has run as well; or "" */
+    char etag[ETAG_BYTES]; /* "" if there was none */
 };
 
 int store_origin(const struct store *store, const char *key, struct origin *ret,
                  struct baton_error *reterr); /* BATON_ENOENT: nothing */
 int store_origin_set(struct store *store, const char *key, const struct origin *origin,
                      struct baton_error *reterr);
+
+/* Reads the model's pipeline; pipeline_fini() follows. */
+int model_pipeline(struct pipeline *ret, const struct model *model, struct baton_error *reterr);
 
 struct model *model_share(struct model *model); /* must be released once more */
 void model_release(struct model *model);        /* NULL allowed */

@@ -1,240 +1,333 @@
 #include "detector/model/supply.h"
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "detector/camera/pace.h"
 #include "detector/model/address.h"
+#include "detector/model/question.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include <utlist.h>
 
-enum { THREADS_MAX = 32 }; /* further jobs wait; most of them would wait for the same server */
+enum {
+    THREADS_MAX = 32, /* further ones wait; most of them would wait for the same server */
+    RETRY_MIN_MS = 5000,
+    RETRY_MAX_MS = 300000,
+    RECHECK_FACTOR_MAX = 32,
+};
 
 struct order {
-    struct job *job;
-    order_end on_end;
+    struct source *source;
+    unsigned version; /* of what it was told; 0: nothing, or it must be told again */
+    order_told on_told;
     void *userdata;
     struct order *prev, *next;
 };
 
-enum job_state { JOB_WAITS, JOB_RUNS, JOB_ENDED };
+enum step { STEP_NONE, STEP_WAITS, STEP_RUNS, STEP_ENDED };
 
-/* One question to the server of a model. */
-struct job {
+struct source {
     struct supply *supply;
+    int64_t model_id;
     char key[DIGEST_BYTES]; /* of number and address */
-    struct origin at_work;  /* the model that the asker runs; without a digest: none */
-    struct fetch *fetch;
+    char *url;              /* the newest */
     struct order *orders;
-    struct job *prev, *next;
-    atomic_int state; /* enum job_state */
+    struct source *prev, *next;
+
+    enum source_state state;
+    struct model *model;         /* what the orders get; NULL: none */
+    struct model *previous;      /* the one that ran, until `model` runs, too; NULL: none */
+    char etag[ETAG_BYTES];       /* of the server's archive, when it was last seen; "": none */
+    char proven[DIGEST_BYTES];   /* the last one that ran; "": none */
+    char rejected[DIGEST_BYTES]; /* one that cannot run; "": none */
+    struct baton_error why_rejected;
+    struct baton_error doubt; /* why BAD */
+    unsigned version;         /* counts the changes that orders must be told */
+    unsigned asked_version;   /* when the question began */
+    unsigned fails;           /* in a row */
+    bool is_silent;           /* its server, since the last question; this was logged */
+    bool must_note, must_ask; /* once the thread has ended */
+
+    uv_timer_t timer; /* until the next question */
+    atomic_int step;  /* of the thread */
     uv_thread_t thread;
-
-    /* Of the thread while it runs. */
-    struct model *before, *found; /* the earlier model; the result */
-    struct origin origin;         /* as stored for the address, then of the new archive */
-    bool is_rejected; /* the last archive was rejected; `before` is the one that ran before it */
-    bool has_arrived, is_same; /* an archive came; the known one is still right */
-    bool is_bad;
-    int code;
-    struct baton_error error, why_rejected;
-};
-
-/* A model has run; a thread notes it on the disk. */
-struct proof {
-    struct supply *supply;
-    char key[DIGEST_BYTES], digest[DIGEST_BYTES];
-    uv_work_t work;
+    struct question question;
 };
 
 struct supply {
     struct supply_config config;
-    struct job *jobs;
-    unsigned running, proofs; /* threads of jobs; proofs under way */
+    struct source *sources;
+    unsigned alive, running; /* sources that are not freed; threads */
     struct supply_counters counters;
-    uv_async_t ended; /* a job's thread has ended */
+    uv_async_t ended; /* a thread has ended */
+    struct question_shelf shelf;
     bool is_closing;
     void (*on_closed)(void *userdata);
     void *userdata;
-
-    uv_mutex_t adding; /* one archive is unpacked at a time */
-    uv_mutex_t lock;   /* of the rejections */
-    struct {
-        char digest[DIGEST_BYTES];
-        struct baton_error error;
-    } rejects[REJECTS_MAX];
-    unsigned reject_count; /* so far */
 };
 
-/* ---- Rejections ----------------------------------------------------------------------------- */
-
-/* Returns the digest's place, or the place where it would be added. */
-static unsigned place_of(const struct supply *supply, const char *digest)
+static bool is_of(const struct model *model, const char *digest)
 {
-    for (unsigned i = 0; i < REJECTS_MAX; i++) {
-        if (strcmp(supply->rejects[i].digest, digest) == 0) {
-            return i;
-        }
-    }
-    return supply->reject_count % REJECTS_MAX;
+    return model != NULL && strcmp(model->digest, digest) == 0;
 }
 
-void supply_reject(struct supply *supply, const char *digest, const struct baton_error *error)
-{
-    unsigned place;
-
-    uv_mutex_lock(&supply->lock);
-    place = place_of(supply, digest);
-    supply->reject_count += strcmp(supply->rejects[place].digest, digest) != 0;
-    (void)snprintf(supply->rejects[place].digest, DIGEST_BYTES, "%s", digest);
-    supply->rejects[place].error = *error;
-    uv_mutex_unlock(&supply->lock);
-}
-
-/* `ret` gets the reason. Any thread. */
-static bool is_rejected(struct supply *supply, const char *digest, struct baton_error *ret)
-{
-    unsigned place;
-    bool is_there;
-
-    uv_mutex_lock(&supply->lock);
-    place = place_of(supply, digest);
-    is_there = digest[0] != '\0' && strcmp(supply->rejects[place].digest, digest) == 0;
-    if (is_there) {
-        *ret = supply->rejects[place].error;
-    }
-    uv_mutex_unlock(&supply->lock);
-    return is_there;
-}
-
-/* ---- A job, on its thread ------------------------------------------------------------------- */
-
-static bool is_recheck(const struct job *job)
-{
-    return job->at_work.digest[0] != '\0';
-}
-
-/* Finds the last model of the address; if that was rejected, the one that ran before it. */
-static void find_before(struct job *job)
-{
-    struct store *store = job->supply->config.store;
-    struct origin *origin = &job->origin;
-    struct baton_error why;
-
-    if (store_origin(store, job->key, origin, NULL) != 0) {
-        *origin = (struct origin){0};
-        return;
-    }
-    job->is_rejected = is_rejected(job->supply, origin->digest, &job->why_rejected) &&
-                       !is_rejected(job->supply, origin->before, &why) &&
-                       store_find(store, origin->before, &job->before, NULL) == 0;
-    if (!job->is_rejected && store_find(store, origin->digest, &job->before, NULL) != 0) {
-        origin->digest[0] = origin->etag[0] = '\0'; /* so the whole archive is fetched */
-        (void)store_find(store, origin->before, &job->before, NULL);
-    }
-}
-
-static bool is_at_work(const struct job *job, int fd)
-{
-    char digest[DIGEST_BYTES];
-
-    return is_recheck(job) && digest_file(fd, digest) == 0 &&
-           strcmp(digest, job->at_work.digest) == 0;
-}
-
-/* Stores the new archive as the address's last one; the one before it stays noted if it has run. */
-static void remember(struct job *job, const char *digest)
-{
-    struct origin *origin = &job->origin;
-    bool has_proof = origin->before[0] == '\0';
-
-    if (has_proof && strcmp(origin->digest, digest) != 0) {
-        memcpy(origin->before, origin->digest, sizeof(origin->before));
-    } else if (strcmp(origin->before, digest) == 0) {
-        origin->before[0] = '\0';
-    }
-    (void)snprintf(origin->digest, sizeof(origin->digest), "%s", digest);
-    /* If this fails, the archive is fetched again another time. */
-    (void)store_origin_set(job->supply->config.store, job->key, origin, NULL);
-}
-
-/* The last archive was rejected: gives the model before it, with the error of the rejection. */
-static void give_before(struct job *job)
-{
-    model_release(job->found);
-    job->found = NULL;
-    job->is_bad = true;
-    job->error = job->why_rejected;
-    job->code = job->error.code;
-}
-
-static void add(struct job *job, int fd)
-{
-    struct supply *supply = job->supply;
-    struct archive_rules rules = supply->config.archive;
-    const char *digest = job->at_work.digest;
-
-    rules.is_canceled = fetch_is_stopped(job->fetch);
-    if (!is_at_work(job, fd)) {
-        uv_mutex_lock(&supply->adding);
-        job->code = store_add(supply->config.store, fd, &rules, &job->found, &job->error);
-        uv_mutex_unlock(&supply->adding);
-        job->is_bad = job->code == BATON_EPROTO || job->code == BATON_ETOOBIG;
-        digest = job->found != NULL ? job->found->digest : NULL;
-    }
-    if (digest != NULL) {
-        remember(job, digest);
-    }
-    if (job->code != 0) {
-        (void)error_wrap(&job->error, "model from %s", fetch_shown(job->fetch));
-    } else if (job->is_rejected && job->found != NULL &&
-               is_rejected(supply, job->found->digest, &job->why_rejected)) {
-        give_before(job);
-    }
-}
-
-static void ask(struct job *job, int fd)
-{
-    struct fetch_result result = {.etag = ""};
-
-    job->code = fetch_run(job->fetch, job->origin.etag, fd, &result, &job->error);
-    job->is_bad = job->code == BATON_ETOOBIG && result.etag[0] != '\0';
-    job->is_same = result.is_same;
-    job->has_arrived = job->code == 0 && !job->is_same;
-    if (job->code == 0 || job->is_bad) {
-        memcpy(job->origin.etag, result.etag, sizeof(job->origin.etag));
-    }
-    if (job->has_arrived) {
-        add(job, fd);
-    } else if (job->is_same && job->is_rejected) {
-        give_before(job);
-    }
-}
+/* ---- Threads -------------------------------------------------------------------------------- */
 
 static void run(void *userdata)
 {
-    struct job *job = userdata;
-    struct supply *supply = job->supply;
-    int fd;
+    struct source *source = userdata;
 
-    if (is_recheck(job)) {
-        job->origin = job->at_work;
-    } else {
-        find_before(job);
-    }
-    fd = store_file(supply->config.store, &job->error);
-    if (fd < 0) {
-        job->code = fd;
-    } else {
-        ask(job, fd);
-        close(fd);
-    }
-    atomic_store(&job->state, JOB_ENDED);
-    (void)uv_async_send(&supply->ended);
+    question_run(&source->question, &source->supply->shelf);
+    atomic_store(&source->step, STEP_ENDED);
+    (void)uv_async_send(&source->supply->ended);
 }
 
-/* ---- The end of a job ----------------------------------------------------------------------- */
+static struct source *first_at(const struct supply *supply, enum step step)
+{
+    struct source *source = supply->sources;
+
+    while (source != NULL && atomic_load(&source->step) != (int)step) {
+        source = source->next;
+    }
+    return source;
+}
+
+static void start_threads(struct supply *supply)
+{
+    struct source *source;
+
+    while (supply->running < THREADS_MAX && (source = first_at(supply, STEP_WAITS)) != NULL) {
+        atomic_store(&source->step, STEP_RUNS);
+        if (uv_thread_create(&source->thread, run, source) != 0) {
+            atomic_store(&source->step, STEP_WAITS); /* the end of another thread starts it */
+            return;
+        }
+        supply->running++;
+    }
+}
+
+/* With a fetch it asks, else it notes what ran. */
+static void begin(struct source *source, struct fetch *fetch)
+{
+    struct question *question = &source->question;
+
+    *question = (struct question){.fetch = fetch,
+                                  .key = source->key,
+                                  .model = source->model ? model_share(source->model) : NULL,
+                                  .is_recheck = source->model != NULL,
+                                  .outcome = source->state,
+                                  .why_rejected = source->why_rejected};
+    memcpy(question->etag, source->etag, sizeof(question->etag));
+    memcpy(question->proven, source->proven, sizeof(question->proven));
+    memcpy(question->rejected, source->rejected, sizeof(question->rejected));
+    source->asked_version = source->version;
+    atomic_store(&source->step, STEP_WAITS);
+    start_threads(source->supply);
+}
+
+/* A model is in use, and the ETag tells whether the server still has the same as before. */
+static bool is_rechecked(const struct source *source)
+{
+    return source->state != SOURCE_UNSURE && source->model != NULL && source->etag[0] != '\0';
+}
+
+/* ---- What the orders are told --------------------------------------------------------------- */
+
+static void tell(struct order *order, const struct baton_error *error, bool is_refused)
+{
+    const struct source *source = order->source;
+    const struct supplied supplied = {source->model, error, is_refused};
+
+    order->version = error == NULL || source->state == SOURCE_BAD ? source->version : 0;
+    order->on_told(order->userdata, &supplied);
+}
+
+/* Tells those that do not know it yet. Returns whether there were any. */
+static bool tell_all(struct source *source, const struct baton_error *error, bool is_refused)
+{
+    bool has_told = false;
+    struct order *order = NULL;
+
+    DL_FOREACH (source->orders, order) {
+        if (order->version != source->version) {
+            has_told = true;
+            tell(order, error, is_refused);
+        }
+    }
+    return has_told;
+}
+
+/* The source's model becomes this one, which it takes over. The one that ran stays at hand. */
+static void adopt(struct source *source, struct model *model)
+{
+    if (is_of(source->model, model->digest)) {
+        model_release(model);
+        return;
+    }
+    if (is_of(source->model, source->proven) && source->previous == NULL) {
+        source->previous = source->model;
+    } else {
+        model_release(source->model);
+    }
+    source->model = model;
+    source->version++;
+}
+
+static void take_models(struct source *source, struct question *question)
+{
+    if (source->model == NULL && question->model != NULL) {
+        memcpy(source->proven, question->proven, sizeof(source->proven));
+        memcpy(source->etag, question->etag, sizeof(source->etag));
+        adopt(source, model_share(question->model));
+    }
+    if (question->found != NULL) {
+        adopt(source, question->found);
+        question->found = NULL;
+    }
+}
+
+/* The log has one line for each outage; the model in use goes on. */
+static void take_silence(struct source *source, const struct question *question)
+{
+    struct logger *logger = source->supply->config.logger;
+
+    source->fails++;
+    if (source->state == SOURCE_UNSURE) {
+        source->version++;
+        if (source->model != NULL) {
+            log_warning(logger, "model-from-before", LOG_I64("model-id", source->model_id),
+                        LOG_STR("error", question->error.message));
+        }
+    } else if (!source->is_silent) {
+        source->is_silent = true;
+        log_notice(logger, "model-recheck-failed", LOG_I64("model-id", source->model_id),
+                   LOG_STR("error", question->error.message));
+    }
+    (void)tell_all(source, &question->error, false);
+}
+
+static void take_reply(struct source *source, const struct question *question)
+{
+    bool is_news = question->outcome != source->state ||
+                   (question->outcome == SOURCE_BAD && !question->is_same);
+
+    source->state = question->outcome;
+    source->version += is_news;
+    source->is_silent = false;
+    memcpy(source->etag, question->etag, sizeof(source->etag));
+    if (source->state == SOURCE_BAD) {
+        source->doubt = is_news ? question->error : source->doubt;
+        source->fails = is_rechecked(source) ? 0 : source->fails + 1;
+        (void)tell_all(source, &source->doubt, !question->is_same);
+    } else {
+        /* A model that fails again and again is given more and more seldom. */
+        source->fails = tell_all(source, NULL, false) ? source->fails : 0;
+    }
+}
+
+static void count(struct supply_counters *counters, const struct question *question)
+{
+    bool has_failed = question->code != 0;
+
+    counters->fetched += question->has_arrived;
+    counters->unchanged += question->is_same;
+    if (question->has_arrived) {
+        counters->refused += has_failed;
+    } else if (has_failed) {
+        *(question->is_recheck ? &counters->recheck_fails : &counters->fetch_fails) += 1;
+    }
+    counters->from_before += has_failed && question->model != NULL && !question->is_recheck;
+}
+
+/* ---- When it asks --------------------------------------------------------------------------- */
+
+static void on_due(uv_timer_t *timer);
+
+static void ask_after(struct source *source, span pause)
+{
+    (void)uv_timer_start(&source->timer, on_due, (uint64_t)(pause.ns / 1000000), 0);
+}
+
+/* Plans the next question; there is none if each would be a download for nothing. */
+static void plan(struct source *source)
+{
+    const struct supply_config *config = &source->supply->config;
+    int64_t least = config->retry_ms ? config->retry_ms : RETRY_MIN_MS, most = RETRY_MAX_MS;
+    unsigned fails = source->fails > 0 ? source->fails : 1;
+    uint32_t random = 0;
+
+    if (is_rechecked(source)) {
+        least = config->recheck_ms;
+        most = least * RECHECK_FACTOR_MAX;
+        fails = source->fails + 1;
+    } else if (source->state == SOURCE_CURRENT) {
+        least = 0;
+    }
+    (void)uv_timer_stop(&source->timer);
+    if (least > 0) {
+        (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* else without spread */
+        ask_after(source, backoff_after(fails, SPAN_MS(least), SPAN_MS(most), random));
+    }
+}
+
+static void begin_question(struct source *source)
+{
+    struct fetch *fetch = NULL;
+
+    source->must_ask = false;
+    if (source->supply->config.only != NULL) {
+        source->state = SOURCE_CURRENT;
+        if (source->model == NULL) {
+            adopt(source, model_share(source->supply->config.only));
+        }
+        (void)tell_all(source, NULL, false);
+    } else if (atomic_load(&source->step) != STEP_NONE) {
+        source->must_ask = true;
+    } else if (fetch_new(&fetch, &source->supply->config.fetch, source->url, NULL) == 0) {
+        source->supply->counters.rechecks += source->model != NULL;
+        begin(source, fetch);
+    } else {
+        source->fails++;
+        plan(source);
+    }
+}
+
+static void on_due(uv_timer_t *timer)
+{
+    begin_question(timer->data);
+}
+
+/* A fetch that is under way goes on with the newest URL. */
+static void ask_soon(struct source *source)
+{
+    int step = atomic_load(&source->step);
+
+    if ((step == STEP_WAITS || step == STEP_RUNS) && source->question.fetch != NULL) {
+        fetch_renew(source->question.fetch, source->url);
+    } else {
+        ask_after(source, SPAN_MS(0));
+    }
+}
+
+void supply_set_recheck(struct supply *supply, int recheck_ms)
+{
+    struct source *source = NULL;
+
+    if (supply != NULL) {
+        supply->config.recheck_ms = recheck_ms;
+        DL_FOREACH (supply->sources, source) {
+            if (source->state == SOURCE_CURRENT && source->orders != NULL) {
+                plan(source);
+            }
+        }
+    }
+}
+
+/* ---- The end of a question, and of a source ------------------------------------------------- */
 
 static void on_ended_closed(uv_handle_t *handle)
 {
@@ -242,8 +335,7 @@ static void on_ended_closed(uv_handle_t *handle)
     void (*on_closed)(void *userdata) = supply->on_closed;
     void *userdata = supply->userdata;
 
-    uv_mutex_destroy(&supply->adding);
-    uv_mutex_destroy(&supply->lock);
+    uv_mutex_destroy(&supply->shelf.adding);
     free(supply);
     if (on_closed != NULL) {
         on_closed(userdata);
@@ -252,243 +344,252 @@ static void on_ended_closed(uv_handle_t *handle)
 
 static void close_when_done(struct supply *supply)
 {
-    if (supply->is_closing && supply->jobs == NULL && supply->proofs == 0 &&
-        !uv_is_closing((uv_handle_t *)&supply->ended)) {
+    if (supply->is_closing && supply->alive == 0 && !uv_is_closing((uv_handle_t *)&supply->ended)) {
         uv_close((uv_handle_t *)&supply->ended, on_ended_closed);
     }
 }
 
-static void job_free(struct job *job)
+static void on_source_closed(uv_handle_t *handle)
 {
-    model_release(job->before);
-    model_release(job->found);
-    fetch_free(job->fetch);
-    free(job);
+    struct source *source = handle->data;
+    struct supply *supply = source->supply;
+
+    question_fini(&source->question);
+    model_release(source->model);
+    model_release(source->previous);
+    free(source->url);
+    free(source);
+    supply->alive--;
+    close_when_done(supply);
 }
 
-static void count(struct supply_counters *counters, const struct job *job)
+static void source_remove(struct source *source)
 {
-    counters->fetched += job->has_arrived;
-    counters->unchanged += job->is_same;
-    if (job->has_arrived) {
-        counters->refused += job->code != 0;
-    } else if (job->code != 0 && !job->is_same) {
-        *(is_recheck(job) ? &counters->recheck_fails : &counters->fetch_fails) += 1;
-    }
-    counters->from_before += job->code != 0 && job->before != NULL;
+    DL_DELETE(source->supply->sources, source);
+    uv_close((uv_handle_t *)&source->timer, on_source_closed);
 }
 
-/* Ends every order. Its callback may order, cancel or close the supply; that cancels the rest. */
-static void finish(struct job *job)
+/* The source has lost its last order. */
+static void give_up(struct source *source)
 {
-    struct supply *supply = job->supply;
-    struct model *model = job->found != NULL ? job->found : job->before;
-    struct supplied supplied = {.error = job->code != 0 ? &job->error : NULL,
-                                .key = job->key,
-                                .etag = job->origin.etag,
-                                .is_unproven = job->origin.before[0] != '\0',
-                                .is_bad = job->is_bad};
-    struct order *order;
+    int step = atomic_load(&source->step);
 
-    if (job->orders != NULL) { /* else it was canceled */
-        count(&supply->counters, job);
+    (void)uv_timer_stop(&source->timer);
+    if (step == STEP_NONE || step == STEP_WAITS) {
+        source_remove(source);
+    } else if (source->question.fetch != NULL) {
+        fetch_stop(source->question.fetch);
     }
-    while ((order = job->orders) != NULL) {
-        order_end on_end = order->on_end;
-        void *userdata = order->userdata;
-
-        DL_DELETE(job->orders, order);
-        free(order);
-        if (!supply->is_closing) {
-            supplied.model = model != NULL ? model_share(model) : NULL;
-            on_end(userdata, &supplied);
-        }
-    }
-    job_free(job);
 }
 
-static struct job *first_in(const struct supply *supply, enum job_state state)
+/* What has changed meanwhile makes the answer stale. */
+static void take_answer(struct source *source)
 {
-    struct job *job = supply->jobs;
+    struct question *question = &source->question;
 
-    while (job != NULL && atomic_load(&job->state) != (int)state) {
-        job = job->next;
+    count(&source->supply->counters, question);
+    if (source->asked_version != source->version) {
+        source->must_ask = true;
+        return;
     }
-    return job;
+    take_models(source, question);
+    if (question->outcome == SOURCE_UNSURE) {
+        take_silence(source, question);
+    } else {
+        take_reply(source, question);
+    }
+    plan(source);
 }
 
-static void start_jobs(struct supply *supply)
+static void end_question(struct source *source)
 {
-    struct job *job;
-
-    while (supply->running < THREADS_MAX && (job = first_in(supply, JOB_WAITS)) != NULL) {
-        atomic_store(&job->state, JOB_RUNS);
-        if (uv_thread_create(&job->thread, run, job) != 0) {
-            atomic_store(&job->state, JOB_WAITS); /* the end of another job starts it */
-            return;
-        }
-        supply->running++;
+    (void)uv_thread_join(&source->thread);
+    source->supply->running--;
+    if (source->orders == NULL) {
+        source_remove(source);
+        return;
+    }
+    if (source->question.fetch != NULL) {
+        take_answer(source);
+    }
+    question_fini(&source->question);
+    atomic_store(&source->step, STEP_NONE);
+    if (source->must_note && source->state == SOURCE_CURRENT) {
+        source->must_note = false;
+        begin(source, NULL);
+    } else if (source->must_ask) {
+        begin_question(source);
     }
 }
 
 static void on_ended(uv_async_t *async)
 {
     struct supply *supply = async->data;
-    struct job *job;
+    struct source *source;
 
-    while ((job = first_in(supply, JOB_ENDED)) != NULL) {
-        (void)uv_thread_join(&job->thread);
-        supply->running--;
-        DL_DELETE(supply->jobs, job);
-        finish(job);
+    while ((source = first_at(supply, STEP_ENDED)) != NULL) {
+        end_question(source);
     }
-    start_jobs(supply);
-    close_when_done(supply);
+    start_threads(supply);
 }
 
 /* ---- Orders --------------------------------------------------------------------------------- */
 
-static int identify(char key[DIGEST_BYTES], int64_t model_id, const char *url,
-                    struct baton_error *reterr)
+/* With one model for all, all orders have one source. */
+static int identify(char key[DIGEST_BYTES], const struct supply *supply, int64_t model_id,
+                    const char *url, struct baton_error *reterr)
 {
+    struct url address;
     char *identity = NULL;
-    int rc = address_identity(&identity, model_id, url, reterr);
+    int rc = 0;
 
-    if (rc == 0 && digest_of(identity, strlen(identity), key) != 0) {
-        rc = error_set(reterr, BATON_ENOMEM, "out of memory");
+    key[0] = '\0';
+    if (supply->config.only == NULL) {
+        rc = address_parse(&address, url, supply->config.fetch.hosts, reterr);
+        rc = rc ? rc : address_identity(&identity, model_id, url, reterr);
+        if (rc == 0 && digest_of(identity, strlen(identity), key) != 0) {
+            rc = error_set(reterr, BATON_ENOMEM, "out of memory");
+        }
+        free(identity);
     }
-    free(identity);
     return rc;
 }
 
-/* Returns the job that fetches this model already; NULL: none. */
-static struct job *job_of(const struct supply *supply, const char *key,
-                          const struct origin *at_work)
+static struct source *find_source(const struct supply *supply, const char *key)
 {
-    for (struct job *job = supply->jobs; job != NULL; job = job->next) {
-        if (job->orders != NULL && strcmp(job->key, key) == 0 &&
-            strcmp(job->at_work.digest, at_work->digest) == 0 &&
-            strcmp(job->at_work.etag, at_work->etag) == 0) {
-            return job;
+    struct source *source = NULL;
+
+    DL_FOREACH (supply->sources, source) {
+        if (source->orders != NULL && strcmp(source->key, key) == 0) {
+            return source;
         }
     }
     return NULL;
 }
 
-static int job_new(struct job **ret, struct supply *supply, const char *key, const char *url,
-                   const struct origin *at_work, struct baton_error *reterr)
+static struct source *source_new(struct supply *supply, int64_t model_id, const char *key)
 {
-    struct job *job = calloc(1, sizeof(*job));
-    int rc = job != NULL ? fetch_new(&job->fetch, &supply->config.fetch, url, reterr)
-                         : error_set(reterr, BATON_ENOMEM, "out of memory");
+    struct source *source = calloc(1, sizeof(*source));
 
-    if (rc != 0) {
-        free(job);
-        return rc;
+    if (source != NULL) {
+        source->supply = supply;
+        source->model_id = model_id;
+        source->version = 1;
+        memcpy(source->key, key, sizeof(source->key));
+        (void)uv_timer_init(supply->config.loop, &source->timer); /* it never fails */
+        source->timer.data = source;
+        supply->alive++;
+        DL_APPEND(supply->sources, source);
     }
-    memcpy(job->key, key, sizeof(job->key));
-    job->at_work = *at_work;
-    job->supply = supply;
-    supply->counters.rechecks += is_recheck(job);
-    DL_APPEND(supply->jobs, job);
-    start_jobs(supply);
-    *ret = job;
-    return 0;
+    return source;
 }
 
 int supply_order(struct order **ret, struct supply *supply, int64_t model_id, const char *url,
-                 const struct origin *at_work, order_end on_end, void *userdata,
-                 struct baton_error *reterr)
+                 order_told on_told, void *userdata, struct baton_error *reterr)
 {
-    const struct origin nothing = {0};
-    struct url address;
     char key[DIGEST_BYTES];
-    struct order *order = calloc(1, sizeof(*order));
-    int rc = order != NULL ? address_parse(&address, url, supply->config.fetch.hosts, reterr)
-                           : error_set(reterr, BATON_ENOMEM, "out of memory");
+    int rc = identify(key, supply, model_id, url, reterr);
+    struct source *source = rc == 0 ? find_source(supply, key) : NULL;
+    struct order *order = rc == 0 ? calloc(1, sizeof(*order)) : NULL;
+    char *copy = rc == 0 ? strdup(url) : NULL;
 
-    at_work = at_work != NULL ? at_work : &nothing;
-    rc = rc ? rc : identify(key, model_id, url, reterr);
-    if (rc == 0 && supply->is_closing) {
-        rc = error_set(reterr, BATON_ECLOSED, "models are not fetched any more");
+    if (order != NULL && copy != NULL && source == NULL) {
+        source = source_new(supply, model_id, key);
     }
-    if (rc == 0 && (order->job = job_of(supply, key, at_work)) != NULL) {
-        fetch_renew(order->job->fetch, url); /* the address that will be valid for longest */
-    } else if (rc == 0) {
-        rc = job_new(&order->job, supply, key, url, at_work, reterr);
-    }
-    if (rc != 0) {
+    if (rc != 0 || order == NULL || copy == NULL || source == NULL) {
         free(order);
-        return rc;
+        free(copy);
+        return rc ? rc : error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    order->on_end = on_end;
-    order->userdata = userdata;
-    DL_APPEND(order->job->orders, order);
+    *order = (struct order){.source = source, .on_told = on_told, .userdata = userdata};
+    free(source->url);
+    source->url = copy;
+    DL_APPEND(source->orders, order);
+    ask_soon(source);
     *ret = order;
     return 0;
 }
 
-/* A job that has lost its last order. */
-static void give_up(struct job *job)
+bool supply_renew(struct order *order, const char *url)
 {
-    if (atomic_load(&job->state) == JOB_WAITS) {
-        DL_DELETE(job->supply->jobs, job);
-        job_free(job);
-    } else {
-        fetch_stop(job->fetch);
+    struct source *source = order->source;
+    bool is_asked = source->state != SOURCE_CURRENT || source->etag[0] != '\0';
+    char key[DIGEST_BYTES], *copy;
+
+    if (identify(key, source->supply, source->model_id, url, NULL) != 0 ||
+        strcmp(key, source->key) != 0) {
+        return false;
     }
+    copy = strcmp(url, source->url) != 0 ? strdup(url) : NULL;
+    if (copy != NULL) {
+        free(source->url);
+        source->url = copy;
+        if (is_asked) {
+            ask_soon(source);
+        }
+    }
+    return true;
 }
 
 void supply_cancel(struct order *order)
 {
-    struct job *job = order->job;
+    if (order != NULL) {
+        struct source *source = order->source;
 
-    DL_DELETE(job->orders, order);
-    free(order);
-    if (job->orders == NULL) {
-        give_up(job);
+        DL_DELETE(source->orders, order);
+        free(order);
+        if (source->orders == NULL) {
+            give_up(source);
+        }
     }
 }
 
-/* ---- Proofs --------------------------------------------------------------------------------- */
-
-static void prove(uv_work_t *work)
+void supply_ran(struct order *order, const struct model *model)
 {
-    const struct proof *proof = work->data;
-    struct store *store = proof->supply->config.store;
-    struct origin origin;
+    struct source *source = order->source;
 
-    if (store_origin(store, proof->key, &origin, NULL) == 0 &&
-        strcmp(origin.digest, proof->digest) == 0 && origin.before[0] != '\0') {
-        origin.before[0] = '\0';
-        (void)store_origin_set(store, proof->key, &origin, NULL);
+    if (!is_of(source->model, model->digest) || source->state != SOURCE_CURRENT) {
+        return;
+    }
+    if (source->fails > 0) {
+        source->fails = 0;
+        plan(source);
+    }
+    if (is_of(model, source->proven) || source->supply->config.only != NULL) {
+        return;
+    }
+    memcpy(source->proven, model->digest, sizeof(source->proven));
+    model_release(source->previous);
+    source->previous = NULL;
+    if (atomic_load(&source->step) == STEP_NONE) {
+        begin(source, NULL);
+    } else {
+        source->must_note = true;
     }
 }
 
-static void on_proved(uv_work_t *work, int status)
+void supply_failed(struct order *order, const struct model *model, const struct baton_error *error)
 {
-    struct proof *proof = work->data;
-    struct supply *supply = proof->supply;
+    struct source *source = order->source;
 
-    (void)status;
-    free(proof);
-    supply->proofs--;
-    close_when_done(supply);
-}
-
-void supply_prove(struct supply *supply, const char *key, const char *digest)
-{
-    struct proof *proof = calloc(1, sizeof(*proof));
-
-    if (proof == NULL) {
-        return; /* the next start of the model reports it */
+    order->version = 0;
+    if (!is_of(source->model, model->digest) || source->state != SOURCE_CURRENT) {
+        return; /* another order has told it */
     }
-    proof->supply = supply;
-    proof->work.data = proof;
-    (void)snprintf(proof->key, sizeof(proof->key), "%s", key);
-    (void)snprintf(proof->digest, sizeof(proof->digest), "%s", digest);
-    supply->proofs++;
-    (void)uv_queue_work(supply->config.loop, &proof->work, prove, on_proved);
+    source->version++;
+    if (error == NULL || source->previous == NULL) {
+        source->state = SOURCE_UNSURE;
+        source->fails++;
+        plan(source);
+        return;
+    }
+    source->state = SOURCE_BAD;
+    source->doubt = source->why_rejected = *error;
+    memcpy(source->rejected, model->digest, sizeof(source->rejected));
+    model_release(source->model);
+    source->model = source->previous;
+    source->previous = NULL;
+    ask_soon(source); /* the answer gives the one from before to those that do not run it */
 }
 
 /* ---- The supply ----------------------------------------------------------------------------- */
@@ -501,11 +602,11 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
         free(supply);
         return error_set(reterr, BATON_ENOMEM, "out of memory or descriptors");
     }
-    /* Neither fails on Linux. */
-    (void)uv_mutex_init(&supply->adding);
-    (void)uv_mutex_init(&supply->lock);
+    (void)uv_mutex_init(&supply->shelf.adding); /* it never fails on Linux */
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
+    supply->shelf.store = config->store;
+    supply->shelf.archive = config->archive;
     supply->ended.data = supply;
     *ret = supply;
     return 0;
@@ -518,8 +619,8 @@ struct supply_counters supply_counters(const struct supply *supply)
 
 void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata)
 {
+    struct source *source = NULL, *next = NULL;
     struct order *order = NULL, *next_order = NULL;
-    struct job *job = NULL, *next = NULL;
 
     if (supply == NULL) {
         return;
@@ -527,12 +628,14 @@ void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void
     supply->on_closed = on_closed;
     supply->userdata = userdata;
     supply->is_closing = true;
-    DL_FOREACH_SAFE (supply->jobs, job, next) {
-        DL_FOREACH_SAFE (job->orders, order, next_order) {
-            free(order);
+    DL_FOREACH_SAFE (supply->sources, source, next) {
+        if (source->orders != NULL) { /* else it ends already */
+            DL_FOREACH_SAFE (source->orders, order, next_order) {
+                free(order);
+            }
+            source->orders = NULL;
+            give_up(source);
         }
-        job->orders = NULL;
-        give_up(job);
     }
     close_when_done(supply);
 }

@@ -1,94 +1,99 @@
-/* Finds the model of a subscription (modelId, modelUrl) on the disk, or fetches it.
+/* Keeps the models that subscriptions name (modelId, modelUrl): fetched, asked for again,
+ * exchanged.
  *
- * A model is identified by its number and its address without the signature. What is known of it:
+ * A source is a number and an address without its signature; its orders are the subscriptions that
+ * name it. A thread asks its server, unpacks what comes and reports. Between two questions a source
+ * is in one of these states:
  *
- *   NOTHING ── a model came ──▶ ARRIVED ──supply_prove()──▶ PROVEN
- *                               ▲  │ ▲                        │
- *        another model came ────┘  │ └── another model came ──┘ and the proven one is `before`
- *                                  └──supply_reject()──▶ REJECTED: `before` is given, with the
- *                                                        reason, until another model comes
+ *   ask ─▶ UNSURE  no reply yet: asks again after 5 s … 5 min, and meanwhile the orders get the
+ *             │    model of the disk, if there is one, with the error
+ *             │ the server has a model: the orders get it
+ *             ▼
+ *          CURRENT asks by its ETag every `recheck`, and up to 32 times as seldom while there is no
+ *             │ ▲  reply; without an ETag only new orders ask
+ *             │ │ the server has a model again
+ *             ▼ │
+ *            BAD   the server's archive is none, or cannot run (supply_failed()) although the one
+ *                  before it could: the orders keep or get that one, with the error. Asks as
+ *                  CURRENT does; as UNSURE, if there is no model or no ETag
  *
- * In each state the server may say that nothing has changed (304, or the same digest), send what is
- * no model (it is remembered by its ETag), or not reply: the known model is given, with the error.
+ * A fresh URL is asked at once. A model that cannot run and has none before it is UNSURE again.
  *
- * The disk has this as the model's origin (store.h): `digest`, its `etag`, and `before`, which is
- * empty once `digest` is proven. Rejections are kept in memory: another process may have an engine
- * that can run the model.
+ * The disk knows the last model that ran (supply_ran()) as the origin of the source (store.h), so
+ * that the next process has it without a fetch, or without a server. What could not run is known as
+ * long as the source has an order: another process may have an engine that can run it.
  *
- * Every move but the two calls above is made by a job: one thread that asks the server, unpacks
- * what came and writes the origin. Orders of the same model share one job, which goes on with the
- * newest address. An order with a model at work only asks whether the server has another one: by
- * ETag, and if that is new, by digest. The model at work is neither read from the disk nor
- * unpacked.
- *
- * The calls are for the loop's thread only.
+ * All calls are for the loop's thread.
  */
 #ifndef DETECTOR_MODEL_SUPPLY_H
 #define DETECTOR_MODEL_SUPPLY_H
 
+#include "base/log.h"
 #include "detector/model/fetch.h"
 
 #include <uv.h>
 
 struct supply; /* opaque */
-struct order;  /* opaque */
+struct order;  /* opaque: one subscription's model, until it is canceled */
 
 struct supply_config {
     uv_loop_t *loop;
-    struct store *store; /* borrowed until it is closed */
+    struct logger *logger; /* borrowed; NULL: silent */
+    struct store *store;   /* borrowed until it is closed */
     struct archive_rules archive;
     struct fetch_rules fetch; /* its bytes_max is the archive's */
+    int retry_ms;             /* the first pause after a failure; 0: 5 s */
+    int recheck_ms;           /* between two questions for a model in use; 0: only for fresh URLs */
+    struct model *only; /* borrowed: every order gets it, and no server is asked; NULL: none */
 };
 
 int supply_new(struct supply **ret, const struct supply_config *config, struct baton_error *reterr);
-
-/* Counts of all jobs so far. */
-struct supply_counters {
-    uint64_t fetched;       /* archives that arrived whole */
-    uint64_t unchanged;     /* replies that the known archive is still right */
-    uint64_t fetch_fails;   /* no archive arrived */
-    uint64_t refused;       /* an archive arrived that holds no model, or finds no room */
-    uint64_t from_before;   /* of these two: the one from before was given */
-    uint64_t rechecks;      /* orders with a model at work (their jobs count as the others) */
-    uint64_t recheck_fails; /* those without a reply, or with a refusal; `fetch_fails` has none of
-                               them */
-};
-
-struct supply_counters supply_counters(const struct supply *supply);
 
 /* Cancels every order. `on_closed` (NULL: none) is called when no thread is at work any more, and
  * the supply is freed. NULL is allowed, and without a call. */
 void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata);
 
+void supply_set_recheck(struct supply *supply, int recheck_ms); /* from now on */
+
+/* What an order gets: first once, then with every change. */
 struct supplied {
-    struct model *model;             /* the receiver releases it; NULL: none */
-    const struct baton_error *error; /* NULL: none. With a model, that one is from before */
-    const char *key;                 /* of number and address, for supply_prove() */
-    const char *etag; /* of the server's archive; "": it has none, or has not replied */
-    bool is_unproven; /* another one ran before, and is remembered */
-    bool is_bad; /* the error: the archive with that ETag is no model or cannot run, however often
-                    it is requested */
+    struct model *model;             /* borrowed: share it; NULL: there is none */
+    const struct baton_error *error; /* NULL: the model is what the server has */
+    bool is_refused; /* the server has just given an archive that is none, for that error */
 };
 
-/* Called once. With neither model nor error the model at work is still right. */
-typedef void (*order_end)(void *userdata, const struct supplied *supplied);
+/* The callback must not call supply_order() or supply_cancel(). */
+typedef void (*order_told)(void *userdata, const struct supplied *supplied);
 
-/* `at_work` has the digest of the caller's model at work, and the last ETag of the server's, which
- * must not be "" (that of a bad archive, if one came since); NULL: none is at work. It is copied.
- * Returns BATON_EINVAL or BATON_EAUTH if the address is not allowed. The callback comes after it
- * has returned. */
+/* Returns BATON_EINVAL or BATON_EAUTH if the address is not allowed. The callback is never called
+ * from within. */
 int supply_order(struct order **ret, struct supply *supply, int64_t model_id, const char *url,
-                 const struct origin *at_work, order_end on_end, void *userdata,
-                 struct baton_error *reterr);
+                 order_told on_told, void *userdata, struct baton_error *reterr);
 
-/* Cancels the order without a call. The last order of a job ends the job. */
-void supply_cancel(struct order *order);
+/* Takes a URL of the newest list: a fresh one is asked at once. False: it is the address of another
+ * model, which needs an order of its own. */
+bool supply_renew(struct order *order, const char *url);
 
-/* The model has run, so the one before it is not needed any more. */
-void supply_prove(struct supply *supply, const char *key, const char *digest);
-/* The model cannot run, for that reason; the last REJECTS_MAX count, as long as this supply exists.
- */
-enum { REJECTS_MAX = 16 };
-void supply_reject(struct supply *supply, const char *digest, const struct baton_error *error);
+void supply_cancel(struct order *order); /* NULL is allowed */
+
+/* The model that the order got runs. */
+void supply_ran(struct order *order, const struct model *model);
+/* It does not. With an error the archive is at fault: it is not given again as long as there is one
+ * that ran before. Without one it is given again later. */
+void supply_failed(struct order *order, const struct model *model, const struct baton_error *error);
+
+/* Counts so far. */
+struct supply_counters {
+    uint64_t fetched;       /* archives that arrived whole */
+    uint64_t unchanged;     /* replies that the known archive is still right */
+    uint64_t fetch_fails;   /* no archive arrived */
+    uint64_t refused;       /* an archive arrived that holds no model, or finds no room */
+    uint64_t from_before;   /* of these two: there was a model of the disk */
+    uint64_t rechecks;      /* questions with a model in use; the others count these, too */
+    uint64_t recheck_fails; /* those without a reply, or with a refusal; `fetch_fails` has none of
+                               them */
+};
+
+struct supply_counters supply_counters(const struct supply *supply);
 
 #endif

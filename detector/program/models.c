@@ -6,20 +6,14 @@
 
 /* ---- One model of one subscription ---------------------------------------------------------- */
 
-void work_free(struct work *work)
+static void work_free(struct work *work)
 {
-    const struct models_source *source;
-
     if (work) {
-        source = &work->bound->models->config.source;
         if (work->feed) {
             work_figure(work)->dropped += work_dropped(work);
         }
         inference_feed_free(work->feed);
         shared_end(work->shared);
-        if (work->ticket) {
-            source->drop(source->userdata, work->ticket);
-        }
         free(work->model_name);
         free(work);
     }
@@ -50,25 +44,15 @@ static void remember(struct bound *bound, const struct baton_error *error)
 
 /* ---- Refused and running models ------------------------------------------------------------- */
 
-void models_refuse(struct bound *bound, const struct baton_error *error)
+static void refuse(struct bound *bound, const struct baton_error *error)
 {
-    struct work *work = bound->coming;
-
-    bound->coming = NULL;
-    if (work->is_look) {
-        bound->look_fails++;
-        models_plan_look(bound);
-    } else {
-        models_plan_retry(bound);
-    }
-    work_figure(work)->refused++;
+    figures_find(&bound->models->figures, bound->model_id)->refused++;
     log_warning(bound->models->config.logger, "model-refused",
-                LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
-                LOG_STR("model-name", work->model_name), LOG_STR("error", error->message),
+                LOG_STR("identifier", bound->identifier), LOG_I64("model-id", bound->model_id),
+                LOG_STR("model-name", bound->model_name), LOG_STR("error", error->message),
                 LOG_STR("running", bound->running ? bound->running->model_name : NULL));
     remember(bound, error);
     tell(bound, error);
-    work_free(work);
 }
 
 /* True if the archive is at fault, not a lack of memory or processes: see inference.h. */
@@ -78,14 +62,14 @@ static bool is_verdict(const struct baton_error *error)
            error->code == BATON_ECLOSED;
 }
 
-static void reject(const struct bound *bound, const struct baton_error *error)
+/* Drops the coming model, which cannot run. The supply gives another one, or it again. */
+static void drop_coming(struct bound *bound, const struct baton_error *verdict)
 {
-    const struct models_source *source = &bound->models->config.source;
-    const struct work *work = bound->coming;
+    struct work *work = bound->coming;
 
-    if (source->reject) {
-        source->reject(work->is_look ? bound->running->ticket : NULL, work->ticket, error);
-    }
+    bound->coming = NULL;
+    supply_failed(bound->order, work->shared->model, verdict);
+    work_free(work);
 }
 
 /* The archive is good, but a model in it cannot run. The advice lets its author find the reason
@@ -97,14 +81,12 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
         "archive with baton-detector --try CLIP --model ARCHIVE and each --engine";
     struct baton_error reported = *error;
 
-    if (is_verdict(error)) {
-        reject(bound, error);
-    }
+    drop_coming(bound, is_verdict(error) ? error : NULL);
     if (is_verdict(error) && error->code != BATON_EPROTO) {
         (void)error_set(&reported, error->code, "%.*s; %s",
                         BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
     }
-    models_refuse(bound, &reported);
+    refuse(bound, &reported);
 }
 
 static void on_seen(void *userdata, const struct inference_result *result)
@@ -156,22 +138,14 @@ static void count_opening(const struct work *work)
     (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
 }
 
-/* The wanted model runs. If it is an earlier archive, the newest one is tried again later. */
-static void meet(struct bound *bound, const struct work *work)
+/* The model runs that the supply gave; it may be one from before. */
+static void meet(struct bound *bound, const struct baton_error *doubt)
 {
-    const struct models_source *source = &bound->models->config.source;
-
-    bound->is_met = work->doubt.code == 0;
-    if (bound->is_met) {
-        bound->refusals = bound->look_fails = 0;
-        bound->last_error[0] = '\0';
-        models_plan_look(bound);
-        if (source->accept) {
-            source->accept(bound->running->ticket);
-        }
+    if (doubt->code != 0) {
+        remember(bound, doubt);
     } else {
-        remember(bound, &work->doubt);
-        models_plan_retry(bound);
+        bound->last_error[0] = '\0';
+        supply_ran(bound->order, bound->running->shared->model);
     }
 }
 
@@ -184,7 +158,8 @@ static void take_over(struct bound *bound)
     if (!work->feed) {
         struct baton_error error = {0};
         (void)error_set(&error, BATON_EFULL, "no further subscription of that model");
-        models_refuse(bound, &error);
+        drop_coming(bound, NULL);
+        refuse(bound, &error);
         return;
     }
     count_opening(work);
@@ -192,7 +167,7 @@ static void take_over(struct bound *bound)
     bound->leaving = bound->running;
     bound->running = work;
     bound->coming = NULL;
-    meet(bound, work);
+    meet(bound, &work->doubt);
     if (bound->leaving && inference_feed_is_idle(bound->leaving->feed)) {
         work_free(bound->leaving);
         bound->leaving = NULL;
@@ -212,7 +187,7 @@ void models_opened(void *userdata, const char *engine, const struct baton_error 
 
     shared->is_open = !error;
     if (!error) {
-        log_info(models->config.logger, "model-open", LOG_STR("folder", shared->folder),
+        log_info(models->config.logger, "model-open", LOG_STR("folder", shared->model->path),
                  LOG_STR("engine", engine));
     }
     shared->users++; /* keeps it until its last user got the error */
@@ -228,89 +203,61 @@ void models_opened(void *userdata, const char *engine, const struct baton_error 
     shared_end(shared);
 }
 
-struct work *work_new(struct bound *bound)
+/* A work that is neither open nor at work. */
+static int work_new(struct work **ret, struct bound *bound, const struct supplied *supplied,
+                    struct baton_error *reterr)
 {
     struct work *work = calloc(1, sizeof(*work));
+    int code;
 
-    if (!work || !(work->model_name = strdup(bound->wanted.name))) {
+    if (!work || !(work->model_name = strdup(bound->model_name))) {
         free(work);
-        return NULL;
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     work->bound = bound;
-    work->model_id = bound->wanted.model_id;
-    return work;
+    work->model_id = bound->model_id;
+    if (supplied->error) {
+        work->doubt = *supplied->error;
+    }
+    code = shared_begin(&work->shared, bound->models, supplied->model, reterr);
+    if (code) {
+        work_free(work);
+        return code;
+    }
+    *ret = work;
+    return 0;
 }
 
-/* Asks for the wanted model in place of the one that is coming. The old request is dropped
- * afterwards, so that a running fetch of the same archive continues. */
-void models_ask(struct bound *bound)
-{
-    const struct models_source *source = &bound->models->config.source;
-    struct work *before = bound->coming;
-    struct work *work = work_new(bound);
-    struct baton_error error = {0};
-
-    bound->is_met = false;
-    bound->retry_at = bound->look_at = INSTANT_NEVER;
-    if (!work) {
-        log_error(bound->models->config.logger, "model-refused",
-                  LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
-        if (!before) {
-            models_plan_retry(bound);
-        }
-        return;
-    }
-    bound->coming = work;
-    if (source->want(source->userdata, &work->ticket, bound->wanted.url, work->model_id, work,
-                     &error) != 0) {
-        models_refuse(bound, &error);
-    }
-    work_free(before);
-}
-
-/* True if the same model runs already: it keeps what it knows of objects. */
-static bool runs_already(const struct bound *bound, const struct work *work)
+/* True if the model runs already: it keeps what it knows of objects. */
+static bool runs_already(const struct bound *bound, const struct model *model)
 {
     const struct work *running = bound->running;
 
-    return running && running->shared == work->shared && running->model_id == work->model_id &&
-           strcmp(running->model_name, work->model_name) == 0;
+    return running && strcmp(running->shared->model->path, model->path) == 0 &&
+           running->model_id == bound->model_id &&
+           strcmp(running->model_name, bound->model_name) == 0;
 }
 
-static void keep_running(struct bound *bound)
+/* The supply has a model for the subscription, another one than before, or why it has none. */
+static void on_supplied(void *userdata, const struct supplied *supplied)
 {
-    struct work *work = bound->coming;
-    void *ticket = work->ticket;
+    struct bound *bound = userdata;
+    struct model *model = supplied->model;
+    struct baton_error error = {0};
 
+    bound->is_waiting = false;
+    if (!model || (supplied->is_refused && runs_already(bound, model))) {
+        refuse(bound, supplied->error);
+        return;
+    }
+    work_free(bound->coming);
     bound->coming = NULL;
-    work->ticket = bound->running->ticket; /* both are of one folder; the newer one knows more */
-    bound->running->ticket = ticket;
-    meet(bound, work);
-    work_free(work);
-}
-
-void models_arrived(void *asker, const char *folder, struct pipeline *pipeline,
-                    const struct baton_error *error)
-{
-    struct work *work = asker;
-    struct bound *bound = work->bound;
-    struct baton_error own = {0};
-
-    if (folder && error) {
-        work->doubt = *error;
-        error = NULL;
-    }
-    if (!error && shared_begin(&work->shared, bound->models, folder, pipeline, &own) != 0) {
-        error = &own;
-    }
-    if (pipeline) {
-        pipeline_fini(pipeline);
-    }
-    if (error) {
-        models_refuse(bound, error);
-    } else if (runs_already(bound, work)) {
-        keep_running(bound);
-    } else if (work->shared->is_open) {
+    if (runs_already(bound, model)) {
+        meet(bound, supplied->error ? supplied->error : &error);
+    } else if (work_new(&bound->coming, bound, supplied, &error) != 0) {
+        supply_failed(bound->order, model, NULL);
+        refuse(bound, &error);
+    } else if (bound->coming->shared->is_open) {
         take_over(bound);
     }
 }
@@ -331,7 +278,8 @@ static void bound_free(struct bound *bound)
     work_free(bound->coming);
     work_free(bound->running);
     work_free(bound->leaving);
-    wanted_fini(&bound->wanted);
+    supply_cancel(bound->order);
+    free(bound->model_name);
     free(bound->identifier);
     free(bound);
 }
@@ -345,36 +293,46 @@ static struct bound *bound_new(struct models *models, const struct subscription 
         return NULL;
     }
     bound->models = models;
-    bound->retry_at = bound->look_at = INSTANT_NEVER;
     HASH_ADD_KEYPTR(hh, models->bounds, bound->identifier, strlen(bound->identifier), bound);
     return bound;
 }
 
-/* A fresh signature alone helps only a model that has not come yet. */
-static bool is_asked(const struct bound *bound, enum wanted_change change)
+/* Orders the wanted model in place of the one before, which runs until this one does. The old order
+ * is canceled afterwards, so that a fetch of the same archive goes on. */
+static void order(struct bound *bound, const char *url)
 {
-    bool has_come = bound->is_met || (bound->coming && bound->coming->shared);
+    struct order *before = bound->order;
+    struct baton_error error = {0};
+    int code;
 
-    return change == WANTED_OTHER || (change == WANTED_SIGNATURE && !has_come);
+    work_free(bound->coming);
+    bound->coming = NULL;
+    bound->order = NULL;
+    code = supply_order(&bound->order, bound->models->config.supply, bound->model_id, url,
+                        on_supplied, bound, &error);
+    supply_cancel(before);
+    bound->is_waiting = code == 0;
+    if (code) {
+        refuse(bound, &error);
+    }
 }
 
 static void bound_set(struct bound *bound, const struct subscription *subscription)
 {
-    enum wanted_change change;
+    bool is_same = bound->order && bound->model_id == subscription->model_id &&
+                   strcmp(bound->model_name, subscription->model_name) == 0 &&
+                   supply_renew(bound->order, subscription->model_url);
+    char *name = is_same ? NULL : strdup(subscription->model_name);
 
     bound->crop = subscription->crop;
-    if (wanted_set(&bound->wanted, subscription, &change) != 0) {
+    if (name) {
+        free(bound->model_name);
+        bound->model_name = name;
+        bound->model_id = subscription->model_id;
+        order(bound, subscription->model_url);
+    } else if (!is_same) {
         log_error(bound->models->config.logger, "model-refused",
                   LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
-        return;
-    }
-    if (change == WANTED_OTHER) {
-        bound->refusals = 0;
-    }
-    if (is_asked(bound, change)) {
-        models_ask(bound);
-    } else if (change == WANTED_SIGNATURE) {
-        models_look(bound);
     }
 }
 
@@ -446,11 +404,6 @@ struct models *models_new(const struct models_config *config)
     return models;
 }
 
-static void free_timer(uv_handle_t *handle)
-{
-    free(handle);
-}
-
 void models_close(struct models *models)
 {
     struct bound *bound = NULL;
@@ -458,10 +411,6 @@ void models_close(struct models *models)
 
     HASH_ITER (hh, models->bounds, bound, next) {
         bound_free(bound);
-    }
-    if (models->again) {
-        uv_close((uv_handle_t *)models->again, free_timer);
-        models->again = NULL;
     }
 }
 

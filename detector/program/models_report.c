@@ -86,12 +86,12 @@ void models_measure(struct models *models, struct buffer *body)
 
 static const char *state_of(const struct bound *bound)
 {
-    const struct work *coming = bound->coming;
+    bool is_coming = bound->coming || bound->is_waiting;
 
     if (!bound->running) {
-        return coming ? "opening" : "failed";
+        return is_coming ? "opening" : "failed";
     }
-    return !coming || (coming->is_look && !coming->shared) ? "running" : "exchanging";
+    return is_coming ? "exchanging" : "running";
 }
 
 void models_describe(const struct models *models, const char *identifier, json_t *ret)

@@ -12,7 +12,7 @@ static void forget_shared(struct shared *shared)
         at = &(*at)->next;
     }
     *at = shared->next;
-    free(shared->folder);
+    model_release(shared->model);
     free(shared);
 }
 
@@ -41,7 +41,7 @@ static void on_failed(void *userdata, const struct baton_error *error)
     const struct models_config *config = &shared->models->config;
 
     note_failure(shared, error);
-    log_warning(config->logger, "model-failed", LOG_STR("folder", shared->folder),
+    log_warning(config->logger, "model-failed", LOG_STR("folder", shared->model->path),
                 LOG_STR("error", error->message));
     if (config->failed) {
         config->failed(config->userdata, error);
@@ -51,39 +51,45 @@ static void on_failed(void *userdata, const struct baton_error *error)
 static struct shared *find_shared(struct models *models, const char *folder)
 {
     for (struct shared *shared = models->shareds; shared; shared = shared->next) {
-        if (shared->users > 0 && strcmp(shared->folder, folder) == 0) {
+        if (shared->users > 0 && strcmp(shared->model->path, folder) == 0) {
             return shared;
         }
     }
     return NULL;
 }
 
-int shared_begin(struct shared **ret, struct models *models, const char *folder,
-                 struct pipeline *pipeline, struct baton_error *reterr)
+static int open_inference(struct shared *shared, struct baton_error *reterr)
 {
-    struct shared *shared = find_shared(models, folder);
-    struct inference_config config = {.loop = models->config.loop,
-                                      .engine = models->config.engine,
-                                      .folder = folder,
-                                      .uses_stream_time = models->config.uses_stream_time,
-                                      .hooks = {models_opened, on_failed, on_closed, NULL}};
+    const struct models_config *models = &shared->models->config;
+    const struct inference_config config = {.loop = models->loop,
+                                            .engine = models->engine,
+                                            .folder = shared->model->path,
+                                            .uses_stream_time = models->uses_stream_time,
+                                            .hooks = {models_opened, on_failed, on_closed, shared}};
+    struct pipeline pipeline = {0};
+    int code = model_pipeline(&pipeline, shared->model, reterr);
+
+    code = code ? code : inference_open(&shared->inference, &pipeline, &config, reterr);
+    pipeline_fini(&pipeline);
+    return code;
+}
+
+int shared_begin(struct shared **ret, struct models *models, struct model *model,
+                 struct baton_error *reterr)
+{
+    struct shared *shared = find_shared(models, model->path);
     int code;
 
-    if (!shared && pipeline->model_count == 0) { /* a pipeline has models until it is moved */
-        return error_set(reterr, BATON_EBUSY,
-                         "its pipeline went with another subscription that could not begin");
-    }
     if (!shared) {
         shared = calloc(1, sizeof(*shared));
-        if (!shared || !(shared->folder = strdup(folder))) {
-            free(shared);
+        if (!shared) {
             return error_set(reterr, BATON_ENOMEM, "out of memory");
         }
         shared->models = models;
-        config.hooks.userdata = shared;
-        code = inference_open(&shared->inference, pipeline, &config, reterr);
+        shared->model = model_share(model);
+        code = open_inference(shared, reterr);
         if (code) {
-            free(shared->folder);
+            model_release(shared->model);
             free(shared);
             return code;
         }

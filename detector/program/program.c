@@ -1,7 +1,6 @@
 #include "detector/program/program.h"
 
 #include "base/host.h"
-#include "detector/program/local_model.h"
 #include "options/notify.h"
 
 #include <malloc.h>
@@ -26,8 +25,7 @@ struct program {
     struct service *service;
     struct camera_pool *pool;
     struct watch *watch;
-    struct local_model *local_model; /* NULL: models are those that the backend names */
-    struct archives *archives;       /* NULL: local_model */
+    struct archives *archives;
     struct models *models;
     uv_signal_t signals[SIGNALS];
     struct rates *rates;
@@ -134,7 +132,7 @@ static void on_measure(void *userdata, struct buffer *body)
     struct program *program = userdata;
 
     models_measure(program->models, body);
-    if (program->archives) {
+    if (!program->settings.model) {
         archives_measure(program->archives, body);
     }
 }
@@ -218,10 +216,8 @@ static void take(struct program *program, const struct program_settings *setting
                        settings->service.queue_max);
     log_set_level(program->logger, settings->log_level);
     watch_set_interval(program->watch, settings->camera.interval_ms);
-    models_set_recheck(program->models, settings->recheck_ms);
-    if (program->archives) {
-        archives_set_cache(program->archives, settings->archives.cache_bytes_max);
-    }
+    archives_set(program->archives, settings->archives.cache_bytes_max,
+                 settings->archives.recheck_ms);
     program->settings.drain = settings->drain;
 }
 
@@ -335,7 +331,6 @@ static int open_models(struct program *program, struct baton_error *reterr)
     struct models_config config = {.loop = &program->loop,
                                    .logger = program->logger,
                                    .engine = settings->engine,
-                                   .recheck_ms = settings->recheck_ms,
                                    .detected = on_detected,
                                    .seen = on_seen,
                                    .userdata = program};
@@ -343,18 +338,14 @@ static int open_models(struct program *program, struct baton_error *reterr)
     int code;
 
     archives.loop = &program->loop;
+    archives.file = settings->model;
     archives.logger = program->logger;
     archives.hosts = settings->model_hosts[0] ? settings->model_hosts : NULL;
-    if (settings->model) {
-        code = local_model_new(&program->local_model, &program->loop, settings->model, reterr);
-        config.source = local_model_source(program->local_model);
-    } else {
-        code = archives_new(&program->archives, &archives, reterr);
-        config.source = archives_source(program->archives);
-    }
+    code = archives_new(&program->archives, &archives, reterr);
     if (code) {
         return code;
     }
+    config.supply = archives_supply(program->archives);
     program->models = models_new(&config);
     return program->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
@@ -469,7 +460,6 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     rates_free(program.rates);
     camera_pool_free(program.pool);
     models_free(program.models);
-    local_model_free(program.local_model);
     archives_free(program.archives);
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&program.loop);

@@ -12,6 +12,7 @@
 #include "detector/camera/watch.h"
 #include "detector/infer/engine.h"
 #include "detector/program/archives.h"
+#include "detector/program/models.h"
 #include "detector/program/rates.h"
 #include "detector/service.h"
 #include "options/program.h"
@@ -26,7 +27,6 @@ struct program_settings {
     struct camera_pool_config pool;
     struct camera_options camera;
     struct engine_options engine;
-    int recheck_ms; /* see models_config */
     struct archives_config archives;
     const char *model_hosts[PROGRAM_HOSTS_MAX + 1]; /* NULL ends; none: any */
     const char *clip;                               /* NULL: no try */

@@ -4,8 +4,8 @@
  *                                               ─▶ progress and a summary, on stderr
  */
 #include "base/error.h"
+#include "detector/program/archives.h"
 #include "detector/program/findings.h"
-#include "detector/program/local_model.h"
 #include "detector/program/program.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ try {
     struct logger *logger; /* NULL: silent, because each error ends the try and is printed */
     struct camera_pool *pool;
     struct camera *camera;
-    struct local_model *local_model;
+    struct archives *archives;
     struct models *models;
     struct findings findings;
     uint64_t frames;  /* shown to the models */
@@ -54,6 +54,7 @@ static void close_all(struct try *try)
     if (try->models) {
         models_close(try->models);
     }
+    archives_close(try->archives);
     if (try->pool) {
         camera_pool_close(try->pool);
     }
@@ -238,12 +239,16 @@ static int open_models(struct try *try, struct baton_error *reterr)
                                    .seen = on_seen,
                                    .failed = on_failed,
                                    .userdata = try};
-    int code = local_model_new(&try->local_model, &try->loop, try->settings->model, reterr);
+    struct archives_config archives = try->settings->archives;
+    int code;
 
+    archives.loop = &try->loop;
+    archives.file = try->settings->model;
+    code = archives_new(&try->archives, &archives, reterr);
     if (code) {
         return code;
     }
-    config.source = local_model_source(try->local_model);
+    config.supply = archives_supply(try->archives);
     try->models = models_new(&config);
     if (!try->models) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -339,7 +344,7 @@ static int run(struct try *try, struct baton_error *reterr)
     (void)findings_close(&try->findings, NULL);
     camera_pool_free(try->pool);
     models_free(try->models);
-    local_model_free(try->local_model);
+    archives_free(try->archives);
     (void)uv_run(&try->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&try->loop);
     return code;

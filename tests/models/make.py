@@ -259,11 +259,21 @@ def archive(folder, name, change, models=("rectangles", "colours", "stripes")):
             file.write(f"{folder}/{model}.onnx", f"models/{model}.onnx")
 
 
-def only_boxes(text):
+def only_boxes(text, file="rectangles", **more):
     pipeline = json.loads(text)
     fields = {name: name for name in ("class", "x", "y", "width", "height")}
-    return json.dumps({"version": 1, "models": {"rectangles": pipeline["models"]["rectangles"]},
+    model = {**pipeline["models"]["rectangles"], "file": f"models/{file}.onnx"}
+    return json.dumps({"version": 1, "models": {"rectangles": model}, **more,
                        "stages": [{"name": "objects", "model": "rectangles", "fields": fields}]})
+
+
+def archives_of_boxes(folder):
+    """What finds the rectangles in every frame, twice; once each; and what is no such model."""
+    archive(folder, "boxes", only_boxes, ("rectangles",))
+    archive(folder, "boxes_too", lambda text: only_boxes(text) + " ", ("rectangles",))
+    archive(folder, "tracked", lambda text: only_boxes(text, tracker={"report": "once"}),
+            ("rectangles",))
+    archive(folder, "unfit", lambda text: only_boxes(text, "colours"), ("colours",))
 
 
 def archive_of_product(folder):
@@ -284,7 +294,7 @@ def main():
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])
-    archive(sys.argv[1], "boxes", only_boxes, ("rectangles",))
+    archives_of_boxes(sys.argv[1])
     archive(sys.argv[1], "renamed", lambda text: text.replace("Ferrari", "Fiat"))
 
 

@@ -3,7 +3,9 @@
 'use strict';
 const assert = require('assert');
 const http = require('http');
+const fs = require('fs');
 const net = require('net');
+const os = require('os');
 const path = require('path');
 const { spawn, spawnSync, execFileSync } = require('child_process');
 
@@ -17,6 +19,10 @@ try {
 
 const [program, curl] = process.argv.slice(2);
 const DEADLINE_MS = 90000;
+
+// Where workers keep their models, unless they are told.
+process.env.XDG_CACHE_HOME = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-cache-'));
+process.on('exit', () => fs.rmSync(process.env.XDG_CACHE_HOME, { recursive: true }));
 
 // ---- tools: every wait is for an event, with a deadline ----
 

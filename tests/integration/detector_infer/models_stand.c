@@ -2,107 +2,12 @@
 
 #include "integration/detector_infer/models_stand.h"
 
-#include "base/error.h"
-#include "integration/camera/viewer.h"
-#include "integration/detector_infer/made_pipeline.h"
 #include "integration/detector_infer/stand.h"
+#include "lib/process.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ANSWER_MS = 5 };
-
-/* ---- A source whose archives are there already ---------------------------------------------- */
-
-/* 1 and 2 are right; 3 is an archive that is none, 4 a model that cannot be run; the pipeline of 6
- * was given to another. */
-static void on_answer(uv_timer_t *timer)
-{
-    struct asked *asked = timer->data;
-    struct baton_error error = {0};
-    struct pipeline pipeline = {0};
-
-    asked->is_answered = true;
-    if (asked->is_look) {
-        models_unchanged(asked->asker);
-        return;
-    }
-    if (asked->model_id == 3 && !asked->stand->is_mended) {
-        (void)error_set(&error, BATON_EPROTO, "pipeline.json: is missing");
-        models_arrived(asked->asker, NULL, NULL, &error);
-        return;
-    }
-    if (asked->model_id == 6 && !asked->stand->is_mended) {
-        models_arrived(asked->asker, MODELS "/.", &pipeline, NULL);
-        return;
-    }
-    pipeline = made_pipeline(asked->model_id == 4 ? "colours.onnx" : "rectangles.onnx");
-    pipeline.track.is_on = asked->stand->is_tracked;
-    /* Folders of the same content that are told apart. */
-    if (asked->stand->is_offline) {
-        (void)error_set(&error, BATON_EUNAVAILABLE, "the server is silent");
-    }
-    models_arrived(asked->asker, asked->model_id == 1 ? MODELS : MODELS "/.", &pipeline,
-                   error.code ? &error : NULL);
-    assert_null(pipeline.models);
-}
-
-static void begin(struct stand *stand, struct asked *asked, const char *url, void **ret)
-{
-    asked->stand = stand;
-    (void)snprintf(asked->url, sizeof(asked->url), "%s", url);
-    assert_int_equal(uv_timer_init(&stand->gallery.loop, &asked->timer), 0);
-    asked->timer.data = asked;
-    assert_int_equal(uv_timer_start(&asked->timer, on_answer, ANSWER_MS, 0), 0);
-    stand->held++;
-    *ret = asked;
-}
-
-static int want(void *userdata, void **ret, const char *url, int64_t model_id, void *asker,
-                struct baton_error *reterr)
-{
-    struct stand *stand = userdata;
-    struct asked *asked;
-
-    if (model_id == 5) {
-        return error_set(reterr, BATON_EAUTH, "that host is not allowed");
-    }
-    asked = &stand->asked[stand->asked_count++];
-    assert_true(stand->asked_count <= ASKED_MAX);
-    *asked = (struct asked){.asker = asker, .model_id = model_id};
-    begin(stand, asked, url, ret);
-    return 0;
-}
-
-static int look(void *userdata, void **ret, const char *url, void *held, void *asker,
-                struct baton_error *reterr)
-{
-    struct stand *stand = userdata;
-    struct asked *asked;
-
-    assert_true(((struct asked *)held)->is_answered);
-    (void)reterr;
-    stand->look_count++;
-    asked = calloc(1, sizeof(*asked));
-    assert_non_null(asked);
-    asked->asker = asker;
-    asked->is_look = true;
-    begin(stand, asked, url, ret);
-    return 0;
-}
-
-static void free_look(uv_handle_t *timer)
-{
-    free(timer->data);
-}
-
-static void drop(void *userdata, void *ticket)
-{
-    struct asked *asked = ticket;
-
-    ((struct stand *)userdata)->held--;
-    uv_close((uv_handle_t *)&asked->timer, asked->is_look ? free_look : NULL);
-}
 
 /* ---- Subscriptions, a camera, and what comes of them ---------------------------------------- */
 
@@ -110,10 +15,9 @@ static void on_detected(void *userdata, struct detection *detection)
 {
     struct stand *stand = userdata;
 
-    assert_true(detection->model_id == 1 || detection->model_id == 2);
     assert_string_equal(detection->model_name, "plates");
     assert_true(detection->at_unix_ms > 0);
-    assert_non_null(json_object_get(detection->attributes, "colour"));
+    assert_non_null(json_object_get(detection->attributes, "class"));
     assert_int_equal(detection_check(detection, NULL), 0);
     stand->detections++;
     stand->of_model[detection->model_id]++;
@@ -126,7 +30,7 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
 
     stand->frames++;
     if (stand->frames == stand->moved_at) {
-        subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_CAMERA, "a;1", 1);
+        subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_CAMERA, "a;1", MODEL_TRACKED);
     }
     for (size_t i = 0; i < 2 && stand->identifiers[i]; i++) {
         models_frame(stand->models, stand->identifiers[i], frame, STAGE_NONE);
@@ -155,51 +59,72 @@ void show_clip(struct stand *stand)
                      0);
 }
 
-struct stand *stand_new_with(int retry_min_ms)
+static void open_supply(struct stand *stand)
 {
-    struct stand *stand = calloc(1, sizeof(*stand));
-    struct models_config config = {
-        .source = {.want = want, .look = look, .drop = drop, .userdata = stand},
-        .retry_min_ms = retry_min_ms,
-        .uses_stream_time = true, /* ours is the machine's load */
-        .detected = on_detected,
-        .userdata = stand};
+    static const char *const hosts[] = {"127.0.0.1", NULL};
+    struct supply_config config = {.loop = &stand->gallery.loop,
+                                   .logger = stand->gallery.logger,
+                                   .archive = archive_rules_default(),
+                                   .fetch = fetch_rules_default()};
 
-    assert_non_null(stand);
-    stand->url = STAND_FIRST_URL;
-    gallery_init(&stand->gallery);
-    config.loop = &stand->gallery.loop;
-    config.logger = stand->gallery.logger;
-    stand->models = models_new(&config);
-    assert_non_null(stand->models);
-    return stand;
+    process_make_folder(stand->folder, sizeof(stand->folder));
+    assert_int_equal(store_open(&stand->store, stand->folder, 1 << 30, NULL), 0);
+    config.store = stand->store;
+    config.fetch.hosts = hosts;
+    assert_int_equal(supply_new(&stand->supply, &config, NULL), 0);
 }
 
 struct stand *stand_new(void)
 {
-    return stand_new_with(0);
+    struct stand *stand = calloc(1, sizeof(*stand));
+    struct models_config config = {.uses_stream_time = true, /* ours is the machine's load */
+                                   .detected = on_detected,
+                                   .userdata = stand};
+
+    assert_non_null(stand);
+    assert_int_equal(setenv("TEST_MODELS", MODELS, 1), 0);
+    server_start(&stand->server, "../integration/detector_model/model_server.py",
+                 (const char *const[]){NULL});
+    gallery_init(&stand->gallery);
+    open_supply(stand);
+    config.loop = &stand->gallery.loop;
+    config.logger = stand->gallery.logger;
+    config.supply = stand->supply;
+    stand->models = models_new(&config);
+    assert_non_null(stand->models);
+    return stand;
 }
 
 void stand_free(struct stand *stand)
 {
     camera_close(stand->camera);
     models_close(stand->models);
+    supply_close(stand->supply, NULL, NULL);
     gallery_fini(&stand->gallery); /* runs the loop until all is closed */
     models_free(stand->models);
-    assert_int_equal(stand->held, 0);
+    store_close(stand->store);
+    server_end(&stand->server);
+    process_remove_folder(stand->folder);
     free(stand);
 }
 
 void subscribe(struct stand *stand, enum worker_event_type type, unsigned changes,
                const char *identifier, int64_t model_id)
 {
+    static const char *const places[MODELS_MAX] = {
+        "", "test/boxes.mpta",  "test/boxes_too.mpta", "bad.mpta", "test/unfit.mpta",
+        "", "test/tracked.mpta"};
+    char url[128];
     const struct subscription subscription = {.identifier = (char *)(uintptr_t)identifier,
-                                              .model_url = (char *)(uintptr_t)stand->url,
+                                              .model_url = url,
                                               .model_name = (char *)"plates",
                                               .model_id = model_id};
     const struct worker_event event = {
         .type = type, .identifier = identifier, .subscription = &subscription, .changes = changes};
 
+    (void)snprintf(url, sizeof(url), "http://%s:%d/%s",
+                   model_id == 5 ? "models.example" : "127.0.0.1", stand->server.port,
+                   places[model_id]);
     models_event(stand->models, &event);
     if (type == WORKER_SUBSCRIPTION_ADDED) {
         stand->identifiers[stand->identifiers[0] != NULL] = identifier;
@@ -247,11 +172,6 @@ bool all_run(const void *userdata)
            (!stand->identifiers[1] || is_state(stand, "a;2", "running"));
 }
 
-bool has_failed(const void *userdata)
-{
-    return is_state(userdata, "a;1", "failed");
-}
-
 bool was_refused(const void *userdata)
 {
     char *error = described_text(userdata, "a;1", "last_error");
@@ -271,13 +191,6 @@ bool has_detections(const void *userdata)
     const struct stand *stand = userdata;
 
     return stand->detections >= stand->wanted;
-}
-
-/* The same list, but for what is told. */
-void list_again(struct stand *stand, const char *url, int64_t model_id)
-{
-    stand->url = url;
-    subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL_URL, "a;1", model_id);
 }
 
 void check_rest_of_clip(struct stand *stand)

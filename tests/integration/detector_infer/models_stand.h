@@ -1,53 +1,38 @@
-/* Models with a source of archives that are there already, and a camera that shows a clip. */
+/* Models from a server of archives, and a camera that shows a clip. */
 #ifndef TESTS_DETECTOR_INFER_MODELS_STAND_H
 #define TESTS_DETECTOR_INFER_MODELS_STAND_H
 
 #include "detector/program/models.h"
+#include "integration/camera/server.h"
 #include "integration/camera/viewer.h"
 
-#define STAND_FIRST_URL "https://models/archive?signature=1"
-
-enum { ASKED_MAX = 256, RETRY_MS = 20 };
-
-struct asked {
-    struct stand *stand;
-    void *asker;
-    int64_t model_id;
-    char url[64];
-    bool is_answered;
-    bool is_look;
-    uv_timer_t timer;
-};
+/* 1 and 2 find the same; 3 is no archive, 4 a model that cannot be run, 5 is on another host, 6
+ * finds each object once. */
+enum { MODEL_TRACKED = 6, MODELS_MAX = 7 };
 
 struct stand {
     struct gallery gallery;
+    struct server server;
+    char folder[64];
+    struct store *store;
+    struct supply *supply;
     struct models *models;
     struct camera *camera;
-    struct asked asked[ASKED_MAX];
-    size_t asked_count, look_count, held;
     const char *identifiers[2];
-    unsigned frames, detections, of_model[4], wanted;
-    const char *url;
+    unsigned frames, detections, of_model[MODELS_MAX], wanted;
     bool has_ended;
-    bool is_mended;    /* 3 is right, too */
-    bool is_offline;   /* all are those from before */
-    bool is_tracked;   /* every object is reported once */
     unsigned moved_at; /* the frame before which "a;1" gets another camera; 0: never */
     bool is_rewound;   /* the clip begins anew when it ends */
-    int old_pid;
 };
 
-struct stand *stand_new_with(int retry_min_ms);
 struct stand *stand_new(void);
-void stand_free(struct stand *stand); /* runs until all is closed, and nothing is held */
+void stand_free(struct stand *stand); /* runs until all is closed */
 
 /* Shows its subscriptions every frame; they are "a;1" and "a;2" at most. */
 void show_clip(struct stand *stand);
 
 void subscribe(struct stand *stand, enum worker_event_type type, unsigned changes,
                const char *identifier, int64_t model_id);
-/* The same list for "a;1", but for what is told. */
-void list_again(struct stand *stand, const char *url, int64_t model_id);
 
 /* What /status says. */
 json_int_t described(const struct stand *stand, const char *identifier, const char *key);
@@ -55,7 +40,6 @@ char *described_text(const struct stand *stand, const char *identifier, const ch
 
 /* For gallery_run_until(). */
 bool all_run(const void *userdata);
-bool has_failed(const void *userdata);
 bool was_refused(const void *userdata);
 bool has_ended(const void *userdata);
 bool has_detections(const void *userdata); /* as many as `wanted` */

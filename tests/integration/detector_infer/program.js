@@ -284,35 +284,6 @@ const tests = {
         await camera.end();
     },
 
-    async 'what a killed program left of its model is removed by the next, and nothing else'() {
-        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
-        const TMPDIR = process.env.TMPDIR;
-        const left = () => fs.readdirSync(folder).sort();
-        try {
-            process.env.TMPDIR = folder;
-            fs.mkdirSync(path.join(folder, 'baton-model-mine'));
-            fs.writeFileSync(path.join(folder, 'baton-model-mine', 'notes'), '');
-            fs.writeFileSync(path.join(folder, 'baton-model-XXXXXX'), '');
-            const others = left();
-            const killed = await Worker.start('--model', archive);
-            const living = await Worker.start('--model', archive);
-            assert.strictEqual(left().length, others.length + 2);
-            const dying = killed.ended;
-            killed.child.kill('SIGKILL');
-            await dying;
-            assert.strictEqual(left().length, others.length + 2);
-            const next = await Worker.start('--model', archive);
-            assert.strictEqual(left().length, others.length + 2);
-            await next.stop();
-            await living.stop();
-            assert.deepStrictEqual(left(), others);
-        } finally {
-            if (TMPDIR === undefined) delete process.env.TMPDIR;
-            else process.env.TMPDIR = TMPDIR;
-            fs.rmSync(folder, { recursive: true });
-        }
-    },
-
     async 'what cannot be tried is named'() {
         const cases = [[['--try', clip], /--model/], [['--out', 'x'], /--try/],
             [['--try', '/nonexistent.mp4', '--model', archive], /nonexistent/],

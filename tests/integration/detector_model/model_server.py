@@ -237,6 +237,11 @@ class Server(Answers):
         """A model, and later none."""
         self.get_good() if self.count == 1 else self.answer(200, b"PK no archive", ETag='"bad"')
 
+    def get_test(self):
+        """An archive of the folder that TEST_MODELS names."""
+        with open(os.environ["TEST_MODELS"] + "/" + os.path.basename(self.path), "rb") as file:
+            self.answer(200, file.read(), ETag=f'"{self.path}"')
+
     def get_plain(self):
         """Always all of it, without an ETag."""
         self.answer(200, self.body)

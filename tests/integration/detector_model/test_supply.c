@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { URL_BYTES = 256, ORDERS = 10 };
+enum { URL_BYTES = 256, ORDERS = 10, NEVER_MS = 600000 };
 
 struct place {
     char folder[256];
@@ -24,16 +24,13 @@ struct place {
     int closed;
 };
 
-struct answer {
-    struct place *place;
+/* A subscription's model, and what was told of it last. */
+struct asker {
+    struct order *order;
     int told;
     struct model *model;
     struct baton_error error; /* code 0: none */
-    char etag[ETAG_BYTES], key[DIGEST_BYTES];
-    bool is_bad, is_unproven;
-    bool has_model;        /* who asks has one at work */
-    struct order *cancels; /* told to cancel this one as well */
-    bool closes;           /* told to close the supply */
+    bool is_refused;
 };
 
 static void on_closed(void *userdata)
@@ -41,17 +38,23 @@ static void on_closed(void *userdata)
     ((struct place *)userdata)->closed++;
 }
 
-static void open_supply(struct place *place)
+static void open_supply_with(struct place *place, int retry_ms, int fetch_retry_ms)
 {
     assert_int_equal(store_open(&place->store, place->folder, 1 << 30, NULL), 0);
     place->config = (struct supply_config){.loop = &place->loop,
                                            .store = place->store,
                                            .archive = archive_rules_default(),
-                                           .fetch = fetch_rules_default()};
-    place->config.fetch.retry_ms = 1;
+                                           .fetch = fetch_rules_default(),
+                                           .retry_ms = retry_ms};
+    place->config.fetch.retry_ms = fetch_retry_ms;
     place->config.fetch.tries_max = 2;
     assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
     place->closed = 0;
+}
+
+static void open_supply(struct place *place)
+{
+    open_supply_with(place, NEVER_MS, 1);
 }
 
 /* Runs the loop until it is closed: nothing else may be left in it. */
@@ -94,86 +97,63 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void on_end(void *userdata, const struct supplied *supplied)
-{
-    struct answer *answer = userdata;
+/* ---- Askers --------------------------------------------------------------------------------- */
 
-    assert_true(supplied->model != NULL || supplied->error != NULL || answer->has_model);
-    answer->told++;
-    answer->model = supplied->model;
-    answer->error = supplied->error != NULL ? *supplied->error : (struct baton_error){0};
-    answer->is_bad = supplied->is_bad;
-    answer->is_unproven = supplied->is_unproven;
-    (void)snprintf(answer->key, sizeof(answer->key), "%s", supplied->key);
-    (void)snprintf(answer->etag, sizeof(answer->etag), "%s", supplied->etag);
-    if (answer->cancels != NULL) {
-        supply_cancel(answer->cancels);
-    }
-    if (answer->closes) {
-        supply_close(answer->place->supply, on_closed, answer->place);
-        answer->place->supply = NULL;
-    }
+static void on_told(void *userdata, const struct supplied *supplied)
+{
+    struct asker *asker = userdata;
+
+    assert_true(supplied->model != NULL || supplied->error != NULL);
+    model_release(asker->model);
+    asker->told++;
+    asker->model = supplied->model != NULL ? model_share(supplied->model) : NULL;
+    asker->error = supplied->error != NULL ? *supplied->error : (struct baton_error){0};
+    asker->is_refused = supplied->is_refused;
 }
 
-static struct order *place_order_of(struct place *place, int64_t model_id, const char *name,
-                                    const char *query, const struct origin *at_work,
-                                    struct answer *answer)
+static const char *url_of(const struct place *place, const char *name, const char *query)
 {
-    struct baton_error error = {0};
-    struct order *order = NULL;
-    char url[URL_BYTES];
+    static char url[URL_BYTES];
 
-    memset(answer, 0, sizeof(*answer));
-    answer->place = place;
-    answer->has_model = at_work != NULL;
     (void)snprintf(url, sizeof(url), "http://viewer:canary7@127.0.0.1:%d/%s.mpta?%s",
                    place->server.port, name, query);
-    if (supply_order(&order, place->supply, model_id, url, at_work, on_end, answer, &error) != 0) {
+    return url;
+}
+
+static void order(struct place *place, int64_t model_id, const char *name, const char *query,
+                  struct asker *asker)
+{
+    struct baton_error error = {0};
+
+    memset(asker, 0, sizeof(*asker));
+    if (supply_order(&asker->order, place->supply, model_id, url_of(place, name, query), on_told,
+                     asker, &error) != 0) {
         fail_msg("%s", error.message);
     }
-    assert_int_equal(answer->told, 0);
-    return order;
+    assert_int_equal(asker->told, 0);
 }
 
-static struct order *place_order(struct place *place, int64_t model_id, const char *name,
-                                 const char *query, struct answer *answer)
+static void renew(const struct place *place, struct asker *asker, const char *name,
+                  const char *query)
 {
-    return place_order_of(place, model_id, name, query, NULL, answer);
+    assert_true(supply_renew(asker->order, url_of(place, name, query)));
 }
 
-static void wait_told(struct place *place, const struct answer *answer)
+static void cancel(struct asker *asker)
 {
-    while (answer->told == 0) {
-        int left = uv_run(&place->loop, UV_RUN_ONCE);
-        assert_true(left != 0 || answer->told != 0);
+    supply_cancel(asker->order);
+    model_release(asker->model);
+    asker->model = NULL;
+}
+
+/* Until it was told so many times in all. */
+static void wait_told(struct place *place, const struct asker *asker, int told)
+{
+    (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+    while (asker->told < told) {
+        assert_true(uv_run(&place->loop, UV_RUN_ONCE) != 0 || asker->told >= told);
     }
-    assert_int_equal(answer->told, 1);
-}
-
-/* The digest of what came; it must have come without an error. */
-static void get(struct place *place, int64_t model_id, const char *name, const char *query,
-                char digest[DIGEST_BYTES])
-{
-    struct answer answer;
-
-    (void)place_order(place, model_id, name, query, &answer);
-    wait_told(place, &answer);
-    if (answer.error.code != 0) {
-        fail_msg("%s", answer.error.message);
-    }
-    assert_string_equal(answer.model->pipeline.models[0].name, "cars");
-    (void)snprintf(digest, DIGEST_BYTES, "%s", answer.model->digest);
-    model_release(answer.model);
-}
-
-/* Whether two orders of model 7 got the same. */
-static bool same_twice(struct place *place, const char *name, const char *query, const char *again)
-{
-    char first[DIGEST_BYTES], second[DIGEST_BYTES];
-
-    get(place, 7, name, query, first);
-    get(place, 7, name, again, second);
-    return strcmp(first, second) == 0;
+    assert_int_equal(asker->told, told);
 }
 
 static unsigned gets(struct place *place, const char *line)
@@ -181,260 +161,181 @@ static unsigned gets(struct place *place, const char *line)
     return server_count(&place->server, line);
 }
 
+static void wait_gets(struct place *place, const char *line, unsigned count)
+{
+    while (gets(place, line) < count) {
+        (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(gets(place, line), count);
+}
+
+/* Answered, when nothing is told: a question more than now is counted. */
+static void wait_unchanged(struct place *place, uint64_t count)
+{
+    while (supply_counters(place->supply).unchanged < count) {
+        (void)uv_run(&place->loop, UV_RUN_ONCE);
+    }
+}
+
+/* Orders it and lets it run, or says why it does not. */
+static void put_to_work(struct place *place, const char *name, const char *query,
+                        struct asker *asker)
+{
+    order(place, 7, name, query, asker);
+    wait_told(place, asker, 1);
+    if (asker->error.code != 0) {
+        fail_msg("%s", asker->error.message);
+    }
+    supply_ran(asker->order, asker->model);
+}
+
+/* The digest of what comes as model 7; it runs, and is not needed any more. */
+static void get(struct place *place, const char *name, const char *query, char digest[DIGEST_BYTES])
+{
+    struct asker asker;
+
+    put_to_work(place, name, query, &asker);
+    (void)snprintf(digest, DIGEST_BYTES, "%s", asker.model->digest);
+    cancel(&asker);
+}
+
+static void fails(struct asker *asker)
+{
+    struct baton_error error = {0};
+
+    (void)error_set(&error, BATON_EINVAL, "its engine has something against it");
+    supply_failed(asker->order, asker->model, &error);
+}
+
+/* The model's file on the disk is cut. */
+static void damage(const struct place *place, const char *digest)
+{
+    char path[512];
+
+    (void)snprintf(path, sizeof(path), "%s/models/%s/models/cars.onnx", place->folder, digest);
+    assert_int_equal(truncate(path, 1000), 0);
+}
+
+/* ---- What is fetched ------------------------------------------------------------------------ */
+
 static void a_fresh_signature_alone_fetches_nothing(void **state)
 {
     struct place *place = *state;
+    struct asker asker;
+    char digest[DIGEST_BYTES];
 
-    assert_true(same_twice(place, "good", "sig=one", "sig=two"));
+    put_to_work(place, "good", "sig=one", &asker);
+    renew(place, &asker, "good", "sig=two");
+    wait_unchanged(place, 1);
+    assert_int_equal(asker.told, 1);
+    assert_false(supply_renew(asker.order, url_of(place, "other", "sig=two")));
+    get(place, "good", "sig=three", digest); /* another subscription of it */
+    assert_string_equal(digest, asker.model->digest);
     assert_int_equal(gets(place, "get good"), 1);
-    assert_int_equal(gets(place, "get good if \"v1\""), 1);
+    assert_int_equal(gets(place, "get good if \"v1\""), 2);
+    cancel(&asker);
 }
 
 static void another_number_is_another_model(void **state)
 {
     struct place *place = *state;
-    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+    struct asker one, two;
 
-    get(place, 7, "good", "", first);
-    get(place, 8, "good", "v=2", second);
-    assert_string_not_equal(first, second);
+    order(place, 7, "good", "", &one);
+    order(place, 8, "good", "v=2", &two);
+    wait_told(place, &one, 1);
+    wait_told(place, &two, 1);
+    assert_string_not_equal(one.model->digest, two.model->digest);
     assert_int_equal(gets(place, "get good"), 2);
+    cancel(&one);
+    cancel(&two);
 }
 
 static void a_new_etag_brings_the_new_model(void **state)
 {
     struct place *place = *state;
+    char first[DIGEST_BYTES];
+    struct asker asker;
 
-    assert_false(same_twice(place, "good", "v=1", "v=2"));
+    put_to_work(place, "good", "v=1", &asker);
+    (void)snprintf(first, sizeof(first), "%s", asker.model->digest);
+    renew(place, &asker, "good", "v=2");
+    wait_told(place, &asker, 2);
+    assert_int_equal(asker.error.code, 0);
+    assert_string_not_equal(asker.model->digest, first);
     assert_int_equal(gets(place, "get good if \"v1\""), 1);
-    assert_true(same_twice(place, "good", "v=2", "v=2"));
-    assert_int_equal(gets(place, "get good if \"v2\""), 2);
+    renew(place, &asker, "good", "v=2&again");
+    wait_unchanged(place, 1);
+    assert_int_equal(gets(place, "get good if \"v2\""), 1);
+    cancel(&asker);
 }
 
 static void without_an_etag_the_digest_tells_that_it_is_the_same(void **state)
 {
     struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+    struct asker asker;
 
-    assert_true(same_twice(place, "plain", "sig=one", "sig=two"));
+    get(place, "plain", "sig=one", first);
+    put_to_work(place, "plain", "sig=two", &asker);
+    assert_string_equal(asker.model->digest, first);
+    renew(place, &asker, "plain", "sig=three"); /* is not asked: it would be a download */
+    get(place, "good", "", second);
     assert_int_equal(gets(place, "get plain"), 2);
+    cancel(&asker);
 }
 
-static void the_next_process_knows_what_is_there(void **state)
+static void the_next_process_knows_what_ran(void **state)
 {
     struct place *place = *state;
     char first[DIGEST_BYTES], second[DIGEST_BYTES];
 
-    get(place, 7, "good", "", first);
-    close_supply(place);
-    open_supply(place);
-    get(place, 7, "good", "", second);
-    assert_string_equal(first, second);
-    assert_int_equal(gets(place, "get good if \"v1\""), 1);
-}
-
-/* Fetches it for model 7 and says that it has run, or cannot. */
-static void try_out(struct place *place, const char *query, bool runs, char digest[DIGEST_BYTES])
-{
-    struct baton_error error = {0};
-    struct answer answer;
-
-    (void)error_set(&error, BATON_EINVAL, "its engine has something against it");
-    (void)place_order(place, 7, "good", query, &answer);
-    wait_told(place, &answer);
-    assert_int_equal(answer.error.code, 0);
-    (void)snprintf(digest, DIGEST_BYTES, "%s", answer.model->digest);
-    model_release(answer.model);
-    if (!runs) {
-        supply_reject(place->supply, digest, &error);
-    } else if (answer.is_unproven) {
-        supply_prove(place->supply, answer.key, digest);
-    }
-}
-
-static void what_cannot_be_run_gives_way_to_what_ran_before_it(void **state)
-{
-    struct place *place = *state;
-    char digests[3][DIGEST_BYTES];
-    struct answer answer;
-
-    try_out(place, "v=1", true, digests[0]);
-    try_out(place, "v=2", false, digests[1]);
-    for (int i = 0; i < 3; i++) { /* by a question, without another fetch */
-        (void)place_order(place, 7, "good", "v=2", &answer);
-        wait_told(place, &answer);
-        assert_string_equal(answer.model->digest, digests[0]);
-        assert_true(answer.is_bad);
-        assert_non_null(strstr(answer.error.message, "has something against it"));
-        model_release(answer.model);
-    }
-    assert_int_equal(gets(place, "get good if \"v2\""), 3);
-    close_supply(place);
-    open_supply(place); /* the next process may have another engine */
-    try_out(place, "v=2", false, digests[2]);
-    assert_string_equal(digests[2], digests[1]);
-    (void)place_order(place, 7, "good", "v=2", &answer);
-    wait_told(place, &answer);
-    assert_string_equal(answer.model->digest, digests[0]);
-    model_release(answer.model);
-    try_out(place, "v=3", true, digests[2]);
-    assert_int_equal(gets(place, "get good if \"v2\""), 6);
-    assert_int_equal(gets(place, "get good"), 1);
-}
-
-static void what_has_run_once_gives_way_to_nothing(void **state)
-{
-    struct place *place = *state;
-    char digests[3][DIGEST_BYTES];
-
-    try_out(place, "v=1", true, digests[0]);
-    try_out(place, "v=2", true, digests[1]);
+    get(place, "good", "", first);
     close_supply(place); /* waits until that is on the disk */
     open_supply(place);
-    try_out(place, "v=2", false, digests[2]);
-    assert_string_equal(digests[2], digests[1]);
-    try_out(place, "v=2", false, digests[2]);
-    assert_string_equal(digests[2], digests[1]);
-    try_out(place, "v=3", false, digests[0]); /* nor does what came after it, to a bad one */
-    try_out(place, "v=3", false, digests[2]);
-    assert_string_equal(digests[2], digests[0]);
-}
-
-/* What is at work, as the first order of it told. */
-static struct origin put_to_work(struct place *place, const char *name, const char *query)
-{
-    struct answer answer;
-    struct origin at_work = {0};
-
-    (void)place_order(place, 7, name, query, &answer);
-    wait_told(place, &answer);
-    assert_non_null(answer.model);
-    (void)snprintf(at_work.digest, sizeof(at_work.digest), "%s", answer.model->digest);
-    (void)snprintf(at_work.etag, sizeof(at_work.etag), "%s", answer.etag);
-    model_release(answer.model);
-    return at_work;
-}
-
-static void recheck(struct place *place, const char *name, const char *query,
-                    const struct origin *at_work, struct answer *answer)
-{
-    (void)place_order_of(place, 7, name, query, at_work, answer);
-    wait_told(place, answer);
+    get(place, "good", "", second);
+    assert_string_equal(first, second);
+    assert_int_equal(gets(place, "get good if \"v1\""), 1);
 }
 
 static void what_is_at_work_is_asked_for_by_its_etag_alone(void **state)
 {
     struct place *place = *state;
-    struct answer answers[ORDERS];
-    struct origin at_work = put_to_work(place, "good", "");
-    char path[512];
+    struct asker askers[ORDERS];
 
-    /* It is not even read: the disk may have damaged it. */
-    (void)snprintf(path, sizeof(path), "%s/models/%s/models/cars.onnx", place->folder,
-                   at_work.digest);
-    assert_int_equal(truncate(path, 1000), 0);
-    for (int i = 0; i < ORDERS; i++) { /* all by one question */
-        (void)place_order_of(place, 7, "good", i % 2 == 0 ? "sig=one" : "sig=two", &at_work,
-                             &answers[i]);
+    for (int i = 0; i < ORDERS; i++) {
+        order(place, 7, "good", "", &askers[i]);
     }
     for (int i = 0; i < ORDERS; i++) {
-        wait_told(place, &answers[i]);
-        assert_null(answers[i].model);
-        assert_int_equal(answers[i].error.code, 0);
-        assert_string_equal(answers[i].etag, "\"v1\"");
+        wait_told(place, &askers[i], 1);
+        assert_string_equal(askers[i].model->digest, askers[0].model->digest);
     }
+    damage(place, askers[0].model->digest); /* it is not even read */
+    for (int i = 0; i < ORDERS; i++) {
+        renew(place, &askers[i], "good", i % 2 == 0 ? "sig=one" : "sig=two");
+    }
+    wait_unchanged(place, 1);
+    for (int i = 0; i < ORDERS; i++) {
+        assert_int_equal(askers[i].told, 1);
+        cancel(&askers[i]);
+    }
+    assert_int_equal(gets(place, "get good"), 1);
     assert_int_equal(gets(place, "get good if \"v1\""), 1);
-    assert_int_equal(supply_counters(place->supply).unchanged, 1);
     assert_int_equal(supply_counters(place->supply).rechecks, 1);
-}
-
-static void a_newer_one_is_told_to_who_has_the_old_at_work(void **state)
-{
-    struct place *place = *state;
-    struct origin at_work = put_to_work(place, "good", "v=1");
-    struct answer answer;
-
-    recheck(place, "good", "v=2", &at_work, &answer);
-    assert_non_null(answer.model);
-    assert_int_equal(answer.error.code, 0);
-    assert_string_not_equal(answer.model->digest, at_work.digest);
-    assert_string_equal(answer.etag, "\"v2\"");
-    model_release(answer.model);
-    /* And is what the next one gets. */
-    assert_string_equal(put_to_work(place, "good", "v=2").etag, "\"v2\"");
-    assert_int_equal(gets(place, "get good if \"v2\""), 1);
-}
-
-static void a_bad_one_is_told_with_the_etag_that_it_is_known_by(void **state)
-{
-    struct place *place = *state;
-    struct origin at_work = put_to_work(place, "replaced", "");
-    struct answer answer;
-
-    recheck(place, "replaced", "", &at_work, &answer);
-    assert_null(answer.model);
-    assert_int_equal(answer.error.code, BATON_EPROTO);
-    assert_true(answer.is_bad);
-    assert_string_equal(answer.etag, "\"r2\"");
-    (void)snprintf(at_work.etag, sizeof(at_work.etag), "%s", answer.etag);
-    recheck(place, "replaced", "", &at_work, &answer);
-    assert_int_equal(gets(place, "get replaced if \"r2\""), 1);
-    /* The digest tells that it is the one at work. */
-    assert_null(answer.model);
-    assert_int_equal(answer.error.code, 0);
-    assert_string_equal(answer.etag, "\"r3\"");
-    assert_int_equal(supply_counters(place->supply).refused, 1);
-    assert_int_equal(supply_counters(place->supply).recheck_fails, 0);
-}
-
-static void a_question_without_an_answer_is_counted_apart(void **state)
-{
-    static const char *const names[] = {"refused", "gone", "odd", "large"};
-    struct place *place = *state;
-    struct origin at_work = put_to_work(place, "good", "");
-    struct answer answer;
-
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        recheck(place, names[i], "", &at_work, &answer);
-        assert_null(answer.model);
-        assert_true(answer.error.code != 0 && !answer.is_bad);
-        assert_int_equal(supply_counters(place->supply).recheck_fails, i + 1);
-    }
-    assert_int_equal(supply_counters(place->supply).fetch_fails, 0);
-    assert_int_equal(supply_counters(place->supply).from_before, 0);
 }
 
 static void what_the_disk_has_damaged_is_fetched_whole(void **state)
 {
     struct place *place = *state;
-    char first[DIGEST_BYTES], second[DIGEST_BYTES], path[512];
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
 
-    get(place, 7, "good", "", first);
-    (void)snprintf(path, sizeof(path), "%s/models/%s/models/cars.onnx", place->folder, first);
-    assert_int_equal(truncate(path, 1000), 0);
-    get(place, 7, "good", "", second);
+    get(place, "good", "", first);
+    close_supply(place);
+    open_supply(place);
+    damage(place, first);
+    get(place, "good", "", second);
     assert_string_equal(first, second);
     assert_int_equal(gets(place, "get good"), 2);
-    get(place, 7, "good", "", second);
-    assert_int_equal(gets(place, "get good if \"v1\""), 1);
-}
-
-static void orders_of_one_model_share_one_fetch(void **state)
-{
-    struct place *place = *state;
-    struct answer answers[ORDERS];
-
-    for (int i = 0; i < ORDERS; i++) {
-        (void)place_order(place, 7, "good", i % 2 == 0 ? "sig=one" : "sig=two", &answers[i]);
-    }
-    for (int i = 0; i < ORDERS; i++) {
-        wait_told(place, &answers[i]);
-        assert_int_equal(answers[i].error.code, 0);
-        assert_string_equal(answers[i].model->digest, answers[0].model->digest);
-    }
-    assert_int_equal(gets(place, "get good"), 1);
-    for (int i = 0; i < ORDERS; i++) {
-        model_release(answers[i].model);
-    }
 }
 
 /* Its first address waits for its next try, or is refused while the fresh one is known. */
@@ -442,178 +343,275 @@ static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
 {
     static const char *const old[] = {"busy=1", "held=1"};
     struct place *place = *state;
-    struct answer one, two, three;
+    struct asker one, two, three;
 
-    place->config.fetch.retry_ms = 600000;
     close_supply(place);
-    assert_int_equal(store_open(&place->store, place->folder, 1 << 30, NULL), 0);
-    place->config.store = place->store;
-    assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
-    place->closed = 0;
+    open_supply_with(place, NEVER_MS, NEVER_MS);
     for (int i = 0; i < 2; i++) {
         unsigned before = gets(place, "get signed");
-        (void)place_order(place, 7 + i, "signed", old[i], &one);
-        while (gets(place, "get signed") == before) {
-            (void)uv_run(&place->loop, UV_RUN_NOWAIT);
-        }
-        (void)place_order(place, 7 + i, "signed", "fresh=1", &two);
+        order(place, 7 + i, "signed", old[i], &one);
+        wait_gets(place, "get signed", before + 1);
+        order(place, 7 + i, "signed", "fresh=1", &two);
         if (i == 1) {
-            (void)place_order(place, 9, "release", "", &three);
-            wait_told(place, &three);
+            order(place, 9, "release", "", &three);
+            wait_told(place, &three, 1);
+            cancel(&three);
         }
-        wait_told(place, &one);
+        wait_told(place, &one, 1);
         assert_int_equal(one.error.code, 0);
-        wait_told(place, &two);
+        wait_told(place, &two, 1);
         assert_int_equal(gets(place, "get signed"), before + 2);
-        model_release(one.model);
-        model_release(two.model);
+        cancel(&one);
+        cancel(&two);
     }
+}
+
+/* ---- What cannot be had, or cannot run ------------------------------------------------------ */
+
+static void what_cannot_be_run_gives_way_to_what_ran_before_it(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES], second[DIGEST_BYTES];
+    struct asker one, two;
+
+    put_to_work(place, "good", "v=1", &one);
+    (void)snprintf(first, sizeof(first), "%s", one.model->digest);
+    for (int i = 0; i < 2; i++) { /* the next process may have another engine */
+        renew(place, &one, "good", "v=2");
+        wait_told(place, &one, 2);
+        (void)snprintf(second, sizeof(second), "%s", one.model->digest);
+        assert_string_not_equal(second, first);
+        fails(&one);
+        wait_told(place, &one, 3);
+        order(place, 7, "good", "v=2&other", &two); /* nor do others get it */
+        wait_told(place, &two, 1);
+        assert_string_equal(one.model->digest, first);
+        assert_string_equal(two.model->digest, first);
+        assert_non_null(strstr(two.error.message, "has something against it"));
+        assert_int_equal(gets(place, "get good if \"v1\""), i * 2 + 1);
+        cancel(&one);
+        cancel(&two);
+        if (i == 0) {
+            close_supply(place);
+            open_supply(place);
+            put_to_work(place, "good", "v=1", &one);
+        }
+    }
+    put_to_work(place, "good", "v=3", &one);
+    assert_string_not_equal(one.model->digest, first);
+    cancel(&one);
+    assert_int_equal(gets(place, "get good"), 1);
+}
+
+static void what_has_run_once_gives_way_to_nothing(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES];
+    struct asker asker;
+
+    get(place, "good", "v=1", first);
+    get(place, "good", "v=2", first);
+    close_supply(place);
+    open_supply_with(place, 1, 1);
+    order(place, 7, "good", "v=2", &asker);
+    for (int i = 1; i < 4; i++) { /* it is tried again and again */
+        wait_told(place, &asker, i);
+        assert_string_equal(asker.model->digest, first);
+        assert_int_equal(asker.error.code, 0);
+        fails(&asker);
+    }
+    cancel(&asker);
+}
+
+static void what_is_bad_is_told_once_until_it_is_another(void **state)
+{
+    struct place *place = *state;
+    char first[DIGEST_BYTES];
+    struct asker asker;
+
+    put_to_work(place, "replaced", "", &asker);
+    (void)snprintf(first, sizeof(first), "%s", asker.model->digest);
+    renew(place, &asker, "replaced", "sig=canary8");
+    wait_told(place, &asker, 2);
+    assert_string_equal(asker.model->digest, first);
+    assert_int_equal(asker.error.code, BATON_EPROTO);
+    assert_true(asker.is_refused);
+    assert_non_null(strstr(asker.error.message, "model from http://127.0.0.1:"));
+    assert_non_null(strstr(asker.error.message, "Not a zip archive"));
+    assert_null(strstr(asker.error.message, "canary"));
+    renew(place, &asker, "replaced", "again"); /* as it was, by its digest */
+    wait_told(place, &asker, 3);
+    assert_int_equal(gets(place, "get replaced if \"r2\""), 1);
+    assert_string_equal(asker.model->digest, first);
+    assert_int_equal(asker.error.code, 0);
+    assert_int_equal(supply_counters(place->supply).refused, 1);
+    assert_int_equal(supply_counters(place->supply).recheck_fails, 0);
+    cancel(&asker);
+}
+
+static void a_question_without_an_answer_changes_nothing(void **state)
+{
+    struct place *place = *state;
+    struct supply_counters counters;
+    struct asker asker, other;
+
+    put_to_work(place, "signed", "fresh=1", &asker);
+    renew(place, &asker, "signed", "busy=1");
+    while ((counters = supply_counters(place->supply)).recheck_fails == 0) {
+        (void)uv_run(&place->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(asker.told, 1);
+    order(place, 7, "signed", "busy=1", &other); /* who is new gets it with the error */
+    wait_told(place, &other, 1);
+    assert_string_equal(other.model->digest, asker.model->digest);
+    assert_int_equal(other.error.code, BATON_EUNAVAILABLE);
+    renew(place, &asker, "signed", "fresh=1");
+    wait_told(place, &other, 2);
+    assert_int_equal(other.error.code, 0);
+    assert_int_equal(asker.told, 1);
+    assert_int_equal(counters.fetch_fails, 0);
+    assert_int_equal(counters.from_before, 0);
+    cancel(&asker);
+    cancel(&other);
 }
 
 static void what_cannot_be_asked_for_is_the_one_from_before(void **state)
 {
     struct place *place = *state;
     char before[DIGEST_BYTES];
-    struct answer answer;
+    struct asker asker;
 
-    get(place, 7, "good", "", before);
+    get(place, "good", "", before);
+    close_supply(place);
+    open_supply(place);
     server_end(&place->server);
     place->is_served = false;
-    (void)place_order(place, 7, "good", "sig=canary8", &answer);
-    wait_told(place, &answer);
-    assert_non_null(answer.model);
-    assert_string_equal(answer.model->digest, before);
-    assert_int_equal(answer.error.code, BATON_EUNAVAILABLE);
-    assert_null(strstr(answer.error.message, "canary"));
-    model_release(answer.model);
-
-    (void)place_order(place, 8, "good", "sig=canary8", &answer);
-    wait_told(place, &answer);
-    assert_null(answer.model);
-    assert_int_equal(answer.error.code, BATON_EUNAVAILABLE);
+    for (int i = 0; i < 2; i++) {
+        order(place, 7 + i, "good", "sig=canary8", &asker);
+        wait_told(place, &asker, 1);
+        assert_int_equal(asker.error.code, BATON_EUNAVAILABLE);
+        assert_null(strstr(asker.error.message, "canary"));
+        if (i == 0) {
+            assert_string_equal(asker.model->digest, before);
+        } else {
+            assert_null(asker.model);
+        }
+        cancel(&asker);
+    }
 }
 
-static void a_bad_archive_is_told_and_the_one_from_before_given(void **state)
+/* A server that is busy at first, and one whose archive is bad. */
+static void what_cannot_be_had_is_asked_for_again(void **state)
 {
     struct place *place = *state;
-    char before[DIGEST_BYTES], after[DIGEST_BYTES];
-    struct answer answer;
+    struct asker asker;
 
-    get(place, 7, "turning", "", before);
-    (void)place_order(place, 7, "turning", "sig=canary8", &answer);
-    wait_told(place, &answer);
-    assert_non_null(answer.model);
-    assert_string_equal(answer.model->digest, before);
-    assert_int_equal(answer.error.code, BATON_EPROTO);
-    assert_non_null(strstr(answer.error.message, "model from http://127.0.0.1:"));
-    assert_non_null(strstr(answer.error.message, "Not a zip archive"));
-    assert_null(strstr(answer.error.message, "canary"));
-    model_release(answer.model);
+    close_supply(place);
+    open_supply_with(place, 1, 1);
+    order(place, 7, "busy", "", &asker);
+    wait_told(place, &asker, 2);
+    assert_int_equal(asker.error.code, 0);
+    assert_int_equal(supply_counters(place->supply).fetch_fails, 1);
+    cancel(&asker);
 
-    (void)place_order(place, 7, "bad", "sig=canary8", &answer);
-    wait_told(place, &answer);
-    assert_null(answer.model);
-    assert_int_equal(answer.error.code, BATON_EPROTO);
-    get(place, 7, "good", "", after); /* and it goes on */
+    order(place, 7, "bad", "", &asker);
+    wait_told(place, &asker, 1);
+    assert_null(asker.model);
+    assert_int_equal(asker.error.code, BATON_EPROTO);
+    wait_gets(place, "get bad if \"v1\"", 2); /* by its ETag, so that it is not sent again */
+    cancel(&asker);
 }
 
+/* ---- Canceled and closed -------------------------------------------------------------------- */
+
 /* Lets more and more of an order happen: 1, 2, 4, … turns of the loop, which do not block. */
-static void run_turns(struct place *place, int doublings, const struct answer *answer)
+static void run_turns(struct place *place, int doublings, const struct asker *asker)
 {
-    for (uint64_t i = 0; i < UINT64_C(1) << doublings && answer->told == 0; i++) {
+    for (uint64_t i = 0; i < UINT64_C(1) << doublings && asker->told == 0; i++) {
         (void)uv_run(&place->loop, UV_RUN_NOWAIT);
     }
 }
 
-/* Canceled, or with `closes` closed with its supply, until an order is through first. */
-static void give_up_at_any_moment(struct place *place, bool closes)
+/* Canceled or closed with its supply, until an order is through first. */
+static void an_order_ends_at_any_moment(void **state)
 {
-    struct answer answer;
-    int given_up = 0;
+    struct place *place = *state;
+    struct asker asker;
 
-    for (int at = 0;; at++) {
-        char query[32];
-        struct order *order;
+    for (int closes = 0; closes < 2; closes++) {
+        int at = 0;
 
-        (void)snprintf(query, sizeof(query), "v=%d", at + 1);
-        order = place_order(place, 7, "good", query, &answer);
-        run_turns(place, at, &answer);
-        if (answer.told != 0) {
-            break;
+        for (;; at++) {
+            char query[32];
+
+            (void)snprintf(query, sizeof(query), "v=%d", closes * 100 + at + 1);
+            order(place, 7, "good", query, &asker);
+            run_turns(place, at, &asker);
+            if (asker.told != 0) {
+                break;
+            }
+            if (closes) {
+                close_supply(place);
+                open_supply(place);
+            } else {
+                cancel(&asker);
+            }
+            assert_int_equal(asker.told, 0);
         }
-        if (closes) {
-            close_supply(place);
-            assert_int_equal(answer.told, 0);
-            open_supply(place);
-        } else {
-            supply_cancel(order);
-        }
-        given_up++;
+        assert_int_equal(asker.error.code, 0);
+        cancel(&asker);
+        assert_true(at > 3);
     }
-    assert_int_equal(answer.error.code, 0);
-    model_release(answer.model);
-    assert_true(given_up > 3);
-}
-
-static void an_order_can_be_canceled_at_any_moment(void **state)
-{
-    give_up_at_any_moment(*state, false);
-}
-
-static void a_supply_can_be_closed_at_any_moment(void **state)
-{
-    give_up_at_any_moment(*state, true);
 }
 
 static void the_others_of_a_canceled_order_are_served(void **state)
 {
     struct place *place = *state;
-    struct answer one, two;
-    struct order *order = place_order(place, 7, "good", "", &one);
+    struct asker one, two;
 
-    (void)place_order(place, 7, "good", "", &two);
-    supply_cancel(order);
-    wait_told(place, &two);
+    order(place, 7, "good", "", &one);
+    order(place, 7, "good", "", &two);
+    cancel(&one);
+    wait_told(place, &two, 1);
     assert_int_equal(one.told, 0);
     assert_non_null(two.model);
-    model_release(two.model);
-}
-
-static void whoever_is_told_may_cancel_another_or_close_all(void **state)
-{
-    struct place *place = *state;
-    struct answer one, two, three, four;
-
-    (void)place_order(place, 7, "good", "", &one);
-    one.cancels = place_order(place, 7, "good", "", &two);
-    wait_told(place, &one);
-    assert_int_equal(two.told, 0);
-    model_release(one.model);
-
-    (void)place_order(place, 7, "good", "", &three);
-    (void)place_order(place, 7, "good", "", &four);
-    three.closes = true;
-    wait_told(place, &three);
-    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
-    assert_int_equal(four.told, 0);
-    assert_int_equal(place->closed, 1);
-    model_release(three.model);
-    store_close(place->store);
+    cancel(&two);
 }
 
 static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
 {
     struct place *place = *state;
     struct baton_error error = {0};
-    struct order *order = NULL;
-    struct answer answer = {0};
+    struct order *none = NULL;
 
     assert_int_equal(
-        supply_order(&order, place->supply, 7, "file:///etc/canary", NULL, on_end, &answer, &error),
+        supply_order(&none, place->supply, 7, "file:///etc/canary", on_told, NULL, &error),
         BATON_EINVAL);
     assert_null(strstr(error.message, "canary"));
-    assert_null(order);
+    assert_null(none);
     supply_close(NULL, NULL, NULL);
+}
+
+static void one_model_for_all_is_given_to_every_order(void **state)
+{
+    struct place *place = *state;
+    struct asker first, asker;
+
+    put_to_work(place, "good", "", &first);
+    place->config.only = model_share(first.model);
+    cancel(&first);
+    supply_close(place->supply, on_closed, place);
+    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
+    place->closed = 0;
+    for (int i = 0; i < 2; i++) {
+        order(place, i, "down", "", &asker);
+        wait_told(place, &asker, 1);
+        assert_ptr_equal(asker.model, place->config.only);
+        cancel(&asker);
+    }
+    assert_int_equal(gets(place, "get down"), 0);
+    model_release(place->config.only);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -625,23 +623,20 @@ int main(void)
         TEST(another_number_is_another_model),
         TEST(a_new_etag_brings_the_new_model),
         TEST(without_an_etag_the_digest_tells_that_it_is_the_same),
-        TEST(the_next_process_knows_what_is_there),
+        TEST(the_next_process_knows_what_ran),
         TEST(what_is_at_work_is_asked_for_by_its_etag_alone),
-        TEST(a_newer_one_is_told_to_who_has_the_old_at_work),
-        TEST(a_bad_one_is_told_with_the_etag_that_it_is_known_by),
-        TEST(a_question_without_an_answer_is_counted_apart),
+        TEST(what_the_disk_has_damaged_is_fetched_whole),
+        TEST(a_fresh_address_is_asked_in_place_of_an_old_one),
         TEST(what_cannot_be_run_gives_way_to_what_ran_before_it),
         TEST(what_has_run_once_gives_way_to_nothing),
-        TEST(what_the_disk_has_damaged_is_fetched_whole),
-        TEST(orders_of_one_model_share_one_fetch),
-        TEST(a_fresh_address_is_asked_in_place_of_an_old_one),
+        TEST(what_is_bad_is_told_once_until_it_is_another),
+        TEST(a_question_without_an_answer_changes_nothing),
         TEST(what_cannot_be_asked_for_is_the_one_from_before),
-        TEST(a_bad_archive_is_told_and_the_one_from_before_given),
-        TEST(an_order_can_be_canceled_at_any_moment),
+        TEST(what_cannot_be_had_is_asked_for_again),
+        TEST(an_order_ends_at_any_moment),
         TEST(the_others_of_a_canceled_order_are_served),
-        TEST(whoever_is_told_may_cancel_another_or_close_all),
-        TEST(a_supply_can_be_closed_at_any_moment),
         TEST(an_address_that_is_not_allowed_is_refused_at_once),
+        TEST(one_model_for_all_is_given_to_every_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

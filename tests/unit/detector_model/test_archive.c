@@ -122,6 +122,7 @@ static int unpack_with(struct place *place, const struct zip_part *parts, size_t
 static void assert_unpacked(const struct place *place)
 {
     struct pipeline pipeline;
+    struct buffer text;
     struct baton_error error = {0};
     uint64_t bytes = 0;
 
@@ -130,9 +131,12 @@ static void assert_unpacked(const struct place *place)
     assert_string_equal(content(place, "model/models/cars.onnx"), "a model");
     assert_int_equal(folder_bytes(place->fd, "model", &bytes, NULL), 0);
     assert_int_equal(bytes, strlen(SAMPLE_PIPELINE) + strlen("a model") + DIGEST_BYTES - 1);
-    if (archive_pipeline(&pipeline, place->fd, "model", &error) != 0) {
+    buffer_init(&text, ARCHIVE_TEXT_MAX);
+    assert_int_equal(archive_text(&text, place->fd, "model", NULL), 0);
+    if (pipeline_parse(&pipeline, (const char *)text.data, text.bytes, &error) != 0) {
         fail_msg("%s", error.message);
     }
+    buffer_fini(&text);
     assert_string_equal(pipeline.models[0].name, "cars");
     pipeline_fini(&pipeline);
 }
