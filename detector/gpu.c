@@ -25,6 +25,7 @@ struct nvml {
 struct gpu_meter {
     void *library;
     struct nvml nvml;
+    bool has_begun;
     void *devices[GPU_DEVICES_MAX];
     unsigned count;
 };
@@ -47,17 +48,18 @@ static bool load_all(void *library, struct nvml *nvml)
            load(library, "nvmlDeviceGetMemoryInfo", &nvml->memory);
 }
 
-static void find_devices(struct gpu_meter *meter)
+static void begin(struct gpu_meter *meter)
 {
     unsigned count = 0;
 
-    if (meter->nvml.count(&count) != 0) {
+    if (meter->library == NULL || !load_all(meter->library, &meter->nvml) ||
+        meter->nvml.init() != 0) {
         return;
     }
+    meter->has_begun = true;
+    (void)meter->nvml.count(&count);
     for (unsigned i = 0; i < count && meter->count < GPU_DEVICES_MAX; i++) {
-        if (meter->nvml.handle(i, &meter->devices[meter->count]) == 0) {
-            meter->count++;
-        }
+        meter->count += meter->nvml.handle(i, &meter->devices[meter->count]) == 0;
     }
 }
 
@@ -69,15 +71,7 @@ struct gpu_meter *gpu_meter_new(const char *library)
         return NULL;
     }
     meter->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (meter->library == NULL || !load_all(meter->library, &meter->nvml) ||
-        meter->nvml.init() != 0) {
-        if (meter->library != NULL) {
-            (void)dlclose(meter->library);
-        }
-        free(meter);
-        return NULL;
-    }
-    find_devices(meter);
+    begin(meter);
     if (meter->count == 0) {
         gpu_meter_free(meter);
         return NULL;
@@ -87,11 +81,13 @@ struct gpu_meter *gpu_meter_new(const char *library)
 
 void gpu_meter_free(struct gpu_meter *meter)
 {
-    if (meter != NULL) {
+    if (meter != NULL && meter->has_begun) {
         (void)meter->nvml.shutdown();
-        (void)dlclose(meter->library);
-        free(meter);
     }
+    if (meter != NULL && meter->library != NULL) {
+        (void)dlclose(meter->library);
+    }
+    free(meter);
 }
 
 unsigned gpu_count(const struct gpu_meter *meter)

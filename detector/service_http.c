@@ -30,13 +30,6 @@ static void answer_text(struct web_exchange *exchange, unsigned status, const ch
 
 /* ---- /status --------------------------------------------------------------------------------- */
 
-static const char *source_name(enum usage_source source)
-{
-    return source == USAGE_CGROUP_V2   ? "cgroup v2"
-           : source == USAGE_CGROUP_V1 ? "cgroup v1"
-                                       : "process";
-}
-
 /* Writes {"cameras": …} with names and states only; URLs are secrets. */
 static json_t *cameras_json(const struct service *service)
 {
@@ -67,9 +60,9 @@ static json_t *usage_json(const struct service *service)
 
     return json_pack("{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I}", "cpu", usage->cpu, "memory",
                      usage->memory, "gpu", usage->gpu, "gpuMemory", usage->gpu_memory, "of",
-                     source_name(service->meter.cpu_source), "cpus", usage_cpus(&service->meter),
-                     "memoryBytes", (json_int_t)(usage_memory_limit(&service->meter) & INT64_MAX),
-                     "gpus", (json_int_t)gpu_count(service->gpus));
+                     usage_source(&service->meter.cpu), "cpus", usage_cpus(&service->meter),
+                     "memoryBytes", (json_int_t)usage_memory_limit(&service->meter), "gpus",
+                     (json_int_t)gpu_count(service->gpus));
 }
 
 static json_t *counters_json(const struct worker *worker)

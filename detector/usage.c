@@ -1,313 +1,359 @@
 #include "detector/usage.h"
 
-#include "detector/descent.h"
-#include "detector/proc_file.h"
-
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    FILE_MAX = 16384, /* files of /proc and /sys are short */
+    UTIME = 12,       /* field of a stat, behind the name in brackets */
+};
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* The file's text, cut at FILE_MAX; false if it cannot be read. */
+__attribute__((format(printf, 2, 3))) static bool read_file(char ret[static FILE_MAX],
+                                                            const char *format, ...)
+{
+    char path[USAGE_PATH_MAX + 64];
+    va_list arguments;
+    size_t used = 0;
+    ssize_t got = 1;
+    int fd;
+
+    va_start(arguments, format);
+    (void)vsnprintf(path, sizeof(path), format, arguments);
+    va_end(arguments);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    while (used < FILE_MAX - 1 && (got = read(fd, ret + used, FILE_MAX - 1 - used)) > 0) {
+        used += (size_t)got;
+    }
+    (void)close(fd);
+    ret[used] = '\0';
+    return got >= 0;
+}
+
+/* The number behind the blanks; false for "max", -1 and all else that is none. */
+static bool number_at(const char *text, double *ret)
+{
+    text += strspn(text, " \t");
+    if (!isdigit((unsigned char)*text)) {
+        return false;
+    }
+    *ret = (double)strtoull(text, NULL, 10);
+    return true;
+}
+
+/* The number behind `key` at the beginning of a line. */
+static bool number_after(const char *text, const char *key, double *ret)
+{
+    const char *at = text;
+
+    while ((at = strstr(at, key)) != NULL && at != text && at[-1] != '\n') {
+        at++;
+    }
+    return at != NULL && number_at(at + strlen(key), ret);
+}
+
+static bool read_number(const char *folder, const char *name, double *ret)
+{
+    char text[FILE_MAX];
+
+    return read_file(text, "%s/%s", folder, name) && number_at(text, ret);
+}
+
+/* ---- Cgroups --------------------------------------------------------------------------------- */
+
+/* What is counted in one version of cgroups, and where. */
+struct usage_files {
+    const char *source;
+    const char *controller; /* "": version 2 */
+    const char *mount;
+    const char *probe; /* a file that shows that the cgroup is there */
+    const char *used, *used_key;
+    double used_per; /* what one second, or one byte, is in it */
+    const char *limit;
+};
 
 #define MOUNT "/sys/fs/cgroup"
 
-static bool read_in(const char *folder, const char *name, char text[static PROC_FILE_MAX])
+static const struct usage_files of_cpu[] = {
+    {"cgroup v2", "", MOUNT, "memory.current", "cpu.stat", "usage_usec", 1e6, "cpu.max"},
+#define V1(mount)                                                                                  \
+    {                                                                                              \
+        "cgroup v1", "cpuacct", MOUNT mount, "cpuacct.usage", "cpuacct.usage", NULL, 1e9,          \
+            "cpu.cfs_quota_us"                                                                     \
+    }
+    V1("/cpu,cpuacct"),
+    V1("/cpuacct"),
+    V1("/cpu"),
+#undef V1
+    {NULL},
+};
+
+static const struct usage_files of_memory[] = {
+    {"cgroup v2", "", MOUNT, "memory.current", "memory.current", NULL, 1, "memory.max"},
+    {"cgroup v1", "memory", MOUNT "/memory", "memory.usage_in_bytes", "memory.usage_in_bytes", NULL,
+     1, "memory.limit_in_bytes"},
+    {NULL},
+};
+
+/* Whether `list` ("cpu,cpuacct") names the controller; "" is version 2, whose list is empty. */
+static bool names(const char *list, const char *controller)
 {
-    char path[USAGE_PATH_MAX + 64];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return proc_read(path, text);
-}
+    size_t bytes = strlen(controller);
 
-static bool read_number(const char *folder, const char *name, uint64_t *number)
-{
-    char text[PROC_FILE_MAX];
-    return read_in(folder, name, text) && proc_number(text, number);
-}
-
-/* ---- where the cgroups are ---- */
-
-/* Whether `list` ("cpu,cpuacct") names `controller`. */
-static bool list_names(const char *list, size_t bytes, const char *controller)
-{
-    size_t wanted = strlen(controller);
-
-    while (bytes > 0) {
-        const char *comma = memchr(list, ',', bytes);
-        size_t item = comma != NULL ? (size_t)(comma - list) : bytes;
-        if (item == wanted && strncmp(list, controller, wanted) == 0) {
+    for (const char *item = list; item != NULL; item = strchr(item, ',')) {
+        item += *item == ',';
+        if (strcspn(item, ",") == bytes && strncmp(item, controller, bytes) == 0) {
             return true;
         }
-        item += comma != NULL;
-        list += item;
-        bytes -= item;
     }
     return false;
 }
 
-/* The path of `controller` ("" for version 2) out of the lines "number:controllers:path". */
-static bool path_of(const char *lines, const char *controller, char path[static USAGE_PATH_MAX])
+/* The path of the controller's cgroup, out of lines "number:controllers:path". */
+static bool path_of(const char *root, const char *controller, char ret[static USAGE_PATH_MAX])
 {
-    for (const char *line = lines; line != NULL && *line != '\0';) {
-        const char *end = strchr(line, '\n');
-        const char *list = strchr(line, ':');
-        const char *at = list != NULL ? strchr(list + 1, ':') : NULL;
-        if (at != NULL && (end == NULL || at < end)) {
-            size_t listed = (size_t)(at - list - 1);
-            bool is_it =
-                *controller == '\0' ? listed == 0 : list_names(list + 1, listed, controller);
-            if (is_it) {
-                int bytes = (int)(end != NULL ? (size_t)(end - at - 1) : strlen(at + 1));
-                (void)snprintf(path, USAGE_PATH_MAX, "%.*s", bytes, at + 1);
-                return true;
-            }
-        }
-        line = end != NULL ? end + 1 : NULL;
-    }
-    return false;
-}
+    char lines[FILE_MAX], *rest = lines, *line;
 
-/* Writes mount + path if `probe` is there, else the mount alone (a container sees its own cgroup at
- * the mount, whatever path it is told). False if it is in neither. */
-static bool find_folder(const char *root, const char *mount, const char *path, const char *probe,
-                        char folder[static USAGE_PATH_MAX], size_t *mount_bytes)
-{
-    char text[PROC_FILE_MAX];
-    int bytes = snprintf(folder, USAGE_PATH_MAX, "%s%s", root, mount);
-
-    if (bytes < 0 || bytes >= USAGE_PATH_MAX) {
+    if (!read_file(lines, "%s/proc/self/cgroup", root)) {
         return false;
     }
-    *mount_bytes = (size_t)bytes;
-    if (strcmp(path, "/") != 0) {
-        (void)snprintf(folder + bytes, USAGE_PATH_MAX - (size_t)bytes, "%s", path);
-        if (read_in(folder, probe, text)) {
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        const char *list;
+        (void)strsep(&line, ":");
+        list = strsep(&line, ":");
+        if (line != NULL && names(list, controller)) {
+            (void)snprintf(ret, USAGE_PATH_MAX, "%s", line);
             return true;
         }
-        folder[bytes] = '\0';
     }
-    return read_in(folder, probe, text);
-}
-
-static void find_v2(struct usage_meter *meter, const char *lines)
-{
-    char path[USAGE_PATH_MAX];
-
-    if (path_of(lines, "", path) && find_folder(meter->root, MOUNT, path, "memory.current",
-                                                meter->cpu_path, &meter->cpu_mount)) {
-        memcpy(meter->memory_path, meter->cpu_path, sizeof(meter->memory_path));
-        meter->memory_mount = meter->cpu_mount;
-        meter->cpu_source = meter->memory_source = USAGE_CGROUP_V2;
-    }
+    return false;
 }
 
 /* The root of version 1 counts the whole machine: only with a limit is it a container's. Where
  * there is no limit it is -1, or of memory nearly as much as a number can say. */
-static bool is_container(const char *path, const char *folder, const char *limit)
+static bool is_container(const struct usage_cgroup *cgroup, const char *path)
 {
-    uint64_t number;
+    double limit;
 
-    return strcmp(path, "/") != 0 ||
-           (read_number(folder, limit, &number) && number < (uint64_t)1 << 62);
+    return *cgroup->files->controller == '\0' || strcmp(path, "/") != 0 ||
+           (read_number(cgroup->folder, cgroup->files->limit, &limit) && limit < 0x1p62);
 }
 
-static void find_v1_cpu(struct usage_meter *meter, const char *lines)
+/* The first of the rows whose cgroup is there: at its path, or at the mount alone, because a
+ * container sees its own cgroup there, whatever path it is told. */
+static void find(struct usage_cgroup *ret, const char *root, const struct usage_files *rows)
 {
-    static const char *const mounts[] = {MOUNT "/cpu,cpuacct", MOUNT "/cpuacct", MOUNT "/cpu"};
-    char path[USAGE_PATH_MAX];
+    char path[USAGE_PATH_MAX], text[FILE_MAX];
 
-    if (!path_of(lines, "cpuacct", path)) {
-        return;
-    }
-    for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
-        if (find_folder(meter->root, mounts[i], path, "cpuacct.usage", meter->cpu_path,
-                        &meter->cpu_mount)) {
-            if (is_container(path, meter->cpu_path, "cpu.cfs_quota_us")) {
-                meter->cpu_source = USAGE_CGROUP_V1;
-            }
+    for (ret->files = rows; ret->files->source != NULL; ret->files++) {
+        if (!path_of(root, ret->files->controller, path)) {
+            continue;
+        }
+        ret->mount_bytes = strlen(root) + strlen(ret->files->mount);
+        (void)snprintf(ret->folder, sizeof(ret->folder), "%s%s%s", root, ret->files->mount, path);
+        if (strcmp(path, "/") == 0 || !read_file(text, "%s/%s", ret->folder, ret->files->probe)) {
+            ret->folder[ret->mount_bytes] = '\0';
+        }
+        if (read_file(text, "%s/%s", ret->folder, ret->files->probe) && is_container(ret, path)) {
             return;
         }
     }
-}
-
-static void find_v1_memory(struct usage_meter *meter, const char *lines)
-{
-    char path[USAGE_PATH_MAX];
-
-    if (path_of(lines, "memory", path) &&
-        find_folder(meter->root, MOUNT "/memory", path, "memory.usage_in_bytes", meter->memory_path,
-                    &meter->memory_mount) &&
-        is_container(path, meter->memory_path, "memory.limit_in_bytes")) {
-        meter->memory_source = USAGE_CGROUP_V1;
-    }
+    ret->files = NULL;
 }
 
 void usage_meter_init(struct usage_meter *meter, const char *root)
 {
-    char path[USAGE_PATH_MAX];
-    char lines[PROC_FILE_MAX];
-
-    *meter = (struct usage_meter){.cpu_source = USAGE_PROCESS, .memory_source = USAGE_PROCESS};
+    *meter = (struct usage_meter){.has_last = false};
     (void)snprintf(meter->root, sizeof(meter->root), "%s", root);
-    (void)snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
-    if (!proc_read(path, lines)) {
-        return;
-    }
-    find_v2(meter, lines);
-    if (meter->cpu_source == USAGE_PROCESS) {
-        find_v1_cpu(meter, lines);
-        find_v1_memory(meter, lines);
-    }
+    find(&meter->cpu, meter->root, of_cpu);
+    find(&meter->memory, meter->root, of_memory);
 }
 
-/* ---- limits: the smallest from the cgroup up to the mount ---- */
-
-/* Cuts the last folder off; false at the mount. */
-static bool go_up(char *folder, size_t mount_bytes)
+const char *usage_source(const struct usage_cgroup *cgroup)
 {
-    char *slash = strrchr(folder, '/');
-    if (slash == NULL || (size_t)(slash - folder) < mount_bytes) {
-        return false;
-    }
-    *slash = '\0';
-    return true;
+    return cgroup->files != NULL ? cgroup->files->source : "process";
 }
 
-static double cpus_of(const struct usage_meter *meter, const char *folder)
-{
-    char text[PROC_FILE_MAX];
-    uint64_t quota;
-    uint64_t period = 0;
-    bool is_limited;
+/* ---- Limits: the smallest from the cgroup up to the mount ------------------------------------ */
 
-    if (meter->cpu_source == USAGE_CGROUP_V2) {
-        is_limited = read_in(folder, "cpu.max", text) && proc_number(text, &quota) &&
-                     strchr(text, ' ') != NULL && proc_number(strchr(text, ' ') + 1, &period);
-    } else {
-        is_limited = read_number(folder, "cpu.cfs_quota_us", &quota) &&
-                     read_number(folder, "cpu.cfs_period_us", &period);
+static double bytes_in(const char *folder, const char *name)
+{
+    double bytes;
+
+    return read_number(folder, name, &bytes) ? bytes : INFINITY;
+}
+
+/* Version 2 has "quota period" in one file, version 1 has two. */
+static double cpus_in(const char *folder, const char *name)
+{
+    char text[FILE_MAX];
+    double quota = 0, period = 0;
+
+    if (read_file(text, "%s/%s", folder, name) && number_at(text, &quota) &&
+        !number_at(text + strcspn(text, " \n"), &period)) {
+        (void)read_number(folder, "cpu.cfs_period_us", &period);
     }
-    return is_limited && quota > 0 && period > 0 ? (double)quota / (double)period : 1e9;
+    return quota > 0 && period > 0 ? quota / period : INFINITY;
+}
+
+static double least(const struct usage_cgroup *cgroup, double machine,
+                    double (*in)(const char *folder, const char *name))
+{
+    char folder[USAGE_PATH_MAX];
+
+    if (cgroup->files == NULL) {
+        return machine;
+    }
+    memcpy(folder, cgroup->folder, sizeof(folder));
+    for (;;) {
+        char *slash = strrchr(folder, '/');
+        machine = fmin(machine, in(folder, cgroup->files->limit));
+        if ((size_t)(slash - folder) < cgroup->mount_bytes) {
+            return machine;
+        }
+        *slash = '\0';
+    }
 }
 
 double usage_cpus(const struct usage_meter *meter)
 {
-    char folder[USAGE_PATH_MAX];
     cpu_set_t set;
-    double least = 1;
 
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-        least = CPU_COUNT(&set);
-    }
-    if (meter->cpu_source == USAGE_PROCESS) {
-        return least;
-    }
-    memcpy(folder, meter->cpu_path, sizeof(folder));
-    do {
-        double here = cpus_of(meter, folder);
-        least = here < least ? here : least;
-    } while (go_up(folder, meter->cpu_mount));
-    return least;
+    return least(&meter->cpu,
+                 sched_getaffinity(0, sizeof(set), &set) == 0 ? (double)CPU_COUNT(&set) : 1,
+                 cpus_in);
 }
 
 uint64_t usage_memory_limit(const struct usage_meter *meter)
 {
-    const char *name =
-        meter->memory_source == USAGE_CGROUP_V2 ? "memory.max" : "memory.limit_in_bytes";
-    char text[PROC_FILE_MAX];
-    char folder[USAGE_PATH_MAX];
-    uint64_t least = UINT64_MAX;
-    uint64_t here;
+    char text[FILE_MAX];
+    double bytes = INFINITY, kib;
 
-    (void)snprintf(folder, sizeof(folder), "%s/proc/meminfo", meter->root);
-    if (proc_read(folder, text) && proc_number_after(text, "MemTotal:", &here)) {
-        least = here * 1024;
+    if (read_file(text, "%s/proc/meminfo", meter->root) && number_after(text, "MemTotal:", &kib)) {
+        bytes = kib * 1024;
     }
-    if (meter->memory_source == USAGE_PROCESS) {
-        return least;
-    }
-    memcpy(folder, meter->memory_path, sizeof(folder));
-    do {
-        if (read_number(folder, name, &here) && here < least) {
-            least = here;
-        }
-    } while (go_up(folder, meter->memory_mount));
-    return least;
+    bytes = least(&meter->memory, bytes, bytes_in);
+    return bytes < 0x1p63 ? (uint64_t)bytes : 0;
 }
 
-/* ---- what is in use ---- */
+/* ---- What is in use -------------------------------------------------------------------------- */
 
-static uint64_t own_cpu_ns(void)
+struct tally {
+    double cpu_s, bytes;
+};
+
+/* User and system time; the name before may have anything in it, brackets and spaces too. */
+static double cpu_s_of(const char *stat, int fields)
 {
-    uint64_t ns = 0;
+    const char *at = strrchr(stat, ')');
+    double s = 0, ticks;
 
-    for (int i = 0; i < 2; i++) {
-        struct rusage used;
-        if (getrusage(i == 0 ? RUSAGE_SELF : RUSAGE_CHILDREN, &used) == 0) {
-            ns += (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u +
-                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
+    for (int field = 0; at != NULL && field < UTIME + fields; field++) {
+        if (field >= UTIME && number_at(at, &ticks)) {
+            s += ticks / (double)sysconf(_SC_CLK_TCK);
         }
+        at = strchr(at + 1, ' ');
     }
-    return ns;
+    return s;
 }
 
-static uint64_t cpu_ns(const struct usage_meter *meter)
+/* This process with its ended children, or a living child, of which only its own memory counts:
+ * what it shares with us would count twice. */
+static void add(struct tally *tally, const char *root, const char *pid, bool is_child)
 {
-    char text[PROC_FILE_MAX];
-    uint64_t number = 0;
+    char text[FILE_MAX];
+    double kib;
 
-    switch (meter->cpu_source) {
-    case USAGE_CGROUP_V2:
-        if (read_in(meter->cpu_path, "cpu.stat", text)) {
-            (void)proc_number_after(text, "usage_usec", &number);
-        }
-        return number * 1000;
-    case USAGE_CGROUP_V1:
-        (void)read_number(meter->cpu_path, "cpuacct.usage", &number);
-        return number;
-    case USAGE_PROCESS:
-        break;
+    if (read_file(text, "%s/proc/%s/stat", root, pid)) {
+        tally->cpu_s += cpu_s_of(text, is_child ? 2 : 4);
     }
-    return own_cpu_ns() + descent_measure(meter->root).cpu_ns;
+    if (read_file(text, "%s/proc/%s/status", root, pid) &&
+        number_after(text, is_child ? "RssAnon:" : "VmRSS:", &kib)) {
+        tally->bytes += kib * 1024;
+    }
 }
 
-static uint64_t memory_bytes(const struct usage_meter *meter)
+static void add_children(struct tally *tally, const char *root, const char *thread)
+{
+    char text[FILE_MAX], *rest = text, *pid;
+
+    if (!read_file(text, "%s/proc/self/task/%s/children", root, thread)) {
+        return;
+    }
+    while ((pid = strsep(&rest, " ")) != NULL) {
+        if (isdigit((unsigned char)*pid)) {
+            add(tally, root, pid, true);
+        }
+    }
+}
+
+/* Never fails: what cannot be read counts as nothing. */
+static struct tally count_processes(const char *root)
 {
     char path[USAGE_PATH_MAX];
-    char text[PROC_FILE_MAX];
-    uint64_t number = 0;
+    struct tally tally = {0};
+    const struct dirent *entry;
+    DIR *threads;
 
-    if (meter->memory_source != USAGE_PROCESS) {
-        (void)read_number(meter->memory_path,
-                          meter->memory_source == USAGE_CGROUP_V2 ? "memory.current"
-                                                                  : "memory.usage_in_bytes",
-                          &number);
-        return number;
+    add(&tally, root, "self", false);
+    (void)snprintf(path, sizeof(path), "%s/proc/self/task", root);
+    threads = opendir(path);
+    while (threads != NULL && (entry = readdir(threads)) != NULL) {
+        if (isdigit((unsigned char)entry->d_name[0])) {
+            add_children(&tally, root, entry->d_name);
+        }
     }
-    (void)snprintf(path, sizeof(path), "%s/proc/self/status", meter->root);
-    if (proc_read(path, text)) {
-        (void)proc_number_after(text, "VmRSS:", &number);
+    if (threads != NULL) {
+        (void)closedir(threads);
     }
-    return number * 1024 + descent_measure(meter->root).memory_bytes;
+    return tally;
+}
+
+static double used_by(const struct usage_cgroup *cgroup)
+{
+    const struct usage_files *files = cgroup->files;
+    char text[FILE_MAX];
+    double used = 0;
+
+    if (read_file(text, "%s/%s", cgroup->folder, files->used)) {
+        (void)(files->used_key != NULL ? number_after(text, files->used_key, &used)
+                                       : number_at(text, &used));
+    }
+    return used / files->used_per;
 }
 
 static double percent_of(double part, double whole)
 {
-    double percent = whole > 0 ? 100 * part / whole : 0;
-    return percent < 100 ? percent : 100;
+    return whole > 0 ? fmin(100 * part / whole, 100) : 0;
 }
 
 void usage_measure(struct usage_meter *meter, instant now, struct usage *usage)
 {
-    uint64_t used = cpu_ns(meter);
-    int64_t elapsed = instant_since(now, meter->last_at).ns;
+    bool counts_all = meter->cpu.files != NULL && meter->memory.files != NULL;
+    struct tally tally = counts_all ? (struct tally){0} : count_processes(meter->root);
+    double cpu_s = meter->cpu.files != NULL ? used_by(&meter->cpu) : tally.cpu_s;
+    double bytes = meter->memory.files != NULL ? used_by(&meter->memory) : tally.bytes;
+    double elapsed_s = (double)instant_since(now, meter->last_at).ns / 1e9;
 
     usage->cpu = 0;
-    if (meter->has_last && elapsed > 0 && used >= meter->last_cpu_ns) {
-        usage->cpu =
-            percent_of((double)(used - meter->last_cpu_ns), (double)elapsed * usage_cpus(meter));
+    if (meter->has_last && elapsed_s > 0 && cpu_s >= meter->last_cpu_s) {
+        usage->cpu = percent_of(cpu_s - meter->last_cpu_s, elapsed_s * usage_cpus(meter));
     }
     meter->has_last = true;
     meter->last_at = now;
-    meter->last_cpu_ns = used;
-    usage->memory = percent_of((double)memory_bytes(meter), (double)usage_memory_limit(meter));
+    meter->last_cpu_s = cpu_s;
+    usage->memory = percent_of(bytes, (double)usage_memory_limit(meter));
 }

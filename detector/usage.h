@@ -3,7 +3,7 @@
  * "May use" is the smallest limit of the cgroups that the process is in (version 2 or 1), or the
  * machine where there is none: 100 % of CPU is the quota, or else every core that the process may
  * run on. "In use" is what the process's cgroup uses, children and all; outside any cgroup, or in
- * the machine's root cgroup, it is what this process and its ended children used.
+ * the machine's root cgroup, it is what this process, its ended children and its living ones use.
  *
  * All files are read below `root` ("" on a real machine), so that tests can show other machines.
  */
@@ -15,17 +15,21 @@
 
 enum { USAGE_PATH_MAX = 1024 };
 
-enum usage_source { USAGE_PROCESS, USAGE_CGROUP_V1, USAGE_CGROUP_V2 };
+struct usage_files;
+
+/* Where one of the two is counted. */
+struct usage_cgroup {
+    const struct usage_files *files; /* NULL: by process */
+    char folder[USAGE_PATH_MAX];
+    size_t mount_bytes; /* of the folder's path, up to where the hierarchy begins */
+};
 
 struct usage_meter {
-    enum usage_source cpu_source, memory_source; /* version 1 may have one of them only */
     char root[USAGE_PATH_MAX / 4];
-    char cpu_path[USAGE_PATH_MAX];    /* folder of the cgroup that counts the CPU */
-    char memory_path[USAGE_PATH_MAX]; /* and the memory; the same in version 2 */
-    size_t cpu_mount, memory_mount;   /* bytes of the paths up to where the hierarchy begins */
+    struct usage_cgroup cpu, memory; /* version 1 may have one of them only */
     bool has_last;
     instant last_at;
-    uint64_t last_cpu_ns;
+    double last_cpu_s;
 };
 
 /* Finds the cgroups. Never fails: what cannot be read counts as not there. */
@@ -35,7 +39,9 @@ void usage_meter_init(struct usage_meter *meter, const char *root);
  * first one. */
 void usage_measure(struct usage_meter *meter, instant now, struct usage *usage);
 
-/* Cores' worth of CPU time, and bytes of memory, that the process may use. */
+/* What counts the CPU: "cgroup v2", "cgroup v1" or "process"; the memory likewise. */
+const char *usage_source(const struct usage_cgroup *cgroup);
+/* Cores' worth of CPU time, and bytes of memory, that the process may use; 0: not known. */
 double usage_cpus(const struct usage_meter *meter);
 uint64_t usage_memory_limit(const struct usage_meter *meter);
 

@@ -79,7 +79,7 @@ static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
     put(machine, "/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
     put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.cpu_source, USAGE_CGROUP_V2);
+    assert_string_equal(usage_source(&meter.cpu), "cgroup v2");
     assert_near(usage_cpus(&meter), 0.5);
     assert_near(measure(&meter, 10).cpu, 0);
     put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1250000\n");
@@ -96,7 +96,7 @@ static void a_container_sees_its_cgroup_at_the_mount(void **state)
     put(machine, "/sys/fs/cgroup/memory.current", "50\n");
     put(machine, "/sys/fs/cgroup/memory.max", "200\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.cpu_source, USAGE_CGROUP_V2);
+    assert_string_equal(usage_source(&meter.cpu), "cgroup v2");
     assert_near(measure(&meter, 1).memory, 25);
 }
 
@@ -113,7 +113,7 @@ static void version_1_is_read_where_its_controllers_are(void **state)
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "25000\n");
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.cpu_source, USAGE_CGROUP_V1);
+    assert_string_equal(usage_source(&meter.cpu), "cgroup v1");
     assert_near(usage_cpus(&meter), 0.25);
     assert_near(measure(&meter, 1).memory, 10);
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "100000000\n");
@@ -128,7 +128,7 @@ static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
     put(machine, "/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
     put(machine, "/proc/meminfo", "MemTotal:       10000 kB\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.cpu_source, USAGE_PROCESS);
+    assert_string_equal(usage_source(&meter.cpu), "process");
     assert_true(usage_cpus(&meter) >= 1);
     assert_near(measure(&meter, 1).memory, 5);
 }
@@ -169,8 +169,8 @@ static void version_1_may_have_one_controller_only(void **state)
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.cpu_source, USAGE_PROCESS);
-    assert_int_equal(meter.memory_source, USAGE_CGROUP_V1);
+    assert_string_equal(usage_source(&meter.cpu), "process");
+    assert_string_equal(usage_source(&meter.memory), "cgroup v1");
     assert_near(measure(&meter, 1).memory, 10);
 }
 
@@ -185,8 +185,8 @@ static void the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup(voi
     put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
     put(machine, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     usage_meter_init(&meter, machine->root);
-    assert_int_equal(meter.cpu_source, USAGE_PROCESS);
-    assert_int_equal(meter.memory_source, USAGE_PROCESS);
+    assert_string_equal(usage_source(&meter.cpu), "process");
+    assert_string_equal(usage_source(&meter.memory), "process");
 }
 
 static void nonsense_counts_as_nothing(void **state)
