@@ -14,7 +14,6 @@
 enum {
     ANSWERS_MAX = 64 << 20, /* bytes of answers that wait, all together; then 503 */
     BODY_MAX = 4 << 20,     /* bytes of a page */
-    HOST_ROOM = 512,
 };
 
 #define FRESH "cache-control: no-store\r\n"
@@ -175,16 +174,15 @@ static void answer_metrics(const struct service *service, struct web_exchange *e
 /* Against DNS rebinding: a stranger's name always has a dot, so a name without one is trusted. */
 static bool knows_host(const struct service_config *config, const char *host)
 {
-    char name[HOST_ROOM], own[HOST_NAME_MAX + 1] = "";
+    char name[WEB_HOST_MAX], own[HOST_NAME_MAX + 1] = "";
 
-    if (host == NULL || host[0] == '\0') {
+    if (host == NULL || host[0] == '\0' ||
+        web_host_is_ours(config->host != NULL ? config->host : "localhost", config->hosts, host)) {
         return true;
     }
     (void)gethostname(own, sizeof(own) - 1);
-    return web_host_name(host, name, sizeof(name)) &&
-           (strchr(name, '.') == NULL || web_is_address(name) || strcasecmp(name, own) == 0 ||
-            web_name_is_ours(config->host != NULL ? config->host : "localhost", config->hosts,
-                             name));
+    return web_host_name(host, name) &&
+           (strchr(name, '.') == NULL || web_is_address(name) || strcasecmp(name, own) == 0);
 }
 
 /* 0, or the status of a refusal and its reason. */

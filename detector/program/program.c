@@ -182,34 +182,6 @@ static void drain(struct program *program)
 
 /* ---- Signals and systemd --------------------------------------------------------------------- */
 
-/* The options that may change while the program runs. */
-static const char *const reloaded[] = {"log-level",     "report-interval", "queue",
-                                       "drain-timeout", "camera-fps",      "model-cache-mib",
-                                       "model-recheck"};
-
-struct others {
-    const struct options *is, *was;
-    char names[256];
-};
-
-static void note_other(void *userdata, const struct option_group *group,
-                       const struct option_spec *spec)
-{
-    struct others *others = userdata;
-    size_t used = strlen(others->names);
-
-    (void)group;
-    for (size_t i = 0; i < sizeof(reloaded) / sizeof(reloaded[0]); i++) {
-        if (strcmp(spec->name, reloaded[i]) == 0) {
-            return;
-        }
-    }
-    if (!options_agree(others->is, others->was, spec->name)) {
-        (void)snprintf(others->names + used, sizeof(others->names) - used, "%s%s",
-                       used > 0 ? " " : "", spec->name);
-    }
-}
-
 static void take(struct program *program, const struct program_settings *settings)
 {
     service_set_limits(program->service, settings->service.report_interval_ms,
@@ -221,16 +193,26 @@ static void take(struct program *program, const struct program_settings *setting
     program->settings.drain = settings->drain;
 }
 
-static void tell_taken(struct program *program, const struct options *options)
+/* An option is taken at once if its help says so; another one that has changed needs a restart. */
+static void tell_reloaded(const struct program *program, const struct options *options)
 {
-    log_notice(program->logger, "reloaded",
-               LOG_STR("log-level", options_text(options, "log-level")),
-               LOG_STR("report-interval", options_text(options, "report-interval")),
-               LOG_I64("queue", options_number(options, "queue")),
-               LOG_STR("drain-timeout", options_text(options, "drain-timeout")),
-               LOG_I64("camera-fps", options_number(options, "camera-fps")),
-               LOG_I64("model-cache-mib", options_number(options, "model-cache-mib")),
-               LOG_STR("model-recheck", options_text(options, "model-recheck")));
+    char taken[512] = "", changed[256] = "";
+    const struct option_spec *spec;
+
+    for (size_t i = 0; (spec = options_spec(options, i)) != NULL; i++) {
+        size_t bytes = strlen(taken), names = strlen(changed);
+        if (strstr(spec->help, "read anew on SIGHUP") != NULL) {
+            (void)snprintf(taken + bytes, sizeof(taken) - bytes, "%s%s=%s", bytes > 0 ? " " : "",
+                           spec->name, options_text(options, spec->name));
+        } else if (!options_agree(options, program->options, spec->name)) {
+            (void)snprintf(changed + names, sizeof(changed) - names, "%s%s", names > 0 ? " " : "",
+                           spec->name);
+        }
+    }
+    log_notice(program->logger, "reloaded", LOG_STR("options", taken));
+    if (changed[0]) {
+        log_warning(program->logger, "restart-needed", LOG_STR("changed", changed));
+    }
 }
 
 /* A configuration that the program would not start with is refused as a whole. */
@@ -238,7 +220,6 @@ static void reload(struct program *program)
 {
     struct options *options = NULL;
     struct program_settings settings;
-    struct others others = {.was = program->options};
     struct baton_error error;
     int code = program_take(&options, &program_about, program->argc, program->argv, &error);
 
@@ -246,15 +227,9 @@ static void reload(struct program *program)
     explicit_bzero(settings.token, sizeof(settings.token));
     if (code) {
         log_error(program->logger, "reload-refused", LOG_STR("error", error.message));
-        options_free(options);
-        return;
-    }
-    take(program, &settings);
-    tell_taken(program, options);
-    others.is = options;
-    option_groups_visit(program_about.groups, note_other, &others);
-    if (others.names[0]) {
-        log_warning(program->logger, "restart-needed", LOG_STR("changed", others.names));
+    } else {
+        take(program, &settings);
+        tell_reloaded(program, options);
     }
     options_free(options);
 }

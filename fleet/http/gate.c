@@ -6,23 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAME_ROOM = 512 };
-
-static bool is_listed(const struct gate *gate, const char *text)
-{
-    char name[NAME_ROOM];
-
-    return web_host_name(text, name, sizeof(name)) &&
-           web_name_is_ours(gate->host, gate->hosts, name);
-}
-
 /* An address is no name, so nobody can have rebound it. */
 static bool is_our_host(const struct gate *gate, const char *host)
 {
-    char name[NAME_ROOM];
+    char name[WEB_HOST_MAX];
 
-    return is_listed(gate, host) ||
-           (web_host_name(host, name, sizeof(name)) && web_is_address(name));
+    return web_host_is_ours(gate->host, gate->hosts, host) ||
+           (web_host_name(host, name) && web_is_address(name));
 }
 
 /* The page's own, or one of a name that the configuration lists. */
@@ -30,8 +20,8 @@ static bool is_our_origin(const struct gate *gate, const char *origin, const cha
 {
     const char *authority = strstr(origin, "://");
 
-    return authority != NULL &&
-           (strcasecmp(authority + 3, host) == 0 || is_listed(gate, authority + 3));
+    return authority != NULL && (strcasecmp(authority + 3, host) == 0 ||
+                                 web_host_is_ours(gate->host, gate->hosts, authority + 3));
 }
 
 /* A picture or a link in a page of another site: such a request has no Origin. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOSTS_MAX = 16, HEAD_MAX = 4096, HEAD_WITHIN_S = 3, READ_WITHIN_S = 30, NAME_ROOM = 512 };
+enum { HOSTS_MAX = 16, HEAD_MAX = 4096, HEAD_WITHIN_S = 3, READ_WITHIN_S = 30 };
 
 struct http_server {
     struct web_server *web;
@@ -17,25 +17,19 @@ struct http_server {
     char *hosts[HOSTS_MAX + 1];
 };
 
-static bool is_ours(const struct http_config *config, const char *host)
-{
-    char name[NAME_ROOM];
-    return web_host_name(host, name, sizeof(name)) &&
-           web_name_is_ours(config->host, config->hosts, name);
-}
-
 /* 0: the request may be answered; else the status of the refusal. */
 static unsigned admit(const struct http_server *server, const struct web_request *request,
                       const char *path)
 {
+    const struct http_config *config = &server->config;
     const char *host = web_header(&request->head, "host");
     const char *origin = web_header(&request->head, "origin");
     const char *name = origin ? strstr(origin, "://") : NULL;
 
-    if (!host || !is_ours(&server->config, host)) {
+    if (!host || !web_host_is_ours(config->host, config->hosts, host)) {
         return 403;
     }
-    if (origin && (!name || !is_ours(&server->config, name + 3))) {
+    if (origin && (!name || !web_host_is_ours(config->host, config->hosts, name + 3))) {
         return 403;
     }
     return server->token && strcmp(path, "/healthz") != 0 &&

@@ -25,34 +25,19 @@ struct options {
     size_t count;
 };
 
-void option_groups_visit(const struct option_group *const *groups,
-                         void (*each)(void *userdata, const struct option_group *group,
-                                      const struct option_spec *spec),
-                         void *userdata)
-{
-    for (size_t i = 0; groups[i]; i++) {
-        for (const struct option_spec *spec = groups[i]->specs; spec->name; spec++) {
-            each(userdata, groups[i], spec);
-        }
-    }
-}
-
-static void add_value(void *userdata, const struct option_group *group,
-                      const struct option_spec *spec)
-{
-    struct options *options = userdata;
-    (void)group;
-    INVARIANT(options->count < OPTIONS_MAX);
-    INVARIANT(strlen(spec->name) < OPTION_NAME_MAX);
-    options->values[options->count++] = (struct value){.spec = spec};
-}
-
 struct options *options_new(const struct option_group *const *groups)
 {
     struct options *options = calloc(1, sizeof(*options));
-    if (options) {
-        options->groups = groups;
-        option_groups_visit(groups, add_value, options);
+    if (!options) {
+        return NULL;
+    }
+    options->groups = groups;
+    for (size_t i = 0; groups[i]; i++) {
+        for (const struct option_spec *spec = groups[i]->specs; spec->name; spec++) {
+            INVARIANT(options->count < OPTIONS_MAX);
+            INVARIANT(strlen(spec->name) < OPTION_NAME_MAX);
+            options->values[options->count++] = (struct value){.spec = spec};
+        }
     }
     return options;
 }

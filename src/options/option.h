@@ -113,10 +113,4 @@ struct option_cursor {
 };
 bool options_next(const struct options *options, struct option_cursor *cursor);
 
-/* Calls `each` for every spec of the groups, in their order. */
-void option_groups_visit(const struct option_group *const *groups,
-                         void (*each)(void *userdata, const struct option_group *group,
-                                      const struct option_spec *spec),
-                         void *userdata);
-
 #endif

@@ -11,7 +11,7 @@ bool web_is_address(const char *host)
     return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
 }
 
-bool web_host_name(const char *text, char *ret, size_t bytes)
+bool web_host_name(const char *text, char ret[static WEB_HOST_MAX])
 {
     const char *begin = text;
     size_t length = strcspn(text, ":");
@@ -19,7 +19,7 @@ bool web_host_name(const char *text, char *ret, size_t bytes)
         begin = text + 1;
         length = strcspn(begin, "]");
     }
-    if (length == 0 || length >= bytes) {
+    if (length == 0 || length >= WEB_HOST_MAX) {
         return false;
     }
     memcpy(ret, begin, length);
@@ -27,8 +27,13 @@ bool web_host_name(const char *text, char *ret, size_t bytes)
     return true;
 }
 
-bool web_name_is_ours(const char *host, const char *const *hosts, const char *name)
+bool web_host_is_ours(const char *host, const char *const *hosts, const char *text)
 {
+    char name[WEB_HOST_MAX];
+
+    if (!web_host_name(text, name)) {
+        return false;
+    }
     if (strcasecmp(name, host) == 0 || (host_is_loopback(host) && host_is_loopback(name))) {
         return true;
     }

@@ -70,7 +70,7 @@ const tests = {
             await backend.report(online(1));
             fs.writeFileSync(file, 'camera-fps: 0\n');
             worker.signal('SIGHUP');
-            await worker.says(/reloaded log-level=info .*camera-fps=0/);
+            await worker.says(/reloaded .*log-level=info .*camera-fps=0/);
             fs.writeFileSync(file, 'camera-fps: many\n');
             worker.signal('SIGHUP');
             await worker.says(/reload-refused .*camera-fps/);
