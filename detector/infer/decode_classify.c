@@ -1,26 +1,25 @@
 /* A classifier: [batch, C], a score for each class of the whole picture. */
 #include "detector/infer/decoder.h"
 
-static bool fits(const struct outputs *outputs)
-{
-    struct tensor one;
-    size_t count;
-
-    return output_of_picture(&one, outputs) && shape_numbers(&one.shape, &count) &&
-           count == outputs->model->class_count;
-}
-
 static int read(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
 {
+    size_t classes = outputs->model->class_count;
     struct tensor one;
+    size_t count;
     float score = 0;
-    int label = output_of_picture(&one, outputs)
-                    ? best_class(one.values, 0, outputs->model->class_count, 1, &score)
-                    : -1;
+    int label;
 
+    if (!output_of_picture(&one, outputs) || !shape_numbers(&one.shape, &count) ||
+        count != classes) {
+        return BATON_EPROTO;
+    }
+    if (!ret) {
+        return 0;
+    }
+    label = best_class(one.values, 0, classes, 1, &score);
     if (label < 0) {
         return error_set(reterr, BATON_EINVAL, "one of the classifier's %zu numbers is NaN",
-                         outputs->model->class_count);
+                         classes);
     }
     if (score >= outputs->score_min) {
         answer_say(ret, outputs, label, score);
@@ -28,5 +27,4 @@ static int read(struct answer *ret, const struct outputs *outputs, struct baton_
     return 0;
 }
 
-const struct decoder decode_classify = {
-    .before = "[batch, ", .after = "]", .fits = fits, .read = read};
+const struct decoder decode_classify = {.before = "[batch, ", .after = "]", .read = read};

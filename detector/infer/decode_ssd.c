@@ -79,20 +79,17 @@ static void take_row(struct answer *ret, const struct pair *pair, const struct o
     }
 }
 
-static bool fits_ssd(const struct outputs *outputs)
-{
-    return find(&(struct pair){0}, outputs);
-}
-
 static int read_ssd(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
 {
     const struct pipeline_input *input = &outputs->model->input;
     float width = (float)input->width, height = (float)input->height;
     struct pair pair;
-    bool is_found = find(&pair, outputs);
 
     (void)reterr;
-    for (size_t row = 0; is_found && row < pair.boxes.rows; row++) {
+    if (!find(&pair, outputs)) {
+        return BATON_EPROTO;
+    }
+    for (size_t row = 0; ret && row < pair.boxes.rows; row++) {
         const float *at = pair.boxes.values + row * pair.boxes.row_step;
         size_t step = pair.boxes.field_step;
         const float sides[4] = {at[0] * width, at[step] * height, at[2 * step] * width,
@@ -109,17 +106,15 @@ static int cells(int side, int step)
     return (side + step - 1) / step;
 }
 
-static bool fits_retinaface(const struct outputs *outputs)
+static size_t count_priors(const struct pipeline_input *input)
 {
-    const struct pipeline_input *input = &outputs->model->input;
-    struct pair pair;
     size_t priors = 0;
 
     for (int i = 0; i < STEPS; i++) {
         priors +=
             (size_t)cells(input->width, steps[i]) * (size_t)cells(input->height, steps[i]) * SIZES;
     }
-    return find(&pair, outputs) && pair.boxes.rows == priors;
+    return priors;
 }
 
 /* The box that lies so far off a prior with that middle and these sides. */
@@ -143,11 +138,13 @@ static int read_retinaface(struct answer *ret, const struct outputs *outputs,
 {
     const struct pipeline_input *input = &outputs->model->input;
     struct pair pair;
-    bool is_found = find(&pair, outputs);
     size_t row = 0;
 
     (void)reterr;
-    for (int i = 0; is_found && i < STEPS; i++) {
+    if (!find(&pair, outputs) || pair.boxes.rows != count_priors(input)) {
+        return BATON_EPROTO;
+    }
+    for (int i = 0; ret && i < STEPS; i++) {
         int columns = cells(input->width, steps[i]), lines = cells(input->height, steps[i]);
         for (int cell = 0; cell < columns * lines; cell++) {
             int line = cell / columns;
@@ -163,10 +160,7 @@ static int read_retinaface(struct answer *ret, const struct outputs *outputs,
     return 0;
 }
 
-const struct decoder decode_ssd = {.before = "[batch, N, 4] and [batch, N, ",
-                                   .more = 1,
-                                   .after = "]",
-                                   .fits = fits_ssd,
-                                   .read = read_ssd};
-const struct decoder decode_retinaface = {
-    .before = "as ssd, for the input's priors", .fits = fits_retinaface, .read = read_retinaface};
+const struct decoder decode_ssd = {
+    .before = "[batch, N, 4] and [batch, N, ", .more = 1, .after = "]", .read = read_ssd};
+const struct decoder decode_retinaface = {.before = "as ssd, for the input's priors",
+                                          .read = read_retinaface};

@@ -8,46 +8,35 @@
 #include "detector/infer/decoder.h"
 
 /* Steps and classes are the last two sides above the batch, in either order. */
-static bool find(struct grid *ret, const struct outputs *outputs)
+static bool find(struct grid *ret, const struct pipeline_model *model, const struct tensor *one)
 {
-    size_t classes = outputs->model->class_count;
-    struct tensor one;
+    size_t classes = model->class_count;
+    const int64_t *last = one->shape.sides + one->shape.rank - 1;
     size_t count;
-    int last;
 
-    if (!output_of_picture(&one, outputs) || !shape_numbers(&one.shape, &count)) {
+    if (one->shape.rank < 1 || !shape_numbers(&one->shape, &count)) {
         return false;
     }
-    last = one.shape.rank - 1;
-    if (last >= 0 && (size_t)one.shape.sides[last] == classes) {
-        *ret = (struct grid){one.values, count / classes, classes, 1};
+    if ((size_t)last[0] == classes) {
+        *ret = (struct grid){one->values, count / classes, classes, 1};
         return true;
     }
-    if (last > 0 && (size_t)one.shape.sides[last - 1] == classes &&
-        count == classes * (size_t)one.shape.sides[last]) {
-        *ret = (struct grid){one.values, count / classes, 1, count / classes};
+    if (one->shape.rank > 1 && (size_t)last[-1] == classes && count == classes * (size_t)last[0]) {
+        *ret = (struct grid){one->values, count / classes, 1, count / classes};
         return true;
     }
     return false;
 }
 
-static bool fits(const struct outputs *outputs)
+static void read_text(struct answer *ret, const struct pipeline_model *model,
+                      const struct grid *grid)
 {
-    return outputs->model->class_count == 0 ? output_of_picture(&(struct tensor){0}, outputs)
-                                            : find(&(struct grid){0}, outputs);
-}
-
-static void read_text(struct answer *ret, const struct outputs *outputs)
-{
-    const struct pipeline_model *model = outputs->model;
-    struct grid grid = {0};
     int last = -1;
 
-    (void)find(&grid, outputs);
-    for (size_t step = 0; step < grid.rows; step++) {
+    for (size_t step = 0; step < grid->rows; step++) {
         float score = 0;
-        int label = best_class(grid.values + step * grid.row_step, 0, model->class_count,
-                               grid.field_step, &score);
+        int label = best_class(grid->values + step * grid->row_step, 0, model->class_count,
+                               grid->field_step, &score);
         if (label < 0) {
             continue; /* no class is the best, so no letter is added */
         }
@@ -62,21 +51,26 @@ static int read(struct answer *ret, const struct outputs *outputs, struct baton_
 {
     bool has_text = outputs->model->class_count > 0;
     struct tensor one = {0};
-    float confidence = 1;
+    struct grid grid;
 
     (void)reterr;
-    if (output_of_picture(&one, outputs)) {
-        ret->numbers = one.values;
-        (void)shape_numbers(&one.shape, &ret->number_count);
+    if (!output_of_picture(&one, outputs) || (has_text && !find(&grid, outputs->model, &one))) {
+        return BATON_EPROTO;
     }
-    if (has_text) {
-        read_text(ret, outputs);
-        confidence = ret->reading.confidence;
+    if (!ret) {
+        return 0;
     }
-    if (!has_text || (ret->reading.text[0] && confidence >= outputs->score_min)) {
-        answer_say(ret, outputs, 0, confidence);
+    ret->numbers = one.values;
+    (void)shape_numbers(&one.shape, &ret->number_count);
+    if (!has_text) {
+        answer_say(ret, outputs, 0, 1);
+        return 0;
+    }
+    read_text(ret, outputs->model, &grid);
+    if (ret->reading.text[0] && ret->reading.confidence >= outputs->score_min) {
+        answer_say(ret, outputs, 0, ret->reading.confidence);
     }
     return 0;
 }
 
-const struct decoder decode_tensor = {.before = "any numbers", .fits = fits, .read = read};
+const struct decoder decode_tensor = {.before = "any numbers", .read = read};

@@ -89,48 +89,35 @@ static void read_grid(struct candidates *candidates, const struct grid *grid, si
     }
 }
 
-static bool find(struct grid *ret, const struct outputs *outputs, bool has_objectness)
+static int read_head(struct answer *ret, const struct outputs *outputs, size_t first_class)
 {
-    int at = outputs->count;
+    size_t classes = outputs->model->class_count;
+    bool is_transposed = first_class == PLACE_FIELDS;
+    int output = outputs->count;
+    struct grid grid;
 
-    return grid_find(ret, outputs, &at,
-                     PLACE_FIELDS + has_objectness + (int64_t)outputs->model->class_count, 0,
-                     !has_objectness);
-}
-
-static bool fits_v5(const struct outputs *outputs)
-{
-    return find(&(struct grid){0}, outputs, true);
-}
-
-static bool fits_v8(const struct outputs *outputs)
-{
-    return find(&(struct grid){0}, outputs, false);
+    if (!grid_find(&grid, outputs, &output, (int64_t)(first_class + classes), 0, is_transposed)) {
+        return BATON_EPROTO;
+    }
+    if (ret) {
+        read_grid(&ret->candidates, &grid, first_class, classes);
+    }
+    return 0;
 }
 
 static int read_v5(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
 {
-    struct grid grid;
-
     (void)reterr;
-    if (find(&grid, outputs, true)) {
-        read_grid(&ret->candidates, &grid, PLACE_FIELDS + 1, outputs->model->class_count);
-    }
-    return 0;
+    return read_head(ret, outputs, PLACE_FIELDS + 1);
 }
 
 static int read_v8(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
 {
-    struct grid grid;
-
     (void)reterr;
-    if (find(&grid, outputs, false)) {
-        read_grid(&ret->candidates, &grid, PLACE_FIELDS, outputs->model->class_count);
-    }
-    return 0;
+    return read_head(ret, outputs, PLACE_FIELDS);
 }
 
 const struct decoder decode_yolov5 = {
-    .before = "[batch, N, ", .more = 5, .after = "]", .fits = fits_v5, .read = read_v5};
+    .before = "[batch, N, ", .more = 5, .after = "]", .read = read_v5};
 const struct decoder decode_yolov8 = {
-    .before = "[batch, ", .more = 4, .after = ", N]", .fits = fits_v8, .read = read_v8};
+    .before = "[batch, ", .more = 4, .after = ", N]", .read = read_v8};

@@ -9,24 +9,15 @@
 
 enum { FIELDS = 6 };
 
-static bool find(struct grid *ret, const struct outputs *outputs)
-{
-    int at = outputs->count;
-
-    return grid_find(ret, outputs, &at, FIELDS, 0, false);
-}
-
-static bool fits(const struct outputs *outputs)
-{
-    return find(&(struct grid){0}, outputs);
-}
-
 static int read(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
 {
     struct grid grid;
-    bool is_found = find(&grid, outputs);
+    int output = outputs->count;
 
-    for (size_t row = 0; is_found && row < grid.rows; row++) {
+    if (!grid_find(&grid, outputs, &output, FIELDS, 0, false)) {
+        return BATON_EPROTO;
+    }
+    for (size_t row = 0; ret && row < grid.rows; row++) {
         const float *at = grid.values + row * grid.row_step;
         size_t step = grid.field_step;
         float score = at[4 * step];
@@ -48,4 +39,4 @@ static int read(struct answer *ret, const struct outputs *outputs, struct baton_
     return 0;
 }
 
-const struct decoder decode_yolov10 = {.before = "[batch, N, 6]", .fits = fits, .read = read};
+const struct decoder decode_yolov10 = {.before = "[batch, N, 6]", .read = read};

@@ -58,10 +58,9 @@ struct decoder {
      * `after` is NULL if the number of classes does not matter. */
     const char *before, *after;
     int more;
-    /* True if the outputs have this form. Looks at shapes only. */
-    bool (*fits)(const struct outputs *outputs);
-    /* Adds to `ret`, which is empty, what is in outputs that fit. Candidates become boxes
-     * afterwards. */
+    /* Adds to `ret`, which is empty, what the outputs say; NULL: looks at their shapes only.
+     * Candidates become boxes afterwards. Returns BATON_EPROTO, without an error, if the outputs do
+     * not have this form, and BATON_EINVAL if a number is wrong. */
     int (*read)(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr);
 };
 

@@ -47,7 +47,7 @@ static int refuse(const struct outputs *outputs, struct baton_error *reterr)
     }
     append(text, " does not fit %zu classes as %s;", model->class_count, names[model->decoder]);
     for (int i = 0; i < DECODER_COUNT; i++) {
-        if (i != DECODER_TENSOR && decoders[i]->fits(outputs)) {
+        if (i != DECODER_TENSOR && decoders[i]->read(NULL, outputs, NULL) == 0) {
             append(text, " it fits decoder %s;", names[i]);
         }
     }
@@ -88,7 +88,6 @@ static void read_letters(struct answer *answer, const struct pipeline_model *mod
 int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr)
 {
     const struct pipeline_model *model = outputs->model;
-    const struct decoder *decoder = decoders[model->decoder];
     int code;
 
     ret->box_count = 0;
@@ -97,11 +96,11 @@ int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_
     ret->numbers = NULL;
     ret->number_count = 0;
     ret->confidence = 0;
-    if (!decoder->fits(outputs)) {
+    candidates_begin(&ret->candidates, outputs->score_min);
+    code = decoders[model->decoder]->read(ret, outputs, reterr);
+    if (code == BATON_EPROTO) {
         return refuse(outputs, reterr);
     }
-    candidates_begin(&ret->candidates, outputs->score_min);
-    code = decoder->read(ret, outputs, reterr);
     if (!code && decoder_finds_boxes(model->decoder)) {
         ret->box_count = boxes_of(ret->boxes, &ret->candidates, outputs->fit, model->nms);
         ret->confidence = ret->box_count > 0 ? ret->boxes[0].score : 0;
@@ -115,7 +114,7 @@ int answer_prove(const struct pipeline_model *model, const struct tensor *all, i
 {
     const struct outputs outputs = {.model = model, .all = all, .count = count, .pictures = 1};
 
-    return decoders[model->decoder]->fits(&outputs) ? 0 : refuse(&outputs, reterr);
+    return decoders[model->decoder]->read(NULL, &outputs, NULL) ? refuse(&outputs, reterr) : 0;
 }
 
 void answer_say(struct answer *answer, const struct outputs *outputs, int label, float confidence)
