@@ -322,7 +322,7 @@ static void tell(const struct run *run, const struct object *object)
 {
     bool is_reported = object->is_due;
     const struct pipeline_model *model = model_of(run->runner, object->stage);
-    struct sighting sighting = {.box = &object->box,
+    struct sighting sighting = {.box = object->box,
                                 .class_name = class_of(model, object->box.label),
                                 .track = object->track,
                                 .is_unsure = object->box.score < model->confidence};
@@ -345,7 +345,7 @@ static void tell_lost(const struct run *run)
     patience_tick(patience);
     while ((lost = patience_lost(patience)) != NULL) {
         const struct sighting sighting = {
-            .box = &lost->box,
+            .box = lost->box,
             .class_name = class_of(model_of(run->runner, lost->stage), lost->box.label),
             .track = lost->track,
             .attributes = said(lost->attributes),

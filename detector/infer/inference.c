@@ -1,5 +1,6 @@
 #include "detector/infer/inference_int.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,38 +17,23 @@ void inference_ring(const struct inference *inference)
     (void)!write(inference->bell, &one, sizeof(one));
 }
 
-struct outcome *outcome_new(void)
+struct outcome *outcome_new(int type)
 {
-    struct outcome *outcome = calloc(1, sizeof(*outcome));
+    /* The sightings are not emptied: most frames have few of them, or none. */
+    struct outcome *outcome = malloc(sizeof(*outcome));
 
     if (outcome) {
-        outcome->type = OUTCOME_FRAME;
-        outcome->room = RUNNER_SIGHTINGS_MAX;
-        /* Not emptied: most frames have few of them, or none. */
-        outcome->sightings = malloc(RUNNER_SIGHTINGS_MAX * sizeof(*outcome->sightings));
-        outcome->boxes = malloc(RUNNER_SIGHTINGS_MAX * sizeof(*outcome->boxes));
+        memset(outcome, 0, offsetof(struct outcome, sightings));
+        outcome->type = type;
     }
-    if (outcome && outcome->sightings && outcome->boxes) {
-        return outcome;
-    }
-    if (outcome) {
-        free(outcome->sightings);
-        free(outcome->boxes);
-        free(outcome);
-    }
-    return NULL;
+    return outcome;
 }
 
 void outcome_free(struct outcome *outcome)
 {
-    if (!outcome) {
-        return;
-    }
-    for (int i = 0; i < outcome->count; i++) {
+    for (int i = 0; outcome && i < outcome->count; i++) {
         json_decref(outcome->sightings[i].attributes);
     }
-    free(outcome->sightings);
-    free(outcome->boxes);
     free(outcome);
 }
 
@@ -61,6 +47,7 @@ static void destroy(struct inference *inference)
     (void)close(inference->config.engine.cancel_fd);
     (void)close(inference->bell);
     pipeline_fini(&inference->pipeline);
+    outcome_free(inference->opened);
     free(inference->folder);
     free(inference);
 }
@@ -122,38 +109,25 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
     }
 }
 
-/* True: that was the last outcome, and the inference may have been freed. */
-static bool handle(struct inference *inference, struct outcome *outcome)
+static void handle(struct inference *inference, struct outcome *outcome)
 {
     const struct inference_hooks *hooks = &inference->config.hooks;
     const struct baton_error *error = outcome->error.code ? &outcome->error : NULL;
     struct inference_stats stats;
 
-    switch (outcome->type) {
-    case OUTCOME_OPENED:
-        inference_stats(inference, &stats);
-        if (!inference->is_closed) {
-            hooks->opened(hooks->userdata, error ? NULL : stats.engine, error);
-        }
-        return false;
-    case OUTCOME_FRAME:
+    if (outcome->type == OUTCOME_FRAME) {
         end_turn(inference, outcome);
-        outcome_free(outcome);
-        return false;
-    case OUTCOME_LOST:
-        if (!inference->is_closed) {
-            report(inference, error);
-        }
-        free(outcome);
-        return false;
-    case OUTCOME_ENDED:
-        break;
+    } else if (outcome->type == OUTCOME_LOST && !inference->is_closed) {
+        report(inference, error);
+    } else if (!inference->is_closed) {
+        inference_stats(inference, &stats);
+        hooks->opened(hooks->userdata, error ? NULL : stats.engine, error);
     }
-    (void)uv_thread_join(&inference->thread);
-    return true;
+    outcome_free(outcome);
 }
 
-static struct outcome *take_outcome(struct inference *inference)
+/* NULL: there is none. */
+static struct outcome *take_outcome(struct inference *inference, bool *ret_has_ended)
 {
     struct outcome *outcome;
 
@@ -165,6 +139,7 @@ static struct outcome *take_outcome(struct inference *inference)
             inference->last = &inference->first;
         }
     }
+    *ret_has_ended = !outcome && inference->has_ended;
     uv_mutex_unlock(&inference->lock);
     return outcome;
 }
@@ -173,16 +148,18 @@ static void on_bell(uv_poll_t *poll, int status, int events)
 {
     struct inference *inference = poll->data;
     struct outcome *outcome;
+    bool has_ended;
     uint64_t rings;
 
     (void)status;
     (void)events;
     (void)!read(inference->bell, &rings, sizeof(rings));
 
-    while ((outcome = take_outcome(inference)) != NULL) {
-        inference->has_ended = handle(inference, outcome) || inference->has_ended;
+    while ((outcome = take_outcome(inference, &has_ended)) != NULL) {
+        handle(inference, outcome);
     }
-    if (inference->has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)poll)) {
+    if (has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)poll)) {
+        (void)uv_thread_join(&inference->thread);
         uv_close((uv_handle_t *)poll, on_handle_closed);
     }
 }
@@ -287,41 +264,30 @@ void inference_stats(struct inference *inference, struct inference_stats *ret)
     uv_mutex_unlock(&inference->lock);
 }
 
-static void on_never_started(uv_handle_t *handle)
-{
-    destroy(handle->data);
-}
-
+/* NULL: out of memory or descriptors. */
 static struct inference *make(const struct inference_config *config)
 {
     struct inference *inference = calloc(1, sizeof(*inference));
-    int cancel = eventfd(0, EFD_CLOEXEC);
-    int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-    if (inference) {
-        inference->folder = strdup(config->folder);
-        inference->config = *config;
-        inference->config.engine.cancel_fd = cancel;
-        inference->last = &inference->first;
-        inference->end.type = OUTCOME_ENDED;
-        inference->reported = INSTANT_PAST;
-        inference->bell = bell;
-        inference->poll.data = inference;
-        if (inference->folder && cancel >= 0 && bell >= 0 && uv_mutex_init(&inference->lock) == 0) {
-            if (uv_cond_init(&inference->wake) == 0) {
-                return inference;
-            }
-            uv_mutex_destroy(&inference->lock);
-        }
-        free(inference->folder);
-        free(inference);
+    if (!inference) {
+        return NULL;
     }
-    if (cancel >= 0) {
-        (void)close(cancel);
+    (void)uv_mutex_init(&inference->lock); /* glibc's: neither can fail */
+    (void)uv_cond_init(&inference->wake);
+    inference->config = *config;
+    inference->config.engine.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    inference->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    inference->folder = strdup(config->folder);
+    inference->opened = outcome_new(OUTCOME_OPENED);
+    inference->last = &inference->first;
+    inference->reported = INSTANT_PAST;
+    inference->poll.data = inference;
+    if (inference->folder && inference->opened && inference->config.engine.cancel_fd >= 0 &&
+        inference->bell >= 0 &&
+        uv_poll_init(config->loop, &inference->poll, inference->bell) == 0) {
+        return inference;
     }
-    if (bell >= 0) {
-        (void)close(bell);
-    }
+    destroy(inference);
     return NULL;
 }
 
@@ -332,18 +298,15 @@ int inference_open(struct inference **ret, struct pipeline *pipeline,
     struct inference *inference = make(config);
 
     if (!inference) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    if (uv_poll_init(config->loop, &inference->poll, inference->bell) != 0) {
-        destroy(inference);
-        return error_set(reterr, BATON_EIO, "no further handle");
+        return error_set(reterr, BATON_ENOMEM, "out of memory or descriptors");
     }
     (void)uv_poll_start(&inference->poll, UV_READABLE,
                         on_bell); /* cannot fail: it is not closing */
     inference->pipeline = *pipeline;
     if (uv_thread_create_ex(&inference->thread, &options, inference_work, inference) != 0) {
         inference->pipeline = (struct pipeline){0};
-        uv_close((uv_handle_t *)&inference->poll, on_never_started);
+        inference->config.hooks.closed = NULL;
+        uv_close((uv_handle_t *)&inference->poll, on_handle_closed);
         return error_set(reterr, BATON_EIO, "no further thread");
     }
     *pipeline = (struct pipeline){0};

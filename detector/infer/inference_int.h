@@ -24,14 +24,13 @@ struct inference_feed {
 /* A message of the thread to the loop; they are read oldest first. */
 struct outcome {
     struct outcome *next;
-    enum { OUTCOME_OPENED, OUTCOME_FRAME, OUTCOME_LOST, OUTCOME_ENDED } type;
+    enum { OUTCOME_FRAME, OUTCOME_OPENED, OUTCOME_LOST } type;
     struct baton_error error; /* code 0: none */
     struct inference_feed *feed;
-    struct runner_turn turn;    /* the feed's; its frame is held */
-    struct sighting *sightings; /* owned, with their attributes */
-    struct box *boxes;          /* owned: of the sightings */
-    int count, room;
+    struct runner_turn turn; /* the feed's; its frame is held */
     span busy;
+    int count;
+    struct sighting sightings[RUNNER_SIGHTINGS_MAX]; /* with their attributes */
 };
 
 struct inference {
@@ -46,12 +45,12 @@ struct inference {
     uv_mutex_t lock;
     uv_cond_t wake;
     instant reported; /* when the last failure was */
-    bool is_closed, has_ended;
+    bool is_closed;
     /* under the lock */
     struct inference_feed *feeds;
     struct outcome *first, **last;
-    struct outcome end; /* reserved, so that the end needs no memory */
-    struct outcome opened;
+    struct outcome *opened; /* reserved; told once */
+    bool has_ended;         /* the thread has told all */
     struct inference_stats stats;
     uint64_t turn;
     bool is_stopping;
@@ -61,12 +60,11 @@ struct inference {
     int64_t backoff_ms;
 };
 
-/* The thread's function; `userdata` is the inference. Its last outcome is OUTCOME_ENDED. */
+/* The thread's function; `userdata` is the inference. */
 void inference_work(void *userdata);
 /* Makes the loop look for outcomes. Any thread may call it. */
 void inference_ring(const struct inference *inference);
-/* Returns an outcome of type OUTCOME_FRAME with room for sightings, or NULL if memory is short. */
-struct outcome *outcome_new(void);
+struct outcome *outcome_new(int type);      /* NULL: out of memory */
 void outcome_free(struct outcome *outcome); /* NULL allowed */
 
 #endif

@@ -106,12 +106,9 @@ static void take_sighting(void *userdata, const struct sighting *sighting)
 {
     struct outcome *outcome = userdata;
 
-    if (outcome->count < outcome->room) {
-        outcome->boxes[outcome->count] = *sighting->box;
-        outcome->sightings[outcome->count] = *sighting;
-        outcome->sightings[outcome->count].box = &outcome->boxes[outcome->count];
+    if (outcome->count < RUNNER_SIGHTINGS_MAX) {
+        outcome->sightings[outcome->count++] = *sighting;
         json_incref(sighting->attributes);
-        outcome->count++;
     }
 }
 
@@ -149,9 +146,8 @@ static bool reopen(struct inference *inference)
         if (open_engine(inference, &error) == 0) {
             return true;
         }
-        outcome = calloc(1, sizeof(*outcome));
+        outcome = outcome_new(OUTCOME_LOST);
         if (outcome) {
-            outcome->type = OUTCOME_LOST;
             outcome->error = error;
             tell(inference, outcome);
         }
@@ -188,7 +184,7 @@ static void run(struct inference *inference, struct outcome *outcome)
 /* Runs a frame. False: the thread shall end. */
 static bool serve(struct inference *inference)
 {
-    struct outcome *outcome = outcome_new();
+    struct outcome *outcome = outcome_new(OUTCOME_FRAME);
     bool is_lost;
 
     if (!outcome) {
@@ -211,10 +207,10 @@ static bool serve(struct inference *inference)
 void inference_work(void *userdata)
 {
     struct inference *inference = userdata;
-    struct outcome *opened = &inference->opened;
+    struct outcome *opened = inference->opened;
 
     inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
-    opened->type = OUTCOME_OPENED;
+    inference->opened = NULL;
     (void)open_engine(inference, &opened->error);
     tell(inference, opened);
     if (inference->runner) {
@@ -222,5 +218,8 @@ void inference_work(void *userdata)
         }
     }
     close_engine(inference);
-    tell(inference, &inference->end);
+    uv_mutex_lock(&inference->lock);
+    inference->has_ended = true;
+    uv_mutex_unlock(&inference->lock);
+    inference_ring(inference);
 }

@@ -45,7 +45,7 @@ void runner_view_free(struct runner_view *view);                  /* NULL allowe
 
 /* An object that is seen in the frame, or that was lost before all its stages had answered. */
 struct sighting {
-    const struct box *box;  /* in the frame's pixels; the whole cut if the stage finds no boxes */
+    struct box box;         /* in the frame's pixels; the whole cut if the stage finds no boxes */
     const char *class_name; /* NULL: none */
     uint64_t track;         /* 0: not tracked */
     json_t *attributes;     /* the fields to report; borrowed; NULL: none */

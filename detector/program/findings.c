@@ -84,7 +84,7 @@ int findings_close(struct findings *findings, struct baton_error *reterr)
 
 static json_t *line_of(const struct camera_frame *frame, const struct sighting *sighting)
 {
-    const struct box *box = sighting->box;
+    const struct box *box = &sighting->box;
     json_t *line = json_pack(
         "{s:I, s:s?, s:[f, f, f, f], s:f, s:I}", "frame", (json_int_t)frame->number, "class",
         sighting->class_name, "box", (double)box->x, (double)box->y, (double)box->width,
@@ -139,7 +139,7 @@ static void put_text(FILE *file, const char *text)
 
 static void draw_object(FILE *file, const struct sighting *sighting, int width)
 {
-    const struct box *box = sighting->box;
+    const struct box *box = &sighting->box;
     int letter = width / LETTER_WIDTH + 1, line = width / LINE_WIDTH + 1;
     int hue = box->label * HUE_STEP % 360;
     float y = box->y >= (float)letter ? box->y - (float)line

@@ -91,7 +91,7 @@ static void on_seen(void *userdata, const char *identifier, const struct inferen
     size_t count = 0;
 
     for (int i = 0; i < result->count && count < IMAGE_BOXES_MAX; i++) {
-        const struct box *box = result->sightings[i].box;
+        const struct box *box = &result->sightings[i].box;
         boxes[count++] = (struct image_box){(int)box->x, (int)box->y, (int)box->width,
                                             (int)box->height, box->label};
     }

@@ -113,7 +113,7 @@ static void take(void *userdata, const struct sighting *sighting)
     struct seen *seen = userdata;
 
     assert_true(seen->count < SEEN_MAX);
-    seen->boxes[seen->count++] = *sighting->box;
+    seen->boxes[seen->count++] = sighting->box;
     seen->is_unsure = sighting->is_unsure;
     if (sighting->attributes) {
         assert_int_equal(json_array_append(seen->reports, sighting->attributes), 0);

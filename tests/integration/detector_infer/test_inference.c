@@ -50,7 +50,7 @@ static void on_seen(void *userdata, const struct inference_result *result)
     show->boxes += (unsigned)result->count;
     for (int i = 0; i < result->count; i++) {
         const struct sighting *sighting = &result->sightings[i];
-        const struct box *box = sighting->box;
+        const struct box *box = &sighting->box;
         show->reports += sighting->attributes != NULL;
         show->found += box_overlap(box, &truth[box->label]) > 0.6F;
     }
@@ -392,7 +392,7 @@ static void on_second_seen(void *userdata, const struct inference_result *result
     struct pair *pair = userdata;
 
     assert_int_equal(result->count, 1); /* only the red one is in its cut */
-    assert_int_equal(result->sightings[0].box->label, RED);
+    assert_int_equal(result->sightings[0].box.label, RED);
     pair->results++;
 }
 

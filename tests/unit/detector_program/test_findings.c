@@ -34,9 +34,9 @@ static void show(struct findings *findings, uint64_t number)
         {64, 90, 128, 100, 0.75F, 0}, {10, 2, 20, 10, 0.3F, 1}, {0, 0, 9, 9, 1, 0}};
     json_t *attributes = json_pack("{s:s}", "kind", "car");
     const struct sighting sightings[] = {
-        {.box = &boxes[0], .class_name = "<car>", .track = 7, .attributes = attributes},
-        {.box = &boxes[1], .class_name = "Ü", .track = 8, .is_unsure = true},
-        {.box = &boxes[2], .class_name = "gone", .track = 9, .is_lost = true}};
+        {.box = boxes[0], .class_name = "<car>", .track = 7, .attributes = attributes},
+        {.box = boxes[1], .class_name = "Ü", .track = 8, .is_unsure = true},
+        {.box = boxes[2], .class_name = "gone", .track = 9, .is_lost = true}};
     const struct camera_frame frame = {.picture = {.width = WIDTH,
                                                    .height = HEIGHT,
                                                    .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
