@@ -16,6 +16,7 @@ import unittest
 
 BATON = os.environ.get("BATON_PROGRAM", "build-dev/bin/baton")
 DEADLINE_S = float(os.environ.get("HARNESS_DEADLINE_S", "60"))
+TRACER_S = 5  # in which strace lets go of a process
 
 # A lease that outlasts a hiccup of a busy machine, and still ends within a test's patience.
 STEADY = ("--heartbeat-interval", "50ms", "--heartbeat-timeout", "1500ms", "--lease", "1500ms",
@@ -58,6 +59,18 @@ def slow_disk(ms):
             [*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         return None
     return words
+
+
+def end_tracer(tracer):
+    """Ends a strace that was attached to a running process, which lives on. If that process was
+    killed while strace held it, strace may wait after SIGINT for ever: for the first thread, which
+    the kernel does not report before strace has taken the other ones."""
+    tracer.send_signal(signal.SIGINT)
+    try:
+        tracer.wait(TRACER_S)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        tracer.wait()
 
 
 def is_alive(pid):

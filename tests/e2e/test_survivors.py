@@ -326,8 +326,7 @@ class Survivors(ProgramTest):
             ["strace", "-f", "-p", str(wrapper), "-o", "/dev/null", "-e", "trace=fdatasync,fsync",
              "-e", "inject=fdatasync,fsync:delay_enter=8000000"], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(tracer.wait)
-        self.addCleanup(tracer.send_signal, signal.SIGINT)
+        self.addCleanup(harness.end_tracer, tracer)
         def is_traced():
             with open("/proc/%d/status" % wrapper, encoding="ascii") as file:
                 return "TracerPid:\t0\n" not in file.read()

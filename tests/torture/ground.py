@@ -139,17 +139,19 @@ class Ground(Cluster):
         until(lambda: os.path.exists(self.path("store")), "the store listens")
         os.chmod(self.path("store"), 0o777)
 
-    def spawn(self, words, **files):
+    def spawn(self, words, is_helper=False, **files):
         with self.starting:
             if self.is_closed:
                 raise InterruptedError("the ground is closed")
-            return subprocess.Popen(words, stdin=subprocess.DEVNULL, env=clean_environment(),
-                                    cwd="/", start_new_session=True, **files)
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, env=clean_environment(),
+                                       cwd="/", start_new_session=True, **files)
+            if is_helper:  # at once: close() must find it
+                self.helpers.append(process)
+            return process
 
     def helper(self, *words):
         with open(self.path("helpers.log"), "ab") as log:
-            self.helpers.append(self.spawn(words, stdout=log, stderr=log))
-        return self.helpers[-1]
+            return self.spawn(words, is_helper=True, stdout=log, stderr=log)
 
     def in_space(self, name, *words):
         return ("nsenter", "--net=/run/netns/" + self.network.space(name), *words)
@@ -362,8 +364,9 @@ class Ground(Cluster):
                 until(lambda one=folder: has_removed(one), folder + " is empty")
 
     def keep_disks(self):
+        """As far as it goes: the nodes may still remove files."""
         for name in self.names:
-            if os.path.isdir(self.data(name)):
+            with contextlib.suppress(OSError):
                 shutil.copytree(self.data(name), self.path(name + ".data"),
                                 ignore=lambda folder, files: [
                                     one for one in files if not os.path.isfile(

@@ -9,11 +9,11 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import threading
 import time
 
 from ground import LIBRARY, boot_ns, send
+from harness import end_tracer
 
 PATIENCE_S = 30  # with a group that is healthy
 LONGEST_S = 5.0  # of a fault: longer than a lease and what comes after it
@@ -344,17 +344,13 @@ class Nemeses:
     def disk_stalls(self, name, plan):
         """Each fdatasync of the wrapper takes a second and more, as long as it lasts."""
         stall_us = 1000000 + plan.dice.randrange(3000000)
-        tracer = self.ground.helper(
+        tracer = self.ground.helper(  # it dies with this thread, and so with the harness
+            "setpriv", "--pdeathsig", "KILL",
             "strace", "-f", "-p", str(self.ground.processes[name].pid), "-o", "/dev/null",
             "-e", "trace=fdatasync,fsync", "-e",
             "inject=fdatasync,fsync:delay_enter=%d" % stall_us)
         self.hold(plan)
-        tracer.send_signal(signal.SIGINT)  # lets go of the process, and ends
-        try:
-            tracer.wait(LONGEST_S)
-        except subprocess.TimeoutExpired:  # the process was killed in the midst of a stall
-            tracer.kill()
-            tracer.wait()
+        end_tracer(tracer)
 
     # ---- operators
 

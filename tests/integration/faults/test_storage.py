@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from faults import QUICK, FaultTest, main, skip, until
-from harness import BATON, DEADLINE_S, baton
+from harness import BATON, DEADLINE_S, baton, end_tracer
 
 
 def need_strace():
@@ -40,9 +40,7 @@ class Tracer:
             return [line for line in file if "sync(" in line]
 
     def close(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)  # lets go of the process, and ends
-        self.process.wait()
+        end_tracer(self.process)
 
 
 def is_traced(pid, thread):
@@ -114,6 +112,20 @@ class StorageTest(FaultTest):
         return subprocess.Popen(
             [BATON, "leave", one, "--data", cluster.data(name), "--timeout", "2s"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class Tracers(StorageTest):
+    def setUp(self):
+        need_strace()
+
+    def test_one_that_does_not_let_go_is_killed_and_the_process_lives(self):
+        one, name = self.started(1)
+        tracer = self.trace(one, name, "fdatasync,fsync:delay_enter=1")
+        tracer.process.send_signal(signal.SIGSTOP)
+        tracer.close()
+        self.assertEqual(tracer.process.returncode, -signal.SIGKILL)
+        self.assertFalse(is_traced(one.pid(name), one.pid(name)))
+        one.wait_leader()
 
 
 class DiskFails(StorageTest):
