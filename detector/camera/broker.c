@@ -28,7 +28,8 @@ enum {
     DATAGRAM_MAX = 1 << 16,
     FAREWELL_MS = 400,
     ORPHANED_MS = 1000,
-    STREAM_DIALS_MAX = 16 /* to the addresses of a name, and along redirects */
+    STREAM_DIALS_MAX = 16, /* to the addresses of a name, and along redirects */
+    DIALLED_MAX = 8
 };
 
 /* What baton-camera is shown; the broker does not read it there. */
@@ -46,12 +47,17 @@ static struct {
     struct findings *findings;
     struct __res_state names; /* of /etc/resolv.conf */
     struct tunnel tunnel;
-    unsigned dials; /* of streams */
+    unsigned dials;                       /* of streams */
+    struct in6_addr dialled[DIALLED_MAX]; /* the last few hosts, without their ports */
+    unsigned dialled_count;
 } broker = {.memory = -1, .bell = {-1, -1}, .tunnel = TUNNEL_NONE};
 
 struct destination {
     struct sockaddr_storage address;
     socklen_t bytes;
+    bool has_host; /* it is an address of the internet; else the two below are 0 */
+    struct in6_addr host;
+    uint16_t port;
 };
 
 static bool read_memory(void *ret, uint64_t from, size_t count)
@@ -65,14 +71,19 @@ static int read_destination(struct destination *ret, uint64_t from, uint64_t byt
     if (ret->bytes < sizeof(ret->address.ss_family) || ret->bytes > sizeof(ret->address)) {
         return -EINVAL;
     }
-    return read_memory(&ret->address, from, ret->bytes) ? 0 : -EFAULT;
+    if (!read_memory(&ret->address, from, ret->bytes)) {
+        return -EFAULT;
+    }
+    ret->has_host = dial_host(&ret->host, (const struct sockaddr *)&ret->address, ret->bytes);
+    if (ret->has_host) { /* the port is at one place in both families */
+        ret->port = ntohs(((const struct sockaddr_in *)&ret->address)->sin_port);
+    }
+    return 0;
 }
 
-static uint16_t port_of(const struct destination *to)
+static bool is_same_host(const struct destination *to, const struct in6_addr *host)
 {
-    return ntohs(to->address.ss_family == AF_INET6
-                     ? ((const struct sockaddr_in6 *)&to->address)->sin6_port
-                     : ((const struct sockaddr_in *)&to->address)->sin_port);
+    return to->has_host && memcmp(&to->host, host, sizeof(*host)) == 0;
 }
 
 /* Some of them are link-local. */
@@ -83,9 +94,20 @@ static bool is_nameserver(const struct destination *to)
     for (int i = 0; i < broker.names.nscount; i++) {
         const struct sockaddr_in6 *v6 = broker.names._u._ext.nsaddrs[i];
         const void *known = v6 != NULL ? (const void *)v6 : &broker.names.nsaddr_list[i];
-        is_one = is_one || dial_is_same_host((const struct sockaddr *)&to->address, known);
+        struct in6_addr host;
+        is_one = is_one || (dial_host(&host, known, sizeof(*v6)) && is_same_host(to, &host));
     }
-    return is_one && port_of(to) == DNS_PORT;
+    return is_one && to->port == DNS_PORT;
+}
+
+static bool was_dialled(const struct destination *to)
+{
+    bool was = false;
+
+    for (unsigned i = 0; i < DIALLED_MAX && i < broker.dialled_count; i++) {
+        was = was || is_same_host(to, &broker.dialled[i]);
+    }
+    return was;
 }
 
 static bool is_stream(int fd)
@@ -118,7 +140,7 @@ static int64_t connect_for(const struct seccomp_data *call)
     if (rc != 0) {
         return rc;
     }
-    if (dial_is_allowed(address, to.bytes) && port_of(&to) == broker.url->port) {
+    if (dial_is_allowed(address, to.bytes) && to.port == broker.url->port) {
         if (is_stream(fd)) {
             if (strncmp(broker.url->scheme, "rtsp", 4) == 0 && ++broker.dials > STREAM_DIALS_MAX) {
                 (void)error_set(&broker.findings->fault, BATON_EPROTO,
@@ -126,7 +148,7 @@ static int64_t connect_for(const struct seccomp_data *call)
                 return -ELOOP;
             }
             broker.findings->has_dialled = true;
-            dial_remember(address, to.bytes);
+            broker.dialled[broker.dialled_count++ % DIALLED_MAX] = to.host;
             if (strcmp(broker.url->scheme, "rtsps") == 0) {
                 return open_tunnel(fd);
             }
@@ -159,7 +181,7 @@ static int64_t send_for(const struct seccomp_data *call)
     if (rc != 0) {
         return rc;
     }
-    if (!is_kernel(&to) && !dial_was_dialled(address, to.bytes)) {
+    if (!is_kernel(&to) && !was_dialled(&to)) {
         return -EACCES;
     }
     if (call->args[2] > sizeof(data)) {

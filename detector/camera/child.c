@@ -5,13 +5,9 @@
 #include "detector/helper/helper.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -27,7 +23,8 @@ struct child {
     bool is_running;
     uv_poll_t poll;
     uv_timer_t farewell;
-    int socket;
+    uint64_t sequence;    /* of the newest frame */
+    uint32_t interval_us; /* as it was sent */
     /* The child's last error is reported once its process has ended. */
     bool has_error, is_at_end;
     struct baton_error error;
@@ -35,7 +32,6 @@ struct child {
 
 static void free_child(struct frames *frames)
 {
-    (void)munmap(frames->control, sizeof(*frames->control));
     free(frames); /* the child's first member */
 }
 
@@ -59,7 +55,8 @@ static void close_handles(struct child *child)
     uv_close((uv_handle_t *)&child->poll, on_closed);
     uv_close((uv_handle_t *)&child->farewell, on_closed);
     uv_close((uv_handle_t *)&child->process, on_closed);
-    (void)close(child->socket);
+    (void)close(child->frames.socket);
+    child->frames.socket = -1;
     frames_forget(&child->frames);
 }
 
@@ -73,26 +70,36 @@ static void end(struct child *child, const struct baton_error *error)
 
 /* ---- its messages ---- */
 
-static void show(struct child *child, const struct camera_message *message, unsigned skipped)
-{
-    struct camera_frame *frame = frames_claim(&child->frames, message);
+struct inbox {
+    struct camera_message frame; /* the newest; its type is 0 if there is none */
+};
 
+static void leave(struct child *child, struct inbox *inbox)
+{
+    if (inbox->frame.type == MESSAGE_FRAME) {
+        frames_leave(&child->frames, &inbox->frame);
+        inbox->frame.type = 0;
+    }
+}
+
+static void show(struct child *child, const struct inbox *inbox)
+{
+    const struct camera_message *message = &inbox->frame;
+    struct camera_frame *frame = frames_claim(&child->frames, message);
+    uint64_t missed = message->sequence - child->sequence - 1;
+
+    child->sequence = message->sequence;
     if (frame == NULL) {
-        frames_give_back(&child->frames, message->sequence);
-        child->hooks.word(child->hooks.userdata, message, skipped + 1);
+        frames_leave(&child->frames, message);
+        child->hooks.word(child->hooks.userdata, message, missed + 1);
         return;
     }
-    child->hooks.word(child->hooks.userdata, message, skipped);
+    child->hooks.word(child->hooks.userdata, message, missed);
     if (!child->is_stopped) {
         child->hooks.frame(child->hooks.userdata, frame);
     }
     camera_frame_unref(frame);
 }
-
-struct inbox {
-    struct camera_message frame; /* the newest; its type is 0 if there is none */
-    unsigned skipped;
-};
 
 static int take(struct child *child, const struct camera_message *message, int fd,
                 struct inbox *inbox, struct baton_error *reterr)
@@ -102,13 +109,15 @@ static int take(struct child *child, const struct camera_message *message, int f
         if (message->slot >= frames_slots(&child->frames)) {
             return error_set(reterr, BATON_EPROTO, "frame: there is no slot %u", message->slot);
         }
-        inbox->skipped += inbox->frame.type == MESSAGE_FRAME;
+        if (message->sequence <= child->sequence) {
+            return error_set(reterr, BATON_EPROTO, "frame: its sequence does not grow");
+        }
+        leave(child, inbox);
         inbox->frame = *message;
         return 0;
     case MESSAGE_RING:
-        inbox->skipped += inbox->frame.type == MESSAGE_FRAME; /* one of the previous ring */
-        inbox->frame = (struct camera_message){0};
-        return frames_adopt(&child->frames, fd, message->width, message->height, reterr);
+        leave(child, inbox); /* one of the previous ring */
+        return frames_adopt(&child->frames, fd, message, reterr);
     case MESSAGE_ERROR:
         child->has_error = true;
         (void)error_set(&child->error, message->code, "%s", message->text);
@@ -142,7 +151,7 @@ static int read_one(struct child *child, struct inbox *inbox, struct baton_error
     ssize_t got;
 
     do {
-        got = recvmsg(child->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+        got = recvmsg(child->frames.socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
     } while (got < 0 && errno == EINTR);
     if (got <= 0) {
         if (got == 0) {
@@ -174,7 +183,7 @@ static void drain(struct child *child)
     if (rc < 0) {
         end(child, &error);
     } else if (inbox.frame.type == MESSAGE_FRAME && !child->is_stopped) {
-        show(child, &inbox.frame, inbox.skipped);
+        show(child, &inbox);
     }
 }
 
@@ -241,8 +250,7 @@ void child_stop(struct child *child, bool is_killed)
         close_handles(child);
         return;
     }
-    atomic_store(&child->frames.control->is_stopping, 1);
-    ring_control_ring(child->frames.control);
+    (void)shutdown(child->frames.socket, SHUT_RDWR);
     if (is_killed) {
         kill_it(child);
     } else {
@@ -253,10 +261,11 @@ void child_stop(struct child *child, bool is_killed)
 void child_set_interval(struct child *child, span interval)
 {
     int64_t us = interval.ns / 1000;
-    uint32_t next = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+    const struct camera_request request = {.value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
-    if (atomic_exchange(&child->frames.control->interval_us, next) != next) {
-        ring_control_ring(child->frames.control);
+    if (child->interval_us != request.value &&
+        send(child->frames.socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        child->interval_us = request.value;
     }
 }
 
@@ -265,7 +274,7 @@ int child_pid(const struct child *child)
     return child->is_running ? child->process.pid : 0;
 }
 
-static int spawn(struct child *child, uv_loop_t *loop, const char *program, int socket, int control)
+static int spawn(struct child *child, uv_loop_t *loop, const char *program, int socket)
 {
     char *environment[HELPER_ENVIRONMENT_MAX];
     char *argv[] = {(char *)"baton-camera", (char *)"--inherited", NULL};
@@ -274,7 +283,6 @@ static int spawn(struct child *child, uv_loop_t *loop, const char *program, int 
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}, /* for loader and sanitizers */
         {.flags = UV_INHERIT_FD, .data.fd = socket},
-        {.flags = UV_INHERIT_FD, .data.fd = control},
     };
     uv_process_options_t options = {.exit_cb = on_process_end,
                                     .file = program,
@@ -282,7 +290,7 @@ static int spawn(struct child *child, uv_loop_t *loop, const char *program, int 
                                     .env = environment,
                                     .cwd = "/",
                                     .stdio = stdio,
-                                    .stdio_count = CAMERA_FD_CONTROL + 1};
+                                    .stdio_count = CAMERA_FD_SOCKET + 1};
     int rc;
 
     helper_environment(environment);
@@ -291,30 +299,10 @@ static int spawn(struct child *child, uv_loop_t *loop, const char *program, int 
     return rc;
 }
 
-/* Makes the page that the child reads and only this process writes. */
-static int make_control(struct ring_control **ret)
-{
-    void *page = MAP_FAILED;
-    int fd = memfd_create("baton-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd >= 0 && ftruncate(fd, sizeof(**ret)) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-        page = mmap(NULL, sizeof(**ret), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    if (page == MAP_FAILED) {
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        return -1;
-    }
-    *ret = page;
-    return fd;
-}
-
 static void init_handles(struct child *child, uv_loop_t *loop)
 {
     (void)uv_timer_init(loop, &child->farewell); /* neither can fail */
-    (void)uv_poll_init(loop, &child->poll, child->socket);
+    (void)uv_poll_init(loop, &child->poll, child->frames.socket);
     child->farewell.data = child;
     child->poll.data = child;
     child->process.data = child;
@@ -328,29 +316,22 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
 {
     struct child *child = calloc(1, sizeof(*child));
     int sockets[2] = {-1, -1};
-    int control = -1;
-    int rc = UV_ENOMEM;
+    int rc;
 
     if (child == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
-    control = make_control(&child->frames.control);
-    if (control < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-        if (control >= 0) {
-            (void)close(control);
-            (void)munmap(child->frames.control, sizeof(*child->frames.control));
-        }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
         free(child);
         return error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
     }
     child->hooks = *hooks;
-    child->frames.is_lossless = config->is_lossless;
-    child->socket = sockets[0];
+    child->frames.socket = sockets[0];
     init_handles(child, loop);
-    rc = spawn(child, loop, program, sockets[1], control);
+    rc = spawn(child, loop, program, sockets[1]);
     (void)close(sockets[1]);
-    (void)close(control);
-    if (rc != 0 || send(child->socket, config, sizeof(*config), MSG_NOSIGNAL) != sizeof(*config) ||
+    if (rc != 0 ||
+        send(child->frames.socket, config, sizeof(*config), MSG_NOSIGNAL) != sizeof(*config) ||
         uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable) != 0) {
         child_stop(child, true);
         return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program,

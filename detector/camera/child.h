@@ -16,8 +16,8 @@
 struct child; /* opaque */
 
 struct child_hooks {
-    /* The message is OPENED, FRAME or PROGRESS; it replaced `skipped` earlier FRAMEs. */
-    void (*word)(void *userdata, const struct camera_message *message, unsigned skipped);
+    /* The message is OPENED, FRAME or PROGRESS; `missed` frames before it are not shown. */
+    void (*word)(void *userdata, const struct camera_message *message, uint64_t missed);
     /* The frame is borrowed during the call. Its number is the child's own. */
     void (*frame)(void *userdata, struct camera_frame *frame);
     /* The child has ended, or must end; without `error` its source was read to the end. child_stop

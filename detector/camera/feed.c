@@ -240,7 +240,7 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     walk_end(feed);
 }
 
-static void on_word(void *userdata, const struct camera_message *message, unsigned skipped)
+static void on_word(void *userdata, const struct camera_message *message, uint64_t missed)
 {
     struct feed *feed = userdata;
     struct camera_stats *stats = &feed->stats;
@@ -257,7 +257,7 @@ static void on_word(void *userdata, const struct camera_message *message, unsign
         return;
     }
     feed->now = message->counts;
-    stats->skipped += skipped;
+    stats->skipped += missed;
 }
 
 static void go_online(struct feed *feed)

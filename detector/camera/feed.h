@@ -55,8 +55,8 @@ struct camera_stats {
     uint64_t received, decoded, dropped; /* packets received; frames decoded; frames of these not
                                             shown, by the cap or for damage */
     uint64_t shown;                      /* handed to subscribers */
-    uint64_t skipped; /* announced, but replaced by a newer one, or too many were held */
-    uint64_t still;   /* not shown to this subscription, because nothing moved */
+    uint64_t skipped;                    /* replaced by a newer one, or too many were held */
+    uint64_t still;                      /* not shown to this subscription, because nothing moved */
     uint64_t restarts;
     char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */
 };

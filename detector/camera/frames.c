@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 enum { CAPTURED_MAX_MS = 60000 /* the greatest age of a frame */ };
@@ -13,7 +14,9 @@ _Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
 
 /* A mapped ring lives as long as it is the newest, or a frame of it is held. */
 struct view {
-    struct ring_reader reader;
+    uint64_t number; /* the child's */
+    struct ring_layout layout;
+    const uint8_t *memory;
     struct frames *frames;
     unsigned refs;
 };
@@ -24,7 +27,6 @@ struct held {
     struct view *view;
     uint8_t *copy; /* NULL: in its ring */
     int slot;
-    uint64_t sequence; /* the child's */
     unsigned refs;
     unsigned keeps; /* references that were kept */
 };
@@ -48,7 +50,7 @@ static void view_unref(struct view *view)
 
     INVARIANT(view->refs > 0);
     if (--view->refs == 0) {
-        ring_reader_close(&view->reader);
+        ring_unmap(view->memory, &view->layout);
         free(view);
         frames_unref(frames);
     }
@@ -62,24 +64,23 @@ static void set_view(struct frames *frames, struct view *view)
     frames->view = view;
 }
 
-int frames_adopt(struct frames *frames, int fd, uint32_t width, uint32_t height,
+int frames_adopt(struct frames *frames, int fd, const struct camera_message *message,
                  struct baton_error *reterr)
 {
-    struct view *view;
+    struct view *view = calloc(1, sizeof(*view));
     int rc;
 
-    if (fd < 0) {
-        return error_set(reterr, BATON_EPROTO, "ring: its descriptor is missing");
-    }
-    view = calloc(1, sizeof(*view));
     if (view == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a ring");
     }
-    rc = ring_reader_open(&view->reader, fd, width, height, reterr);
+    (void)ring_layout(&view->layout, message->width, message->height); /* was checked */
+    rc = fd >= 0 ? ring_map(&view->memory, fd, &view->layout, reterr)
+                 : error_set(reterr, BATON_EPROTO, "ring: its descriptor is missing");
     if (rc != 0) {
         free(view);
         return rc;
     }
+    view->number = message->sequence;
     view->frames = frames;
     view->refs = 1;
     frames_ref(frames);
@@ -94,16 +95,23 @@ void frames_forget(struct frames *frames)
 
 int frames_slots(const struct frames *frames)
 {
-    return frames->view != NULL ? frames->view->reader.layout.slots : 0;
+    return frames->view != NULL ? frames->view->layout.slots : 0;
 }
 
-/* Only a child that loses no frame sleeps until then. */
-void frames_give_back(struct frames *frames, uint64_t sequence)
+/* It cannot fail for long: the child may show few frames at a time, and is killed if it does not
+ * read. */
+static void give_back(const struct view *view, uint32_t slot)
 {
-    atomic_store(&frames->control->returned, sequence);
-    if (frames->is_lossless) {
-        ring_control_ring(frames->control);
+    const struct camera_request request = {.ring = view->number, .value = slot};
+
+    if (view->frames->socket >= 0) {
+        (void)send(view->frames->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
     }
+}
+
+void frames_leave(const struct frames *frames, const struct camera_message *message)
+{
+    give_back(frames->view, message->slot);
 }
 
 /* ---- one frame ---- */
@@ -128,11 +136,9 @@ static void set_times(struct camera_frame *frame, const struct camera_message *m
 }
 
 /* Makes a frame with its planes at `slot`, which is laid out as those of the ring. */
-static void describe(struct held *held, const struct ring_layout *layout, const uint8_t *slot,
-                     const struct camera_message *message)
+static void describe(struct camera_frame *shown, const struct ring_layout *layout,
+                     const uint8_t *slot, const struct camera_message *message)
 {
-    struct camera_frame *shown = &held->shown;
-
     shown->picture.width = layout->width;
     shown->picture.height = layout->height;
     for (int plane = 0; plane < 3; plane++) {
@@ -148,35 +154,26 @@ static void describe(struct held *held, const struct ring_layout *layout, const 
 struct camera_frame *frames_claim(struct frames *frames, const struct camera_message *message)
 {
     struct view *view = frames->view;
-    const struct ring_layout *layout = &view->reader.layout;
+    const uint8_t *slot = view->memory + message->slot * view->layout.slot_bytes;
     bool is_copied = frames->held >= RING_HELD_MAX;
     struct held *held = calloc(1, sizeof(*held));
-    const uint8_t *slot;
-    uint8_t *copy = NULL;
 
-    if (held == NULL || (is_copied && frames->copied >= CAMERA_COPIED_MAX) ||
-        !ring_reader_claim(&view->reader, frames->control, message->slot, message->sequence)) {
+    if (held != NULL && is_copied && frames->copied < CAMERA_COPIED_MAX) {
+        held->copy = aligned_alloc(RING_ALIGNMENT, view->layout.slot_bytes); /* whole pages */
+    }
+    if (held == NULL || (is_copied && held->copy == NULL)) {
         free(held);
         return NULL;
     }
-    slot = ring_reader_plane(&view->reader, message->slot, 0);
     if (is_copied) {
-        copy = aligned_alloc(RING_ALIGNMENT, layout->slot_bytes); /* a slot has whole pages */
-        if (copy != NULL) {
-            memcpy(copy, slot, layout->slot_bytes);
-        }
-        ring_release(frames->control, message->slot);
-        if (copy == NULL) {
-            free(held);
-            return NULL;
-        }
+        memcpy(held->copy, slot, view->layout.slot_bytes);
+        slot = held->copy;
+        give_back(view, message->slot);
     }
-    *held = (struct held){.view = view,
-                          .copy = copy,
-                          .slot = message->slot,
-                          .sequence = message->sequence,
-                          .refs = 1};
-    describe(held, layout, is_copied ? copy : slot, message);
+    held->view = view;
+    held->slot = message->slot;
+    held->refs = 1;
+    describe(&held->shown, &view->layout, slot, message);
     view->refs++;
     frames->copied += is_copied;
     frames->held += !is_copied;
@@ -187,13 +184,12 @@ static void let_go(struct held *held)
 {
     struct frames *frames = held->view->frames;
 
-    frames_give_back(frames, held->sequence);
     if (held->copy != NULL) {
         frames->copied--;
         free(held->copy);
     } else {
         frames->held--;
-        ring_release(frames->control, held->slot);
+        give_back(held->view, (uint32_t)held->slot);
     }
     view_unref(held->view);
     free(held);

@@ -20,8 +20,7 @@ struct view;
 struct frames {
     unsigned refs; /* one of the owner, and one for each ring and copy in use */
     void (*free)(struct frames *frames);
-    struct ring_control *control;
-    bool is_lossless;
+    int socket;        /* borrowed; to the child. -1: it needs no frame back */
     struct view *view; /* of the newest ring; NULL: none yet */
     unsigned held;     /* in rings; */
     unsigned kept;     /* of all, for an unknown time; */
@@ -33,14 +32,15 @@ void frames_unref(struct frames *frames);
 
 /* Makes the ring in `fd` the newest one; `fd` stays the caller's. Returns BATON_EPROTO or
  * BATON_ENOMEM. */
-int frames_adopt(struct frames *frames, int fd, uint32_t width, uint32_t height,
+int frames_adopt(struct frames *frames, int fd, const struct camera_message *message,
                  struct baton_error *reterr);
 /* Drops the newest ring; held frames of older ones stay. */
 void frames_forget(struct frames *frames);
 int frames_slots(const struct frames *frames); /* of the newest ring; 0: there is none */
 
-/* Returns the frame, held once, or NULL if a newer one has its slot or too many are held. */
+/* Returns the frame of the newest ring, held once, or NULL if too many are held. */
 struct camera_frame *frames_claim(struct frames *frames, const struct camera_message *message);
-void frames_give_back(struct frames *frames, uint64_t sequence); /* a frame that was not claimed */
+/* Gives back a frame of the newest ring that is not to be claimed. */
+void frames_leave(const struct frames *frames, const struct camera_message *message);
 
 #endif

@@ -3,7 +3,7 @@
  *   config from the socket ─▶ broker (broker.h), fences (confine.h) ─▶ camera opened
  *                                                   ─▶ more fences ─▶ frames … end
  *
- * It is started by baton-detector alone, with a socket and a page of shared memory. What it parses
+ * It is started by baton-detector alone, with a socket. What it parses
  * comes from the network, so it is built to be lost: it holds one camera's password, one
  * connection and nothing else, and when it crashes or hangs, one camera is reopened.
  */
@@ -23,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -137,18 +136,15 @@ int main(int argc, char **argv)
     static struct publisher publisher;
     const struct camera_message end = {.type = MESSAGE_END};
     struct baton_error error;
-    void *control;
 
-    helper_begin(argc, argv, usage, CAMERA_FD_CONTROL + 1 - HELPER_FD);
+    helper_begin(argc, argv, usage, CAMERA_FD_SOCKET + 1 - HELPER_FD);
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
-    control = mmap(NULL, sizeof(struct ring_control), PROT_READ, MAP_SHARED, CAMERA_FD_CONTROL, 0);
     broker_prepare();
-    if (control == MAP_FAILED || !read_config(&config)) {
+    if (!read_config(&config)) {
         return EXIT_USAGE; /* not started by baton-detector, or it has ended */
     }
-    (void)close(CAMERA_FD_CONTROL);
     av_log_set_callback(say_nothing);
-    publisher_init(&publisher, CAMERA_FD_SOCKET, control);
+    publisher.socket = CAMERA_FD_SOCKET;
     if (run(&config, &publisher, &error) == 0) {
         (void)publisher_send(&publisher, &end);
     } else {

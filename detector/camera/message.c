@@ -22,6 +22,9 @@ static const char *find_fault(const struct camera_message *message)
     case MESSAGE_END:
         return NULL;
     case MESSAGE_RING:
+        if (message->sequence == 0) {
+            return "its number";
+        }
         return ring_layout(&layout, message->width, message->height) ? NULL : "its size";
     case MESSAGE_FRAME:
         if ((message->flags & ~FRAME_FLAGS) != 0) {

@@ -1,6 +1,6 @@
 /* The messages between a camera's child and its parent, one datagram each.
  *
- *   parent ─ config, once ─────────────────────────────────────▶ child
+ *   parent ─ config, once; requests ───────────────────────────▶ child
  *   parent ◀─ OPENED · RING+fd · FRAME · PROGRESS · ERROR · END ─ child
  *
  * A datagram is the struct as it lies in memory, since both programs are of one build and one
@@ -18,15 +18,14 @@
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 2,
+    MESSAGE_VERSION = 3,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
     MESSAGE_PATH_MAX = 1024,
 };
 
-/* The descriptors that the child inherits. */
-enum { CAMERA_FD_SOCKET = 3, CAMERA_FD_CONTROL = 4 };
+enum { CAMERA_FD_SOCKET = 3 }; /* the child inherits it; at its end the child ends, too */
 
 enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE, SOURCE_KINDS };
 
@@ -42,6 +41,11 @@ struct camera_config {
     char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
     char ca_file[MESSAGE_PATH_MAX + 1];  /* the authorities; "": the system's */
     char url[MESSAGE_URL_MAX + 1];       /* or the path of a file */
+};
+
+struct camera_request {
+    uint64_t ring; /* this one's slot `value` is given back; 0: `value` is the least time between */
+    uint32_t value; /* two frames, in µs, and 0: every frame */
 };
 
 enum message_type {
@@ -78,7 +82,7 @@ struct camera_message {
     char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
     /* FRAME */
     uint8_t slot, flags;
-    uint64_t sequence; /* from 1 on */
+    uint64_t sequence; /* of frames that were due, from 1 on; RING: its number, from 1 on */
     int64_t pts_us;
     int64_t captured_ns; /* boot clock, when its last packet arrived */
     /* FRAME, PROGRESS */

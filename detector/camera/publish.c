@@ -12,25 +12,15 @@
 
 enum {
     PROGRESS_MS = 1000,
+    TICK_MS = 50,
     QUARTER = 90,
     LAST_WORD_MS = 1000,
 };
-
-void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control)
-{
-    *publisher = (struct publisher){.socket = socket, .control = control};
-    rings_init(&publisher->rings, control);
-}
 
 void publisher_fini(struct publisher *publisher)
 {
     rings_fini(&publisher->rings);
     sws_freeContext(publisher->scaler);
-}
-
-bool publisher_is_stopping(const struct publisher *publisher)
-{
-    return publisher->is_orphan || atomic_load(&publisher->control->is_stopping) != 0;
 }
 
 static bool send_with(struct publisher *publisher, const struct camera_message *message, int fd)
@@ -58,7 +48,7 @@ static bool send_with(struct publisher *publisher, const struct camera_message *
     /* Of all cameras together, since all run as one user, only so many rings may be on their way.
      */
     if (sent < 0 && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS) {
-        publisher->is_orphan = true;
+        publisher->is_stopping = true;
     }
     return sent >= 0;
 }
@@ -74,13 +64,34 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
     struct pollfd writable = {.fd = publisher->socket, .events = POLLOUT};
 
     (void)snprintf(message.text, sizeof(message.text), "%s", error->message);
-    if (!publisher_send(publisher, &message) && !publisher->is_orphan &&
+    if (!publisher_send(publisher, &message) && !publisher->is_stopping &&
         poll(&writable, 1, LAST_WORD_MS) == 1) {
         (void)publisher_send(publisher, &message);
     }
 }
 
-void publisher_report(struct publisher *publisher, instant now)
+/* ---- what the parent asks for ---- */
+
+static void listen_to_parent(struct publisher *publisher)
+{
+    struct camera_request request;
+    ssize_t got;
+
+    while ((got = recv(publisher->socket, &request, sizeof(request), MSG_DONTWAIT)) ==
+           sizeof(request)) {
+        if (request.ring == 0) {
+            publisher->interval = SPAN_US(request.value);
+        } else {
+            rings_give_back(&publisher->rings, request.ring, request.value);
+            publisher->shown -= publisher->shown > 0;
+        }
+    }
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        publisher->is_stopping = true;
+    }
+}
+
+static void report(struct publisher *publisher, instant now)
 {
     struct camera_message message = {.type = MESSAGE_PROGRESS, .counts = publisher->counts};
 
@@ -90,42 +101,38 @@ void publisher_report(struct publisher *publisher, instant now)
     }
 }
 
-void publisher_doze(struct publisher *publisher, uint32_t rings, span most)
+void publisher_tick(struct publisher *publisher, instant now)
 {
-    publisher_report(publisher, clock_now());
-    ring_control_sleep(publisher->control, rings,
-                       most.ns < SPAN_MS(PROGRESS_MS).ns ? most : SPAN_MS(PROGRESS_MS));
+    if (instant_since(now, publisher->ticked_at).ns >= SPAN_MS(TICK_MS).ns) {
+        publisher->ticked_at = now;
+        listen_to_parent(publisher);
+        report(publisher, now);
+    }
+}
+
+void publisher_doze(struct publisher *publisher, span most)
+{
+    struct pollfd readable = {.fd = publisher->socket, .events = POLLIN};
+    int64_t ms = (most.ns + SPAN_MS(1).ns - 1) / SPAN_MS(1).ns;
+
+    (void)poll(&readable, 1, ms < PROGRESS_MS ? (int)ms : PROGRESS_MS);
+    listen_to_parent(publisher);
+    report(publisher, clock_now());
 }
 
 void publisher_sleep(struct publisher *publisher, instant until)
 {
-    for (;;) {
-        uint32_t rings = ring_control_rings(publisher->control);
-        span left = instant_since(until, clock_now());
-        if (left.ns <= 0 || publisher_is_stopping(publisher)) {
-            return;
-        }
-        publisher_doze(publisher, rings, left);
-    }
-}
+    span left = instant_since(until, clock_now());
 
-/* Waits until the parent has given back every frame that it was sent. */
-static void wait_returned(struct publisher *publisher)
-{
-    for (;;) {
-        uint32_t rings = ring_control_rings(publisher->control);
-        if (publisher_is_stopping(publisher) ||
-            atomic_load(&publisher->control->returned) >= publisher->sequence) {
-            return;
-        }
-        publisher_doze(publisher, rings, SPAN_MS(PROGRESS_MS));
+    while (left.ns > 0 && !publisher->is_stopping) {
+        publisher_doze(publisher, left);
+        left = instant_since(until, clock_now());
     }
 }
 
 /* The place of a picture, now or later. */
 struct place {
-    struct ring_writer *ring;
-    uint64_t number; /* of the ring */
+    struct ring *ring;
     int slot;
 };
 
@@ -195,7 +202,7 @@ static bool fill(struct publisher *publisher, const AVFrame *frame, const struct
     int strides[4] = {0};
 
     for (int plane = 0; plane < 3; plane++) {
-        planes[plane] = ring_writer_plane(place->ring, place->slot, plane);
+        planes[plane] = ring_plane(place->ring, place->slot, plane);
         strides[plane] = place->ring->layout.stride[plane];
     }
     if (publisher->turns != 0) {
@@ -218,16 +225,15 @@ static int find_place(struct publisher *publisher, const AVFrame *frame, struct 
     bool is_across = publisher->turns % 2 != 0;
     int rc;
 
-    ret->ring = rings_find(rings, frame, &ret->slot, &ret->number);
+    ret->ring = rings_find(rings, frame, &ret->slot);
     if (ret->ring != NULL) {
         return 0;
     }
-    rc = rings_need(&ret->ring, &ret->number, rings,
-                    (uint32_t)(is_across ? frame->height : frame->width),
+    rc = rings_need(&ret->ring, rings, (uint32_t)(is_across ? frame->height : frame->width),
                     (uint32_t)(is_across ? frame->width : frame->height), reterr);
     ret->slot = -1;
     if (rc == 0) {
-        ret->slot = ring_writer_begin(ret->ring, publisher->control);
+        ret->slot = ring_free_slot(ret->ring);
         if (ret->slot >= 0 && !fill(publisher, frame, ret)) {
             ret->slot = -1;
         }
@@ -239,13 +245,16 @@ static int find_place(struct publisher *publisher, const AVFrame *frame, struct 
 static bool tell_ring(struct publisher *publisher, const struct place *place)
 {
     const struct ring_layout *layout = &place->ring->layout;
-    struct camera_message message = {
-        .type = MESSAGE_RING, .width = (uint32_t)layout->width, .height = (uint32_t)layout->height};
+    struct camera_message message = {.type = MESSAGE_RING,
+                                     .width = (uint32_t)layout->width,
+                                     .height = (uint32_t)layout->height,
+                                     .sequence = place->ring->number};
 
-    if (publisher->ring_known != place->number && send_with(publisher, &message, place->ring->fd)) {
-        publisher->ring_known = place->number;
+    if (publisher->ring_known != place->ring->number &&
+        send_with(publisher, &message, place->ring->fd)) {
+        publisher->ring_known = place->ring->number;
     }
-    return publisher->ring_known == place->number;
+    return publisher->ring_known == place->ring->number;
 }
 
 static uint8_t flags_of(const AVFrame *frame)
@@ -265,43 +274,50 @@ static bool hand_over(struct publisher *publisher, const AVFrame *frame, const s
     struct camera_message message = {.type = MESSAGE_FRAME,
                                      .slot = (uint8_t)place->slot,
                                      .flags = flags_of(frame),
-                                     .sequence = publisher->sequence + 1,
+                                     .sequence = publisher->sequence,
                                      .pts_us = pts_us,
                                      .captured_ns = captured.ns,
                                      .counts = publisher->counts};
 
-    if (place->slot < 0 || !tell_ring(publisher, place)) {
-        return false;
-    }
-    ring_writer_commit(place->ring, place->slot, message.sequence);
-    if (!publisher_send(publisher, &message)) {
+    if (place->slot < 0 || !tell_ring(publisher, place) || !publisher_send(publisher, &message)) {
         return false; /* the parent is far behind, and is sent a later one */
     }
-    publisher->sequence = message.sequence;
+    ring_show(place->ring, place->slot);
+    publisher->shown++;
     return true;
+}
+
+/* Whether the picture is to be shown; then it counts in the sequence. */
+static bool is_due(struct publisher *publisher, const AVFrame *frame, instant now)
+{
+    while (publisher->is_lossless && publisher->shown > 0 && !publisher->is_stopping) {
+        publisher_doze(publisher, SPAN_MS(PROGRESS_MS));
+    }
+    if ((frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 ||
+        !(publisher->is_lossless || pace_is_due(&publisher->pace, now, publisher->interval))) {
+        publisher->counts.dropped++;
+        return false;
+    }
+    publisher->sequence++;
+    return publisher->shown < RING_SHOWN_MAX;
 }
 
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
                    instant captured, struct baton_error *reterr)
 {
     instant now = clock_now();
-    span interval = SPAN_US(atomic_load(&publisher->control->interval_us));
     struct place place;
     int rc = 0;
 
+    listen_to_parent(publisher);
     publisher->counts.decoded++;
-    if (publisher->is_lossless) {
-        wait_returned(publisher);
-    }
-    if ((frame->flags & AV_FRAME_FLAG_CORRUPT) == 0 &&
-        (publisher->is_lossless || pace_is_due(&publisher->pace, now, interval))) {
+    if (is_due(publisher, frame, now)) {
         rc = find_place(publisher, frame, &place, reterr);
         if (rc == 0 && hand_over(publisher, frame, &place, pts_us, captured)) {
             publisher->told_at = now;
             return 0;
         }
     }
-    publisher->counts.dropped++;
-    publisher_report(publisher, now);
+    report(publisher, now);
     return rc;
 }

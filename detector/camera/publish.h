@@ -13,29 +13,28 @@
 
 struct publisher {
     int socket; /* borrowed */
-    const struct ring_control *control;
     struct rings rings;
     uint64_t ring_known; /* the ring that the parent was sent last; 0: none */
+    unsigned shown;      /* frames that the parent has */
     bool is_lossless;
-    bool is_orphan; /* the parent has ended */
+    bool is_stopping; /* the parent needs no more frames, or has ended */
     uint64_t sequence;
+    span interval; /* the least time between two frames; 0: every frame */
     struct pace pace;
-    instant told_at; /* the last FRAME or PROGRESS */
+    instant told_at;   /* the last FRAME or PROGRESS */
+    instant ticked_at; /* the last publisher_tick() that did anything */
     struct camera_counts counts;
     struct SwsContext *scaler; /* for formats that are not 4:2:0 */
     int turns;                 /* quarters to the right by which each picture is turned */
 };
 
-void publisher_init(struct publisher *publisher, int socket, const struct ring_control *control);
 void publisher_fini(struct publisher *publisher);
-
-/* True if the parent needs no more frames. */
-bool publisher_is_stopping(const struct publisher *publisher);
 
 /* Sends the message if that is possible at once; false: it was not sent. */
 bool publisher_send(struct publisher *publisher, const struct camera_message *message);
-/* Reports that it lives, unless something was sent in the last second. */
-void publisher_report(struct publisher *publisher, instant now);
+/* Takes in what the parent asks for, and reports that it lives, unless something was sent in the
+ * last second. Cheap: most calls do nothing. */
+void publisher_tick(struct publisher *publisher, instant now);
 /* Sends the last message, waiting for a while if it must. */
 void publisher_fail(struct publisher *publisher, const struct baton_error *error);
 
@@ -44,9 +43,9 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
                    instant captured, struct baton_error *reterr);
 
-/* Sleeps until `until`, or until the parent needs no more frames, and reports that it lives. */
+/* Sleeps until the parent asks for something, for `most`, or until the next report is due. */
+void publisher_doze(struct publisher *publisher, span most);
+/* Sleeps until `until`, or until the parent needs no more frames. */
 void publisher_sleep(struct publisher *publisher, instant until);
-/* Sleeps until the parent rings its bell or a report is due. */
-void publisher_doze(struct publisher *publisher, uint32_t rings, span most);
 
 #endif

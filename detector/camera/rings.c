@@ -1,37 +1,29 @@
 #include "detector/camera/rings.h"
 
+#include "base/invariant.h"
+
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-struct shared_ring {
-    struct shared_ring *next;
-    struct rings *rings;
-    uint64_t number;
-    struct ring_writer writer;
-    unsigned lent; /* slots that the decoder has */
-};
-
-void rings_init(struct rings *rings, const struct ring_control *control)
+static void ring_free(struct ring *ring)
 {
-    *rings = (struct rings){.control = control};
-}
-
-static void shared_ring_free(struct shared_ring *ring)
-{
-    ring_writer_close(&ring->writer);
+    ring_unmap(ring->memory, &ring->layout);
+    (void)close(ring->fd);
     free(ring);
 }
 
-/* Frees the rings that are neither the newest nor lent from. The parent has its own mapping of
- * frames that it holds. */
-static void sweep(struct rings *rings)
+/* Frees the rings that are neither `kept` nor lent from. The parent has its own mapping of frames
+ * that it holds. */
+static void sweep(struct rings *rings, const struct ring *kept)
 {
-    struct shared_ring **at = &rings->first;
+    struct ring **at = &rings->first;
 
     while (*at != NULL) {
-        struct shared_ring *ring = *at;
-        if (ring != rings->first && ring->lent == 0) {
+        struct ring *ring = *at;
+        if (ring != kept && ring->lent == 0) {
             *at = ring->next;
-            shared_ring_free(ring);
+            ring_free(ring);
         } else {
             at = &ring->next;
         }
@@ -40,27 +32,24 @@ static void sweep(struct rings *rings)
 
 void rings_fini(struct rings *rings)
 {
-    sweep(rings);
-    if (rings->first != NULL && rings->first->lent == 0) {
-        shared_ring_free(rings->first);
-        rings->first = NULL;
-    }
-    av_buffer_pool_uninit(&rings->spare);
+    sweep(rings, NULL);
 }
 
-int rings_need(struct ring_writer **ret, uint64_t *ret_number, struct rings *rings, uint32_t width,
-               uint32_t height, struct baton_error *reterr)
+int rings_need(struct ring **ret, struct rings *rings, uint32_t width, uint32_t height,
+               struct baton_error *reterr)
 {
-    struct shared_ring *ring = rings->first;
+    struct ring *ring = rings->first;
     int rc;
 
-    if (ring == NULL || (uint32_t)ring->writer.layout.width != width ||
-        (uint32_t)ring->writer.layout.height != height) {
+    if (ring == NULL || (uint32_t)ring->layout.width != width ||
+        (uint32_t)ring->layout.height != height) {
         ring = calloc(1, sizeof(*ring));
         if (ring == NULL) {
             return error_set(reterr, BATON_ENOMEM, "out of memory for a ring");
         }
-        rc = ring_writer_open(&ring->writer, width, height, reterr);
+        rc = ring_layout(&ring->layout, width, height)
+                 ? ring_make(&ring->memory, &ring->fd, &ring->layout, reterr)
+                 : ring_refuse(reterr, width, height);
         if (rc != 0) {
             free(ring);
             return rc;
@@ -69,35 +58,80 @@ int rings_need(struct ring_writer **ret, uint64_t *ret_number, struct rings *rin
         ring->number = ++rings->made;
         ring->next = rings->first;
         rings->first = ring;
-        sweep(rings);
+        sweep(rings, ring);
     }
-    *ret = &ring->writer;
-    *ret_number = ring->number;
+    *ret = ring;
     return 0;
 }
 
-static bool lies_in(const struct shared_ring *ring, const AVFrame *frame, int slot)
-{
-    const struct ring_layout *layout = &ring->writer.layout;
+/* ---- slots ---- */
 
+uint8_t *ring_plane(const struct ring *ring, int slot, int plane)
+{
+    INVARIANT(slot >= 0 && slot < ring->layout.slots && plane >= 0 && plane < 3);
+    return ring->memory + (size_t)slot * ring->layout.slot_bytes + ring->layout.offset[plane];
+}
+
+static bool is_free(const struct ring *ring, int slot)
+{
+    return (ring->lent & 1U << slot) == 0 && ring->shown[slot] == 0;
+}
+
+int ring_free_slot(struct ring *ring)
+{
+    for (int slot = 0; slot < ring->layout.slots; slot++) {
+        if (is_free(ring, slot)) {
+            ring->used |= 1U << slot;
+            return slot;
+        }
+    }
+    return -1;
+}
+
+void ring_show(struct ring *ring, int slot)
+{
+    ring->shown[slot]++;
+}
+
+void rings_give_back(struct rings *rings, uint64_t number, uint32_t slot)
+{
+    for (struct ring *ring = rings->first; ring != NULL; ring = ring->next) {
+        if (ring->number == number && slot < RING_SLOTS && ring->shown[slot] > 0) {
+            ring->shown[slot]--;
+        }
+    }
+}
+
+void rings_trim(struct rings *rings)
+{
+    for (struct ring *ring = rings->first; ring != NULL; ring = ring->next) {
+        for (int slot = 0; slot < ring->layout.slots; slot++) {
+            if ((ring->used & 1U << slot) != 0 && is_free(ring, slot) &&
+                madvise(ring_plane(ring, slot, 0), ring->layout.slot_bytes, MADV_REMOVE) == 0) {
+                ring->used &= ~(1U << slot);
+            }
+        }
+    }
+}
+
+static bool lies_in(const struct ring *ring, const AVFrame *frame, int slot)
+{
     for (int plane = 0; plane < 3; plane++) {
-        if (frame->data[plane] != ring_writer_plane(&ring->writer, slot, plane) ||
-            frame->linesize[plane] != layout->stride[plane]) {
+        if (frame->data[plane] != ring_plane(ring, slot, plane) ||
+            frame->linesize[plane] != ring->layout.stride[plane]) {
             return false;
         }
     }
-    return frame->width == layout->width && frame->height == layout->height;
+    return frame->width == ring->layout.width && frame->height == ring->layout.height;
 }
 
-struct ring_writer *rings_find(struct rings *rings, const AVFrame *frame, int *ret_slot,
-                               uint64_t *ret_number)
+struct ring *rings_find(struct rings *rings, const AVFrame *frame, int *ret_slot)
 {
-    for (struct shared_ring *ring = rings->first; ring != NULL; ring = ring->next) {
-        for (int slot = 0; slot < ring->writer.layout.slots; slot++) {
-            if ((ring->writer.lent & 1U << slot) != 0 && lies_in(ring, frame, slot)) {
+    for (struct ring *ring = rings->first; ring != NULL; ring = ring->next) {
+        for (int slot = 0; slot < ring->layout.slots; slot++) {
+            if ((ring->lent & 1U << slot) != 0 && lies_in(ring, frame, slot)) {
                 *ret_slot = slot;
-                *ret_number = ring->number;
-                return &ring->writer;
+                return ring;
             }
         }
     }
@@ -109,15 +143,56 @@ struct ring_writer *rings_find(struct rings *rings, const AVFrame *frame, int *r
 /* NOLINTNEXTLINE(readability-non-const-parameter): the type is the library's */
 static void give_back(void *opaque, uint8_t *data)
 {
-    struct shared_ring *ring = opaque;
+    struct ring *ring = opaque;
+    size_t slot = (size_t)(data - ring->memory) / ring->layout.slot_bytes;
 
-    for (int slot = 0; slot < ring->writer.layout.slots; slot++) {
-        if (ring_writer_plane(&ring->writer, slot, 0) == data) {
-            ring_writer_give_back(&ring->writer, slot);
-        }
+    INVARIANT((ring->lent & 1U << slot) != 0);
+    ring->lent &= ~(1U << slot);
+    sweep(ring->rings, ring->rings->first);
+}
+
+/* Returns NULL if the remaining slots are needed for copies, and for what the parent has. */
+static AVBufferRef *lend_slot(struct ring *ring)
+{
+    AVBufferRef *buffer = NULL;
+    int slot = -1;
+
+    if (__builtin_popcount(ring->lent) < ring->layout.slots - RING_SHOWN_MAX - 1) {
+        slot = ring_free_slot(ring);
     }
-    ring->lent--;
-    sweep(ring->rings);
+    if (slot >= 0) {
+        buffer = av_buffer_create(ring_plane(ring, slot, 0), ring->layout.slot_bytes, give_back,
+                                  ring, 0);
+    }
+    if (buffer != NULL) {
+        ring->lent |= 1U << slot;
+    }
+    return buffer;
+}
+
+static void lay_out(AVFrame *frame, const struct ring_layout *layout)
+{
+    uint8_t *data = frame->buf[0]->data;
+
+    data += (RING_ALIGNMENT - (uintptr_t)data % RING_ALIGNMENT) % RING_ALIGNMENT;
+    for (int plane = 0; plane < 3; plane++) {
+        frame->data[plane] = data + layout->offset[plane];
+        frame->linesize[plane] = layout->stride[plane];
+    }
+    frame->extended_data = frame->data;
+}
+
+bool rings_take(struct rings *rings, AVFrame *frame, int width, int height)
+{
+    struct ring *ring;
+
+    frame->buf[0] = rings_need(&ring, rings, (uint32_t)width, (uint32_t)height, NULL) == 0
+                        ? lend_slot(ring)
+                        : NULL;
+    if (frame->buf[0] != NULL) {
+        lay_out(frame, &ring->layout);
+    }
+    return frame->buf[0] != NULL;
 }
 
 /* Pictures of a decoder may lie in a ring if it writes each once and then only reads it. These two
@@ -126,8 +201,7 @@ static bool is_suited(const AVCodecContext *decoder, const AVFrame *frame)
 {
     return (decoder->codec_id == AV_CODEC_ID_H264 || decoder->codec_id == AV_CODEC_ID_HEVC) &&
            (decoder->codec->capabilities & AV_CODEC_CAP_DR1) != 0 &&
-           (frame->format == AV_PIX_FMT_YUV420P || frame->format == AV_PIX_FMT_YUVJ420P) &&
-           decoder->width > 0 && decoder->height > 0;
+           (frame->format == AV_PIX_FMT_YUV420P || frame->format == AV_PIX_FMT_YUVJ420P);
 }
 
 /* Decoders round sizes up, and their vector code needs aligned rows. */
@@ -150,85 +224,23 @@ static bool has_room(const struct ring_layout *layout, AVCodecContext *decoder,
     return true;
 }
 
-/* The layout is that of a slot, because some decoders need rows of constant length. */
-static AVBufferRef *lend_spare(struct rings *rings, const struct ring_layout *layout)
-{
-    if (rings->spare_bytes != layout->slot_bytes) {
-        av_buffer_pool_uninit(&rings->spare); /* lent pictures stay until they are given back */
-        rings->spare = av_buffer_pool_init(layout->slot_bytes + RING_ALIGNMENT, av_buffer_allocz);
-        rings->spare_bytes = rings->spare != NULL ? layout->slot_bytes : 0;
-    }
-    return rings->spare != NULL ? av_buffer_pool_get(rings->spare) : NULL;
-}
-
-static AVBufferRef *lend_slot(struct shared_ring *ring, int slot)
-{
-    uint8_t *data = ring_writer_plane(&ring->writer, slot, 0);
-    AVBufferRef *buffer =
-        av_buffer_create(data, ring->writer.layout.slot_bytes, give_back, ring, 0);
-
-    if (buffer != NULL) {
-        ring->lent++;
-    } else {
-        ring_writer_give_back(&ring->writer, slot);
-    }
-    return buffer;
-}
-
-static void lay_out(AVFrame *frame, const struct ring_layout *layout)
-{
-    uint8_t *data = frame->buf[0]->data;
-
-    data += (RING_ALIGNMENT - (uintptr_t)data % RING_ALIGNMENT) % RING_ALIGNMENT;
-    for (int plane = 0; plane < 3; plane++) {
-        frame->data[plane] = data + layout->offset[plane];
-        frame->linesize[plane] = layout->stride[plane];
-    }
-    frame->extended_data = frame->data;
-}
-
-bool rings_take(struct rings *rings, AVFrame *frame)
-{
-    struct ring_writer *writer = NULL;
-    uint64_t number = 0;
-    int slot = -1;
-
-    if (rings_need(&writer, &number, rings, (uint32_t)frame->width, (uint32_t)frame->height,
-                   NULL) == 0) {
-        slot = ring_writer_lend(writer, rings->control);
-    }
-    frame->buf[0] = slot >= 0 ? lend_slot(rings->first, slot) : NULL;
-    if (frame->buf[0] == NULL) {
-        return false;
-    }
-    lay_out(frame, &writer->layout);
-    return true;
-}
-
-void rings_trim(struct rings *rings)
-{
-    for (struct shared_ring *ring = rings->first; ring != NULL; ring = ring->next) {
-        ring_writer_trim(&ring->writer, rings->control);
-    }
-}
-
 int rings_lend(struct rings *rings, AVCodecContext *decoder, AVFrame *frame, int flags)
 {
-    struct ring_writer *writer = NULL;
-    uint64_t number = 0;
-    int slot;
+    struct ring_layout layout;
 
     if (!is_suited(decoder, frame) ||
-        rings_need(&writer, &number, rings, (uint32_t)decoder->width, (uint32_t)decoder->height,
-                   NULL) != 0 ||
-        !has_room(&writer->layout, decoder, frame)) {
+        !ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height) ||
+        !has_room(&layout, decoder, frame)) {
         return avcodec_default_get_buffer2(decoder, frame, flags);
     }
-    slot = ring_writer_lend(writer, rings->control);
-    frame->buf[0] = slot >= 0 ? lend_slot(rings->first, slot) : lend_spare(rings, &writer->layout);
+    if (rings_take(rings, frame, layout.width, layout.height)) {
+        return 0;
+    }
+    /* Elsewhere, laid out as in a slot, because some decoders need rows of constant length. */
+    frame->buf[0] = av_buffer_allocz(layout.slot_bytes + RING_ALIGNMENT);
     if (frame->buf[0] == NULL) {
         return AVERROR(ENOMEM);
     }
-    lay_out(frame, &writer->layout);
+    lay_out(frame, &layout);
     return 0;
 }

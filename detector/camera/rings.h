@@ -1,10 +1,10 @@
-/* The child's rings, each of one size of picture, and the slots that a decoder holds.
+/* The child's rings, each of one size of picture, and who has their slots.
  *
  *   decoder needs memory for a picture ─▶ gets a slot of the ring of that size ─▶ decodes into it
- *     ─▶ shown: that slot is committed, nothing is copied ─▶ the decoder may still predict from it,
- *        and the slot is free again once the decoder lets go
+ *     ─▶ shown: the slot is the parent's, too, nothing is copied ─▶ the decoder may still predict
+ *        from it, and the slot is free again once both let go
  *
- * Only the decoder writes to a slot that it holds; it only reads earlier pictures. So a shown
+ * Only the decoder writes to a slot that it has; it only reads earlier pictures. So a shown
  * picture does not change. If a picture cannot lie in a ring, because of its format, its codec or
  * for lack of a slot, it lies elsewhere and is copied when it is shown.
  */
@@ -15,39 +15,50 @@
 
 #include <libavcodec/avcodec.h>
 
-struct shared_ring;
+struct rings;
 
-struct rings {
-    const struct ring_control *control;
-    struct shared_ring
-        *first; /* the newest; older ones stay as long as the decoder has slots of them */
-    uint64_t made;
-    AVBufferPool *spare; /* for pictures that find no slot */
-    size_t spare_bytes;
+struct ring {
+    struct ring *next;
+    struct rings *rings;
+    uint64_t number; /* from 1 on */
+    struct ring_layout layout;
+    int fd;                    /* is sent to the parent */
+    uint8_t *memory;           /* owned */
+    uint32_t lent;             /* one bit for each slot: a decoder has it */
+    uint32_t used;             /* one bit for each slot: it has memory */
+    uint8_t shown[RING_SLOTS]; /* how often the parent has it */
 };
 
-void rings_init(struct rings *rings, const struct ring_control *control);
-/* The decoder must be closed before. */
+struct rings {
+    struct ring *first; /* the newest; older ones stay as long as the decoder has slots of them */
+    uint64_t made;
+};
+
+/* The decoder must be closed before; {0} is the first value. */
 void rings_fini(struct rings *rings);
 
-/* Returns the newest ring, which is made anew if that size differs. `ret_number` is its number,
- * above 0. Returns BATON_EINVAL for the size, or BATON_ENOMEM. */
-int rings_need(struct ring_writer **ret, uint64_t *ret_number, struct rings *rings, uint32_t width,
-               uint32_t height, struct baton_error *reterr);
+/* Returns the newest ring, which is made anew if that size differs. Returns BATON_ETOOBIG for the
+ * size, or BATON_ENOMEM. */
+int rings_need(struct ring **ret, struct rings *rings, uint32_t width, uint32_t height,
+               struct baton_error *reterr);
+/* Returns a slot that is free to write to, or -1 if none is. */
+int ring_free_slot(struct ring *ring);
+uint8_t *ring_plane(const struct ring *ring, int slot, int plane);
+/* The parent has the slot until it gives it back. */
+void ring_show(struct ring *ring, int slot);
+/* A ring or slot that is unknown is ignored. */
+void rings_give_back(struct rings *rings, uint64_t number, uint32_t slot);
 
 /* Returns the ring and the slot of the picture, by the ring's layout, or NULL if it is in none. */
-struct ring_writer *rings_find(struct rings *rings, const AVFrame *frame, int *ret_slot,
-                               uint64_t *ret_number);
+struct ring *rings_find(struct rings *rings, const AVFrame *frame, int *ret_slot);
 
-/* Gives the frame a slot for a picture of 4:2:0 of its size that is written once; the frame has it
+/* Gives the frame a slot for a picture of 4:2:0 of that size that is written once; the frame has it
  * until it is unref'd. False: there is none. */
-bool rings_take(struct rings *rings, AVFrame *frame);
-
-/* Returns the memory of unused slots to the system until it is needed again; the newest picture
- * stays. */
-void rings_trim(struct rings *rings);
-
+bool rings_take(struct rings *rings, AVFrame *frame, int width, int height);
 /* This is AVCodecContext.get_buffer2. */
 int rings_lend(struct rings *rings, AVCodecContext *decoder, AVFrame *frame, int flags);
+
+/* Returns the memory of unused slots to the system until it is needed again. */
+void rings_trim(struct rings *rings);
 
 #endif

@@ -40,8 +40,8 @@ static int look_up(void *userdata, curl_off_t down_total, curl_off_t down, curl_
     (void)down;
     (void)up_total;
     (void)up;
-    publisher_report(poller->publisher, clock_now());
-    return publisher_is_stopping(poller->publisher);
+    publisher_tick(poller->publisher, clock_now());
+    return poller->publisher->is_stopping;
 }
 
 static int set_up(struct poller *poller, const struct camera_config *config)
@@ -146,7 +146,8 @@ static int decompress(struct poller *poller, struct baton_error *reterr)
     frame->height = height;
     frame->format = format_of(subsampling);
     frame->color_range = AVCOL_RANGE_JPEG;
-    if (!(subsampling == TJSAMP_420 && rings_take(&poller->publisher->rings, frame)) &&
+    if (!(subsampling == TJSAMP_420 &&
+          rings_take(&poller->publisher->rings, frame, width, height)) &&
         av_frame_get_buffer(frame, 0) < 0) {
         return error_set(reterr, BATON_ENOMEM, "snapshot of %dx%d: out of memory", width, height);
     }
@@ -188,22 +189,16 @@ static int poll_once(struct poller *poller, struct baton_error *reterr)
     return rc;
 }
 
-static span interval_of(const struct poller *poller)
-{
-    return SPAN_US(atomic_load(&poller->publisher->control->interval_us));
-}
-
 /* Waits until the next request, by an interval that may change meanwhile. A slow camera is not sent
  * two requests for that. */
 static void await_turn(const struct poller *poller, instant asked_at)
 {
-    for (;;) {
-        uint32_t rings = ring_control_rings(poller->publisher->control);
-        span left = instant_since(instant_add(asked_at, interval_of(poller)), clock_now());
-        if (left.ns <= 0 || publisher_is_stopping(poller->publisher)) {
-            return;
-        }
-        publisher_doze(poller->publisher, rings, left);
+    struct publisher *publisher = poller->publisher;
+    span left = instant_since(instant_add(asked_at, publisher->interval), clock_now());
+
+    while (left.ns > 0 && !publisher->is_stopping) {
+        publisher_doze(publisher, left);
+        left = instant_since(instant_add(asked_at, publisher->interval), clock_now());
     }
 }
 
@@ -212,7 +207,7 @@ static void give_memory_back(struct poller *poller)
     av_frame_unref(poller->frame);
     buffer_fini(&poller->body);
     buffer_init(&poller->body, SNAPSHOT_BYTES_MAX);
-    if (interval_of(poller).ns >= SPAN_MS(RARE_MS).ns) {
+    if (poller->publisher->interval.ns >= SPAN_MS(RARE_MS).ns) {
         (void)malloc_trim(0);
         publisher_sleep(poller->publisher, instant_add(clock_now(), SPAN_MS(SETTLE_MS)));
         rings_trim(&poller->publisher->rings);
@@ -223,7 +218,7 @@ static int poll_on(struct poller *poller, struct baton_error *reterr)
 {
     int rc = 0;
 
-    while (rc == 0 && !publisher_is_stopping(poller->publisher)) {
+    while (rc == 0 && !poller->publisher->is_stopping) {
         instant asked_at = clock_now();
         rc = poll_once(poller, reterr);
         if (rc == 0) {
@@ -231,7 +226,7 @@ static int poll_on(struct poller *poller, struct baton_error *reterr)
             await_turn(poller, asked_at);
         }
     }
-    return publisher_is_stopping(poller->publisher) ? 0 : rc;
+    return poller->publisher->is_stopping ? 0 : rc;
 }
 
 int snapshot_run(const struct camera_config *config, struct publisher *publisher,

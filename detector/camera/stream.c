@@ -53,8 +53,8 @@ static int interrupted(void *userdata)
 {
     const struct stream *stream = userdata;
 
-    publisher_report(stream->publisher, clock_now());
-    return (!stream->is_farewell && publisher_is_stopping(stream->publisher)) ||
+    publisher_tick(stream->publisher, clock_now());
+    return (!stream->is_farewell && stream->publisher->is_stopping) ||
            instant_before(stream->deadline, clock_now());
 }
 
@@ -457,7 +457,7 @@ static int decode(struct stream *stream, const AVPacket *packet, struct baton_er
     while (avcodec_receive_frame(stream->decoder, stream->frame) == 0) {
         rc = show(stream, reterr);
         av_frame_unref(stream->frame);
-        if (rc < 0 || publisher_is_stopping(stream->publisher)) {
+        if (rc < 0 || stream->publisher->is_stopping) {
             return rc;
         }
     }
@@ -510,15 +510,14 @@ int stream_run(struct stream *stream, struct baton_error *reterr)
     int rc = 0;
 
     await_picture(stream);
-    while (rc == 0 && !publisher_is_stopping(stream->publisher)) {
+    while (rc == 0 && !stream->publisher->is_stopping) {
         rc = read_packet(stream);
         if (rc == AVERROR_EOF && stream->config->kind == SOURCE_FILE) {
             rc = decode(stream, NULL, reterr); /* the frames that it still held back */
             return rc;
         }
         if (rc < 0) {
-            return publisher_is_stopping(stream->publisher) ? 0
-                                                            : failed(stream, rc, "read", reterr);
+            return stream->publisher->is_stopping ? 0 : failed(stream, rc, "read", reterr);
         }
         stamp(stream);
         if (is_usable(stream)) {

@@ -18,15 +18,15 @@ static size_t scheme_bytes(const char *text)
     return bytes > 0 && strncmp(text + bytes, "://", 3) == 0 ? bytes + 3 : 0;
 }
 
-static bool is_known_scheme(const char *text, size_t bytes)
+/* Returns the port of a scheme, or 0 if it is no camera's. */
+static uint16_t port_of_scheme(const char *scheme, size_t bytes)
 {
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-        if (bytes == strlen(schemes[i].name) + 3 &&
-            strncasecmp(text, schemes[i].name, bytes - 3) == 0) {
-            return true;
+        if (bytes == strlen(schemes[i].name) && strncasecmp(scheme, schemes[i].name, bytes) == 0) {
+            return schemes[i].port;
         }
     }
-    return false;
+    return 0;
 }
 
 static bool has_blank(const char *text)
@@ -39,54 +39,32 @@ static bool has_blank(const char *text)
     return false;
 }
 
-/* From `begin` to `end` there is "user:password@host:port". */
-static const char *find_fault_of_host(const char *begin, const char *end)
-{
-    const char *at = memchr(begin, '@', (size_t)(end - begin));
-    const char *host = at != NULL ? at + 1 : begin;
-    const char *bracket =
-        host < end && *host == '[' ? memchr(host, ']', (size_t)(end - host)) : NULL;
-    const char *colon = memchr(bracket != NULL ? bracket : host, ':',
-                               (size_t)(end - (bracket != NULL ? bracket : host)));
-    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
-
-    if (memchr(host, '@', (size_t)(end - host)) != NULL) {
-        return "it has more than one @ before the path: in a name or password, @ is written %40";
-    }
-    if (host == end || host == colon) {
-        return "its host is missing";
-    }
-    if (colon != NULL &&
-        (digits == 0 || colon + 1 + digits != end || digits > 5 ||
-         strtoul(colon + 1, NULL, 10) == 0 || strtoul(colon + 1, NULL, 10) > UINT16_MAX)) {
-        return "its port is no number from 1 to 65535; a / # or ? in a name or password is "
-               "percent-encoded (/ is %2F, # is %23, ? is %3F)";
-    }
-    return "its host is none; special characters in name and password are percent-encoded";
-}
-
-static const char *find_fault(const char *text)
+/* libcurl has refused it with that code. */
+static const char *find_fault(const char *text, CURLUcode code)
 {
     size_t scheme = scheme_bytes(text);
+    size_t end = scheme + strcspn(text + scheme, "/?#");
+    const char *at = memchr(text + scheme, '@', end - scheme);
 
     if (scheme == 0) {
         return "it has no scheme";
     }
-    if (!is_known_scheme(text, scheme)) {
+    if (port_of_scheme(text, scheme - 3) == 0) {
         return "its scheme is another";
     }
     if (has_blank(text)) {
         return "it holds a space or control character; a space is written %20";
     }
-    return find_fault_of_host(text + scheme, text + scheme + strcspn(text + scheme, "/?#"));
-}
-
-static int refuse(const char *text, struct baton_error *reterr)
-{
-    return error_set(
-        reterr, BATON_EINVAL,
-        "camera URL: %s; it must be rtsp://, rtsps://, http:// or https:// with a host",
-        find_fault(text));
+    if (at != NULL && memchr(at + 1, '@', (size_t)(text + end - at - 1)) != NULL) {
+        return "it has more than one @ before the path: in a name or password, @ is written %40";
+    }
+    if (end == scheme || at == text + end - 1) {
+        return "its host is missing";
+    }
+    return code == CURLUE_BAD_PORT_NUMBER
+               ? "its port is no number from 1 to 65535; a / # or ? in a name or password is "
+                 "percent-encoded (/ is %2F, # is %23, ? is %3F)"
+               : "its host is none; special characters in name and password are percent-encoded";
 }
 
 bool url_is_same(const char *one, const char *other)
@@ -120,56 +98,53 @@ void url_without_tls(char *ret, size_t bytes, const char *text)
                    end);
 }
 
-static bool copy_host(struct url *url, const char *host)
+static CURLUcode fill(struct url *url, const char *scheme, const char *host, const char *port)
 {
-    size_t bytes = strlen(host);
+    uint16_t usual = port_of_scheme(scheme, strlen(scheme));
+    unsigned long number = port != NULL ? strtoul(port, NULL, 10) : usual;
+    bool is_v6 = host[0] == '[';
+    int length;
 
-    if (host[0] == '[') {
-        host++;
-        bytes -= 2;
+    if (usual == 0) {
+        return CURLUE_UNSUPPORTED_SCHEME;
     }
-    return snprintf(url->host, sizeof(url->host), "%.*s", (int)bytes, host) <
-           (int)sizeof(url->host);
-}
-
-static int fill(struct url *url, const char *scheme, const char *host, const char *port)
-{
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-        if (strcasecmp(scheme, schemes[i].name) == 0) {
-            unsigned long number = port != NULL ? strtoul(port, NULL, 10) : schemes[i].port;
-            int length;
-            if (number == 0 || number > UINT16_MAX) {
-                return -1;
-            }
-            url->port = (uint16_t)number;
-            (void)snprintf(url->scheme, sizeof(url->scheme), "%s", schemes[i].name);
-            length = snprintf(url->masked, sizeof(url->masked), "%s://%s:%u/…", schemes[i].name,
-                              host, (unsigned)url->port);
-            return length > 0 && (size_t)length < sizeof(url->masked) && copy_host(url, host) ? 0
-                                                                                              : -1;
-        }
+    if (host[0] == '\0') {
+        return CURLUE_NO_HOST;
     }
-    return -1;
+    if (number == 0 || number > UINT16_MAX) {
+        return CURLUE_BAD_PORT_NUMBER;
+    }
+    if (strlen(host) >= sizeof(url->host)) {
+        return CURLUE_BAD_HOSTNAME;
+    }
+    url->port = (uint16_t)number;
+    (void)snprintf(url->scheme, sizeof(url->scheme), "%s", scheme);
+    (void)snprintf(url->host, sizeof(url->host), "%.*s", (int)strlen(host) - 2 * is_v6,
+                   host + is_v6);
+    length = snprintf(url->masked, sizeof(url->masked), "%s://%s:%u/…", scheme, host,
+                      (unsigned)url->port);
+    return (size_t)length < sizeof(url->masked) ? CURLUE_OK : CURLUE_BAD_HOSTNAME;
 }
 
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
 {
     CURLU *parts = curl_url();
-    char *scheme = NULL, *host = NULL, *port = NULL;
+    char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL;
     struct url url = {0};
-    char *user = NULL;
-    int rc = -1;
+    CURLUcode code;
 
     if (parts == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a URL");
     }
     /* Without a host libcurl would take the first part of the path for one. */
-    if (strstr(text, ":///") == NULL &&
-        curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK && host[0] != '\0') {
+    code = strstr(text, ":///") != NULL
+               ? CURLUE_NO_HOST
+               : curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
+    code = code ? code : curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0); /* in lower case */
+    code = code ? code : curl_url_get(parts, CURLUPART_HOST, &host, 0);
+    if (code == CURLUE_OK) {
         (void)curl_url_get(parts, CURLUPART_PORT, &port, 0); /* none: the scheme's */
-        rc = fill(&url, scheme, host, port);
+        code = fill(&url, scheme, host, port);
         url.has_user = curl_url_get(parts, CURLUPART_USER, &user, 0) == CURLUE_OK;
     }
     curl_free(user);
@@ -177,8 +152,11 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
     curl_free(host);
     curl_free(port);
     curl_url_cleanup(parts);
-    if (rc != 0) {
-        return refuse(text, reterr);
+    if (code != CURLUE_OK) {
+        return error_set(
+            reterr, BATON_EINVAL,
+            "camera URL: %s; it must be rtsp://, rtsps://, http:// or https:// with a host",
+            find_fault(text, code));
     }
     *ret = url;
     return 0;

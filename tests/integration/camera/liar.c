@@ -34,7 +34,8 @@ static void send_message(struct camera_message message, int fd)
     send_bytes(&message, sizeof(message), &fd, fd >= 0);
 }
 
-static const struct camera_message ring = {.type = MESSAGE_RING, .width = WIDTH, .height = HEIGHT};
+static const struct camera_message ring = {
+    .type = MESSAGE_RING, .width = WIDTH, .height = HEIGHT, .sequence = 1};
 static const struct camera_message frame = {.type = MESSAGE_FRAME, .slot = 1, .sequence = 1};
 
 static void send_many_fds(void)
@@ -47,22 +48,27 @@ static void send_many_fds(void)
     send_bytes("xx", 2, fds, FDS);
 }
 
-/* A ring that is right, and frames that are not. */
+/* A ring that is right, and frames that are not: each slot is shown again and again, whoever has
+ * it. */
 static void lie_about_frames(void)
 {
-    struct ring_writer writer;
     struct camera_message message = frame;
+    struct ring_layout layout;
+    uint8_t *memory;
+    int fd;
 
-    (void)ring_writer_open(&writer, WIDTH, HEIGHT, NULL);
-    send_message(ring, writer.fd);
+    (void)ring_layout(&layout, WIDTH, HEIGHT);
+    (void)ring_make(&memory, &fd, &layout, NULL);
+    send_message(ring, fd);
     for (int i = 1; i < FLOOD / 10; i++) {
-        ring_writer_commit(&writer, i % RING_SLOTS, (uint64_t)i);
         message.slot = (uint8_t)(i % RING_SLOTS);
-        message.sequence = (uint64_t)(i % 3 == 0 ? i * 7919 : i);
+        message.sequence = (uint64_t)i * (i > FLOOD / 20 ? 7919 : 1);
         message.captured_ns = INT64_MIN + i;
         message.counts.decoded = UINT64_MAX - (uint64_t)i;
         send_message(message, -1);
     }
+    message.slot = RING_SLOTS;
+    send_message(message, -1);
 }
 
 static void lie(const char *how)

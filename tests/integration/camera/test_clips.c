@@ -1,6 +1,7 @@
 /* Clips through the whole way: child, fences, shared memory, callbacks. */
 #include "cmocka_all.h"
 
+#include "detector/camera/ring.h"
 #include "viewer.h"
 
 #include <stdio.h>
@@ -139,8 +140,9 @@ static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
     camera_stats(fast.camera, &stats);
     assert_int_equal(slow.kept_count, 16);
     assert_int_equal(fast.wrong, 0);
-    /* What the machine was too busy for is overtaken; nothing is kept back. */
-    assert_int_equal(fast.frames + stats.skipped, 45);
+    /* What the machine was too busy for is left out, at the end without a frame that tells of it.
+     */
+    assert_in_range(fast.frames + stats.skipped, 45 - RING_SHOWN_MAX, 45);
     assert_true(fast.frames > 10);
     viewer_let_go(&slow, 0);
     gallery_fini(&gallery);

@@ -15,7 +15,6 @@ struct player {
     bool is_drained;
 };
 
-static struct ring_control control;
 static struct rings rings;
 
 static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
@@ -86,8 +85,7 @@ static void assert_same_picture(const AVFrame *one, const AVFrame *other)
 static int begin(void **state)
 {
     (void)state;
-    memset(&control, 0, sizeof(control));
-    rings_init(&rings, &control);
+    rings = (struct rings){0};
     return 0;
 }
 
@@ -99,21 +97,20 @@ static int end(void **state)
 }
 
 struct held {
+    uint64_t number;
     int slot;
-    uint64_t sequence;
-    struct ring_reader reader;
+    struct ring_layout layout;
+    const uint8_t *memory;
     AVFrame *copy;
 };
 
 /* As the parent holds frames: some are kept until the end, while the decoder goes on. */
-static void hold(struct held *held, struct ring_writer *ring, int slot, uint64_t sequence,
-                 const AVFrame *frame)
+static void hold(struct held *held, struct ring *ring, int slot, const AVFrame *frame)
 {
-    *held = (struct held){.slot = slot, .sequence = sequence, .copy = av_frame_alloc()};
-    assert_int_equal(ring_reader_open(&held->reader, ring->fd, (uint32_t)ring->layout.width,
-                                      (uint32_t)ring->layout.height, NULL),
-                     0);
-    assert_true(ring_reader_claim(&held->reader, &control, slot, sequence));
+    *held = (struct held){
+        .number = ring->number, .slot = slot, .layout = ring->layout, .copy = av_frame_alloc()};
+    assert_int_equal(ring_map(&held->memory, ring->fd, &ring->layout, NULL), 0);
+    ring_show(ring, slot);
     held->copy->width = frame->width;
     held->copy->height = frame->height;
     held->copy->format = frame->format;
@@ -128,12 +125,14 @@ static void let_go(struct held *held)
     seen->width = held->copy->width;
     seen->height = held->copy->height;
     for (int plane = 0; plane < 3; plane++) {
-        seen->data[plane] = (uint8_t *)ring_reader_plane(&held->reader, held->slot, plane);
-        seen->linesize[plane] = held->reader.layout.stride[plane];
+        seen->data[plane] = (uint8_t *)(uintptr_t)held->memory +
+                            (size_t)held->slot * held->layout.slot_bytes +
+                            held->layout.offset[plane];
+        seen->linesize[plane] = held->layout.stride[plane];
     }
     assert_same_picture(seen, held->copy);
-    ring_release(&control, held->slot);
-    ring_reader_close(&held->reader);
+    rings_give_back(&rings, held->number, (uint32_t)held->slot);
+    ring_unmap(held->memory, &held->layout);
     av_frame_free(&seen);
     av_frame_free(&held->copy);
 }
@@ -148,18 +147,14 @@ static unsigned compare(const char *clip, bool is_held, unsigned *ret_in_ring)
     player_open(&ours, clip, true);
     player_open(&theirs, clip, false);
     while (play(&ours)) {
-        uint64_t number;
         int slot;
-        struct ring_writer *ring = rings_find(&rings, ours.frame, &slot, &number);
+        struct ring *ring = rings_find(&rings, ours.frame, &slot);
         assert_true(play(&theirs));
         assert_same_picture(ours.frame, theirs.frame);
         frames++;
         in_ring += ring != NULL;
-        if (ring != NULL) {
-            ring_writer_commit(ring, slot, frames);
-            if (is_held && frames % 4 == 1 && held_count < RING_HELD_MAX) {
-                hold(&held[held_count++], ring, slot, frames, ours.frame);
-            }
+        if (ring != NULL && is_held && frames % 4 == 1 && held_count < RING_HELD_MAX) {
+            hold(&held[held_count++], ring, slot, ours.frame);
         }
     }
     assert_false(play(&theirs));
@@ -202,15 +197,24 @@ static void what_does_not_suit_a_ring_lies_elsewhere(void **state)
     assert_null(rings.first);
 }
 
-/* A parent that lies about what it holds, or a stream that wants more than there is. */
+/* The slots from `first` on are the parent's, of a ring for the clip bframes.mp4. */
+static void show_from(int first)
+{
+    struct ring *ring;
+
+    assert_int_equal(rings_need(&ring, &rings, 320, 240, NULL), 0);
+    for (int slot = first; slot < RING_SLOTS; slot++) {
+        ring_show(ring, slot);
+    }
+}
+
+/* A stream that wants more than there is. */
 static void without_a_free_slot_it_decodes_all_the_same(void **state)
 {
     unsigned in_ring = 0;
 
     (void)state;
-    for (int slot = 0; slot < RING_SLOTS; slot++) {
-        atomic_store(&control.held[slot], 1);
-    }
+    show_from(0);
     assert_true(compare(BATON_CLIPS "/bframes.mp4", false, &in_ring) >= 45);
     assert_int_equal(in_ring, 0);
 }
@@ -222,42 +226,81 @@ static void both_kinds_go_together(void **state)
     unsigned frames;
 
     (void)state;
-    for (int slot = 2; slot < RING_SLOTS; slot++) {
-        atomic_store(&control.held[slot], 1);
-    }
+    show_from(2);
     frames = compare(BATON_CLIPS "/bframes.mp4", false, &in_ring);
     assert_true(in_ring > 0 && in_ring < frames);
 }
 
-/* What is no decoder's of FFmpeg: a JPEG. */
-static void a_picture_of_another_decoder_lies_in_a_slot_of_its_own(void **state)
+enum { SIDE = 64, FRAMES_MAX = RING_SLOTS + 1 };
+
+/* A decoder may have many slots and the parent RING_SHOWN_MAX others, but never so many that
+ * nothing could be copied in. */
+static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **state)
 {
-    AVFrame *frames[2];
-    struct ring_writer *ring;
-    uint64_t number;
-    int slots[2];
+    AVFrame *frames[FRAMES_MAX];
+    uint32_t taken = 0;
+    struct ring *ring;
+    int count = 0, slot;
 
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    assert_int_equal(rings_need(&ring, &rings, SIDE, SIDE, NULL), 0);
+    for (int i = 0; i < RING_SHOWN_MAX; i++) {
+        slot = ring_free_slot(ring);
+        assert_true(slot >= 0 && (taken & 1U << slot) == 0);
+        taken |= 1U << slot;
+        ring_show(ring, slot);
+    }
+    for (; count < FRAMES_MAX; count++) {
+        frames[count] = av_frame_alloc();
+        frames[count]->width = frames[count]->height = SIDE;
+        if (!rings_take(&rings, frames[count], SIDE, SIDE)) {
+            break;
+        }
+        assert_ptr_equal(rings_find(&rings, frames[count], &slot), ring);
+        assert_int_equal(taken & 1U << slot, 0);
+        taken |= 1U << slot;
+    }
+    assert_true(count > 16);
+    assert_true(ring_free_slot(ring) >= 0);
+    (void)rings_find(&rings, frames[0], &slot);
+    ring_show(ring, slot);
+    av_frame_free(&frames[0]);
+    assert_int_not_equal(ring_free_slot(ring), slot);
+    rings_give_back(&rings, ring->number + 1, (uint32_t)slot);
+    rings_give_back(&rings, ring->number, RING_SLOTS);
+    assert_int_not_equal(ring_free_slot(ring), slot);
+    rings_give_back(&rings, ring->number, (uint32_t)slot);
+    assert_true(rings_take(&rings, frames[count], SIDE, SIDE));
+    for (int i = 1; i <= count; i++) {
+        av_frame_free(&frames[i]);
+    }
+}
+
+/* As a camera of snapshots has them: one is being written, one the parent has, one is over. */
+static void what_nobody_has_costs_no_memory(void **state)
+{
+    AVFrame *frames[3];
+    struct ring *ring;
+    int slots[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
         frames[i] = av_frame_alloc();
         frames[i]->width = 33;
         frames[i]->height = 17;
-        frames[i]->format = AV_PIX_FMT_YUVJ420P;
-        assert_true(rings_take(&rings, frames[i]));
-        ring = rings_find(&rings, frames[i], &slots[i], &number);
+        assert_true(rings_take(&rings, frames[i], 33, 17));
+        ring = rings_find(&rings, frames[i], &slots[i]);
         assert_non_null(ring);
         memset(frames[i]->data[0], i + 1, (size_t)frames[i]->linesize[0] * 18);
     }
-    assert_int_not_equal(slots[0], slots[1]);
-    ring_writer_commit(ring, slots[0], 1);
-    rings_trim(&rings);
-    assert_int_equal(frames[0]->data[0][0], 1);
-    assert_int_equal(frames[1]->data[0][0], 2);
-    av_frame_free(&frames[0]);
+    ring_show(ring, slots[1]);
     av_frame_free(&frames[1]);
+    av_frame_free(&frames[2]);
     rings_trim(&rings);
-    assert_int_equal(ring_writer_plane(ring, slots[0], 0)[0], 1); /* the newest */
-    assert_int_equal(ring_writer_plane(ring, slots[1], 0)[0], 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ring_plane(ring, slots[i], 0)[0], i < 2 ? i + 1 : 0);
+    }
+    av_frame_free(&frames[0]);
 }
 
 int main(void)
@@ -267,8 +310,9 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(what_does_not_suit_a_ring_lies_elsewhere, begin, end),
         cmocka_unit_test_setup_teardown(without_a_free_slot_it_decodes_all_the_same, begin, end),
-        cmocka_unit_test_setup_teardown(a_picture_of_another_decoder_lies_in_a_slot_of_its_own,
+        cmocka_unit_test_setup_teardown(a_slot_is_left_alone_until_decoder_and_parent_give_it_back,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(what_nobody_has_costs_no_memory, begin, end),
         cmocka_unit_test_setup_teardown(both_kinds_go_together, begin, end),
     };
     return cmocka_run_group_tests_name("integration_camera_rings", tests, NULL, NULL);

@@ -119,12 +119,13 @@ static int make_odd_socket(void)
 
 static int use_ring(void)
 {
-    static struct ring_control control;
-    struct ring_writer writer;
-    CHECK(ring_writer_open(&writer, 640, 480, NULL) == 0);
-    CHECK(ring_writer_begin(&writer, &control) == 0);
-    memset(ring_writer_plane(&writer, 0, 2), 1, 100);
-    ring_writer_close(&writer);
+    struct ring_layout layout;
+    uint8_t *memory;
+    int fd;
+    CHECK(ring_layout(&layout, 640, 480));
+    CHECK(ring_make(&memory, &fd, &layout, NULL) == 0);
+    memset(memory, 1, layout.bytes);
+    ring_unmap(memory, &layout);
     return 0;
 }
 
