@@ -172,7 +172,9 @@ static void retire(struct master *master, const char *key, uint64_t epoch)
         round_drop(master->round);
         (void)uv_timer_stop(&master->timer);
         master_tell(master, "master-superseded",
-                    json_pack("{s:s,s:I}", "key", key, "epoch", (json_int_t)epoch));
+                    json_pack("{s:s,s:I,s:s}", "key", key, "epoch", (json_int_t)epoch, "reason",
+                              "a newer master wrote this key; if no process leads with this epoch, "
+                              "another program did: pass leadership on, or restart this process"));
     }
 }
 
@@ -228,7 +230,9 @@ static void take_epoch(struct master *master, const char *key, uint64_t epoch)
 
 static uint64_t epoch_of(const json_t *json)
 {
-    return (uint64_t)json_integer_value(json_object_get(json, "epoch"));
+    json_int_t epoch = json_integer_value(json_object_get(json, "epoch"));
+
+    return epoch > 0 ? (uint64_t)epoch : 0; /* another program may have written the value */
 }
 
 static void on_own_key(struct master *master, const struct fleet_state_event *event)

@@ -366,7 +366,7 @@ class Beginnings(FleetTest):
         self.declare({"displays": [{"nam": "d"}]})
         for flags, said in (
                 (("--s3-endpoint", "s3.example"), "the S3 endpoint (--s3-endpoint)"),
-                (("--worker", "ws://h:1", "--worker", "http://h"), "--worker: http://h: a worker's"),
+                (("--worker", "ws://h:1", "--worker", "http://h"), "--worker: http://h: "),
                 (("--worker", "ws://u:canary@h:1"), "--worker: ws://***@h:1: "),
                 (("--grace", "0s"), "--grace: must be at least 100ms"),
                 (("--node", b"\xff"), "--node ?: must be UTF-8"),

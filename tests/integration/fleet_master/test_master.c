@@ -190,6 +190,17 @@ static void a_master_that_was_superseded_writes_no_more(void **state)
     assert_string_equal(yard_worker_of("d2;c2"), "");
 }
 
+static void an_epoch_that_is_none_supersedes_nobody(void **state)
+{
+    (void)state;
+    open_yard();
+    yard_settle();
+    yard_put("owners", "{\"epoch\":-1,\"workers\":{}}");
+    yard_subscribe("d1", "c1");
+    AWAIT(yard_worker_of("d1;c1")[0] && yard_owner("w1", 0)[0]);
+    assert_false(yard_has_event("master-superseded"));
+}
+
 static void what_an_older_master_wrote_late_is_put_right(void **state)
 {
     (void)state;
@@ -596,6 +607,7 @@ int main(int count, char **arguments)
         YARD_TEST(a_worker_that_drains_lets_go_before_another_one_gets_it),
         YARD_TEST(a_new_master_changes_nothing),
         YARD_TEST(a_master_that_was_superseded_writes_no_more),
+        YARD_TEST(an_epoch_that_is_none_supersedes_nobody),
         YARD_TEST(what_an_older_master_wrote_late_is_put_right),
         YARD_TEST(a_write_that_fails_is_made_again),
         YARD_TEST(a_list_of_the_processes_that_fails_is_asked_for_again),
