@@ -271,10 +271,10 @@ static void on_look(uv_timer_t *timer)
         struct camera_stats stats;
 
         if (watch_stats(program->watch, subscription->identifier, IMAGE_STREAM, &stats)) {
-            rates_count(program->rates, subscription->identifier, &stats, now);
+            rates_count(&program->rates, subscription->identifier, &stats, now);
         }
     }
-    rates_sweep(program->rates);
+    rates_sweep(&program->rates);
     give_memory_back(program);
 }
 
@@ -357,10 +357,6 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->service.measure = on_measure;
     settings->service.drained = on_drained;
     settings->service.userdata = program;
-    program->rates = rates_new();
-    if (!program->rates) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
     code = camera_pool_new(&program->pool, &settings->pool, reterr);
     if (code) {
         program->pool = NULL;
@@ -432,7 +428,8 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     }
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     service_free(program.service);
-    rates_free(program.rates);
+    rates_sweep(&program.rates);
+    rates_sweep(&program.rates); /* none has been counted since: all go */
     camera_pool_free(program.pool);
     models_free(program.models);
     archives_free(program.archives);

@@ -4,140 +4,96 @@
 #include <string.h>
 #include <uthash.h>
 
-struct counted {
+struct rates {
     char *identifier;
-    instant begin;                 /* of the window */
-    uint64_t first[RATES_COUNTED]; /* counters then */
-    double last[RATES_COUNTED];    /* a second, over the last window */
+    instant begin;              /* of the window */
+    uint64_t first[RATE_COUNT]; /* counters then */
+    double last[RATE_COUNT];    /* a second, over the last window */
     bool is_whole, was_seen;
     UT_hash_handle hh;
 };
 
-struct rates {
-    struct counted *all;
-};
-
-struct rates *rates_new(void)
+static void add(struct rates **rates, struct rates *camera)
 {
-    return calloc(1, sizeof(struct rates));
-}
-
-static void counted_free(struct counted *counted)
-{
-    free(counted->identifier);
-    free(counted);
-}
-
-void rates_free(struct rates *rates)
-{
-    struct counted *counted = rates ? rates->all : NULL;
-
-    if (rates) {
-        HASH_CLEAR(hh, rates->all); /* the table; the entries are still a list */
-    }
-    while (counted) {
-        struct counted *next = counted->hh.next;
-        counted_free(counted);
-        counted = next;
-    }
-    free(rates);
-}
-
-static void begin(struct counted *counted, const uint64_t now_at[RATES_COUNTED], instant now)
-{
-    memcpy(counted->first, now_at, sizeof(counted->first));
-    counted->begin = now;
-}
-
-static struct counted *find(const struct rates *rates, const char *identifier)
-{
-    struct counted *counted = NULL;
-
-    HASH_FIND_STR(rates->all, identifier, counted);
-    return counted;
+    HASH_ADD_KEYPTR(hh, *rates, camera->identifier, strlen(camera->identifier), camera);
 }
 
 /* NULL: out of memory; then it is tried again with the next look. */
-static struct counted *add(struct rates *rates, const char *identifier,
-                           const uint64_t now_at[RATES_COUNTED], instant now)
+static struct rates *find_or_add(struct rates **rates, const char *identifier)
 {
-    struct counted *counted = calloc(1, sizeof(*counted));
+    struct rates *camera = NULL;
 
-    if (!counted || !(counted->identifier = strdup(identifier))) {
-        free(counted);
+    HASH_FIND_STR(*rates, identifier, camera);
+    if (camera) {
+        return camera;
+    }
+    camera = calloc(1, sizeof(*camera));
+    if (!camera || !(camera->identifier = strdup(identifier))) {
+        free(camera);
         return NULL;
     }
-    begin(counted, now_at, now);
-    HASH_ADD_KEYPTR(hh, rates->all, counted->identifier, strlen(counted->identifier), counted);
-    return counted;
+    add(rates, camera);
+    return camera;
 }
 
-static bool went_back(const struct counted *counted, const uint64_t now_at[RATES_COUNTED])
-{
-    for (int i = 0; i < RATES_COUNTED; i++) {
-        if (now_at[i] < counted->first[i]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void rates_count(struct rates *rates, const char *identifier, const struct camera_stats *stats,
+void rates_count(struct rates **rates, const char *identifier, const struct camera_stats *stats,
                  instant now)
 {
-    const uint64_t now_at[RATES_COUNTED] = {stats->received, stats->decoded, stats->dropped,
-                                            stats->shown};
-    struct counted *counted = find(rates, identifier);
+    const uint64_t counts[RATE_COUNT] = {stats->received, stats->decoded, stats->dropped,
+                                         stats->shown};
+    struct rates *camera = find_or_add(rates, identifier);
+    bool begins = camera && camera->begin.ns == 0;
     double seconds;
 
-    counted = counted ? counted : add(rates, identifier, now_at, now);
-    if (!counted) {
+    if (!camera) {
         return;
     }
-    counted->was_seen = true;
-    if (went_back(counted, now_at)) {
-        begin(counted, now_at, now);
-        counted->is_whole = false;
-        memset(counted->last, 0, sizeof(counted->last));
-        return;
+    camera->was_seen = true;
+    seconds = (double)instant_since(now, camera->begin).ns / 1e9;
+    for (int i = 0; i < RATE_COUNT; i++) {
+        begins = begins || counts[i] < camera->first[i];
     }
-    seconds = (double)instant_since(now, counted->begin).ns / 1e9;
-    if (seconds <= 0 || (counted->is_whole && seconds < RATES_WINDOW_S)) {
-        return;
-    }
-    for (int i = 0; i < RATES_COUNTED; i++) {
-        counted->last[i] = (double)(now_at[i] - counted->first[i]) / seconds;
-    }
-    if (seconds >= RATES_WINDOW_S) {
-        counted->is_whole = true;
-        begin(counted, now_at, now);
-    }
-}
-
-/* Builds the table anew from the entries that were seen. */
-void rates_sweep(struct rates *rates)
-{
-    struct counted *counted = rates->all;
-
-    HASH_CLEAR(hh, rates->all);
-    while (counted) {
-        struct counted *next = counted->hh.next;
-        if (counted->was_seen) {
-            counted->was_seen = false;
-            HASH_ADD_KEYPTR(hh, rates->all, counted->identifier, strlen(counted->identifier),
-                            counted);
-        } else {
-            counted_free(counted);
+    if (begins) {
+        camera->is_whole = false;
+        memset(camera->last, 0, sizeof(camera->last));
+    } else if (seconds > 0 && (!camera->is_whole || seconds >= RATES_WINDOW_S)) {
+        for (int i = 0; i < RATE_COUNT; i++) {
+            camera->last[i] = (double)(counts[i] - camera->first[i]) / seconds;
         }
-        counted = next;
+    }
+    if (begins || seconds >= RATES_WINDOW_S) {
+        camera->is_whole = !begins;
+        camera->begin = now;
+        memcpy(camera->first, counts, sizeof(camera->first));
     }
 }
 
-struct rate_figures rates_of(const struct rates *rates, const char *identifier)
+/* Builds the table anew from those that were seen. */
+void rates_sweep(struct rates **rates)
 {
-    const struct counted *counted = find(rates, identifier);
+    struct rates *camera = *rates;
 
-    return counted ? (struct rate_figures){counted->last[0], counted->last[1], counted->last[2],
-                                           counted->last[3]}
-                   : (struct rate_figures){0};
+    HASH_CLEAR(hh, *rates);
+    while (camera) {
+        struct rates *next = camera->hh.next;
+        if (camera->was_seen) {
+            camera->was_seen = false;
+            add(rates, camera);
+        } else {
+            free(camera->identifier);
+            free(camera);
+        }
+        camera = next;
+    }
+}
+
+void rates_of(const struct rates *rates, const char *identifier, double ret[RATE_COUNT])
+{
+    const struct rates *camera = NULL;
+
+    HASH_FIND_STR(rates, identifier, camera);
+    memset(ret, 0, RATE_COUNT * sizeof(*ret));
+    if (camera) {
+        memcpy(ret, camera->last, sizeof(camera->last));
+    }
 }

@@ -9,24 +9,19 @@
 #include "base/clock.h"
 #include "detector/camera/camera.h"
 
-enum { RATES_LOOK_MS = 1000, RATES_WINDOW_S = 5, RATES_COUNTED = 4 };
+enum { RATES_LOOK_MS = 1000, RATES_WINDOW_S = 5 };
 
-struct rates; /* opaque */
-
-struct rates *rates_new(void); /* NULL: out of memory */
-void rates_free(struct rates *rates);
+struct rates; /* of one camera, in a table; NULL is the empty table */
 
 /* Reads all cameras: each is counted, then those that were not are forgotten. A counter that went
  * back, as after another camera took the name, begins anew. */
-void rates_count(struct rates *rates, const char *identifier, const struct camera_stats *stats,
+void rates_count(struct rates **rates, const char *identifier, const struct camera_stats *stats,
                  instant now);
-void rates_sweep(struct rates *rates);
+void rates_sweep(struct rates **rates);
 
-struct rate_figures {
-    double received, decoded, dropped, shown;
-};
+enum rate { RATE_RECEIVED, RATE_DECODED, RATE_DROPPED, RATE_SHOWN, RATE_COUNT };
 
-/* Returns zeroes for an unknown camera. */
-struct rate_figures rates_of(const struct rates *rates, const char *identifier);
+/* Zeroes for an unknown camera. */
+void rates_of(const struct rates *rates, const char *identifier, double ret[RATE_COUNT]);
 
 #endif

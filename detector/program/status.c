@@ -3,10 +3,11 @@
 
 static json_t *fps_json(const struct rates *rates, const char *identifier)
 {
-    struct rate_figures figures = rates_of(rates, identifier);
+    double fps[RATE_COUNT];
 
-    return json_pack("{s:f, s:f, s:f, s:f}", "received", figures.received, "decoded",
-                     figures.decoded, "dropped", figures.dropped, "shown", figures.shown);
+    rates_of(rates, identifier, fps);
+    return json_pack("{s:f, s:f, s:f, s:f}", "received", fps[RATE_RECEIVED], "decoded",
+                     fps[RATE_DECODED], "dropped", fps[RATE_DROPPED], "shown", fps[RATE_SHOWN]);
 }
 
 static json_t *source_json(const struct camera_stats *stats)
