@@ -7,6 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
+static struct gallery gallery;
+
+static int begin(void **state)
+{
+    (void)state;
+    gallery_init(&gallery);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    gallery_fini(&gallery);
+    return 0;
+}
+
 static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **state)
 {
     static const struct {
@@ -21,12 +37,10 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
 
     (void)state;
     for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++) {
-        struct gallery gallery;
         struct viewer viewer = {.check = CHECK_TIME};
         struct camera_stats stats;
 
         print_message("%s\n", clips[i].name);
-        gallery_init(&gallery);
         viewer_open(&viewer, &gallery, clip(clips[i].name), &options);
         gallery_run_until(&gallery, viewer_has_ended, &viewer);
         camera_stats(viewer.camera, &stats);
@@ -38,59 +52,42 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
         assert_string_equal(stats.codec, clips[i].codec);
         assert_int_equal(stats.decoded, 45);
         assert_int_equal(stats.skipped, 0);
-        gallery_fini(&gallery);
+        viewer_close(&viewer);
     }
 }
 
-static void play_once(struct viewer *viewer, struct gallery *gallery, const char *name)
+static void play_once(struct viewer *viewer, const char *name)
 {
     const struct camera_options options = {.is_lossless = true};
 
     *viewer = (struct viewer){.holds = 1};
-    viewer_open(viewer, gallery, clip(name), &options);
+    viewer_open(viewer, &gallery, clip(name), &options);
     viewer_run_frames(viewer, 1);
 }
 
 static void a_clip_of_a_phone_is_shown_upright(void **state)
 {
-    struct gallery gallery;
     struct viewer turned, upright;
-    struct camera_stats stats;
 
     (void)state;
-    gallery_init(&gallery);
-    play_once(&turned, &gallery, "turned.mp4");
-    play_once(&upright, &gallery, "upright.mp4"); /* turned by ffmpeg */
-    camera_stats(turned.camera, &stats);
-    assert_int_equal(stats.width, 240);
+    play_once(&turned, "turned.mp4");
+    play_once(&upright, "upright.mp4"); /* turned by ffmpeg */
+    assert_int_equal(viewer_stats(&turned).width, 240);
     assert_int_equal(turned.height, 320);
     assert_int_equal(turned.kept_sum[0], upright.kept_sum[0]);
     viewer_let_go(&turned, 0);
     viewer_let_go(&upright, 0);
-    gallery_fini(&gallery);
-}
-
-static bool has_failed(const void *userdata)
-{
-    struct camera_stats stats;
-
-    camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return stats.last_error[0] != '\0';
 }
 
 static void a_picture_that_is_too_large_is_named_with_the_limit(void **state)
 {
-    struct gallery gallery;
     struct viewer viewer = {0};
-    struct camera_stats stats;
 
     (void)state;
-    gallery_init(&gallery);
     viewer_open(&viewer, &gallery, clip("large.mp4"), NULL);
-    gallery_run_until(&gallery, has_failed, &viewer);
-    camera_stats(viewer.camera, &stats);
-    assert_non_null(strstr(stats.last_error, "picture of 8400x4500: sides must be 1 to 8192"));
-    gallery_fini(&gallery);
+    gallery_run_until(&gallery, viewer_has_failed, &viewer);
+    assert_non_null(
+        strstr(viewer_stats(&viewer).last_error, "picture of 8400x4500: sides must be 1 to 8192"));
 }
 
 static bool has_skipped(const void *userdata)
@@ -104,48 +101,38 @@ static bool has_skipped(const void *userdata)
 static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void **state)
 {
     const struct camera_options options = {.is_paced = true};
-    struct gallery gallery;
     struct viewer viewer = {.holds = VIEWER_HELD_MAX}, witness = {0};
-    struct camera_stats stats;
     unsigned held;
 
     (void)state;
-    gallery_init(&gallery);
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
     gallery_run_until(&gallery, has_skipped, &viewer);
     held = viewer.frames;
     assert_int_equal(held, VIEWER_HELD_MAX);
     viewer_let_go(&viewer, 0);
     viewer_run_frames(&viewer, 1);
-    camera_stats(viewer.camera, &stats);
-    assert_true(stats.decoded >= held + 1);
+    assert_true(viewer_stats(&viewer).decoded >= held + 1);
     viewer_open(&witness, &gallery, clip("rects265.mp4"), &options); /* all is well after it */
     viewer_run_frames(&witness, 5);
-    gallery_fini(&gallery);
 }
 
 /* As slow models do, each with a frame at work and one that waits. */
 static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
 {
     const struct camera_options options = {.is_paced = true};
-    struct gallery gallery;
     struct viewer slow = {.holds = 16}, fast = {.check = CHECK_TIME};
-    struct camera_stats stats;
 
     (void)state;
-    gallery_init(&gallery);
     viewer_open(&slow, &gallery, clip("rects.mp4"), &options);
     viewer_open(&fast, &gallery, clip("rects.mp4"), &options);
     gallery_run_until(&gallery, viewer_has_ended, &fast);
-    camera_stats(fast.camera, &stats);
     assert_int_equal(slow.kept_count, 16);
     assert_int_equal(fast.wrong, 0);
     /* What the machine was too busy for is left out, at the end without a frame that tells of it.
      */
-    assert_in_range(fast.frames + stats.skipped, 45 - RING_SHOWN_MAX, 45);
+    assert_in_range(fast.frames + viewer_stats(&fast).skipped, 45 - RING_SHOWN_MAX, 45);
     assert_true(fast.frames > 10);
     viewer_let_go(&slow, 0);
-    gallery_fini(&gallery);
 }
 
 static bool has_all(const void *userdata)
@@ -157,12 +144,10 @@ static bool has_all(const void *userdata)
 static void no_more_than_a_few_frames_are_kept(void **state)
 {
     const struct camera_options options = {.is_paced = true};
-    struct gallery gallery;
     struct viewer viewer = {.holds = CAMERA_HELD_MAX};
     const struct camera_frame *last;
 
     (void)state;
-    gallery_init(&gallery);
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
     gallery_run_until(&gallery, has_all, &viewer);
     last = viewer.kept[CAMERA_KEPT_MAX];
@@ -180,19 +165,18 @@ static void no_more_than_a_few_frames_are_kept(void **state)
     camera_frame_unkeep(viewer.kept[1]);
     viewer_let_go(&viewer, 0);
     viewer_run_frames(&viewer, 5);
-    gallery_fini(&gallery);
 }
 
 static void a_frame_outlives_its_camera_and_the_pool(void **state)
 {
-    struct gallery gallery;
+    struct gallery passing;
     struct viewer viewer = {.holds = CAMERA_HELD_MAX};
 
     (void)state;
-    gallery_init(&gallery);
-    viewer_open(&viewer, &gallery, clip("rects.mp4"), &(struct camera_options){.is_paced = true});
+    gallery_init(&passing);
+    viewer_open(&viewer, &passing, clip("rects.mp4"), &(struct camera_options){.is_paced = true});
     viewer_run_frames(&viewer, 2);
-    gallery_fini(&gallery);
+    gallery_fini(&passing);
     viewer_let_go(&viewer, 0);
 }
 
@@ -200,12 +184,10 @@ static void each_subscription_has_a_rate_of_its_own(void **state)
 {
     const struct camera_options fast = {.is_paced = true, .interval_ms = 100};
     const struct camera_options slow = {.is_paced = true, .interval_ms = 500};
-    struct gallery gallery;
     struct viewer viewers[2] = {0};
     struct camera_stats stats;
 
     (void)state;
-    gallery_init(&gallery);
     viewer_open(&viewers[0], &gallery, clip("rects.mp4"), &fast);
     viewer_open(&viewers[1], &gallery, clip("rects.mp4"), &slow);
     gallery_run_until(&gallery, viewer_has_ended, &viewers[0]);
@@ -214,44 +196,33 @@ static void each_subscription_has_a_rate_of_its_own(void **state)
     assert_true(viewers[1].frames < viewers[0].frames); /* 6, 30 and 45 but on a busy machine */
     assert_true(viewers[0].frames < stats.decoded);
     assert_true(stats.dropped > 0);
-    gallery_fini(&gallery);
 }
 
 static void with_a_motion_gate_only_what_moves_is_shown(void **state)
 {
     const struct camera_options all = {.is_lossless = true, .motion_permille = 1};
     const struct camera_options none = {.is_lossless = true, .motion_permille = 900};
-    struct gallery gallery;
     struct viewer moving = {0}, still = {0};
-    struct camera_stats stats;
 
     (void)state;
-    gallery_init(&gallery);
     viewer_open(&moving, &gallery, clip("rects.mp4"), &all);
     viewer_open(&still, &gallery, clip("rects.mp4"), &none);
     gallery_run_until(&gallery, viewer_has_ended, &moving);
-    camera_stats(still.camera, &stats);
     assert_true(moving.frames > 35);
     assert_int_equal(still.frames, 1); /* the first */
-    assert_int_equal(stats.still, 44);
-    gallery_fini(&gallery);
+    assert_int_equal(viewer_stats(&still).still, 44);
 }
 
 static void hardware_that_is_not_there_is_done_without(void **state)
 {
     const struct camera_options options = {.is_lossless = true, .hardware = "nonesuch"};
-    struct gallery gallery;
     struct viewer viewer = {.check = CHECK_TIME};
-    struct camera_stats stats;
 
     (void)state;
-    gallery_init(&gallery);
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
     gallery_run_until(&gallery, viewer_has_ended, &viewer);
-    camera_stats(viewer.camera, &stats);
     assert_int_equal(viewer.frames, 45);
-    assert_string_equal(stats.hardware, "");
-    gallery_fini(&gallery);
+    assert_string_equal(viewer_stats(&viewer).hardware, "");
 }
 
 static void a_file_is_refused_where_files_are_not_allowed(void **state)
@@ -277,20 +248,22 @@ static void a_file_is_refused_where_files_are_not_allowed(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_frame_of_each_codec_arrives_and_shows_what_it_should),
-        cmocka_unit_test(a_clip_of_a_phone_is_shown_upright),
-        cmocka_unit_test(a_picture_that_is_too_large_is_named_with_the_limit),
-        cmocka_unit_test(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
-        cmocka_unit_test(who_holds_frames_for_long_holds_nobody_else_up),
-        cmocka_unit_test(no_more_than_a_few_frames_are_kept),
-        cmocka_unit_test(a_frame_outlives_its_camera_and_the_pool),
-        cmocka_unit_test(each_subscription_has_a_rate_of_its_own),
-        cmocka_unit_test(with_a_motion_gate_only_what_moves_is_shown),
-        cmocka_unit_test(hardware_that_is_not_there_is_done_without),
-        cmocka_unit_test(a_file_is_refused_where_files_are_not_allowed),
+        CASE(every_frame_of_each_codec_arrives_and_shows_what_it_should),
+        CASE(a_clip_of_a_phone_is_shown_upright),
+        CASE(a_picture_that_is_too_large_is_named_with_the_limit),
+        CASE(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
+        CASE(who_holds_frames_for_long_holds_nobody_else_up),
+        CASE(no_more_than_a_few_frames_are_kept),
+        CASE(a_frame_outlives_its_camera_and_the_pool),
+        CASE(each_subscription_has_a_rate_of_its_own),
+        CASE(with_a_motion_gate_only_what_moves_is_shown),
+        CASE(hardware_that_is_not_there_is_done_without),
+        CASE(a_file_is_refused_where_files_are_not_allowed),
     };
     return cmocka_run_group_tests_name("integration_camera_clips", tests, NULL, NULL);
 }

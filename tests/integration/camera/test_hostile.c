@@ -14,6 +14,41 @@ enum { CLIP_BYTES_MAX = 1 << 20, FLIPPED = 6, CUT = 4 };
 
 static const struct camera_options hasty = {.stall_ms = 400, .open_ms = 800};
 
+static struct gallery gallery;
+static struct server server;
+
+static void start_faults(struct server *ret)
+{
+    const char *const arguments[] = {clip("rects.h264"), NULL};
+
+    server_start(ret, "rtsp_faults.py", arguments);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    start_faults(&server);
+    gallery_init(&gallery);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    gallery_fini(&gallery);
+    server_end(&server);
+    return 0;
+}
+
+static void open_at(struct viewer *viewer, const struct server *at, const char *path,
+                    const struct camera_options *options)
+{
+    char url[128];
+
+    (void)snprintf(url, sizeof(url), "rtsp://u:canary@127.0.0.1:%d/%s", at->port, path);
+    viewer_open(viewer, &gallery, url, options);
+}
+
 /* Whether every one of a NULL-ended list was tried `restarts` times again. */
 struct tries {
     struct viewer *viewers;
@@ -24,11 +59,9 @@ struct tries {
 static bool all_tried(const void *userdata)
 {
     const struct tries *tries = userdata;
-    struct camera_stats stats;
 
     for (size_t i = 0; i < tries->count; i++) {
-        camera_stats(tries->viewers[i].camera, &stats);
-        if (stats.restarts < tries->restarts) {
+        if (viewer_stats(&tries->viewers[i]).restarts < tries->restarts) {
             return false;
         }
     }
@@ -38,8 +71,7 @@ static bool all_tried(const void *userdata)
 static void print_errors(const struct tries *tries, const char *const *names)
 {
     for (size_t i = 0; i < tries->count; i++) {
-        struct camera_stats stats;
-        camera_stats(tries->viewers[i].camera, &stats);
+        struct camera_stats stats = viewer_stats(&tries->viewers[i]);
         print_message("%-12s %u frames, %s\n", names[i], tries->viewers[i].frames,
                       stats.last_error);
         assert_string_not_equal(stats.last_error, "");
@@ -52,25 +84,18 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
     static const char *const names[] = {"garbage",  "silent", "drop",     "huge",  "endless",
                                         "redirect", "audio",  "midstall", "noise", "lengths"};
     enum { COUNT = sizeof(names) / sizeof(names[0]) };
-    const char *const nothing[] = {NULL};
-    const char *const healthy[] = {clip("rects.h264"), NULL};
-    struct gallery gallery;
-    struct server server, other;
+    struct server other;
     struct viewer viewers[COUNT] = {0}, witness = {.check = CHECK_SEQUENCE};
     struct camera_stats stats;
     struct tries tries = {viewers, COUNT, 2};
-    char url[128], *log;
+    char *log;
 
     (void)state;
-    server_start(&server, "rtsp_faults.py", nothing);
-    server_start(&other, "rtsp_faults.py", healthy);
-    gallery_init(&gallery);
-    (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/healthy", other.port);
-    viewer_open(&witness, &gallery, url, NULL);
+    start_faults(&other);
+    open_at(&witness, &other, "healthy", NULL);
     viewer_run_frames(&witness, 5);
     for (int i = 0; i < COUNT; i++) {
-        (void)snprintf(url, sizeof(url), "rtsp://u:canary@127.0.0.1:%d/%s", server.port, names[i]);
-        viewer_open(&viewers[i], &gallery, url, &hasty);
+        open_at(&viewers[i], &server, names[i], &hasty);
     }
     gallery_run_until(&gallery, all_tried, &tries);
     viewer_run_frames(&witness, 15);
@@ -84,8 +109,6 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
     log = gallery_log(&gallery);
     assert_null(strstr(log, "canary"));
     free(log);
-    gallery_fini(&gallery);
-    server_end(&server);
     server_end(&other);
 }
 
@@ -93,37 +116,19 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
  * To show that as new would begin the wait anew. */
 static void a_stream_that_falls_silent_is_offline_without_another_picture(void **state)
 {
-    enum {
-        PICTURES = 20
-    }; /* as rtsp_faults.py sends; of the last it is not known that it is whole */
-    const char *const arguments[] = {clip("rects.h264"), NULL};
-    struct gallery gallery;
-    struct server server;
+    /* As rtsp_faults.py sends; of the last it is not known that it is whole. */
+    enum { PICTURES = 20 };
     struct viewer viewer = {.check = CHECK_SHAPE};
     struct camera_stats stats;
-    char url[128];
 
     (void)state;
-    server_start(&server, "rtsp_faults.py", arguments);
-    gallery_init(&gallery);
-    (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/hush", server.port);
-    viewer_open(&viewer, &gallery, url, &(struct camera_options){.stall_ms = 1500});
+    open_at(&viewer, &server, "hush", &(struct camera_options){.stall_ms = 1500});
     gallery_run_until(&gallery, viewer_is_online, &viewer);
     gallery_run_until(&gallery, viewer_is_offline, &viewer);
     camera_stats(viewer.camera, &stats);
     assert_int_equal(viewer.wrong, 0);
     assert_int_equal(stats.decoded, PICTURES - 1);
     assert_non_null(strstr(stats.last_error, "no picture came within 1500 ms"));
-    gallery_fini(&gallery);
-    server_end(&server);
-}
-
-static bool has_failed(const void *userdata)
-{
-    struct camera_stats stats;
-
-    camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return stats.last_error[0] != '\0';
 }
 
 static void the_fault_of_a_camera_is_named(void **state)
@@ -131,55 +136,34 @@ static void the_fault_of_a_camera_is_named(void **state)
     static const struct {
         const char *name, *error;
     } faults[] = {{"circle", "redirects again and again"}, {"babble", "not as RTSP wants it"}};
-    const char *const nothing[] = {NULL};
-    struct gallery gallery;
-    struct server server;
-    char url[128];
 
     (void)state;
-    server_start(&server, "rtsp_faults.py", nothing);
-    gallery_init(&gallery);
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         struct viewer viewer = {0};
         struct camera_stats stats;
 
-        (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/%s", server.port, faults[i].name);
-        viewer_open(&viewer, &gallery, url, NULL);
-        gallery_run_until(&gallery, has_failed, &viewer);
+        open_at(&viewer, &server, faults[i].name, NULL);
+        gallery_run_until(&gallery, viewer_has_failed, &viewer);
         camera_stats(viewer.camera, &stats);
         print_message("%s: %s\n", faults[i].name, stats.last_error);
         assert_non_null(strstr(stats.last_error, faults[i].error));
         viewer_close(&viewer);
     }
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 /* However long its camera may be silent. */
 static void a_child_that_stands_still_is_replaced(void **state)
 {
-    const char *const arguments[] = {clip("rects.h264"), NULL};
     const struct camera_options patient = {.stall_ms = 600000};
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {0};
-    struct camera_stats stats;
-    char url[128];
 
     (void)state;
-    server_start(&server, "rtsp_faults.py", arguments);
-    gallery_init(&gallery);
-    (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/healthy", server.port);
-    viewer_open(&viewer, &gallery, url, &patient);
+    open_at(&viewer, &server, "healthy", &patient);
     viewer_run_frames(&viewer, 3);
-    camera_stats(viewer.camera, &stats);
-    assert_int_equal(kill(stats.pid, SIGSTOP), 0);
+    assert_int_equal(kill(viewer_stats(&viewer).pid, SIGSTOP), 0);
     gallery_run_until(&gallery, viewer_is_offline, &viewer);
-    camera_stats(viewer.camera, &stats);
-    assert_non_null(strstr(stats.last_error, "does not answer"));
+    assert_non_null(strstr(viewer_stats(&viewer).last_error, "does not answer"));
     gallery_run_until(&gallery, viewer_is_online, &viewer);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static size_t read_clip(const char *name, uint8_t *ret)
@@ -205,30 +189,26 @@ static void write_file(const char *path, const uint8_t *bytes, size_t count)
 static bool is_settled(const void *userdata)
 {
     const struct viewer *viewer = userdata;
-    struct camera_stats stats;
 
-    camera_stats(viewer->camera, &stats);
-    return viewer->is_ended || stats.last_error[0] != '\0';
+    return viewer->is_ended || viewer_stats(viewer).last_error[0] != '\0';
 }
 
 /* Plays it; returns how it ended. */
 static void play_damaged(const char *path, unsigned *ended, unsigned *failed)
 {
     const struct camera_options options = {.is_lossless = true, .stall_ms = 5000, .open_ms = 5000};
-    struct gallery gallery;
+    struct gallery own;
     struct viewer viewer = {0};
-    struct camera_stats stats;
 
-    gallery_init(&gallery);
-    viewer_open(&viewer, &gallery, path, &options);
-    gallery_run_until(&gallery, is_settled, &viewer);
-    camera_stats(viewer.camera, &stats);
+    gallery_init(&own);
+    viewer_open(&viewer, &own, path, &options);
+    gallery_run_until(&own, is_settled, &viewer);
     if (!viewer.is_ended) {
-        print_message("%s\n", stats.last_error);
+        print_message("%s\n", viewer_stats(&viewer).last_error);
     }
     *ended += viewer.is_ended;
     *failed += !viewer.is_ended;
-    gallery_fini(&gallery);
+    gallery_fini(&own);
 }
 
 static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
@@ -270,31 +250,33 @@ static void a_child_that_was_taken_over_is_killed_and_nothing_leaks(void **state
                                         "noise",       "many-fds", "mute",     "frames"};
     enum { COUNT = sizeof(names) / sizeof(names[0]) };
     unsigned before = process_count_descriptors();
-    struct gallery gallery;
+    struct gallery own;
     struct viewer viewers[COUNT] = {0};
     struct tries tries = {viewers, COUNT, 3};
     char url[128];
 
     (void)state;
-    gallery_init_with(&gallery, BATON_LIAR_PROGRAM);
+    gallery_init_with(&own, BATON_LIAR_PROGRAM);
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1/%s", names[i]);
-        viewer_open(&viewers[i], &gallery, url, &hasty);
+        viewer_open(&viewers[i], &own, url, &hasty);
         viewers[i].number = 0;
     }
-    gallery_run_until(&gallery, all_tried, &tries);
+    gallery_run_until(&own, all_tried, &tries);
     print_errors(&tries, names);
-    gallery_fini(&gallery);
+    gallery_fini(&own);
     assert_int_equal(process_count_descriptors(), before);
 }
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(servers_that_lie_cost_their_own_camera_and_no_other),
-        cmocka_unit_test(a_stream_that_falls_silent_is_offline_without_another_picture),
-        cmocka_unit_test(the_fault_of_a_camera_is_named),
-        cmocka_unit_test(a_child_that_stands_still_is_replaced),
+        CASE(servers_that_lie_cost_their_own_camera_and_no_other),
+        CASE(a_stream_that_falls_silent_is_offline_without_another_picture),
+        CASE(the_fault_of_a_camera_is_named),
+        CASE(a_child_that_stands_still_is_replaced),
         cmocka_unit_test(clips_that_are_cut_or_have_flipped_bits_come_to_an_end),
         cmocka_unit_test(a_child_that_was_taken_over_is_killed_and_nothing_leaks),
     };

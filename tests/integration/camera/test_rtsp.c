@@ -48,6 +48,31 @@ static void start_cameras(struct server *server, int port, const char *auth)
     server_start(server, "rtsp_server.py", arguments);
 }
 
+static struct gallery gallery;
+static struct server server;
+
+static int begin(void **state)
+{
+    (void)state;
+    start_cameras(&server, 0, NULL);
+    gallery_init(&gallery);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    gallery_fini(&gallery);
+    server_end(&server);
+    return 0;
+}
+
+static void restart_cameras(const char *auth)
+{
+    server_end(&server);
+    start_cameras(&server, 0, auth);
+}
+
 struct heard {
     struct server *server;
     const char *line;
@@ -65,17 +90,13 @@ static bool has_heard(const void *userdata)
 static void streams_of_each_codec_arrive_whole_over_tcp_and_udp(void **state)
 {
     static const char *const names[] = {"cam", "hevc", "jpeg"};
-    struct gallery gallery;
-    struct server server;
 
     (void)state;
-    start_cameras(&server, 0, NULL);
     for (int i = 0; i < 6; i++) {
         const struct camera_options options = {.uses_udp = i >= 3};
         struct viewer viewer = {.check = CHECK_SHAPE};
         struct camera_stats stats;
 
-        gallery_init(&gallery);
         viewer_open(&viewer, &gallery, url_of(&server, "", names[i % 3]), &options);
         viewer_run_frames(&viewer, 20);
         camera_stats(viewer.camera, &stats);
@@ -86,30 +107,23 @@ static void streams_of_each_codec_arrive_whole_over_tcp_and_udp(void **state)
         assert_int_equal(viewer.onlines, 1);
         assert_int_equal(viewer.offlines, 0);
         assert_int_equal(stats.restarts, 0);
-        gallery_fini(&gallery);
+        viewer_close(&viewer);
     }
-    server_end(&server);
 }
 
 static void two_subscriptions_open_the_camera_once_and_the_last_says_goodbye(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer first = {0}, second = {0};
     struct heard goodbye = {&server, "teardown cam", 1};
-    struct camera_stats stats;
     /* A server that a busy machine keeps still for a while must not be opened anew. */
     struct camera_options options = {.stall_ms = 60000};
 
     (void)state;
-    start_cameras(&server, 0, NULL);
-    gallery_init(&gallery);
     viewer_open(&first, &gallery, url_of(&server, "", "cam"), &options);
     options.interval_ms = 500;
     viewer_open(&second, &gallery, url_text, &options);
     viewer_run_frames(&second, 3);
-    camera_stats(first.camera, &stats);
-    assert_int_equal(stats.subscribers, 2);
+    assert_int_equal(viewer_stats(&first).subscribers, 2);
     assert_true(first.frames > second.frames); /* each at its own rate */
     viewer_close(&first);
     viewer_run_frames(&second, 2);
@@ -117,23 +131,17 @@ static void two_subscriptions_open_the_camera_once_and_the_last_says_goodbye(voi
     assert_int_equal(server_count(&server, "teardown cam"), 0);
     viewer_close(&second);
     gallery_run_until(&gallery, has_heard, &goodbye);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static bool is_refused(const void *userdata)
 {
     const struct viewer *viewer = userdata;
-    struct camera_stats stats;
 
-    camera_stats(viewer->camera, &stats);
-    return strstr(stats.last_error, "refuses name or password") != NULL;
+    return strstr(viewer_stats(viewer).last_error, "refuses name or password") != NULL;
 }
 
 static void a_password_is_given_and_shown_nowhere(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer right = {0}, wrong = {0};
     struct camera_stats stats;
     char path[64], text[4096], *log;
@@ -141,8 +149,7 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     size_t bytes;
 
     (void)state;
-    start_cameras(&server, 0, "auth=viewer:canary7");
-    gallery_init(&gallery);
+    restart_cameras("auth=viewer:canary7");
     viewer_open(&right, &gallery, url_of(&server, "viewer:canary7@", "cam?key=canary7"), NULL);
     viewer_open(&wrong, &gallery, url_of(&server, "viewer:canary8@", "cam"), NULL);
     viewer_run_frames(&right, 5);
@@ -170,8 +177,6 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     assert_null(strstr(log, "canary"));
     assert_null(strstr(log, "viewer"));
     free(log);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static bool is_tried_often(const void *userdata)
@@ -185,14 +190,11 @@ static bool is_tried_often(const void *userdata)
 /* Some cameras lock a user out after five. */
 static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer wrong = {0}, none = {0}, absent = {0}, right = {0};
     struct camera_stats stats;
 
     (void)state;
-    start_cameras(&server, 0, "auth=viewer:canary7");
-    gallery_init(&gallery);
+    restart_cameras("auth=viewer:canary7");
     viewer_open(&wrong, &gallery, url_of(&server, "viewer:canary8@", "cam"), NULL);
     gallery_run_until(&gallery, is_refused, &wrong);
     viewer_open(&none, &gallery, url_of(&server, "", "cam"), NULL);
@@ -207,8 +209,6 @@ static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **st
     viewer_close(&wrong);
     viewer_open(&right, &gallery, url_of(&server, "viewer:canary7@", "cam"), NULL);
     viewer_run_frames(&right, 1);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 enum { FAREWELL_TURNS_MAX = 10 };
@@ -231,8 +231,6 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
     char folder[128], ca[160], tls[160], camera[600];
     const char *arguments[] = {"0", "auth=viewer:canary7", tls, camera, NULL};
     const struct camera_options options = {.ca_file = ca, .uses_udp = true};
-    struct gallery gallery;
-    struct server server;
     struct farewell farewell = {.goodbye = {&server, "teardown cam", 1}};
 
     (void)state;
@@ -241,8 +239,8 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
     (void)snprintf(ca, sizeof(ca), "%s/ca.pem", folder);
     (void)snprintf(tls, sizeof(tls), "tls=%s", folder);
     (void)word(camera, sizeof(camera), "cam", "rects.h264");
+    server_end(&server);
     server_start(&server, "rtsp_server.py", arguments);
-    gallery_init(&gallery);
     (void)snprintf(url_text, sizeof(url_text), "rtsps://viewer:canary7@127.0.0.1:%d/cam",
                    server.port);
     /* A process that says no goodbye in its time is ended: on a busy machine it gets more turns. */
@@ -257,8 +255,6 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
         farewell.limit = instant_add(clock_now(), SPAN_MS(2000));
         gallery_run_until(&gallery, is_goodbye_over, &farewell);
     }
-    gallery_fini(&gallery);
-    server_end(&server);
     process_remove_folder(folder);
 }
 
@@ -286,28 +282,21 @@ static bool has_no_child(const void *userdata)
 
 static void a_connected_stream_has_no_broker_but_for_udp(void **state)
 {
-    struct gallery gallery;
-    struct server server;
 
     (void)state;
-    start_cameras(&server, 0, NULL);
     for (int i = 0; i < 2; i++) {
         const struct camera_options options = {.uses_udp = i == 1};
         struct viewer viewer = {0};
-        struct camera_stats stats;
 
-        gallery_init(&gallery);
         viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), &options);
         viewer_run_frames(&viewer, 5);
-        camera_stats(viewer.camera, &stats);
         if (options.uses_udp) {
-            assert_true(child_of(stats.pid) > 0);
+            assert_true(child_of(viewer_stats(&viewer).pid) > 0);
         } else {
             gallery_run_until(&gallery, has_no_child, &viewer);
         }
-        gallery_fini(&gallery);
+        viewer_close(&viewer);
     }
-    server_end(&server);
 }
 
 enum { TRIES = 6 };
@@ -321,9 +310,9 @@ static bool has_tried(const void *userdata)
 }
 
 /* Each pause that was asked for: doubling from 50 to 500 ms, less up to a half of it. */
-static void assert_pauses(const struct gallery *gallery)
+static void assert_pauses(void)
 {
-    char *log = gallery_log(gallery);
+    char *log = gallery_log(&gallery);
     unsigned count = 0;
 
     for (const char *at = log; (at = strstr(at, "camera-offline")) != NULL; at++) {
@@ -339,8 +328,6 @@ static void assert_pauses(const struct gallery *gallery)
 
 static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {.check = CHECK_SHAPE};
     struct camera_stats stats;
     int port;
@@ -354,7 +341,7 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
     server_end(&server);
     gallery_run_until(&gallery, viewer_is_offline, &viewer);
     gallery_run_until(&gallery, has_tried, &viewer);
-    assert_pauses(&gallery);
+    assert_pauses();
     start_cameras(&server, port, NULL);
     gallery_run_until(&gallery, viewer_is_online, &viewer);
     camera_stats(viewer.camera, &stats);
@@ -363,46 +350,35 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
     }
     viewer_run_frames(&viewer, 5);
     assert_int_equal(viewer.wrong, 0);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static void a_server_that_stalls_is_noticed_and_another_camera_is_not_touched(void **state)
 {
     const struct camera_options options = {.stall_ms = 1000};
-    struct gallery gallery;
-    struct server stalling, other;
+    struct server other;
     struct viewer viewer = {0}, witness = {0};
 
     (void)state;
-    start_cameras(&stalling, 0, NULL);
     start_cameras(&other, 0, NULL);
-    gallery_init(&gallery);
-    viewer_open(&viewer, &gallery, url_of(&stalling, "", "cam"), &options);
+    viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), &options);
     viewer_open(&witness, &gallery, url_of(&other, "", "cam"), &options);
     viewer_run_frames(&viewer, 5);
-    assert_int_equal(kill(stalling.pid, SIGSTOP), 0);
+    assert_int_equal(kill(server.pid, SIGSTOP), 0);
     gallery_run_until(&gallery, viewer_is_offline, &viewer);
-    assert_int_equal(kill(stalling.pid, SIGCONT), 0);
+    assert_int_equal(kill(server.pid, SIGCONT), 0);
     gallery_run_until(&gallery, viewer_is_online, &viewer);
     viewer_run_frames(&witness, 5);
     assert_int_equal(witness.offlines, 0);
-    gallery_fini(&gallery);
-    server_end(&stalling);
     server_end(&other);
 }
 
 static void a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {.check = CHECK_SHAPE}, witness = {0};
     struct camera_stats before, after;
     pid_t spared;
 
     (void)state;
-    start_cameras(&server, 0, NULL);
-    gallery_init(&gallery);
     viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), NULL);
     viewer_open(&witness, &gallery, url_of(&server, "", "hevc"), NULL);
     viewer_run_frames(&viewer, 5);
@@ -423,8 +399,6 @@ static void a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched
     camera_stats(witness.camera, &after);
     assert_int_equal(after.pid, spared);
     assert_int_equal(witness.offlines, 0);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
 
 static bool has_both_sizes(const void *userdata)
@@ -434,13 +408,9 @@ static bool has_both_sizes(const void *userdata)
 
 static void a_change_of_resolution_goes_through_without_a_break(void **state)
 {
-    struct gallery gallery;
-    struct server server;
     struct viewer viewer = {.check = CHECK_SHAPE, .holds = CAMERA_HELD_MAX};
 
     (void)state;
-    start_cameras(&server, 0, NULL);
-    gallery_init(&gallery);
     viewer_open(&viewer, &gallery, url_of(&server, "", "resized"), NULL);
     viewer_run_frames(&viewer, 1);
     viewer_let_go(&viewer, 2); /* one is held over the change, in memory of the last size */
@@ -449,23 +419,23 @@ static void a_change_of_resolution_goes_through_without_a_break(void **state)
     assert_int_equal(viewer.offlines, 0);
     assert_int_equal(viewer.wrong, 0);
     viewer_let_go(&viewer, 0);
-    gallery_fini(&gallery);
-    server_end(&server);
 }
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
-        cmocka_unit_test(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
-        cmocka_unit_test(a_password_is_given_and_shown_nowhere),
-        cmocka_unit_test(a_refused_password_is_tried_seldom_and_another_one_at_once),
-        cmocka_unit_test(a_password_and_the_goodbye_go_through_tls),
-        cmocka_unit_test(a_connected_stream_has_no_broker_but_for_udp),
-        cmocka_unit_test(a_server_that_is_killed_and_comes_back_gives_frames_again),
-        cmocka_unit_test(a_server_that_stalls_is_noticed_and_another_camera_is_not_touched),
-        cmocka_unit_test(a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched),
-        cmocka_unit_test(a_change_of_resolution_goes_through_without_a_break),
+        CASE(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
+        CASE(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
+        CASE(a_password_is_given_and_shown_nowhere),
+        CASE(a_refused_password_is_tried_seldom_and_another_one_at_once),
+        CASE(a_password_and_the_goodbye_go_through_tls),
+        CASE(a_connected_stream_has_no_broker_but_for_udp),
+        CASE(a_server_that_is_killed_and_comes_back_gives_frames_again),
+        CASE(a_server_that_stalls_is_noticed_and_another_camera_is_not_touched),
+        CASE(a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched),
+        CASE(a_change_of_resolution_goes_through_without_a_break),
     };
     return cmocka_run_group_tests_name("integration_camera_rtsp", tests, NULL, NULL);
 }

@@ -104,16 +104,13 @@ static void a_shorter_interval_counts_at_once(void **state)
 static void a_child_that_stands_still_between_two_pictures_is_replaced(void **state)
 {
     struct viewer viewer = {0};
-    struct camera_stats stats;
 
     (void)state;
     open_path(&viewer, "still", 600000, LONG_STALL_MS);
     viewer_run_frames(&viewer, 1);
-    camera_stats(viewer.camera, &stats);
-    assert_int_equal(kill(stats.pid, SIGSTOP), 0);
+    assert_int_equal(kill(viewer_stats(&viewer).pid, SIGSTOP), 0);
     gallery_run_until(&place.gallery, viewer_is_offline, &viewer);
-    camera_stats(viewer.camera, &stats);
-    assert_non_null(strstr(stats.last_error, "does not answer"));
+    assert_non_null(strstr(viewer_stats(&viewer).last_error, "does not answer"));
 }
 
 static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
@@ -176,14 +173,6 @@ static void a_password_is_proven_by_digest(void **state)
     assert_int_equal(viewer.wrong, 0);
 }
 
-static bool has_error(const void *userdata)
-{
-    struct camera_stats stats;
-
-    camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return stats.last_error[0] != '\0';
-}
-
 static void a_camera_that_lies_is_offline_with_the_reason(void **state)
 {
     static const struct {
@@ -202,7 +191,7 @@ static void a_camera_that_lies_is_offline_with_the_reason(void **state)
         struct camera_stats stats;
 
         open_path(&viewer, rows[i].path, 50, rows[i].stall_ms);
-        gallery_run_until(&place.gallery, has_error, &viewer);
+        gallery_run_until(&place.gallery, viewer_has_failed, &viewer);
         camera_stats(viewer.camera, &stats);
         print_message("%s: %s\n", rows[i].path, stats.last_error);
         assert_non_null(strstr(stats.last_error, rows[i].reason));

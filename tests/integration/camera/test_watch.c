@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BACKEND = 1, NAMES = 2, SNAPSHOT_WIDTH = 480, LONG_MS = 600000 };
+enum { BACKEND = 1, NAMES = 2, SNAPSHOT_WIDTH = 480, LONG_MS = 600000, NO_PORT = 1 };
 
 static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam-001"};
 
@@ -125,44 +125,48 @@ static void describe(char *ret, size_t ret_bytes, const char *name, int port, co
                    name, port, path, more);
 }
 
-static void send_list(struct scene *scene, const char *first, const char *second)
+static struct scene scene;
+static struct server stream, snapshots;
+
+static void send_list(const char *first, const char *second)
 {
     char text[4096];
     int bytes = snprintf(text, sizeof(text),
                          "{\"type\":\"setSubscriptionList\",\"subscriptions\":[%s%s%s]}", first,
                          second[0] != '\0' ? "," : "", second);
 
-    assert_int_equal(worker_receive(scene->worker, BACKEND, text, (size_t)bytes), 0);
+    assert_int_equal(worker_receive(scene.worker, BACKEND, text, (size_t)bytes), 0);
 }
 
-static bool reports_online(struct scene *scene, const char *name)
+static bool reports_online(const char *name)
 {
     const struct usage usage = {0};
     const char *at;
 
-    worker_tick(scene->worker, &usage);
-    at = strstr(scene->report, name);
+    worker_tick(scene.worker, &usage);
+    at = strstr(scene.report, name);
     return at != NULL && strstr(at, "\"online\":true") != NULL &&
            strstr(at, "\"online\":true") < strchr(at, '}');
 }
 
 static bool has_frames(const void *userdata)
 {
-    const struct scene *scene = userdata;
+    (void)userdata;
 
-    return scene->frames[0] >= scene->wanted[0] && scene->frames[1] >= scene->wanted[1];
+    return scene.frames[0] >= scene.wanted[0] && scene.frames[1] >= scene.wanted[1];
 }
 
-static void run_frames(struct scene *scene, unsigned first, unsigned second)
+static void run_frames(unsigned first, unsigned second)
 {
-    scene->wanted[0] = scene->frames[0] + first;
-    scene->wanted[1] = scene->frames[1] + second;
-    gallery_run_until(&scene->gallery, has_frames, scene);
+    scene.wanted[0] = scene.frames[0] + first;
+    scene.wanted[1] = scene.frames[1] + second;
+    gallery_run_until(&scene.gallery, has_frames, &scene);
 }
 
 static bool is_reported_offline(const void *userdata)
 {
-    return !reports_online((struct scene *)(uintptr_t)userdata, names[0]);
+    (void)userdata;
+    return !reports_online(names[0]);
 }
 
 /* Of the port of one that has gone; 0: the kernel chooses. */
@@ -177,436 +181,359 @@ static void start_stream_at(struct server *server, int port)
     server_start(server, "rtsp_server.py", arguments);
 }
 
-static void start_stream(struct server *server)
-{
-    start_stream_at(server, 0);
-}
-
-static void start_snapshots(struct server *server)
+static int begin(void **state)
 {
     char still[600];
     const char *arguments[] = {still, NULL};
 
+    (void)state;
+    start_stream_at(&stream, 0);
     (void)snprintf(still, sizeof(still), "%s", clip("larger.jpg"));
-    server_start(server, "snapshot_server.py", arguments);
+    server_start(&snapshots, "snapshot_server.py", arguments);
+    scene_init(&scene);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    scene_fini(&scene);
+    server_end(&stream);
+    server_end(&snapshots);
+    return 0;
 }
 
 static void two_subscriptions_share_a_stream_until_the_last_is_gone(void **state)
 {
-    struct scene scene;
-    struct server server;
     char first[1024], second[1024];
 
     (void)state;
-    start_stream(&server);
-    scene_init(&scene);
-    describe(first, sizeof(first), names[0], server.port, "cam", "");
-    describe(second, sizeof(second), names[1], server.port, "cam", ",\"cropX1\":10");
-    send_list(&scene, first, second);
-    assert_false(reports_online(&scene, names[0]));
-    run_frames(&scene, 3, 3);
-    assert_true(reports_online(&scene, names[0]));
-    assert_true(reports_online(&scene, names[1]));
-    assert_int_equal(server_count(&server, "play cam"), 1);
-    send_list(&scene, second, "");
+    describe(first, sizeof(first), names[0], stream.port, "cam", "");
+    describe(second, sizeof(second), names[1], stream.port, "cam", ",\"cropX1\":10");
+    send_list(first, second);
+    assert_false(reports_online(names[0]));
+    run_frames(3, 3);
+    assert_true(reports_online(names[0]));
+    assert_true(reports_online(names[1]));
+    assert_int_equal(server_count(&stream, "play cam"), 1);
+    send_list(second, "");
     scene.frames[0] = 0;
-    run_frames(&scene, 0, 3);
+    run_frames(0, 3);
     assert_int_equal(scene.frames[0], 0);
-    assert_int_equal(server_count(&server, "teardown cam"), 0);
-    scene_fini(&scene);
-    server_end(&server);
+    assert_int_equal(server_count(&stream, "teardown cam"), 0);
 }
 
 static void another_url_is_another_stream_and_a_crop_is_none(void **state)
 {
-    struct scene scene;
-    struct server server;
     char first[1024];
 
     (void)state;
-    start_stream(&server);
-    scene_init(&scene);
-    describe(first, sizeof(first), names[0], server.port, "cam", "");
-    send_list(&scene, first, "");
-    run_frames(&scene, 3, 0);
-    describe(first, sizeof(first), names[0], server.port, "cam", ",\"cropX1\":10");
-    send_list(&scene, first, "");
-    run_frames(&scene, 3, 0);
-    assert_true(reports_online(&scene, names[0]));
-    assert_int_equal(server_count(&server, "play cam"), 1);
-    describe(first, sizeof(first), names[0], server.port, "other", "");
-    send_list(&scene, first, "");
-    assert_false(reports_online(&scene, names[0]));
-    run_frames(&scene, 3, 0);
-    assert_true(reports_online(&scene, names[0]));
-    assert_int_equal(server_count(&server, "play other"), 1);
-    scene_fini(&scene);
-    server_end(&server);
+    describe(first, sizeof(first), names[0], stream.port, "cam", "");
+    send_list(first, "");
+    run_frames(3, 0);
+    describe(first, sizeof(first), names[0], stream.port, "cam", ",\"cropX1\":10");
+    send_list(first, "");
+    run_frames(3, 0);
+    assert_true(reports_online(names[0]));
+    assert_int_equal(server_count(&stream, "play cam"), 1);
+    describe(first, sizeof(first), names[0], stream.port, "other", "");
+    send_list(first, "");
+    assert_false(reports_online(names[0]));
+    run_frames(3, 0);
+    assert_true(reports_online(names[0]));
+    assert_int_equal(server_count(&stream, "play other"), 1);
 }
 
-static struct camera_stats stats_of(const struct scene *scene, enum image_source source)
+static struct camera_stats stats_of(enum image_source source)
 {
     struct camera_stats stats;
 
-    assert_true(watch_stats(scene->watch, names[0], source, &stats));
+    assert_true(watch_stats(scene.watch, names[0], source, &stats));
     return stats;
 }
 
-static void send_text(struct scene *scene, const char *text)
+static void send_text(const char *text)
 {
-    assert_int_equal(worker_receive(scene->worker, BACKEND, text, strlen(text)), 0);
+    assert_int_equal(worker_receive(scene.worker, BACKEND, text, strlen(text)), 0);
 }
 
 static void crops_stages_and_requests_for_the_state_cost_no_frame(void **state)
 {
     static const char *const stages[] = {"car_fueling", "welcome", "null"};
     const char *const arguments[] = {clip("rects.h264"), NULL};
-    struct scene scene;
-    struct server server;
     char first[1024], text[256];
     struct camera_stats before, after;
 
     (void)state;
-    server_start(&server, "rtsp_faults.py", arguments);
-    scene_init(&scene);
-    describe(first, sizeof(first), names[0], server.port, "healthy", "");
-    send_list(&scene, first, "");
-    run_frames(&scene, 1, 0);
+    server_end(&stream);
+    server_start(&stream, "rtsp_faults.py", arguments);
+    describe(first, sizeof(first), names[0], stream.port, "healthy", "");
+    send_list(first, "");
+    run_frames(1, 0);
     scene.first_number = scene.last_number;
     scene.frames[0] = 1;
-    before = stats_of(&scene, IMAGE_STREAM);
+    before = stats_of(IMAGE_STREAM);
     for (int round = 0; round < 6; round++) {
         (void)snprintf(text, sizeof(text), ",\"cropX1\":%d", 10 * round);
-        describe(first, sizeof(first), names[0], server.port, "healthy", text);
-        send_list(&scene, first, "");
-        send_text(&scene, "{\"type\":\"requestState\"}");
+        describe(first, sizeof(first), names[0], stream.port, "healthy", text);
+        send_list(first, "");
+        send_text("{\"type\":\"requestState\"}");
         (void)snprintf(text, sizeof(text),
                        "{\"type\":\"setProgressionStage\",\"payload\":{\"displayIdentifier\":"
                        "\"display-001\",\"progressionStage\":%s%s%s}}",
                        round % 3 == 2 ? "" : "\"", stages[round % 3], round % 3 == 2 ? "" : "\"");
-        send_text(&scene, text);
-        run_frames(&scene, 2, 0);
+        send_text(text);
+        run_frames(2, 0);
     }
-    after = stats_of(&scene, IMAGE_STREAM);
+    after = stats_of(IMAGE_STREAM);
     assert_int_equal(scene.last_number - scene.first_number + 1,
                      scene.frames[0] + after.skipped - before.skipped); /* on a busy machine */
     assert_int_equal(after.dropped, before.dropped);
     assert_int_equal(scene.away[IMAGE_STREAM] + scene.gone[IMAGE_STREAM], 0);
-    scene_fini(&scene);
-    server_end(&server);
 }
 
 /* One subscription, or two, of the stream and of snapshots at the path. */
-static void send_both(struct scene *scene, const struct server *stream,
-                      const struct server *snapshots, const char *path, int interval_ms, int count)
+static void send_both(int stream_port, const char *path, int interval_ms, int count)
 {
     char texts[NAMES][1024] = {"", ""}, more[256];
 
     (void)snprintf(more, sizeof(more),
                    ",\"snapshotUrl\":\"http://127.0.0.1:%d/%s\",\"snapshotInterval\":%d",
-                   snapshots->port, path, interval_ms);
+                   snapshots.port, path, interval_ms);
     for (int i = 0; i < count; i++) {
-        describe(texts[i], sizeof(texts[i]), names[i], stream->port, "cam", more);
+        describe(texts[i], sizeof(texts[i]), names[i], stream_port, "cam", more);
     }
-    send_list(scene, texts[0], texts[1]);
+    send_list(texts[0], texts[1]);
 }
 
 static bool are_both_online(const void *userdata)
 {
-    return stats_of(userdata, IMAGE_STREAM).is_online &&
-           stats_of(userdata, IMAGE_SNAPSHOT).is_online;
+    (void)userdata;
+    return stats_of(IMAGE_STREAM).is_online && stats_of(IMAGE_SNAPSHOT).is_online;
 }
 
 static bool is_stream_offline(const void *userdata)
 {
-    return !stats_of(userdata, IMAGE_STREAM).is_online;
+    (void)userdata;
+    return !stats_of(IMAGE_STREAM).is_online;
 }
 
 static bool has_snapshots_aside(const void *userdata)
 {
-    return ((const struct scene *)userdata)->aside >= 3;
+    (void)userdata;
+    return scene.aside >= 3;
 }
 
 static void snapshots_are_asked_for_while_the_stream_is_shown(void **state)
 {
-    struct scene scene;
-    struct server stream, snapshots;
     unsigned asked;
 
     (void)state;
-    start_stream(&stream);
-    start_snapshots(&snapshots);
-    scene_init(&scene);
-    send_both(&scene, &stream, &snapshots, "still", 50, 1);
+    send_both(stream.port, "still", 50, 1);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
-    run_frames(&scene, 1, 0);
+    run_frames(1, 0);
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
     gallery_run_until(&scene.gallery, has_snapshots_aside, &scene);
-    run_frames(&scene, 5, 0);
+    run_frames(5, 0);
     assert_true(server_count(&snapshots, "get still") > asked);
     assert_int_equal(scene.of_snapshots, 0);
-    assert_int_equal(stats_of(&scene, IMAGE_SNAPSHOT).width, SNAPSHOT_WIDTH);
-    assert_string_equal(stats_of(&scene, IMAGE_SNAPSHOT).codec, "jpeg");
-    scene_fini(&scene);
-    server_end(&snapshots);
-    server_end(&stream);
+    assert_int_equal(stats_of(IMAGE_SNAPSHOT).width, SNAPSHOT_WIDTH);
+    assert_string_equal(stats_of(IMAGE_SNAPSHOT).codec, "jpeg");
 }
 
 static bool has_shown_a_snapshot(const void *userdata)
 {
-    return ((const struct scene *)userdata)->of_snapshots > 0;
+    (void)userdata;
+    return scene.of_snapshots > 0;
 }
 
 static void the_newest_snapshot_stands_in_at_once(void **state)
 {
-    struct scene scene;
-    struct server stream, snapshots;
     int port;
 
     (void)state;
-    start_stream(&stream);
     port = stream.port;
-    start_snapshots(&snapshots);
-    scene_init(&scene);
-    send_both(&scene, &stream, &snapshots, "still", LONG_MS, 1);
+    send_both(stream.port, "still", LONG_MS, 1);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
-    run_frames(&scene, 2, 0);
+    run_frames(2, 0);
     scene.of_snapshots = 0;
     server_end(&stream);
     gallery_run_until(&scene.gallery, has_shown_a_snapshot, &scene);
     assert_true(is_stream_offline(&scene));
-    assert_true(reports_online(&scene, names[0]));
+    assert_true(reports_online(names[0]));
     assert_int_equal(server_count(&snapshots, "get still"), 1);
     assert_true(scene.earlier > 0); /* the model has seen the stream since */
     assert_true(scene.away[IMAGE_STREAM] > 0);
     start_stream_at(&stream, port);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
-    run_frames(&scene, 1, 0);
+    run_frames(1, 0);
     scene.of_snapshots = 0;
-    run_frames(&scene, 3, 0);
+    run_frames(3, 0);
     assert_int_equal(scene.of_snapshots, 0);
     assert_int_equal(server_count(&snapshots, "get still"), 1);
-    scene_fini(&scene);
-    server_end(&snapshots);
-    server_end(&stream);
 }
 
 static void snapshots_go_on_while_the_stream_is_away(void **state)
 {
-    struct scene scene;
-    struct server stream, snapshots;
     unsigned asked;
 
     (void)state;
-    start_stream(&stream);
-    start_snapshots(&snapshots);
-    scene_init(&scene);
-    send_both(&scene, &stream, &snapshots, "still", 50, 1);
+    send_both(stream.port, "still", 50, 1);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
     server_end(&stream);
     gallery_run_until(&scene.gallery, is_stream_offline, &scene);
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
     do {
-        run_frames(&scene, 1, 0);
+        run_frames(1, 0);
     } while (server_count(&snapshots, "get still") < asked + 3);
     assert_true(scene.of_snapshots >= 2);
-    assert_true(reports_online(&scene, names[0]));
+    assert_true(reports_online(names[0]));
     server_end(&snapshots);
     gallery_run_until(&scene.gallery, is_reported_offline, &scene);
-    assert_non_null(strstr(stats_of(&scene, IMAGE_SNAPSHOT).last_error, "snapshot: "));
-    scene_fini(&scene);
+    assert_non_null(strstr(stats_of(IMAGE_SNAPSHOT).last_error, "snapshot: "));
 }
 
 static bool is_told_missing(const void *userdata)
 {
+    (void)userdata;
     struct camera_stats stats;
 
-    return watch_stats(((const struct scene *)userdata)->watch, names[0], IMAGE_SNAPSHOT, &stats) &&
+    return watch_stats(scene.watch, names[0], IMAGE_SNAPSHOT, &stats) &&
            strstr(stats.last_error, "404") != NULL;
 }
 
 static void snapshots_that_are_missing_are_told_while_the_stream_is_fine(void **state)
 {
-    struct scene scene;
-    struct server stream, snapshots;
 
     (void)state;
-    start_stream(&stream);
-    start_snapshots(&snapshots);
-    scene_init(&scene);
-    send_both(&scene, &stream, &snapshots, "missing", 50, 1);
-    run_frames(&scene, 2, 0);
+    send_both(stream.port, "missing", 50, 1);
+    run_frames(2, 0);
     gallery_run_until(&scene.gallery, is_told_missing, &scene);
-    run_frames(&scene, 2, 0);
-    assert_true(reports_online(&scene, names[0]));
-    assert_int_equal(stats_of(&scene, IMAGE_STREAM).restarts, 0);
-    assert_false(stats_of(&scene, IMAGE_SNAPSHOT).is_online);
-    scene_fini(&scene);
-    server_end(&snapshots);
-    server_end(&stream);
+    run_frames(2, 0);
+    assert_true(reports_online(names[0]));
+    assert_int_equal(stats_of(IMAGE_STREAM).restarts, 0);
+    assert_false(stats_of(IMAGE_SNAPSHOT).is_online);
 }
 
 static void two_subscriptions_share_stream_and_snapshots(void **state)
 {
-    struct scene scene;
-    struct server stream, snapshots;
 
     (void)state;
-    start_stream(&stream);
-    start_snapshots(&snapshots);
-    scene_init(&scene);
-    send_both(&scene, &stream, &snapshots, "still", LONG_MS, NAMES);
+    send_both(stream.port, "still", LONG_MS, NAMES);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
-    run_frames(&scene, 3, 3);
-    assert_int_equal(stats_of(&scene, IMAGE_SNAPSHOT).subscribers, NAMES);
-    assert_int_equal(stats_of(&scene, IMAGE_SNAPSHOT).shown, NAMES);
+    run_frames(3, 3);
+    assert_int_equal(stats_of(IMAGE_SNAPSHOT).subscribers, NAMES);
+    assert_int_equal(stats_of(IMAGE_SNAPSHOT).shown, NAMES);
     assert_int_equal(server_count(&snapshots, "get still"), 1);
     assert_int_equal(server_count(&stream, "play cam"), 1);
-    scene_fini(&scene);
-    server_end(&snapshots);
-    server_end(&stream);
 }
 
 static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
 {
-    struct scene scene;
-    struct server snapshots, nobody = {.port = 1};
 
     (void)state;
-    start_snapshots(&snapshots);
-    scene_init(&scene);
-    send_both(&scene, &nobody, &snapshots, "still", LONG_MS, 1);
-    run_frames(&scene, 1, 0);
-    send_both(&scene, &nobody, &snapshots, "still", LONG_MS, NAMES);
+    send_both(NO_PORT, "still", LONG_MS, 1);
+    run_frames(1, 0);
+    send_both(NO_PORT, "still", LONG_MS, NAMES);
     assert_int_equal(scene.frames[1], 1);
-    assert_true(reports_online(&scene, names[1]));
+    assert_true(reports_online(names[1]));
     assert_int_equal(server_count(&snapshots, "get still"), 1);
     server_end(&snapshots);
-    send_both(&scene, &nobody, &snapshots, "still", 50, NAMES);
+    send_both(NO_PORT, "still", 50, NAMES);
     gallery_run_until(&scene.gallery, is_reported_offline, &scene);
-    assert_false(reports_online(&scene, names[1]));
-    scene_fini(&scene);
+    assert_false(reports_online(names[1]));
 }
 
 static void another_stream_leaves_the_snapshots_as_they_are(void **state)
 {
-    struct scene scene;
-    struct server stream, snapshots, nobody = {.port = 1};
 
     (void)state;
-    start_stream(&stream);
-    start_snapshots(&snapshots);
-    scene_init(&scene);
-    send_both(&scene, &stream, &snapshots, "still", LONG_MS, 1);
+    send_both(stream.port, "still", LONG_MS, 1);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
     scene.of_snapshots = 0;
-    send_both(&scene, &nobody, &snapshots, "still", LONG_MS, 1);
+    send_both(NO_PORT, "still", LONG_MS, 1);
     assert_int_equal(scene.of_snapshots, 1);
-    assert_true(reports_online(&scene, names[0]));
+    assert_true(reports_online(names[0]));
     assert_int_equal(server_count(&snapshots, "get still"), 1);
-    scene_fini(&scene);
-    server_end(&snapshots);
-    server_end(&stream);
 }
 
 /* A list of one subscription whose stream is dead: nobody listens at that port. */
-static void send_snapshots(struct scene *scene, const struct server *server, const char *name,
-                           int interval_ms)
+static void send_snapshots(const char *name, int interval_ms)
 {
     char first[1024], more[256] = "";
 
     if (name != NULL) {
         (void)snprintf(more, sizeof(more),
                        ",\"snapshotUrl\":\"http://127.0.0.1:%d/%s\",\"snapshotInterval\":%d",
-                       server->port, name, interval_ms);
+                       snapshots.port, name, interval_ms);
     }
     describe(first, sizeof(first), names[0], 1, "cam", more);
-    send_list(scene, first, "");
+    send_list(first, "");
 }
 
 static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
 {
-    struct scene scene;
-    struct server server;
 
     (void)state;
-    start_snapshots(&server);
-    scene_init(&scene);
-    send_snapshots(&scene, &server, "still", 50);
-    run_frames(&scene, 2, 0);
-    assert_true(reports_online(&scene, names[0]));
-    send_snapshots(&scene, &server, "still", 60); /* the same camera: nothing is interrupted */
-    assert_true(reports_online(&scene, names[0]));
+    send_snapshots("still", 50);
+    run_frames(2, 0);
+    assert_true(reports_online(names[0]));
+    send_snapshots("still", 60); /* the same camera: nothing is interrupted */
+    assert_true(reports_online(names[0]));
     scene.gone[IMAGE_SNAPSHOT] = 0;
-    send_snapshots(&scene, &server, "missing", 60);
-    assert_false(reports_online(&scene, names[0]));
+    send_snapshots("missing", 60);
+    assert_false(reports_online(names[0]));
     assert_int_equal(scene.gone[IMAGE_SNAPSHOT], 1);
-    send_snapshots(&scene, &server, "still", 60);
-    run_frames(&scene, 2, 0);
-    assert_true(reports_online(&scene, names[0]));
-    send_snapshots(&scene, &server, NULL, 0);
-    assert_false(reports_online(&scene, names[0]));
-    scene_fini(&scene);
-    server_end(&server);
+    send_snapshots("still", 60);
+    run_frames(2, 0);
+    assert_true(reports_online(names[0]));
+    send_snapshots(NULL, 0);
+    assert_false(reports_online(names[0]));
 }
 
 static void snapshots_may_be_all_there_is(void **state)
 {
-    struct scene scene;
-    struct server server;
     struct camera_stats stats;
     char first[1024];
 
     (void)state;
-    start_snapshots(&server);
-    scene_init(&scene);
     (void)snprintf(first, sizeof(first),
                    "{\"subscriptionIdentifier\":\"%s\",\"rtspUrl\":\"\",\"snapshotUrl\":"
                    "\"http://127.0.0.1:%d/still\",\"snapshotInterval\":50,\"modelUrl\":"
                    "\"http://127.0.0.1/m.mpta\",\"modelId\":1,\"modelName\":\"m\"}",
-                   names[0], server.port);
-    send_list(&scene, first, "");
-    run_frames(&scene, 3, 0);
-    assert_true(reports_online(&scene, names[0]));
+                   names[0], snapshots.port);
+    send_list(first, "");
+    run_frames(3, 0);
+    assert_true(reports_online(names[0]));
     assert_false(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
     assert_true(watch_stats(scene.watch, names[0], IMAGE_SNAPSHOT, &stats));
     assert_true(stats.is_online);
-    scene_fini(&scene);
-    server_end(&server);
 }
 
 static void a_scheme_in_capitals_is_the_same_camera(void **state)
 {
-    struct scene scene;
-    struct server server;
     char first[1024], second[1024];
 
     (void)state;
-    start_stream(&server);
-    scene_init(&scene);
-    describe(first, sizeof(first), names[0], server.port, "cam", "");
-    describe(second, sizeof(second), names[1], server.port, "cam", "");
+    describe(first, sizeof(first), names[0], stream.port, "cam", "");
+    describe(second, sizeof(second), names[1], stream.port, "cam", "");
     memcpy(strstr(first, "rtsp://"), "RTSP", 4);
-    send_list(&scene, first, second);
-    run_frames(&scene, 3, 3);
-    assert_int_equal(server_count(&server, "play cam"), 1);
-    scene_fini(&scene);
-    server_end(&server);
+    send_list(first, second);
+    run_frames(3, 3);
+    assert_int_equal(server_count(&stream, "play cam"), 1);
 }
 
 static void a_url_that_is_none_is_logged_without_being_named(void **state)
 {
-    struct scene scene;
     struct camera_stats stats;
     char first[1024], *log;
 
     (void)state;
-    scene_init(&scene);
     describe(first, sizeof(first), names[0], 70000, "canary", "");
-    send_list(&scene, first, "");
-    assert_false(reports_online(&scene, names[0]));
+    send_list(first, "");
+    assert_false(reports_online(names[0]));
     log = gallery_log(&scene.gallery);
     assert_non_null(strstr(log, "camera-refused"));
     assert_non_null(strstr(log, names[0]));
@@ -614,7 +541,6 @@ static void a_url_that_is_none_is_logged_without_being_named(void **state)
     free(log);
     assert_true(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
     assert_non_null(strstr(stats.last_error, "its port is no number from 1 to 65535"));
-    scene_fini(&scene);
 }
 
 static bool is_logged(const void *userdata)
@@ -629,40 +555,39 @@ static bool is_logged(const void *userdata)
 /* All cameras of one recorder have the same host and port. */
 static void a_camera_that_goes_offline_is_told_by_its_subscriptions(void **state)
 {
-    struct scene scene;
     char first[1024], second[1024], *log;
 
     (void)state;
-    scene_init(&scene);
     describe(first, sizeof(first), names[0], 1, "cam", "");
     describe(second, sizeof(second), names[1], 1, "cam", "");
-    send_list(&scene, first, second);
+    send_list(first, second);
     gallery_run_until(&scene.gallery, is_logged, &scene.gallery);
     log = gallery_log(&scene.gallery);
     assert_non_null(strstr(strstr(log, "camera-offline"), names[0]));
     assert_non_null(strstr(strstr(log, "camera-offline"), names[1]));
     free(log);
-    scene_fini(&scene);
 }
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_subscriptions_share_a_stream_until_the_last_is_gone),
-        cmocka_unit_test(another_url_is_another_stream_and_a_crop_is_none),
-        cmocka_unit_test(crops_stages_and_requests_for_the_state_cost_no_frame),
-        cmocka_unit_test(snapshots_are_asked_for_while_the_stream_is_shown),
-        cmocka_unit_test(the_newest_snapshot_stands_in_at_once),
-        cmocka_unit_test(snapshots_go_on_while_the_stream_is_away),
-        cmocka_unit_test(snapshots_that_are_missing_are_told_while_the_stream_is_fine),
-        cmocka_unit_test(two_subscriptions_share_stream_and_snapshots),
-        cmocka_unit_test(who_subscribes_later_has_the_newest_snapshot_at_once),
-        cmocka_unit_test(another_stream_leaves_the_snapshots_as_they_are),
-        cmocka_unit_test(snapshots_that_are_taken_away_leave_nothing_online),
-        cmocka_unit_test(snapshots_may_be_all_there_is),
-        cmocka_unit_test(a_scheme_in_capitals_is_the_same_camera),
-        cmocka_unit_test(a_url_that_is_none_is_logged_without_being_named),
-        cmocka_unit_test(a_camera_that_goes_offline_is_told_by_its_subscriptions),
+        CASE(two_subscriptions_share_a_stream_until_the_last_is_gone),
+        CASE(another_url_is_another_stream_and_a_crop_is_none),
+        CASE(crops_stages_and_requests_for_the_state_cost_no_frame),
+        CASE(snapshots_are_asked_for_while_the_stream_is_shown),
+        CASE(the_newest_snapshot_stands_in_at_once),
+        CASE(snapshots_go_on_while_the_stream_is_away),
+        CASE(snapshots_that_are_missing_are_told_while_the_stream_is_fine),
+        CASE(two_subscriptions_share_stream_and_snapshots),
+        CASE(who_subscribes_later_has_the_newest_snapshot_at_once),
+        CASE(another_stream_leaves_the_snapshots_as_they_are),
+        CASE(snapshots_that_are_taken_away_leave_nothing_online),
+        CASE(snapshots_may_be_all_there_is),
+        CASE(a_scheme_in_capitals_is_the_same_camera),
+        CASE(a_url_that_is_none_is_logged_without_being_named),
+        CASE(a_camera_that_goes_offline_is_told_by_its_subscriptions),
     };
     return cmocka_run_group_tests_name("integration_camera_watch", tests, NULL, NULL);
 }

@@ -196,6 +196,19 @@ void viewer_close(struct viewer *viewer)
     viewer->camera = NULL;
 }
 
+struct camera_stats viewer_stats(const struct viewer *viewer)
+{
+    struct camera_stats stats;
+
+    camera_stats(viewer->camera, &stats);
+    return stats;
+}
+
+bool viewer_has_failed(const void *userdata)
+{
+    return viewer_stats(userdata).last_error[0] != '\0';
+}
+
 bool viewer_has_frames(const void *userdata)
 {
     const struct viewer *viewer = userdata;

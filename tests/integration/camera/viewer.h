@@ -56,12 +56,14 @@ char *gallery_log(const struct gallery *gallery);
 void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url,
                  const struct camera_options *options);
 void viewer_close(struct viewer *viewer);
+struct camera_stats viewer_stats(const struct viewer *viewer);
 
 /* Conditions to run until; `userdata` is the viewer. */
 bool viewer_has_frames(const void *userdata); /* `wanted` or more */
 bool viewer_is_online(const void *userdata);
 bool viewer_is_offline(const void *userdata);
 bool viewer_has_ended(const void *userdata);
+bool viewer_has_failed(const void *userdata); /* once; viewer_stats() says why */
 /* Checks that what it holds is unchanged, and gives back all but `count` of it; holds no more. */
 void viewer_let_go(struct viewer *viewer, unsigned count);
 /* Runs until `count` more frames have come. */
