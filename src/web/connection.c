@@ -214,7 +214,8 @@ static void make_room(struct web_server *server)
 
     for (exchange = server->exchanges; exchange != NULL; exchange = exchange->next) {
         bool is_idle = exchange->phase == PHASE_READS || exchange->phase == PHASE_ENDS;
-        if (is_idle && !stream_has_unread(exchange->stream)) {
+        if (is_idle && !exchange->is_leaving && !stream_has_unread(exchange->stream)) {
+            exchange->is_leaving = true; /* it is in the list until the loop has closed it */
             stream_close(exchange->stream);
             return;
         }

@@ -27,6 +27,7 @@ struct web_exchange {
     struct buffer ahead;       /* bytes that came behind the request that is being answered */
     struct web_socket *socket; /* NULL: it is none */
     enum phase phase;
+    bool is_leaving;  /* closed, for another one's room */
     bool is_parsing;  /* web_exchange_parse() runs */
     bool is_paused;   /* nothing is read, because `ahead` is full */
     bool is_last;     /* the connection ends after this answer */

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct world {
     uv_loop_t loop;
     uv_async_t stop;
     pthread_t thread;
+    sem_t holds, goes_on; /* of the loop's thread, in "/hold" */
     struct web_server *server;
     /* Written by the loop's thread, read by the test's. */
     struct web_exchange *_Atomic waiting; /* for a later answer */
@@ -41,6 +43,9 @@ static void on_request(void *userdata, struct web_exchange *exchange)
 
     if (strcmp(request->target, "/stream") == 0) {
         web_begin(exchange, &stream);
+    } else if (strcmp(request->target, "/hold") == 0) {
+        (void)sem_post(&world->holds);
+        (void)sem_wait(&world->goes_on); /* and it has no answer */
     } else if (strcmp(request->target, "/who") == 0) {
         text(exchange, web_exchange_address(exchange));
     } else if (strcmp(request->target, "/later") == 0) {
@@ -119,6 +124,7 @@ static int setup_with(void **state, unsigned answer_within_s)
                                 .userdata = world};
     struct baton_error error;
 
+    assert_int_equal(sem_init(&world->holds, 0, 0) | sem_init(&world->goes_on, 0, 0), 0);
     assert_int_equal(uv_loop_init(&world->loop), 0);
     assert_int_equal(web_server_open(&world->server, &config, &error), 0);
     assert_int_equal(uv_async_init(&world->loop, &world->stop, on_stop), 0);
@@ -362,6 +368,50 @@ static void the_oldest_silent_connection_makes_room(void **state)
     }
 }
 
+/* More than there is room for come while the loop is busy: it accepts all, and then reads. The
+ * connections are the test's to close, but for the one that keeps the loop busy. */
+static void come_at_once(struct world *world, const char *bytes, int *ret_clients, int count)
+{
+    int busy = dial(world);
+
+    say(busy, HEAD("/hold") LAST);
+    assert_int_equal(sem_wait(&world->holds), 0);
+    for (int i = 0; i < count; i++) {
+        ret_clients[i] = dial(world);
+        say(ret_clients[i], bytes);
+    }
+    assert_int_equal(sem_post(&world->goes_on), 0);
+    (void)close(busy);
+}
+
+static void no_connection_makes_room_whose_request_is_here(void **state)
+{
+    enum { CLIENTS = 24 };
+    int clients[CLIENTS];
+
+    come_at_once(*state, HEAD("/a") LAST, clients, CLIENTS);
+    for (int i = 0; i < CLIENTS; i++) {
+        char *heard = hear(clients[i]);
+        assert_ptr_equal(strstr(heard, "HTTP/1.1 200"), heard);
+        free(heard);
+    }
+}
+
+static void each_connection_that_is_too_much_makes_another_one_go(void **state)
+{
+    enum { CLIENTS = 24, ROOM_FOR = 8 };
+    int clients[CLIENTS];
+    char byte;
+
+    come_at_once(*state, "", clients, CLIENTS);
+    for (int i = 0; i < CLIENTS; i++) {
+        if (i < CLIENTS - ROOM_FOR) {
+            assert_int_equal(read(clients[i], &byte, 1), 0);
+        }
+        (void)close(clients[i]);
+    }
+}
+
 /* The limit of one request does not last: the second one's body is longer. */
 static void a_body_is_limited_by_its_head(void **state)
 {
@@ -466,6 +516,8 @@ int main(void)
         TEST(a_client_of_http_1_0_gets_no_chunks),
         TEST(a_client_that_reads_nothing_is_cut_off),
         TEST(the_oldest_silent_connection_makes_room),
+        TEST(no_connection_makes_room_whose_request_is_here),
+        TEST(each_connection_that_is_too_much_makes_another_one_go),
         TEST(a_refused_client_that_still_sends_gets_its_answer),
         TEST(a_closed_server_tells_of_the_answers_that_are_owed),
         TEST(a_client_that_resets_at_once_gets_no_part),
