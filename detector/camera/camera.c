@@ -162,9 +162,6 @@ void camera_stats(const struct camera *camera, struct camera_stats *ret)
     (void)snprintf(ret->url, sizeof(ret->url), "%s", feed->url.masked);
     ret->is_online = feed->state == FEED_ONLINE;
     ret->pid = feed->child != NULL ? child_pid(feed->child) : 0;
-    ret->received = feed->before.received + feed->now.received;
-    ret->decoded = feed->before.decoded + feed->now.decoded;
-    ret->dropped = feed->before.dropped + feed->now.dropped;
     ret->still = camera->still;
     ret->subscribers = 0;
     for (struct camera *other = feed->cameras; other != NULL; other = other->next) {

@@ -23,7 +23,7 @@ struct child {
     bool is_running;
     uv_poll_t poll;
     uv_timer_t farewell;
-    uint64_t sequence;    /* of the newest frame */
+    uint64_t sequence;    /* of the newest frame, of earlier children at first */
     uint32_t interval_us; /* as it was sent */
     /* The child's last error is reported once its process has ended. */
     bool has_error, is_at_end;
@@ -109,8 +109,9 @@ static int take(struct child *child, const struct camera_message *message, int f
         if (message->slot >= frames_slots(&child->frames)) {
             return error_set(reterr, BATON_EPROTO, "frame: there is no slot %u", message->slot);
         }
-        if (message->sequence <= child->sequence) {
-            return error_set(reterr, BATON_EPROTO, "frame: its sequence does not grow");
+        /* It grows, and not so far that a child after a hostile one had no numbers left. */
+        if (message->sequence - child->sequence - 1 >= UINT32_MAX) {
+            return error_set(reterr, BATON_EPROTO, "frame: its sequence is not allowed");
         }
         leave(child, inbox);
         inbox->frame = *message;
@@ -326,6 +327,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
         return error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
     }
     child->hooks = *hooks;
+    child->sequence = config->sequence;
     child->frames.socket = sockets[0];
     init_handles(child, loop);
     rc = spawn(child, loop, program, sockets[1]);

@@ -18,7 +18,7 @@ struct child; /* opaque */
 struct child_hooks {
     /* The message is OPENED, FRAME or PROGRESS; `missed` frames before it are not shown. */
     void (*word)(void *userdata, const struct camera_message *message, uint64_t missed);
-    /* The frame is borrowed during the call. Its number is the child's own. */
+    /* The frame is borrowed during the call. */
     void (*frame)(void *userdata, struct camera_frame *frame);
     /* The child has ended, or must end; without `error` its source was read to the end. child_stop
      * must follow, and may be called from within. */

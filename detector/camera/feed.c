@@ -70,26 +70,42 @@ void feed_sweep(struct feed *feed)
     }
 }
 
-static void walk_end(struct feed *feed)
+/* A callback may close any camera: it is freed after the last one. */
+static void each_camera(struct feed *feed,
+                        void (*call)(struct camera *camera, const struct camera_frame *frame),
+                        const struct camera_frame *frame)
 {
+    feed->walks++;
+    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed) {
+            call(camera, frame);
+        }
+    }
     feed->walks--;
     feed_sweep(feed);
 }
 
 static void tell_online(struct camera *camera, bool is_online)
 {
-    if (!camera->is_closed && camera->is_online != is_online) {
-        camera->is_online = is_online;
-        if (camera->callbacks.online != NULL) {
-            camera->callbacks.online(camera->callbacks.userdata, is_online);
-        }
+    bool is_news = camera->is_online != is_online;
+
+    camera->is_online = is_online;
+    if (is_news && camera->callbacks.online != NULL) {
+        camera->callbacks.online(camera->callbacks.userdata, is_online);
     }
 }
 
-static void tell_all_offline(struct feed *feed)
+static void tell_offline(struct camera *camera, const struct camera_frame *frame)
 {
-    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        tell_online(camera, false);
+    (void)frame;
+    tell_online(camera, false);
+}
+
+static void tell_ended(struct camera *camera, const struct camera_frame *frame)
+{
+    tell_offline(camera, frame);
+    if (!camera->is_closed && camera->callbacks.ended != NULL) {
+        camera->callbacks.ended(camera->callbacks.userdata);
     }
 }
 
@@ -138,7 +154,8 @@ void feed_show_newest(struct feed *feed, struct camera *camera)
     if (feed->newest != NULL && !camera->is_closed) {
         feed->walks++; /* the callback may close the camera */
         show_to(camera, feed->newest);
-        walk_end(feed);
+        feed->walks--;
+        feed_sweep(feed);
     }
 }
 
@@ -149,15 +166,6 @@ void feed_update_interval(struct feed *feed)
     if (feed->child != NULL) {
         child_set_interval(feed->child, interval_of(feed));
     }
-}
-
-static void count_child(struct feed *feed)
-{
-    feed->before.received += feed->now.received;
-    feed->before.decoded += feed->now.decoded;
-    feed->before.dropped += feed->now.dropped;
-    feed->now = (struct camera_counts){0};
-    feed->number_base = feed->last_number;
 }
 
 /* A refused password is a failure of its own kind: each further try may lock the user out. */
@@ -228,16 +236,13 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     child_stop(feed->child, true);
     feed->child = NULL;
     keep_newest(feed, NULL);
-    count_child(feed);
     explain(feed, error, pause);
     log_warning(feed->pool->logger, "camera-offline", LOG_STR("camera", feed->url.masked),
                 LOG_STR("subscriptions", labels_of(feed, labels)),
                 LOG_STR("reason", feed->stats.last_error), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
     go_waiting(feed, pause);
-    feed->walks++;
-    tell_all_offline(feed);
-    walk_end(feed);
+    each_camera(feed, tell_offline, NULL);
 }
 
 static void on_word(void *userdata, const struct camera_message *message, uint64_t missed)
@@ -256,8 +261,11 @@ static void on_word(void *userdata, const struct camera_message *message, uint64
         (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
         return;
     }
-    feed->now = message->counts;
+    stats->received += message->counts.received - feed->counted.received;
+    stats->decoded += message->counts.decoded - feed->counted.decoded;
+    stats->dropped += message->counts.dropped - feed->counted.dropped;
     stats->skipped += missed;
+    feed->counted = message->counts;
 }
 
 static void go_online(struct feed *feed)
@@ -277,8 +285,7 @@ static void on_frame(void *userdata, struct camera_frame *frame)
 {
     struct feed *feed = userdata;
 
-    frame->number += feed->number_base;
-    feed->last_number = frame->number;
+    feed->config.sequence = frame->number;
     if (feed->config.kind == SOURCE_SNAPSHOT) {
         frame->source = IMAGE_SNAPSHOT;
         keep_newest(feed, frame);
@@ -288,13 +295,7 @@ static void on_frame(void *userdata, struct camera_frame *frame)
     if (feed->state == FEED_STARTING) {
         go_online(feed);
     }
-    feed->walks++;
-    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        if (!camera->is_closed) {
-            show_to(camera, frame);
-        }
-    }
-    walk_end(feed);
+    each_camera(feed, show_to, frame);
 }
 
 static void on_ended(void *userdata, const struct baton_error *error)
@@ -307,14 +308,7 @@ static void on_ended(void *userdata, const struct baton_error *error)
         feed->child = NULL;
         feed->state = FEED_OVER;
         (void)uv_timer_stop(&feed->timer);
-        feed->walks++;
-        for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-            tell_online(camera, false);
-            if (!camera->is_closed && camera->callbacks.ended != NULL) {
-                camera->callbacks.ended(camera->callbacks.userdata);
-            }
-        }
-        walk_end(feed);
+        each_camera(feed, tell_ended, NULL);
         return;
     }
     if (error == NULL) {
@@ -336,6 +330,7 @@ static void start_child(struct feed *feed)
     feed->state = FEED_STARTING;
     feed->is_opened = false;
     feed->looks = 0;
+    feed->counted = (struct camera_counts){0};
     rc = child_start(&feed->child, pool->loop, pool->program, &feed->config, &hooks, &error);
     pool->start_at = start_after(began, clock_now());
     if (rc != 0) {

@@ -42,12 +42,10 @@ struct feed {
     bool is_opened;
     unsigned looks; /* of the watchdog, since the child was started, or heard of once it is open */
     instant online_since;
-    unsigned failures;    /* in a row */
-    unsigned refusals;    /* of its password, since it was online last */
-    uint64_t number_base; /* of the frames of earlier children */
-    uint64_t last_number;
+    unsigned failures;                 /* in a row */
+    unsigned refusals;                 /* of its password, since it was online last */
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
-    struct camera_counts before, now;  /* of earlier children, of this one */
+    struct camera_counts counted;      /* of this child's counts, in `stats` already */
     struct camera_stats stats;
 };
 

@@ -16,8 +16,6 @@
 #include "detector/camera/url.h"
 #include "detector/helper/helper.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <libavutil/log.h>
 #include <signal.h>
 #include <stdio.h>
@@ -86,7 +84,7 @@ static int confine(const struct camera_config *config, struct confinement *confi
 }
 
 static int run_stream(const struct camera_config *config, const struct confinement *confinement,
-                      int file, struct publisher *publisher, struct baton_error *reterr)
+                      AVIOContext *file, struct publisher *publisher, struct baton_error *reterr)
 {
     struct stream *stream = NULL;
     bool is_file = config->kind == SOURCE_FILE;
@@ -109,16 +107,19 @@ static int run(const struct camera_config *config, struct publisher *publisher,
                struct baton_error *reterr)
 {
     struct confinement confinement;
-    int file = -1;
+    char path[sizeof("file:") + MESSAGE_URL_MAX];
+    AVIOContext *file = NULL;
     int rc;
 
     if (config->kind == SOURCE_FILE) {
-        file = open(config->url, O_RDONLY | O_CLOEXEC);
-        if (file < 0) {
-            return error_set(reterr, BATON_ENOENT, "open: %s", strerror(errno));
+        (void)snprintf(path, sizeof(path), "file:%s", config->url);
+        rc = avio_open(&file, path, AVIO_FLAG_READ);
+        if (rc < 0) {
+            return error_set(reterr, BATON_ENOENT, "open: %s", strerror(AVUNERROR(rc)));
         }
     }
     publisher->is_lossless = config->is_lossless;
+    publisher->sequence = config->sequence;
     /* Two queries at once would leave by sendmmsg(2), which the filter refuses. */
     (void)setenv("RES_OPTIONS", "single-request", 1);
     rc = confine(config, &confinement, reterr);

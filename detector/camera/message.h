@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 3,
+    MESSAGE_VERSION = 4,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
@@ -35,8 +35,9 @@ struct camera_config {
     bool uses_udp;
     bool is_paced;     /* frames of a file come at their own times, not as fast as they decode */
     bool is_lossless;  /* the next frame of a file waits until the last was given back */
-    uint32_t open_ms;  /* the longest wait for the first packet */
-    uint32_t stall_ms; /* the longest wait between two packets */
+    uint32_t open_ms;  /* the longest wait for the stream */
+    uint32_t stall_ms; /* the longest wait for a picture */
+    uint64_t sequence; /* of the last child's newest frame: numbers grow over restarts */
     bool trusts_any;   /* rtsps and https accept every certificate */
     char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
     char ca_file[MESSAGE_PATH_MAX + 1];  /* the authorities; "": the system's */
@@ -82,7 +83,8 @@ struct camera_message {
     char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
     /* FRAME */
     uint8_t slot, flags;
-    uint64_t sequence; /* of frames that were due, from 1 on; RING: its number, from 1 on */
+    uint64_t
+        sequence; /* of frames that were due, after the config's; RING: its number, from 1 on */
     int64_t pts_us;
     int64_t captured_ns; /* boot clock, when its last packet arrived */
     /* FRAME, PROGRESS */

@@ -4,14 +4,12 @@
 #include "detector/camera/broker.h"
 #include "detector/camera/url.h"
 
-#include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/display.h>
 #include <libavutil/hwcontext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     QUARTER = 90,
@@ -21,7 +19,6 @@ enum {
     PROBE_US = 500000,     /* of the clip's own time */
     KEY_PACKETS_MAX = 300, /* a stream with rolling refresh never sends a whole key picture */
     FAREWELL_MS = 500,
-    FILE_BUFFER_BYTES = 1 << 16,
     DECODED_PIXELS_MAX = 4 * RING_PIXELS_MAX, /* up to here lend() names what is too large */
     MS_PER_S = 1000,
     US_PER_S = 1000000,
@@ -31,8 +28,7 @@ struct stream {
     const struct camera_config *config;
     struct publisher *publisher;
     AVFormatContext *input;
-    AVIOContext *file_io;
-    int file; /* -1: none */
+    AVIOContext *file; /* NULL: none */
     AVCodecContext *decoder;
     enum AVPixelFormat hardware_format;
     bool has_hardware;
@@ -105,45 +101,6 @@ static int failed(const struct stream *stream, int error, const char *what,
     }
 }
 
-static int file_read(void *opaque, uint8_t *bytes, int count)
-{
-    const struct stream *stream = opaque;
-    ssize_t got = read(stream->file, bytes, (size_t)count);
-
-    return got > 0 ? (int)got : got == 0 ? AVERROR_EOF : AVERROR(errno);
-}
-
-static int64_t file_seek(void *opaque, int64_t offset, int whence)
-{
-    const struct stream *stream = opaque;
-    off_t at;
-
-    if (whence == AVSEEK_SIZE) {
-        off_t here = lseek(stream->file, 0, SEEK_CUR);
-        off_t end = lseek(stream->file, 0, SEEK_END);
-        return here >= 0 && lseek(stream->file, here, SEEK_SET) == here ? end : AVERROR(EIO);
-    }
-    at = lseek(stream->file, offset, whence & ~AVSEEK_FORCE);
-    return at >= 0 ? at : AVERROR(errno);
-}
-
-/* The file is read through a descriptor that was opened before the process was confined. */
-static int use_file(struct stream *stream)
-{
-    uint8_t *buffer = av_malloc(FILE_BUFFER_BYTES);
-
-    stream->file_io = buffer == NULL ? NULL
-                                     : avio_alloc_context(buffer, FILE_BUFFER_BYTES, 0, stream,
-                                                          file_read, NULL, file_seek);
-    if (stream->file_io == NULL) {
-        av_free(buffer);
-        return AVERROR(ENOMEM);
-    }
-    stream->input->pb = stream->file_io;
-    stream->input->flags |= AVFMT_FLAG_CUSTOM_IO;
-    return 0;
-}
-
 static bool has_tunnel(const struct camera_config *config)
 {
     return strncmp(config->url, "rtsps:", 6) == 0;
@@ -185,8 +142,11 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     }
     stream->input->interrupt_callback =
         (AVIOInterruptCB){.callback = interrupted, .opaque = stream};
-    rc = is_file ? use_file(stream) : 0;
-    rc = rc < 0 ? rc : set_options(stream, &options);
+    if (is_file) {
+        stream->input->pb = stream->file;
+        stream->input->flags |= AVFMT_FLAG_CUSTOM_IO;
+    }
+    rc = set_options(stream, &options);
     if (rc >= 0) {
         /* On failure it frees the context and sets it to NULL. */
         url_without_tls(url, sizeof(url), config->url);
@@ -360,16 +320,13 @@ static void tell_opened(struct stream *stream)
     (void)publisher_send(stream->publisher, &message);
 }
 
-int stream_open(struct stream **ret, const struct camera_config *config, int file,
+int stream_open(struct stream **ret, const struct camera_config *config, AVIOContext *file,
                 struct publisher *publisher, struct baton_error *reterr)
 {
     struct stream *stream = calloc(1, sizeof(*stream));
     int rc;
 
     if (stream == NULL) {
-        if (file >= 0) {
-            (void)close(file);
-        }
         return error_set(reterr, BATON_ENOMEM, "out of memory for a stream");
     }
     stream->config = config;
@@ -537,13 +494,6 @@ void stream_close(struct stream *stream)
     stream->deadline = instant_add(clock_now(), SPAN_MS(FAREWELL_MS));
     avcodec_free_context(&stream->decoder);
     avformat_close_input(&stream->input); /* an RTSP camera is sent TEARDOWN */
-    if (stream->file_io != NULL) {
-        av_freep(&stream->file_io->buffer);
-        avio_context_free(&stream->file_io);
-    }
-    if (stream->file >= 0) {
-        (void)close(stream->file);
-    }
     av_packet_free(&stream->packet);
     av_frame_free(&stream->frame);
     av_frame_free(&stream->downloaded);

@@ -9,11 +9,13 @@
 
 #include "detector/camera/publish.h"
 
+#include <libavformat/avio.h>
+
 struct stream; /* opaque */
 
-/* `file` is the descriptor of a file source, taken in every case; else -1. No error names the URL.
- */
-int stream_open(struct stream **ret, const struct camera_config *config, int file,
+/* `file` is the file of a file source, borrowed, since the process may not open it any more; else
+ * NULL. No error names the URL. */
+int stream_open(struct stream **ret, const struct camera_config *config, AVIOContext *file,
                 struct publisher *publisher, struct baton_error *reterr);
 /* Returns 0 if the file has ended, or the parent needs no more. */
 int stream_run(struct stream *stream, struct baton_error *reterr);
