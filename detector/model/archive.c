@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "detector/helper/helper.h"
-#include "detector/model/archive_int.h"
+#include "detector/model/unpack_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,26 +23,7 @@ enum { SILENT_MS = 30000, LOOK_MS = 50 };
 
 struct archive_rules archive_rules_default(void)
 {
-    return (struct archive_rules){.archive_bytes_max = 1U << 30,
-                                  .unpacked_bytes_max = 2U << 30,
-                                  .entries_max = ARCHIVE_ENTRIES_MAX};
-}
-
-int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
-                    struct baton_error *reterr)
-{
-    struct stat status;
-
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        return error_set(reterr, BATON_EINVAL, "archive: it is no file");
-    }
-    if ((uint64_t)status.st_size > rules->archive_bytes_max) {
-        return error_set(reterr, BATON_ETOOBIG, "archive: %llu bytes; at most %llu are allowed",
-                         (unsigned long long)status.st_size,
-                         (unsigned long long)rules->archive_bytes_max);
-    }
-    *ret = (uint64_t)status.st_size;
-    return 0;
+    return (struct archive_rules){.archive_bytes_max = 1U << 30, .unpacked_bytes_max = 2U << 30};
 }
 
 /* ---- The child ------------------------------------------------------------------------------ */
@@ -67,9 +48,6 @@ static int spawn(struct unpack_child *child, int theirs, int archive_fd, const c
 int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct archive_rules *rules,
                        struct baton_error *reterr)
 {
-    const struct unpack_request request = {.archive_bytes_max = rules->archive_bytes_max,
-                                           .unpacked_bytes_max = rules->unpacked_bytes_max,
-                                           .entries_max = rules->entries_max};
     struct unpack_child child = {.socket = -1};
     char program[PATH_MAX];
     int sockets[2], errnum;
@@ -91,8 +69,6 @@ int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct ar
         return error_set(reterr, BATON_EUNAVAILABLE, "%s: cannot be started: %s", program,
                          strerror(errnum));
     }
-    /* If the child has ended, the wait for its answer reports it. */
-    (void)send(child.socket, &request, sizeof(request), MSG_NOSIGNAL);
     *ret = child;
     return 0;
 }
@@ -102,6 +78,9 @@ static int kill_child(struct unpack_child *child)
 {
     int status = 0;
 
+    if (child->pid <= 0) {
+        return 0;
+    }
     (void)kill(child->pid, SIGKILL);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
     }
@@ -112,9 +91,7 @@ static int kill_child(struct unpack_child *child)
 void unpack_child_end(struct unpack_child *child)
 {
     (void)close(child->socket);
-    if (child->pid > 0) {
-        (void)kill_child(child);
-    }
+    (void)kill_child(child);
 }
 
 /* It has closed its socket: says how it ended. */
@@ -138,9 +115,21 @@ static bool is_canceled(const struct archive_rules *rules)
     return rules->is_canceled != NULL && atomic_load(rules->is_canceled);
 }
 
-/* Receives the child's next message; 0: the child has ended. */
-static ssize_t receive(const struct unpack_child *child, const struct archive_rules *rules,
-                       struct unpack_message *message, struct baton_error *reterr)
+/* Lets only codes pass that a scan can end with: other codes have a meaning for the store. */
+static int accept_error(const struct unpack_message *message, size_t count,
+                        struct baton_error *reterr)
+{
+    int code = message->code;
+
+    if (code != BATON_ETOOBIG && code != BATON_EIO && code != BATON_ENOMEM &&
+        code != BATON_EUNAVAILABLE && code != BATON_ENOENT) {
+        code = BATON_EPROTO;
+    }
+    return error_set(reterr, code, "%.*s", (int)count, (const char *)message->data);
+}
+
+ssize_t unpack_child_receive(struct unpack_child *child, const struct archive_rules *rules,
+                             struct unpack_message *ret, struct baton_error *reterr)
 {
     struct pollfd fd = {.fd = child->socket, .events = POLLIN};
     instant begin = clock_now();
@@ -160,95 +149,50 @@ static ssize_t receive(const struct unpack_child *child, const struct archive_ru
         }
     } while (ready <= 0);
     do { /* a child that has ended before it read our last message resets the connection, once */
-        got = recv(child->socket, message, sizeof(*message), MSG_TRUNC);
+        got = recv(child->socket, ret, sizeof(*ret), MSG_TRUNC);
     } while (got < 0 && errno == ECONNRESET);
-    return got < 0 ? 0 : got;
-}
-
-/* ---- The child's messages ------------------------------------------------------------------- */
-
-/* Lets only codes pass that a scan can end with: other codes have a meaning for the store. */
-static int accept_error(const struct unpack_message *message, size_t count,
-                        struct baton_error *reterr)
-{
-    int code = message->code;
-
-    if (code >= 0 || count >= BATON_ERROR_MESSAGE_MAX) {
-        return archive_nonsense(reterr);
+    if (got <= 0) {
+        return why_it_ended(child, reterr);
     }
-    if (code != BATON_ETOOBIG && code != BATON_EIO && code != BATON_ENOMEM &&
-        code != BATON_EUNAVAILABLE && code != BATON_EINVAL && code != BATON_ENOENT) {
-        code = BATON_EPROTO;
+    if (got < UNPACK_HEAD_BYTES || got > (ssize_t)sizeof(*ret) || ret->code > 0 ||
+        (ret->code < 0 && got >= UNPACK_HEAD_BYTES + BATON_ERROR_MESSAGE_MAX)) {
+        return error_set(reterr, BATON_EPROTO,
+                         "archive: the process that unpacks it talks nonsense and was ended");
     }
-    return error_set(reterr, code, "%.*s", (int)count, (const char *)message->data);
-}
-
-int archive_accept(const struct archive_sink *sink, const struct unpack_message *message,
-                   size_t bytes, bool *is_done, struct baton_error *reterr)
-{
-    size_t count = bytes - UNPACK_HEAD_BYTES;
-
-    if (bytes < UNPACK_HEAD_BYTES || bytes > sizeof(*message)) {
-        return archive_nonsense(reterr);
-    }
-    switch (message->type) {
-    case UNPACK_SIZE:
-        return sink->begin(sink->userdata, message->bytes, reterr);
-    case UNPACK_DATA:
-        return sink->take(sink->userdata, message->data, count, reterr);
-    case UNPACK_DONE:
-        *is_done = true;
-        return 0;
-    case UNPACK_ERROR:
-        return accept_error(message, count, reterr);
-    default:
-        return archive_nonsense(reterr);
-    }
+    got -= UNPACK_HEAD_BYTES;
+    return ret->code < 0 ? accept_error(ret, (size_t)got, reterr) : got;
 }
 
 /* ---- Unpacking ------------------------------------------------------------------------------ */
 
-struct unpacking {
-    struct unpack_child child;
-    const struct archive_rules *rules;
-    struct unpack_message message;
-};
-
-/* Asks the child for one file. */
-static int file_of_child(void *userdata, const char *name, const struct archive_sink *sink,
-                         struct baton_error *reterr)
+static int measure(int fd, const struct archive_rules *rules, uint64_t *ret,
+                   struct baton_error *reterr)
 {
-    struct unpacking *unpacking = userdata;
-    bool is_done = false;
-    int rc = 0;
+    struct stat status;
 
-    /* If the child has ended, the wait for its answer reports it. */
-    (void)send(unpacking->child.socket, name, strlen(name), MSG_NOSIGNAL);
-    while (rc == 0 && !is_done) {
-        ssize_t got = receive(&unpacking->child, unpacking->rules, &unpacking->message, reterr);
-
-        rc = got < 0    ? (int)got
-             : got == 0 ? why_it_ended(&unpacking->child, reterr)
-                        : archive_accept(sink, &unpacking->message, (size_t)got, &is_done, reterr);
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return error_set(reterr, BATON_EINVAL, "archive: it is no file");
     }
-    return rc;
+    if ((uint64_t)status.st_size > rules->archive_bytes_max) {
+        return error_set(reterr, BATON_ETOOBIG, "archive: %llu bytes; at most %llu are allowed",
+                         (unsigned long long)status.st_size,
+                         (unsigned long long)rules->archive_bytes_max);
+    }
+    *ret = (uint64_t)status.st_size;
+    return 0;
 }
 
 int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr)
 {
-    struct unpacking *unpacking = malloc(sizeof(*unpacking));
-    const struct archive_source source = {file_of_child, unpacking};
-    uint64_t bytes;
-    int rc = unpacking != NULL ? archive_measure(archive_fd, rules, &bytes, reterr)
-                               : error_set(reterr, BATON_ENOMEM, "out of memory");
+    struct unpack_child child;
+    uint64_t bytes = 0;
+    int rc = measure(archive_fd, rules, &bytes, reterr);
 
-    rc = rc ? rc : unpack_child_start(&unpacking->child, archive_fd, rules, reterr);
+    rc = rc ? rc : unpack_child_start(&child, archive_fd, rules, reterr);
     if (rc == 0) {
-        unpacking->rules = rules;
-        rc = archive_write(&source, parent_fd, name, rules, reterr);
-        unpack_child_end(&unpacking->child);
+        rc = archive_write(&child, bytes, parent_fd, name, rules, reterr);
+        unpack_child_end(&child);
     }
-    free(unpacking);
     return rc;
 }

@@ -1,8 +1,8 @@
 /* Model archives: a zip file from outside becomes a folder that holds what pipeline.json names.
  *
  * The archive is refused, with what is wrong and where, and nothing is left behind, if
- *   - it is larger than the rules allow, has more entries, or would unpack to more, by what it says
- *     and, as what it says may be a lie, by what comes out; or to 100 times its own size;
+ *   - it is larger than the rules allow, has more entries, or unpacks to more, or to 100 times its
+ *     own size; what comes out counts, not what it says;
  *   - an entry has a password or a compression other than deflate, is no plain file or folder, or
  *     has a name that leads elsewhere on some system (name.h) or is there twice;
  *   - a checksum or a length is wrong, or its parts contradict each other;
@@ -23,8 +23,12 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+/* The digest of the digests of a folder's files, to find what the disk has damaged. No file of an
+ * archive can have this name: see name.h. */
+#define SUM_FILE ".sum"
+
 enum {
-    ARCHIVE_ENTRIES_MAX = 1024,    /* of the default rules, and the most they may allow */
+    ARCHIVE_ENTRIES_MAX = 1024,
     ARCHIVE_RATIO_MAX = 100,       /* unpacked bytes for each byte of the archive, … */
     ARCHIVE_RATIO_FREE = 16 << 20, /* … above this many */
     ARCHIVE_TEXT_MAX = PIPELINE_BYTES_MAX + (64 << 10),
@@ -33,27 +37,23 @@ enum {
 struct archive_rules {
     uint64_t archive_bytes_max;
     uint64_t unpacked_bytes_max;
-    int entries_max;
     const atomic_bool *is_canceled; /* borrowed; NULL: it cannot be */
     const char *program;            /* path of baton-unpack; NULL: found beside this program */
 };
 
-/* The defaults: 1 GiB, 2 GiB, ARCHIVE_ENTRIES_MAX, NULL. */
+/* The defaults: 1 GiB, 2 GiB, NULL, NULL. */
 struct archive_rules archive_rules_default(void);
 
 /* Unpacks the archive that `archive_fd` (borrowed) reads, as folder `name` of the folder
- * `parent_fd`. 0, or
+ * `parent_fd`, in which nobody else may unpack meanwhile. 0, or
  * BATON_EPROTO    not such an archive, or torn
  * BATON_ETOOBIG   above a limit
  * BATON_EEXIST    the folder is there already
+ * BATON_EINVAL    it is no file
  * BATON_EUNAVAILABLE  baton-unpack cannot be started, or not be confined
  * BATON_EFULL, BATON_EIO, BATON_ENOMEM, BATON_ECANCELED */
 int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr);
-
-/* Finds the size of the archive. Returns BATON_EINVAL if it is no file, or BATON_ETOOBIG. */
-int archive_measure(int fd, const struct archive_rules *rules, uint64_t *ret,
-                    struct baton_error *reterr);
 
 /* Appends pipeline.json of a folder that was unpacked to `ret`, which has room for ARCHIVE_TEXT_MAX
  * bytes. */
@@ -63,14 +63,25 @@ int archive_text(struct buffer *ret, int parent_fd, const char *name, struct bat
  * have damaged it), or BATON_ENOMEM. */
 int archive_check(int folder_fd, const struct pipeline *pipeline);
 
+/* ---- The parts of archive_unpack(), for tests ---- */
+
 /* The process baton-unpack. The thread that starts it must end it. */
 struct unpack_child {
     int socket;
-    pid_t pid;
+    pid_t pid; /* 0: it has ended */
 };
 
 int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct archive_rules *rules,
                        struct baton_error *reterr);
 void unpack_child_end(struct unpack_child *child); /* kills it if it still runs */
+
+/* Receives the child's next message: its bytes, or a code. BATON_ECANCELED: see `rules`. */
+struct unpack_message;
+ssize_t unpack_child_receive(struct unpack_child *child, const struct archive_rules *rules,
+                             struct unpack_message *ret, struct baton_error *reterr);
+
+/* Writes what the child gives. */
+int archive_write(struct unpack_child *child, uint64_t archive_bytes, int parent_fd,
+                  const char *name, const struct archive_rules *rules, struct baton_error *reterr);
 
 #endif

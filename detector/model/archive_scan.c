@@ -1,13 +1,13 @@
 #include "detector/model/archive_scan.h"
 
 #include "base/error.h"
+#include "detector/model/archive.h"
 #include "detector/model/name.h"
 #include "detector/model/nearest.h"
+#include "detector/model/unpack_wire.h"
 
 #include <string.h>
 #include <sys/stat.h>
-
-enum { CHUNK_BYTES = 64 << 10 };
 
 static int zip_failed(zip_error_t *error, const char *what, struct baton_error *reterr)
 {
@@ -49,14 +49,14 @@ static const char *fault_of(const zip_stat_t *status, zip_uint32_t attributes)
                : NULL;
 }
 
-static int check_entries(const struct archive *archive, struct baton_error *reterr)
+static int check_entries(zip_t *zip, struct baton_error *reterr)
 {
-    zip_int64_t count = zip_get_num_entries(archive->zip, 0);
+    zip_int64_t count = zip_get_num_entries(zip, 0);
 
-    if (count < 1 || count > archive->rules->entries_max) {
+    if (count < 1 || count > ARCHIVE_ENTRIES_MAX) {
         return error_set(reterr, count < 1 ? BATON_EPROTO : BATON_ETOOBIG,
                          "archive: %lld entries; 1 to %d are allowed", (long long)count,
-                         archive->rules->entries_max);
+                         ARCHIVE_ENTRIES_MAX);
     }
     for (zip_uint64_t i = 0; i < (zip_uint64_t)count; i++) {
         zip_uint32_t attributes;
@@ -64,8 +64,8 @@ static int check_entries(const struct archive *archive, struct baton_error *rete
         zip_stat_t status;
         const char *fault;
 
-        if (zip_stat_index(archive->zip, i, ZIP_FL_ENC_RAW, &status) != 0 ||
-            zip_file_get_external_attributes(archive->zip, i, 0, &system, &attributes) != 0) {
+        if (zip_stat_index(zip, i, ZIP_FL_ENC_RAW, &status) != 0 ||
+            zip_file_get_external_attributes(zip, i, 0, &system, &attributes) != 0) {
             return error_set(reterr, BATON_EPROTO, "archive: entry %llu cannot be read",
                              (unsigned long long)i);
         }
@@ -80,32 +80,14 @@ static int check_entries(const struct archive *archive, struct baton_error *rete
 
 /* ---- Reading an entry ----------------------------------------------------------------------- */
 
-static int check_total(const struct archive *archive, uint64_t bytes, struct baton_error *reterr)
-{
-    uint64_t total = archive->unpacked_bytes + bytes;
-
-    if (total > archive->rules->unpacked_bytes_max) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "archive: it unpacks to more than %llu bytes, which is the limit",
-                         (unsigned long long)archive->rules->unpacked_bytes_max);
-    }
-    if (total > ARCHIVE_RATIO_FREE && total / ARCHIVE_RATIO_MAX > archive->archive_bytes) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "archive: %llu bytes of it unpack to more than %d times as many, which is "
-                         "the limit",
-                         (unsigned long long)archive->archive_bytes, ARCHIVE_RATIO_MAX);
-    }
-    return 0;
-}
-
 /* The library checks length and checksum when the entry is read to its end. */
-static int read_all(zip_file_t *file, const zip_stat_t *status, const struct archive_sink *sink,
+static int read_all(zip_file_t *file, const zip_stat_t *status, archive_sink *sink, void *userdata,
                     struct baton_error *reterr)
 {
-    static unsigned char chunk[CHUNK_BYTES];
-    int rc = sink->begin(sink->userdata, status->size, reterr);
+    static unsigned char chunk[UNPACK_DATA_MAX];
     uint64_t done = 0;
     zip_int64_t got;
+    int rc = 0;
 
     while (rc == 0 && (got = zip_fread(file, chunk, sizeof(chunk))) != 0) {
         done += got > 0 ? (uint64_t)got : 0;
@@ -115,18 +97,18 @@ static int read_all(zip_file_t *file, const zip_stat_t *status, const struct arc
             rc = error_set(reterr, BATON_EPROTO, "archive: %s is longer than the archive says",
                            status->name);
         } else {
-            rc = sink->take(sink->userdata, chunk, (size_t)got, reterr);
+            rc = sink(userdata, chunk, (size_t)got, reterr);
         }
     }
     return rc;
 }
 
 /* A common mistake: the folder was zipped in place of its content. */
-static int no_pipeline(const struct archive *archive, struct baton_error *reterr)
+static int no_pipeline(zip_t *zip, struct baton_error *reterr)
 {
     const char *name;
 
-    for (zip_uint64_t i = 0; (name = zip_get_name(archive->zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
+    for (zip_uint64_t i = 0; (name = zip_get_name(zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
         const char *slash = strrchr(name, '/');
 
         if (slash != NULL && strcmp(slash + 1, PIPELINE_FILE) == 0) {
@@ -139,47 +121,37 @@ static int no_pipeline(const struct archive *archive, struct baton_error *reterr
     return error_set(reterr, BATON_EPROTO, "archive: there is no %s in it", PIPELINE_FILE);
 }
 
-static int no_file(const struct archive *archive, const char *wanted, struct baton_error *reterr)
+static int no_file(zip_t *zip, const char *wanted, struct baton_error *reterr)
 {
     struct nearest nearest = {0};
     char text[NEAREST_TEXT_BYTES];
     const char *name;
 
     if (strcmp(wanted, PIPELINE_FILE) == 0) {
-        return no_pipeline(archive, reterr);
+        return no_pipeline(zip, reterr);
     }
-    for (zip_uint64_t i = 0; (name = zip_get_name(archive->zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
+    for (zip_uint64_t i = 0; (name = zip_get_name(zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
         nearest_try(&nearest, wanted, name);
     }
     return error_set(reterr, BATON_ENOENT, "\"%s\" is not in the archive%s", wanted,
                      nearest_text(&nearest, text));
 }
 
-int archive_file(void *userdata, const char *name, const struct archive_sink *sink,
+int archive_file(zip_t *zip, const char *name, archive_sink *sink, void *userdata,
                  struct baton_error *reterr)
 {
-    struct archive *archive = userdata;
     zip_file_t *file;
     zip_stat_t status;
     int rc;
 
-    if (zip_stat(archive->zip, name, ZIP_FL_ENC_RAW, &status) != 0) {
-        return no_file(archive, name, reterr);
+    if (zip_stat(zip, name, ZIP_FL_ENC_RAW, &status) != 0) {
+        return no_file(zip, name, reterr);
     }
-    if (strcmp(name, PIPELINE_FILE) == 0 && status.size > PIPELINE_BYTES_MAX) {
-        return error_set(reterr, BATON_ETOOBIG, "archive: %s of %llu bytes; at most %d are allowed",
-                         PIPELINE_FILE, (unsigned long long)status.size, PIPELINE_BYTES_MAX);
-    }
-    rc = check_total(archive, status.size, reterr);
-    if (rc != 0) {
-        return rc;
-    }
-    archive->unpacked_bytes += status.size;
-    file = zip_fopen_index(archive->zip, status.index, 0);
+    file = zip_fopen_index(zip, status.index, 0);
     if (file == NULL) {
-        return zip_failed(zip_get_error(archive->zip), status.name, reterr);
+        return zip_failed(zip_get_error(zip), status.name, reterr);
     }
-    rc = read_all(file, &status, sink, reterr);
+    rc = read_all(file, &status, sink, userdata, reterr);
     (void)zip_fclose(file); /* the read to its end has reported any error */
     return rc;
 }
@@ -187,54 +159,41 @@ int archive_file(void *userdata, const char *name, const struct archive_sink *si
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 /* zip_fdopen() would duplicate the descriptor, which the fences forbid. */
-static int open_zip(struct archive *archive, FILE *file, struct baton_error *reterr)
+static zip_t *open_zip(FILE *file, zip_error_t *error)
 {
-    zip_error_t error;
-    zip_source_t *source;
-    int rc = 0;
+    zip_source_t *source = zip_source_filep_create(file, 0, -1, error); /* which owns the file */
+    zip_t *zip = NULL;
 
-    zip_error_init(&error);
-    source = zip_source_filep_create(file, 0, -1, &error); /* then the source owns the file */
     if (source == NULL) {
         (void)fclose(file);
     } else {
-        archive->zip = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
-        if (archive->zip == NULL) {
+        zip = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, error);
+        if (zip == NULL) {
             zip_source_free(source);
         }
     }
-    if (archive->zip == NULL) {
+    return zip;
+}
+
+int archive_open(zip_t **ret, FILE *file, struct baton_error *reterr)
+{
+    zip_error_t error;
+    zip_t *zip;
+    int rc = 0;
+
+    zip_error_init(&error);
+    zip = open_zip(file, &error);
+    if (zip == NULL) {
         rc = zip_error_code_zip(&error) == ZIP_ER_EXISTS
                  ? error_set(reterr, BATON_EPROTO, "archive: a name is there twice")
                  : zip_failed(&error, "it cannot be opened", reterr);
     }
     zip_error_fini(&error);
-    return rc;
-}
-
-int archive_open(struct archive *ret, FILE *file, const struct archive_rules *rules,
-                 struct baton_error *reterr)
-{
-    int rc;
-
-    *ret = (struct archive){.rules = rules};
-    rc = archive_measure(fileno(file), rules, &ret->archive_bytes, reterr);
-    if (rc != 0) {
-        (void)fclose(file);
-        return rc;
-    }
-    rc = open_zip(ret, file, reterr);
-    rc = rc ? rc : check_entries(ret, reterr);
-    if (rc != 0) {
-        archive_close(ret);
+    rc = rc ? rc : check_entries(zip, reterr);
+    if (rc == 0) {
+        *ret = zip;
+    } else if (zip != NULL) {
+        zip_discard(zip);
     }
     return rc;
-}
-
-void archive_close(struct archive *archive)
-{
-    if (archive->zip != NULL) {
-        zip_discard(archive->zip);
-        archive->zip = NULL;
-    }
 }

@@ -2,25 +2,22 @@
 #ifndef DETECTOR_MODEL_ARCHIVE_SCAN_H
 #define DETECTOR_MODEL_ARCHIVE_SCAN_H
 
-#include "detector/model/archive_int.h"
+#include <baton/error.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <zip.h>
 
-struct archive {
-    const struct archive_rules *rules;
-    uint64_t archive_bytes, unpacked_bytes; /* unpacked so far */
-    zip_t *zip;
-};
-
 /* Opens the archive, closes the file with it, and checks all entries. Returns the codes of
- * archive_unpack(). */
-int archive_open(struct archive *ret, FILE *file, const struct archive_rules *rules,
-                 struct baton_error *reterr);
-void archive_close(struct archive *archive);
+ * archive_unpack(). zip_discard() follows. */
+int archive_open(zip_t **ret, FILE *file, struct baton_error *reterr);
 
-/* Reads one file; `userdata` is the archive. BATON_ENOENT: it is not there. */
-int archive_file(void *userdata, const char *name, const struct archive_sink *sink,
+/* Takes the bytes of a file, UNPACK_DATA_MAX or fewer at a time. */
+typedef int archive_sink(void *userdata, const void *bytes, size_t count,
+                         struct baton_error *reterr);
+
+/* Reads one file. BATON_ENOENT: it is not there. */
+int archive_file(zip_t *zip, const char *name, archive_sink *sink, void *userdata,
                  struct baton_error *reterr);
 
 #endif

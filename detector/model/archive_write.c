@@ -1,30 +1,20 @@
-/* Writes the files of an archive into a draft of a folder, and reads them again. */
-#include "detector/model/archive_int.h"
-
-#include "base/buffer.h"
+/* Writes the files of an archive into a folder, and reads them again. */
 #include "base/error.h"
+#include "detector/model/archive.h"
 #include "detector/model/digest.h"
 #include "detector/model/folder.h"
+#include "detector/model/unpack_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { CHUNK_BYTES = 64 << 10 };
-
-int archive_nonsense(struct baton_error *reterr)
-{
-    return error_set(reterr, BATON_EPROTO,
-                     "archive: the process that unpacks it talks nonsense and was ended");
-}
-
-static int no_memory(struct baton_error *reterr)
-{
-    return error_set(reterr, BATON_ENOMEM, "out of memory");
-}
 
 static int failed(struct baton_error *reterr)
 {
@@ -35,38 +25,36 @@ static int failed(struct baton_error *reterr)
                      strerror(errnum));
 }
 
-/* ---- One file ------------------------------------------------------------------------------- */
+/* ---- The files ------------------------------------------------------------------------------ */
 
 struct writing {
+    struct unpack_child *child;
     const struct archive_rules *rules;
-    struct draft draft;
-    int fd;               /* of the file that is being written; -1: none */
-    bool has_size;        /* of that file */
-    uint64_t left, total; /* bytes still missing of that file; bytes announced of all */
-    struct digest digest; /* of all bytes so far */
-    struct buffer *text;  /* gets the bytes as well; NULL: none does */
+    uint64_t archive_bytes, total; /* of the archive; of what came out of it */
+    int folder_fd;
+    struct unpack_message message;
 };
 
-static int begin(void *userdata, uint64_t bytes, struct baton_error *reterr)
+static int check_total(const struct writing *to, struct baton_error *reterr)
 {
-    struct writing *to = userdata;
-
-    if (to->has_size || (to->text != NULL && bytes > PIPELINE_BYTES_MAX)) {
-        return archive_nonsense(reterr);
-    }
-    if (bytes > to->rules->unpacked_bytes_max - to->total) {
+    if (to->total > to->rules->unpacked_bytes_max) {
         return error_set(reterr, BATON_ETOOBIG,
                          "archive: it unpacks to more than %llu bytes, which is the limit",
                          (unsigned long long)to->rules->unpacked_bytes_max);
     }
-    to->has_size = true;
-    to->left = bytes;
-    to->total += bytes;
+    if (to->total > ARCHIVE_RATIO_FREE && to->total / ARCHIVE_RATIO_MAX > to->archive_bytes) {
+        return error_set(reterr, BATON_ETOOBIG,
+                         "archive: %llu bytes of it unpack to more than %d times as many, which is "
+                         "the limit",
+                         (unsigned long long)to->archive_bytes, ARCHIVE_RATIO_MAX);
+    }
     return 0;
 }
 
-static int put(int fd, const char *at, size_t count, struct baton_error *reterr)
+static int put(int fd, const void *bytes, size_t count, struct baton_error *reterr)
 {
+    const char *at = bytes;
+
     while (count > 0) {
         ssize_t done = write(fd, at, count);
 
@@ -79,81 +67,56 @@ static int put(int fd, const char *at, size_t count, struct baton_error *reterr)
     return 0;
 }
 
-static int take(void *userdata, const void *bytes, size_t count, struct baton_error *reterr)
-{
-    struct writing *to = userdata;
-
-    if (!to->has_size || count > to->left) {
-        return archive_nonsense(reterr);
-    }
-    to->left -= count;
-    if (to->text != NULL) {
-        buffer_put(to->text, bytes, count);
-    }
-    return (to->text != NULL && to->text->failed) || digest_add(&to->digest, bytes, count) != 0
-               ? no_memory(reterr)
-               : put(to->fd, bytes, count, reterr);
-}
-
-/* Opens a new file of the draft; close_file() follows. */
-static int open_file(struct writing *to, const char *name, struct baton_error *reterr)
-{
-    to->fd = draft_file(&to->draft, name, reterr);
-    return to->fd < 0 ? to->fd : 0;
-}
-
-/* With code 0, flushes the open file to the disk. */
-static int close_file(struct writing *to, int code, struct baton_error *reterr)
-{
-    if (code == 0 && fsync(to->fd) != 0) {
-        code = failed(reterr);
-    }
-    if (to->fd >= 0 && close(to->fd) != 0 && code == 0) {
-        code = failed(reterr);
-    }
-    return code;
-}
-
-static int write_file(struct writing *to, const struct archive_source *source, const char *name,
+/* Asks the child for one file. `text` gets its bytes as well, unless it is NULL. */
+static int write_file(struct writing *to, const char *name, struct buffer *text,
                       struct baton_error *reterr)
 {
-    const struct archive_sink sink = {begin, take, to};
-    int rc = open_file(to, name, reterr);
+    int fd = folder_new_file(to->folder_fd, name, reterr);
+    int rc = fd < 0 ? fd : 0;
+    ssize_t got = 1;
 
-    to->has_size = false;
-    to->left = 0;
-    rc = rc ? rc : source->file(source->userdata, name, &sink, reterr);
-    if (rc == 0 && (!to->has_size || to->left > 0)) {
-        rc = archive_nonsense(reterr);
+    /* If the child has ended, the wait for its answer reports it. */
+    (void)send(to->child->socket, name, strlen(name), MSG_NOSIGNAL);
+    while (rc == 0 &&
+           (got = unpack_child_receive(to->child, to->rules, &to->message, reterr)) > 0) {
+        to->total += (uint64_t)got;
+        rc = check_total(to, reterr);
+        if (text != NULL) {
+            buffer_put(text, to->message.data, (size_t)got);
+            rc = rc == 0 && text->failed
+                     ? error_set(reterr, BATON_ETOOBIG, "archive: %s has more than %d bytes",
+                                 PIPELINE_FILE, PIPELINE_BYTES_MAX)
+                     : rc;
+        }
+        rc = rc ? rc : put(fd, to->message.data, (size_t)got, reterr);
     }
-    return close_file(to, rc, reterr);
+    rc = rc == 0 && got < 0 ? (int)got : rc;
+    if (fd >= 0 && close(fd) != 0 && rc == 0) {
+        rc = failed(reterr);
+    }
+    return rc;
 }
 
-/* ---- The folder ----------------------------------------------------------------------------- */
-
-static int write_pipeline(struct pipeline *ret, struct writing *to,
-                          const struct archive_source *source, struct baton_error *reterr)
+static int write_pipeline(struct pipeline *ret, struct writing *to, struct baton_error *reterr)
 {
     struct buffer text;
     int rc;
 
     buffer_init(&text, PIPELINE_BYTES_MAX);
-    to->text = &text;
-    rc = write_file(to, source, PIPELINE_FILE, reterr);
-    to->text = NULL;
+    rc = write_file(to, PIPELINE_FILE, &text, reterr);
     rc = rc ? rc : pipeline_parse(ret, (const char *)text.data, text.bytes, reterr);
     buffer_fini(&text);
-    return rc;
+    return rc == BATON_ENOENT ? BATON_EPROTO : rc;
 }
 
-static int write_files(struct writing *to, const struct archive_source *source,
-                       const struct pipeline *pipeline, struct baton_error *reterr)
+static int write_models(struct writing *to, const struct pipeline *pipeline,
+                        struct baton_error *reterr)
 {
     int rc = 0;
 
     for (size_t i = pipeline_file_from(pipeline, 0); rc == 0 && i < pipeline->model_count;
          i = pipeline_file_from(pipeline, i + 1)) {
-        rc = write_file(to, source, pipeline->models[i].file, reterr);
+        rc = write_file(to, pipeline->models[i].file, NULL, reterr);
         if (rc == BATON_ENOENT) {
             rc = BATON_EPROTO;
             (void)error_wrap(reterr, "pipeline.json: models.%s.file", pipeline->models[i].name);
@@ -162,37 +125,97 @@ static int write_files(struct writing *to, const struct archive_source *source,
     return rc;
 }
 
-static int write_sum(struct writing *to, struct baton_error *reterr)
-{
-    char sum[DIGEST_BYTES];
-    int rc =
-        digest_end(&to->digest, sum) == 0 ? open_file(to, SUM_FILE, reterr) : no_memory(reterr);
+/* ---- The sum -------------------------------------------------------------------------------- */
 
-    return rc ? rc : close_file(to, put(to->fd, sum, strlen(sum), reterr), reterr);
+static int add_digest(struct buffer *digests, int folder_fd, const char *name)
+{
+    int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char digest[DIGEST_BYTES];
+    int rc = fd >= 0 ? digest_file(fd, digest) : BATON_ECORRUPT;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (rc == 0) {
+        buffer_put_text(digests, digest);
+    }
+    return rc;
 }
 
-int archive_write(const struct archive_source *source, int parent_fd, const char *name,
-                  const struct archive_rules *rules, struct baton_error *reterr)
+static int sum(char ret[DIGEST_BYTES], int folder_fd, const struct pipeline *pipeline)
 {
-    struct writing to = {.rules = rules, .fd = -1};
-    struct pipeline pipeline = {0};
-    int rc = draft_new(&to.draft, parent_fd, reterr);
+    struct buffer digests;
+    int rc;
+
+    buffer_init(&digests, (size_t)(PIPELINE_MODELS_MAX + 1) * DIGEST_BYTES);
+    rc = add_digest(&digests, folder_fd, PIPELINE_FILE);
+    for (size_t i = pipeline_file_from(pipeline, 0); rc == 0 && i < pipeline->model_count;
+         i = pipeline_file_from(pipeline, i + 1)) {
+        rc = add_digest(&digests, folder_fd, pipeline->models[i].file);
+    }
+    rc = rc ? rc : digests.failed ? BATON_ENOMEM : digest_of(digests.data, digests.bytes, ret);
+    buffer_fini(&digests);
+    return rc;
+}
+
+static int write_sum(const struct writing *to, const struct pipeline *pipeline,
+                     struct baton_error *reterr)
+{
+    char text[DIGEST_BYTES];
+    int fd, rc = sum(text, to->folder_fd, pipeline);
 
     if (rc != 0) {
-        return rc;
+        return error_set(reterr, rc, "unpacking an archive: it cannot be read again");
     }
-    rc = digest_begin(&to.digest) == 0 ? 0 : no_memory(reterr);
-    rc = rc ? rc : write_pipeline(&pipeline, &to, source, reterr);
-    rc = rc ? rc : write_files(&to, source, &pipeline, reterr);
-    rc = rc ? rc : write_sum(&to, reterr);
-    rc = rc ? rc : draft_take(&to.draft, name, reterr);
-    draft_drop(&to.draft);
-    pipeline_fini(&pipeline);
-    digest_fini(&to.digest);
-    return rc == BATON_ENOENT ? BATON_EPROTO : rc; /* of the source: pipeline.json is not there */
+    fd = folder_new_file(to->folder_fd, SUM_FILE, reterr);
+    rc = fd < 0 ? fd : put(fd, text, strlen(text), reterr);
+    if (fd >= 0 && close(fd) != 0 && rc == 0) {
+        rc = failed(reterr);
+    }
+    return rc;
 }
 
-/* ---- A folder that was unpacked ------------------------------------------------------------- */
+int archive_check(int folder_fd, const struct pipeline *pipeline)
+{
+    char text[DIGEST_BYTES], noted[DIGEST_BYTES] = {0};
+    int fd = openat(folder_fd, SUM_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int rc = sum(text, folder_fd, pipeline);
+
+    if (fd >= 0) {
+        rc = rc == 0 && read(fd, noted, sizeof(noted) - 1) < 0 ? BATON_ECORRUPT : rc;
+        close(fd);
+    }
+    return rc == BATON_ENOMEM || (rc == 0 && strcmp(text, noted) == 0) ? rc : BATON_ECORRUPT;
+}
+
+/* ---- The folder ----------------------------------------------------------------------------- */
+
+int archive_write(struct unpack_child *child, uint64_t archive_bytes, int parent_fd,
+                  const char *name, const struct archive_rules *rules, struct baton_error *reterr)
+{
+    struct writing *to = calloc(1, sizeof(*to));
+    struct pipeline pipeline = {0};
+    int rc;
+
+    if (to == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    to->child = child;
+    to->rules = rules;
+    to->archive_bytes = archive_bytes;
+    to->folder_fd = draft_new(parent_fd, reterr);
+    rc = to->folder_fd < 0 ? to->folder_fd : write_pipeline(&pipeline, to, reterr);
+    rc = rc ? rc : write_models(to, &pipeline, reterr);
+    rc = rc ? rc : write_sum(to, &pipeline, reterr);
+    rc = rc ? rc : draft_take(parent_fd, name, reterr);
+    if (to->folder_fd >= 0) {
+        close(to->folder_fd);
+        (void)folder_remove(parent_fd, DRAFT, NULL); /* unless it was taken */
+    }
+    pipeline_fini(&pipeline);
+    free(to);
+    return rc;
+}
 
 int archive_text(struct buffer *ret, int parent_fd, const char *name, struct baton_error *reterr)
 {
@@ -216,36 +239,4 @@ int archive_text(struct buffer *ret, int parent_fd, const char *name, struct bat
     return got < 0       ? error_set(reterr, BATON_EIO, "read %s: it cannot be read", path)
            : ret->failed ? error_set(reterr, BATON_ENOMEM, "read %s: out of memory", path)
                          : 0;
-}
-
-static int add_file(struct digest *digest, int folder_fd, const char *name)
-{
-    int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int rc = fd >= 0 ? digest_add_file(digest, fd) : BATON_ECORRUPT;
-
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
-int archive_check(int folder_fd, const struct pipeline *pipeline)
-{
-    char sum[DIGEST_BYTES], noted[DIGEST_BYTES] = {0};
-    struct digest digest = {0};
-    int fd = openat(folder_fd, SUM_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int rc = digest_begin(&digest);
-
-    rc = rc ? rc : add_file(&digest, folder_fd, PIPELINE_FILE);
-    for (size_t i = pipeline_file_from(pipeline, 0); rc == 0 && i < pipeline->model_count;
-         i = pipeline_file_from(pipeline, i + 1)) {
-        rc = add_file(&digest, folder_fd, pipeline->models[i].file);
-    }
-    rc = rc ? rc : digest_end(&digest, sum);
-    digest_fini(&digest);
-    if (fd >= 0) {
-        rc = rc == 0 && read(fd, noted, sizeof(noted) - 1) < 0 ? BATON_ECORRUPT : rc;
-        close(fd);
-    }
-    return rc == BATON_ENOMEM || (rc == 0 && strcmp(sum, noted) == 0) ? rc : BATON_ECORRUPT;
 }

@@ -11,24 +11,11 @@
 
 enum { CHUNK_BYTES = 256 << 10 };
 
-int digest_begin(struct digest *digest)
-{
-    digest->context = EVP_MD_CTX_new();
-    return digest->context != NULL && EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL) == 1
-               ? 0
-               : BATON_ENOMEM;
-}
-
-int digest_add(struct digest *digest, const void *bytes, size_t count)
-{
-    return EVP_DigestUpdate(digest->context, bytes, count) == 1 ? 0 : BATON_ENOMEM;
-}
-
-int digest_end(struct digest *digest, char ret[DIGEST_BYTES])
+static int end(EVP_MD_CTX *context, char ret[DIGEST_BYTES])
 {
     unsigned char bytes[EVP_MAX_MD_SIZE];
 
-    if (EVP_DigestFinal_ex(digest->context, bytes, NULL) != 1) {
+    if (EVP_DigestFinal_ex(context, bytes, NULL) != 1) {
         return BATON_ENOMEM;
     }
     for (size_t i = 0; i < (DIGEST_BYTES - 1) / 2; i++) {
@@ -37,46 +24,38 @@ int digest_end(struct digest *digest, char ret[DIGEST_BYTES])
     return 0;
 }
 
-void digest_fini(struct digest *digest)
+/* The bytes, or with none those of the file. */
+static int digest(const void *bytes, size_t count, int fd, char ret[DIGEST_BYTES])
 {
-    EVP_MD_CTX_free(digest->context);
-    digest->context = NULL;
-}
-
-int digest_add_file(struct digest *digest, int fd)
-{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
     unsigned char *chunk = malloc(CHUNK_BYTES);
-    int rc = chunk != NULL ? 0 : BATON_ENOMEM;
-    ssize_t got = 1;
+    ssize_t got = bytes == NULL;
+    int rc = context != NULL && chunk != NULL &&
+                     EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
+                     (bytes == NULL || EVP_DigestUpdate(context, bytes, count) == 1)
+                 ? 0
+                 : BATON_ENOMEM;
 
     for (off_t at = 0; rc == 0 && got > 0; at += got) {
         got = pread(fd, chunk, CHUNK_BYTES, at);
-        rc = got < 0 ? BATON_EIO : digest_add(digest, chunk, (size_t)got);
+        rc = got < 0                                              ? BATON_EIO
+             : EVP_DigestUpdate(context, chunk, (size_t)got) == 1 ? 0
+                                                                  : BATON_ENOMEM;
     }
+    rc = rc ? rc : end(context, ret);
     free(chunk);
+    EVP_MD_CTX_free(context);
     return rc;
 }
 
 int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES])
 {
-    struct digest digest = {0};
-    int rc = digest_begin(&digest);
-
-    rc = rc ? rc : digest_add(&digest, bytes, count);
-    rc = rc ? rc : digest_end(&digest, ret);
-    digest_fini(&digest);
-    return rc;
+    return digest(bytes, count, -1, ret);
 }
 
 int digest_file(int fd, char ret[DIGEST_BYTES])
 {
-    struct digest digest = {0};
-    int rc = digest_begin(&digest);
-
-    rc = rc ? rc : digest_add_file(&digest, fd);
-    rc = rc ? rc : digest_end(&digest, ret);
-    digest_fini(&digest);
-    return rc;
+    return digest(NULL, 0, fd, ret);
 }
 
 bool is_digest(const char *text)

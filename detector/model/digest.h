@@ -7,21 +7,9 @@
 
 enum { DIGEST_BYTES = 65 }; /* with its NUL */
 
-/* In parts, as they arrive. These return BATON_ENOMEM or 0. */
-struct digest {
-    void *context; /* NULL: not begun */
-};
-
-int digest_begin(struct digest *digest); /* of a struct of zeroes */
-int digest_add(struct digest *digest, const void *bytes, size_t count);
-int digest_end(struct digest *digest, char ret[DIGEST_BYTES]);
-void digest_fini(struct digest *digest); /* allowed at any time */
-
-/* All of a file, from its start. Also returns BATON_EIO. May block on the disk. */
-int digest_add_file(struct digest *digest, int fd);
-
-/* The same at once. */
+/* Return 0 or BATON_ENOMEM. */
 int digest_of(const void *bytes, size_t count, char ret[DIGEST_BYTES]);
+/* Of all of a file, from its start. Also returns BATON_EIO. May block on the disk. */
 int digest_file(int fd, char ret[DIGEST_BYTES]);
 
 /* True if the text has the form of a digest. */

@@ -13,9 +13,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static const char draft_prefix[] = ".draft-";
+enum { LOOK_MS = 10 }; /* between two tries to get a lock */
 
 static int failed(struct baton_error *reterr, const char *what, const char *name)
 {
@@ -43,9 +44,9 @@ static void path_of(char ret[PATH_MAX], int parent_fd, const char *name)
 
 enum visit { VISIT_REMOVE, VISIT_MEASURE, VISIT_SYNC };
 
-static int sync_folder(const char *path)
+static int sync_one(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int rc = fd >= 0 ? fsync(fd) : -1;
 
     if (fd >= 0) {
@@ -68,7 +69,7 @@ static int visit_entry(const FTSENT *entry, enum visit visit, uint64_t *bytes)
         *bytes += entry->fts_info == FTS_F ? (uint64_t)entry->fts_statp->st_size : 0;
         return 0;
     case VISIT_SYNC:
-        return is_folder ? sync_folder(entry->fts_accpath) : 0;
+        return sync_one(entry->fts_accpath);
     }
     return 0;
 }
@@ -95,7 +96,7 @@ static int walk(int parent_fd, const char *name, enum visit visit, uint64_t *byt
             (entry->fts_info == FTS_NS && !is_gone)) {
             rc = failed(reterr, "read folder", name);
         } else if (entry->fts_info != FTS_D && !is_gone && visit_entry(entry, visit, bytes) != 0) {
-            rc = failed(reterr, visit == VISIT_SYNC ? "sync folder" : "remove", entry->fts_name);
+            rc = failed(reterr, visit == VISIT_SYNC ? "sync" : "remove", entry->fts_name);
         }
     }
     (void)fts_close(fts);
@@ -120,77 +121,52 @@ int folder_bytes(int parent_fd, const char *name, uint64_t *ret, struct baton_er
 
 /* ---- Drafts --------------------------------------------------------------------------------- */
 
-int folder_lock(int parent_fd, struct baton_error *reterr)
+int folder_lock(int fd, int kind, const atomic_bool *is_canceled, struct baton_error *reterr)
 {
-    int fd = folder_open(parent_fd, "."); /* a lock is of the open file, so it needs its own */
-    int rc = fd;
+    static const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 
-    while (fd >= 0 && (rc = flock(fd, LOCK_EX)) != 0 && errno == EINTR) {
-    }
-    if (rc < 0) {
-        rc = failed(reterr, "lock", "the folder");
-        if (fd >= 0) {
-            close(fd);
+    while (flock(fd, is_canceled != NULL ? kind | LOCK_NB : kind) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return failed(reterr, "lock", "the folder");
         }
-        return rc;
+        if (is_canceled != NULL && atomic_load(is_canceled)) {
+            return error_set(reterr, BATON_ECANCELED, "waiting for the folder was given up");
+        }
+        (void)nanosleep(&pause, NULL);
     }
-    return fd;
-}
-
-static int make_draft(struct draft *draft, struct baton_error *reterr)
-{
-    char path[PATH_MAX], name[DRAFT_NAME_BYTES];
-
-    (void)snprintf(name, sizeof(name), "%sXXXXXX", draft_prefix);
-    path_of(path, draft->parent_fd, name);
-    if (mkdtemp(path) == NULL) {
-        return failed(reterr, "make folder", name);
-    }
-    (void)snprintf(draft->name, sizeof(draft->name), "%s",
-                   path + strlen(path) - (sizeof(name) - 1));
     return 0;
 }
 
-/* Under the parent's lock, or a sweeper could find the draft before it is locked. */
-int draft_new(struct draft *ret, int parent_fd, struct baton_error *reterr)
+int draft_new(int parent_fd, struct baton_error *reterr)
 {
-    struct draft draft = {.parent_fd = parent_fd, .fd = -1};
-    int lock = folder_lock(parent_fd, reterr);
-    int rc = lock < 0 ? lock : make_draft(&draft, reterr);
+    int rc = folder_remove(parent_fd, DRAFT, reterr);
+    int fd;
 
-    if (rc == 0) {
-        draft.fd = folder_open(parent_fd, draft.name);
-        if (draft.fd < 0 || flock(draft.fd, LOCK_EX | LOCK_NB) != 0) {
-            rc = failed(reterr, "lock folder", draft.name);
-            draft_drop(&draft);
-        }
+    if (rc != 0 && rc != BATON_ENOENT) {
+        return rc;
     }
-    if (lock >= 0) {
-        close(lock);
+    if (mkdirat(parent_fd, DRAFT, 0700) != 0) {
+        return failed(reterr, "make folder", DRAFT);
     }
-    if (rc == 0) {
-        *ret = draft;
+    fd = folder_open(parent_fd, DRAFT);
+    return fd >= 0 ? fd : failed(reterr, "open folder", DRAFT);
+}
+
+int draft_take(int parent_fd, const char *name, struct baton_error *reterr)
+{
+    int rc = walk(parent_fd, DRAFT, VISIT_SYNC, NULL, reterr);
+
+    if (rc == 0 && renameat2(parent_fd, DRAFT, parent_fd, name, RENAME_NOREPLACE) != 0) {
+        rc = failed(reterr, "name folder", name);
+    }
+    if (rc == 0 && fsync(parent_fd) != 0) {
+        rc = failed(reterr, "sync the folder of", name);
+        (void)folder_remove(parent_fd, name, NULL);
     }
     return rc;
 }
 
-int draft_of(struct draft *ret, int parent_fd, const char *name, int fd, struct baton_error *reterr)
-{
-    struct draft draft = {.parent_fd = parent_fd, .fd = fd};
-    int rc = make_draft(&draft, reterr);
-
-    /* In place of the empty one. */
-    if (rc == 0 && renameat(parent_fd, name, parent_fd, draft.name) != 0) {
-        rc = failed(reterr, "rename folder", name);
-        (void)unlinkat(parent_fd, draft.name, AT_REMOVEDIR);
-    }
-    if (rc == 0) {
-        *ret = draft;
-    }
-    return rc;
-}
-
-int draft_file(const struct draft *draft, const char *name, struct baton_error *reterr)
+int folder_new_file(int folder_fd, const char *name, struct baton_error *reterr)
 {
     char path[NAME_BYTES_MAX + 1];
     int fd;
@@ -198,90 +174,11 @@ int draft_file(const struct draft *draft, const char *name, struct baton_error *
     (void)snprintf(path, sizeof(path), "%s", name);
     for (char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdirat(draft->fd, path, 0700) != 0 && errno != EEXIST) {
+        if (mkdirat(folder_fd, path, 0700) != 0 && errno != EEXIST) {
             return failed(reterr, "make folder", path);
         }
         *slash = '/';
     }
-    fd = openat(draft->fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = openat(folder_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return fd >= 0 ? fd : failed(reterr, "make file", path);
-}
-
-/* Under the parent's lock: no one sees the name while the draft's own lock is still there. */
-static int name_and_unlock(struct draft *draft, const char *name, struct baton_error *reterr)
-{
-    int lock = folder_lock(draft->parent_fd, reterr);
-    int rc = 0;
-
-    if (lock < 0) {
-        return lock;
-    }
-    if (renameat2(draft->parent_fd, draft->name, draft->parent_fd, name, RENAME_NOREPLACE) != 0) {
-        rc = failed(reterr, "name folder", name);
-    } else {
-        close(draft->fd);
-        draft->fd = -1;
-    }
-    close(lock);
-    return rc;
-}
-
-int draft_take(struct draft *draft, const char *name, struct baton_error *reterr)
-{
-    int rc = walk(draft->parent_fd, draft->name, VISIT_SYNC, NULL, reterr);
-
-    rc = rc ? rc : name_and_unlock(draft, name, reterr);
-    if (rc == 0 && fsync(draft->parent_fd) != 0) {
-        rc = failed(reterr, "sync the folder of", name);
-        (void)folder_remove(draft->parent_fd, name, NULL);
-    }
-    return rc;
-}
-
-void draft_drop(struct draft *draft)
-{
-    if (draft->fd >= 0) {
-        (void)folder_remove(draft->parent_fd, draft->name, NULL);
-        close(draft->fd);
-        draft->fd = -1;
-    }
-}
-
-static int sweep_one(int parent_fd, const char *name, struct baton_error *reterr)
-{
-    int fd = folder_open(parent_fd, name);
-    int rc = 0;
-
-    if (fd < 0) {
-        return 0; /* not our folder, or it is gone */
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        rc = folder_remove(parent_fd, name, reterr);
-        rc = rc == 0 ? 1 : rc == BATON_ENOENT ? 0 : rc; /* 0: its writer has just named it */
-    }
-    close(fd);
-    return rc;
-}
-
-int drafts_sweep(int parent_fd, struct baton_error *reterr)
-{
-    const struct dirent *entry;
-    int lock = folder_lock(parent_fd, reterr);
-    DIR *folder = lock >= 0 ? fdopendir(lock) : NULL; /* the lock goes with it */
-    int count = 0, rc = lock < 0 ? lock : 0;
-
-    if (lock >= 0 && folder == NULL) {
-        rc = failed(reterr, "read", "the folder");
-        close(lock);
-    }
-    while (folder != NULL && rc >= 0 && (entry = readdir(folder)) != NULL) {
-        if (strncmp(entry->d_name, draft_prefix, strlen(draft_prefix)) == 0) {
-            rc = sweep_one(parent_fd, entry->d_name, reterr);
-            count += rc > 0;
-        }
-    }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    return rc < 0 ? rc : count;
 }

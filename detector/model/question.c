@@ -29,14 +29,12 @@ static void note(const struct question *question, const struct question_shelf *s
     (void)store_origin_set(shelf->store, question->key, &origin, NULL);
 }
 
-static void add(struct question *question, struct question_shelf *shelf, int fd)
+static void add(struct question *question, const struct question_shelf *shelf, int fd)
 {
     struct archive_rules rules = shelf->archive;
 
     rules.is_canceled = fetch_is_stopped(question->fetch);
-    uv_mutex_lock(&shelf->adding);
     question->code = store_add(shelf->store, fd, &rules, &question->found, &question->error);
-    uv_mutex_unlock(&shelf->adding);
     question->outcome = question->code == 0 ? SOURCE_CURRENT
                         : question->code == BATON_EPROTO || question->code == BATON_ETOOBIG
                             ? SOURCE_BAD
@@ -47,7 +45,7 @@ static void add(struct question *question, struct question_shelf *shelf, int fd)
 }
 
 /* An archive that is in use already is neither unpacked nor read from the disk. */
-static void take_archive(struct question *question, struct question_shelf *shelf, int fd)
+static void take_archive(struct question *question, const struct question_shelf *shelf, int fd)
 {
     char digest[DIGEST_BYTES] = "";
 
@@ -66,7 +64,7 @@ static void take_archive(struct question *question, struct question_shelf *shelf
 }
 
 /* A reply that nothing has changed leaves a bad archive a bad one. */
-static void ask(struct question *question, struct question_shelf *shelf)
+static void ask(struct question *question, const struct question_shelf *shelf)
 {
     struct fetch_result result = {.etag = ""};
     enum source_state before = question->outcome;
@@ -96,7 +94,7 @@ static void ask(struct question *question, struct question_shelf *shelf)
     }
 }
 
-void question_run(struct question *question, struct question_shelf *shelf)
+void question_run(struct question *question, const struct question_shelf *shelf)
 {
     if (question->fetch == NULL) {
         note(question, shelf);

@@ -5,13 +5,10 @@
 
 #include "detector/model/fetch.h"
 
-#include <uv.h>
-
-/* What all questions share. */
+/* Where models are put, and by which rules. */
 struct question_shelf {
     struct store *store;
     struct archive_rules archive;
-    uv_mutex_t adding; /* one archive is unpacked at a time */
 };
 
 /* What is known of the server's archive: nothing; it is the model in use; it is none, or cannot be
@@ -35,7 +32,7 @@ struct question {
     struct baton_error error;
 };
 
-void question_run(struct question *question, struct question_shelf *shelf);
+void question_run(struct question *question, const struct question_shelf *shelf);
 void question_fini(struct question *question);
 
 #endif

@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ADD_TRIES = 8 }; /* another process may remove what was just added */
-
 struct store {
     char *path; /* of models/ */
     int models_fd, origins_fd;
@@ -51,6 +49,19 @@ static int make_folder(const char *folder, const char *name, struct baton_error 
     return fd;
 }
 
+/* Unless another process adds a model just now, which clears up, too. */
+static void sweep_draft(const struct store *store)
+{
+    int fd = folder_open(store->models_fd, ".");
+
+    if (fd >= 0) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            (void)folder_remove(store->models_fd, DRAFT, NULL);
+        }
+        close(fd);
+    }
+}
+
 int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr)
 {
@@ -68,11 +79,12 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
     store->origins_fd =
         store->models_fd < 0 ? store->models_fd : make_folder(folder, "/origins", reterr);
     atomic_init(&store->bytes_max, bytes_max);
-    rc = store->origins_fd < 0 ? store->origins_fd : drafts_sweep(store->models_fd, reterr);
-    if (rc < 0) {
+    if (store->origins_fd < 0) {
+        rc = store->origins_fd;
         store_close(store);
         return rc;
     }
+    sweep_draft(store);
     *ret = store;
     return 0;
 }
@@ -131,28 +143,45 @@ void model_release(struct model *model)
     }
 }
 
-/* The caller has the folder's lock, so that no process removes the model before it is held. */
-static int hold(const struct store *store, const char *digest, int *ret, struct baton_error *reterr)
+/* Locks a folder by a descriptor of its own. Returns it, or a code. */
+static int lock(int folder_fd, const char *name, int kind, const atomic_bool *is_canceled,
+                struct baton_error *reterr)
 {
-    static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-    int lock = folder_lock(store->models_fd, reterr);
-    int fd, rc = 0;
+    int fd = folder_open(folder_fd, name);
+    int rc =
+        fd < 0 ? failed(reterr, "open folder", name) : folder_lock(fd, kind, is_canceled, reterr);
 
-    if (lock < 0) {
-        return lock;
-    }
-    fd = folder_open(store->models_fd, digest);
-    if (fd < 0 && errno == ENOENT) {
-        rc = error_set(reterr, BATON_ENOENT, "model %s is not in the cache", digest);
-    } else if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) != 0 || futimens(fd, times) != 0) {
-        rc = failed(reterr, "hold", digest);
-    }
-    close(lock);
     if (rc != 0 && fd >= 0) {
         close(fd);
     }
+    return rc ? rc : fd;
+}
+
+/* Another process may have removed it while the lock was waited for. */
+static bool is_named(const struct store *store, const char *digest, int fd)
+{
+    struct stat held, named;
+
+    return fstat(fd, &held) == 0 &&
+           fstatat(store->models_fd, digest, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+static int hold(const struct store *store, const char *digest, int *ret, struct baton_error *reterr)
+{
+    static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
+    int fd = lock(store->models_fd, digest, LOCK_SH, NULL, reterr);
+    int rc = fd < 0 ? fd : 0;
+
+    if (rc == BATON_ENOENT || (rc == 0 && !is_named(store, digest, fd))) {
+        rc = error_set(reterr, BATON_ENOENT, "model %s is not in the cache", digest);
+    } else if (rc == 0 && futimens(fd, times) != 0) {
+        rc = failed(reterr, "hold", digest);
+    }
     if (rc == 0) {
         *ret = fd;
+    } else if (fd >= 0) {
+        close(fd);
     }
     return rc;
 }
@@ -271,16 +300,15 @@ static int for_each(const struct store *store, int folder_fd,
 static int evict_one(const struct store *store, const char *digest, bool is_damaged,
                      struct baton_error *reterr)
 {
-    struct draft draft;
     int fd = folder_open(store->models_fd, digest);
     int rc = 0;
 
     if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || is_damaged)) {
-        rc = draft_of(&draft, store->models_fd, digest, fd, reterr);
-        if (rc == 0) {
-            draft_drop(&draft);
-            return 1;
-        }
+        (void)folder_remove(store->models_fd, DRAFT, NULL);
+        rc = renameat(store->models_fd, digest, store->models_fd, DRAFT) == 0
+                 ? folder_remove(store->models_fd, DRAFT, reterr)
+                 : failed(reterr, "remove", digest);
+        rc = rc ? rc : 1;
     }
     if (fd >= 0) {
         close(fd);
@@ -317,50 +345,44 @@ static int make_room_locked(const struct store *store, struct baton_error *reter
     }
 }
 
-static int make_room(struct store *store, struct baton_error *reterr)
-{
-    int lock = folder_lock(store->models_fd, reterr);
-    int rc = lock >= 0 ? make_room_locked(store, reterr) : lock;
-
-    if (lock >= 0) {
-        (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
-        close(lock);
-    }
-    return rc;
-}
-
-/* Removes a model whose files were changed, so that it is unpacked again. */
-static int remove_damaged(const struct store *store, const char *digest, struct baton_error *reterr)
-{
-    int lock = folder_lock(store->models_fd, reterr);
-    int rc = lock >= 0 ? evict_one(store, digest, true, reterr) : lock;
-
-    if (lock >= 0) {
-        close(lock);
-    }
-    return rc == 0 ? BATON_ECORRUPT : rc > 0 ? BATON_ENOENT : rc;
-}
-
-static int add_once(struct store *store, int archive_fd, const char *digest,
-                    const struct archive_rules *rules, struct model **ret,
-                    struct baton_error *reterr)
+static int add_locked(struct store *store, int archive_fd, const char *digest,
+                      const struct archive_rules *rules, struct model **ret,
+                      struct baton_error *reterr)
 {
     int rc = store_find(store, digest, ret, reterr);
 
-    if (rc == BATON_ECORRUPT) {
-        rc = remove_damaged(store, digest, reterr);
-    }
     if (rc == 0) {
         atomic_fetch_add(&store->known, 1);
     }
-    if (rc == BATON_ENOENT) {
-        rc = archive_unpack(archive_fd, store->models_fd, digest, rules, reterr);
-        if (rc == 0 || rc == BATON_EEXIST) { /* another process added it first */
-            atomic_fetch_add(rc == 0 ? &store->unpacked : &store->known, 1);
-            rc = store_find(store, digest, ret, reterr);
-        }
+    if (rc == BATON_ECORRUPT) { /* its files were changed */
+        rc = evict_one(store, digest, true, reterr);
+        rc = rc < 0 ? rc : BATON_ENOENT;
+    }
+    if (rc != BATON_ENOENT) {
+        return rc;
+    }
+    rc = archive_unpack(archive_fd, store->models_fd, digest, rules, reterr);
+    if (rc == 0) {
+        atomic_fetch_add(&store->unpacked, 1);
+        rc = store_find(store, digest, ret, reterr);
     }
     return rc;
+}
+
+static int make_room(struct store *store, struct model **model, struct baton_error *reterr)
+{
+    int rc = make_room_locked(store, reterr);
+
+    if (rc != 1) {
+        model_release(*model);
+        (void)make_room_locked(store, NULL); /* no process holds it now */
+        return rc < 0 ? rc
+                      : error_set(reterr, BATON_EFULL,
+                                  "model cache: the models in use leave no room for another one "
+                                  "within %llu bytes: allow more",
+                                  (unsigned long long)atomic_load(&store->bytes_max));
+    }
+    return 0;
 }
 
 int store_add(struct store *store, int archive_fd, const struct archive_rules *rules,
@@ -368,32 +390,25 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
 {
     char digest[DIGEST_BYTES];
     struct model *model = NULL;
-    int rc = digest_file(archive_fd, digest);
+    int lock_fd, rc = digest_file(archive_fd, digest);
 
     if (rc != 0) {
         return error_set(reterr, rc,
                          rc == BATON_ENOMEM ? "out of memory"
                                             : "model cache: an archive cannot be read");
     }
-    rc = BATON_ENOENT;
-    for (int i = 0; rc == BATON_ENOENT && i < ADD_TRIES; i++) {
-        rc = add_once(store, archive_fd, digest, rules, &model, reterr);
+    lock_fd = lock(store->models_fd, ".", LOCK_EX, rules->is_canceled, reterr);
+    if (lock_fd < 0) {
+        return lock_fd;
     }
-    if (rc != 0) {
-        return rc;
+    rc = add_locked(store, archive_fd, digest, rules, &model, reterr);
+    rc = rc ? rc : make_room(store, &model, reterr);
+    (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
+    close(lock_fd);
+    if (rc == 0) {
+        *ret = model;
     }
-    rc = make_room(store, reterr);
-    if (rc != 1) {
-        model_release(model);
-        (void)make_room(store, NULL); /* no process holds it now */
-        return rc < 0 ? rc
-                      : error_set(reterr, BATON_EFULL,
-                                  "model cache: the models in use leave no room for another one "
-                                  "within %llu bytes: allow more",
-                                  (unsigned long long)atomic_load(&store->bytes_max));
-    }
-    *ret = model;
-    return 0;
+    return rc;
 }
 
 void store_set_max(struct store *store, uint64_t bytes_max)
@@ -436,11 +451,11 @@ static int write_origin(const struct store *store, const char *key, const json_t
                         struct baton_error *reterr)
 {
     static const char draft[] = ".new";
-    int lock = folder_lock(store->origins_fd, reterr);
+    int lock_fd = lock(store->origins_fd, ".", LOCK_EX, NULL, reterr);
     int fd, rc = 0;
 
-    if (lock < 0) {
-        return lock;
+    if (lock_fd < 0) {
+        return lock_fd;
     }
     fd = openat(store->origins_fd, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                 0600);
@@ -451,7 +466,7 @@ static int write_origin(const struct store *store, const char *key, const json_t
     if (fd >= 0) {
         close(fd);
     }
-    close(lock);
+    close(lock_fd);
     return rc;
 }
 

@@ -1,14 +1,14 @@
 /* Models on the disk: unpacked archives, by the SHA-256 digest of their bytes.
  *
  *   FOLDER/models/<digest>/     a model, with sums.h; its time is that of its last use
- *   FOLDER/models/.draft-…/     one that is being unpacked, or removed
+ *   FOLDER/models/.draft/       one that is being unpacked, or removed
  *   FOLDER/origins/<key>        the digest and the ETag of the last model of an address that ran
  *
  * Several processes may share a folder, and each may be killed at any moment: a model is there
- * whole or not at all, and the next process that opens the folder removes the drafts of ended ones.
- * When the models take more than the bound, the one with the oldest use is removed first; a model
- * that is held is locked (shared), in use and stays. Locks are the kernel's, so they end with their
- * process.
+ * whole or not at all, and the next process that opens the folder removes the draft of an ended
+ * one. One process at a time adds, under the folder's lock. When the models take more than the
+ * bound, the one with the oldest use is removed first; a model that is held is locked (shared), in
+ * use and stays. Locks are the kernel's, so they end with their process.
  *
  * Every call but the last two may block on the disk: none belongs on the loop's thread. Several
  * threads may use a store at once.

@@ -335,7 +335,6 @@ static void on_ended_closed(uv_handle_t *handle)
     void (*on_closed)(void *userdata) = supply->on_closed;
     void *userdata = supply->userdata;
 
-    uv_mutex_destroy(&supply->shelf.adding);
     free(supply);
     if (on_closed != NULL) {
         on_closed(userdata);
@@ -602,7 +601,6 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
         free(supply);
         return error_set(reterr, BATON_ENOMEM, "out of memory or descriptors");
     }
-    (void)uv_mutex_init(&supply->shelf.adding); /* it never fails on Linux */
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
     supply->shelf.store = config->store;

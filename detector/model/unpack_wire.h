@@ -1,8 +1,8 @@
 /* The messages of archive_unpack() and its child, baton-unpack.
  *
- *   parent ── request ─────────▶ child, confined, which has the archive and nothing else
- *          ── "pipeline.json" ─▶
- *          ◀─ SIZE, DATA …, DONE    or ERROR
+ *   parent ── "pipeline.json" ─▶ child, confined, which has the archive and nothing else
+ *          ◀─ its bytes, in as many messages as it needs; an empty one ends the file
+ *             or an error, which ends all
  *          ── the name of the first file that it names ─▶ …, until the parent closes the socket
  *
  * One message a packet. The child makes no file and names none. It reads bytes from outside, so the
@@ -20,19 +20,9 @@ enum {
     UNPACK_DATA_MAX = 64 << 10,
 };
 
-struct unpack_request {
-    uint64_t archive_bytes_max, unpacked_bytes_max;
-    int32_t entries_max;
-    int32_t reserved; /* 0 */
-};
-
-enum unpack_type { UNPACK_SIZE = 1, UNPACK_DATA, UNPACK_DONE, UNPACK_ERROR };
-
 struct unpack_message {
-    uint32_t type;
-    int32_t code;                        /* ERROR: negative */
-    uint64_t bytes;                      /* SIZE: the file's length; else 0 */
-    unsigned char data[UNPACK_DATA_MAX]; /* DATA; ERROR: the text, without NUL */
+    int32_t code;                        /* 0, or negative: an error */
+    unsigned char data[UNPACK_DATA_MAX]; /* of the file; or the text of the error, without NUL */
 };
 
 enum { UNPACK_HEAD_BYTES = offsetof(struct unpack_message, data) };

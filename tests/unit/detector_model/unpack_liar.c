@@ -1,5 +1,4 @@
-/* Stands where baton-unpack should, as if a hostile archive had taken it over. What it does is
- * chosen by the request's entries_max. */
+/* Stands where baton-unpack should, as if a hostile archive had taken it over. */
 #include "unit/detector_model/unpack_liar.h"
 
 #include "detector/model/unpack_wire.h"
@@ -14,14 +13,16 @@
 
 static struct unpack_message message;
 
-static void say(uint32_t type, uint64_t bytes, const char *text)
+static void say(int code, size_t count)
 {
-    size_t count = strlen(text);
-
-    message.type = type;
-    message.bytes = bytes;
-    memcpy(message.data, text, count);
+    message.code = code;
     (void)send(UNPACK_SOCKET, &message, UNPACK_HEAD_BYTES + count, MSG_NOSIGNAL);
+}
+
+static void say_text(int code, const char *text)
+{
+    memcpy(message.data, text, strlen(text));
+    say(code, strlen(text));
 }
 
 static void crash(void)
@@ -35,26 +36,15 @@ static void crash(void)
 
 static void lie_of_file(enum lie lie, bool is_pipeline)
 {
-    const char *text = is_pipeline && lie == LIE_BAD_PIPELINE ? "{\"version\":1}"
-                       : is_pipeline                          ? SAMPLE_PIPELINE
-                                                              : "a model";
-    uint64_t bytes = strlen(text);
-
-    if (!is_pipeline && lie == LIE_TOO_LARGE) {
-        bytes = UINT64_MAX - 10;
-    } else if (!is_pipeline && (lie == LIE_SHORT || lie == LIE_LONG)) {
-        bytes = lie == LIE_SHORT ? bytes + 1 : bytes - 1;
+    say_text(0, is_pipeline && lie == LIE_BAD_PIPELINE ? "{\"version\":1}"
+                : is_pipeline                          ? SAMPLE_PIPELINE
+                                                       : "a model");
+    for (int i = 0; i < 100 && lie == (is_pipeline ? LIE_LONG_PIPELINE : LIE_ENDLESS); i++) {
+        say(0, UNPACK_DATA_MAX);
     }
-    if (lie != LIE_NO_SIZE) {
-        say(UNPACK_SIZE, bytes, "");
+    if (is_pipeline || lie != LIE_TORN) {
+        say(0, 0);
     }
-    if (lie == LIE_TWO_SIZES) {
-        say(UNPACK_SIZE, bytes, "");
-    }
-    if (lie != LIE_NO_DATA) {
-        say(UNPACK_DATA, 0, text);
-    }
-    say(UNPACK_DONE, 0, "");
 }
 
 static void lie_of_files(enum lie lie)
@@ -63,16 +53,17 @@ static void lie_of_files(enum lie lie)
 
     for (int i = 0; recv(UNPACK_SOCKET, name, sizeof(name), 0) > 0; i++) {
         lie_of_file(lie, i == 0);
+        if (i == 1 && lie == LIE_TORN) {
+            return;
+        }
     }
 }
 
 int main(void)
 {
-    struct unpack_request request = {0};
-    enum lie lie;
+    unsigned char first = LIE_NONE;
+    enum lie lie = read(UNPACK_ARCHIVE, &first, 1) == 1 ? (enum lie)first : LIE_NONE;
 
-    (void)recv(UNPACK_SOCKET, &request, sizeof(request), 0);
-    lie = (enum lie)request.entries_max;
     if (lie == LIE_CRASH) {
         crash();
     } else if (lie == LIE_SILENT) {
@@ -80,13 +71,12 @@ int main(void)
     } else if (lie == LIE_CLOSED) {
         (void)close(UNPACK_SOCKET);
         pause();
-    } else if (lie == LIE_TYPE) {
-        say(99, 0, "");
     } else if (lie == LIE_HALF_HEAD) {
         (void)send(UNPACK_SOCKET, &message, UNPACK_HEAD_BYTES - 1, MSG_NOSIGNAL);
-    } else if (lie == LIE_GOOD_ERROR || lie == LIE_ERROR) {
-        message.code = lie == LIE_ERROR ? -1000000 : 7;
-        say(UNPACK_ERROR, 0, "a\x1b[31m\nb");
+    } else if (lie == LIE_ERROR || lie == LIE_CODE) {
+        say_text(lie == LIE_ERROR ? -1000000 : 7, "a\x1b[31m\nb");
+    } else if (lie == LIE_LONG_ERROR) {
+        say(-1, UNPACK_DATA_MAX);
     } else if (lie != LIE_NOTHING) {
         lie_of_files(lie);
     }

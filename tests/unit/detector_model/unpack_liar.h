@@ -1,4 +1,4 @@
-/* What unpack_liar can be asked for. */
+/* What unpack_liar can be asked for: it is the first byte of its archive. */
 #ifndef TESTS_UNPACK_LIAR_H
 #define TESTS_UNPACK_LIAR_H
 
@@ -8,17 +8,14 @@ enum lie {
     LIE_CRASH,
     LIE_SILENT,
     LIE_CLOSED, /* closes its socket and lives */
-    LIE_TYPE,
     LIE_HALF_HEAD,
-    LIE_ERROR,      /* with letters that a terminal obeys */
-    LIE_GOOD_ERROR, /* an error whose code is none */
+    LIE_ERROR, /* with letters that a terminal obeys, and a code that is none of ours */
+    LIE_CODE,  /* above 0 */
+    LIE_LONG_ERROR,
     LIE_BAD_PIPELINE,
-    LIE_NO_SIZE,
-    LIE_TWO_SIZES,
-    LIE_NO_DATA,
-    LIE_TOO_LARGE, /* the model: a size above the limit, one less and more than comes */
-    LIE_SHORT,
-    LIE_LONG,
+    LIE_LONG_PIPELINE,
+    LIE_ENDLESS, /* the model */
+    LIE_TORN,    /* ends within the model */
 };
 
 #endif
