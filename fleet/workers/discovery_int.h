@@ -16,7 +16,7 @@ struct discovery_url {
 
 int discovery_url_parse(struct discovery_url *ret, const char *text, struct baton_error *reterr);
 
-/* The worker at a host or address; false: its URL is too long. */
+/* The worker at a host or address; false: that makes no URL, as with port 0, or a long one. */
 bool discovery_found(struct discovered *ret, const char *scheme, const char *host, unsigned port);
 
 #endif

@@ -51,7 +51,7 @@ void discovery_id(const char *url, char ret[static DISCOVERY_ID_MAX])
                    id, suffix);
 }
 
-static int check(enum discovery_kind kind, const struct web_url *web, size_t bytes,
+static int check(enum discovery_kind kind, const struct web_url *web, const char *text,
                  struct baton_error *reterr)
 {
     if (!web->is_socket) {
@@ -66,7 +66,15 @@ static int check(enum discovery_kind kind, const struct web_url *web, size_t byt
                          "srv+wss://, or name each worker",
                          web->shown);
     }
-    return kind == DISCOVERY_STATIC && bytes >= DISCOVERY_URL_MAX
+    if (strpbrk(text, "?#") != NULL) {
+        return error_set(reterr, BATON_EINVAL, "%s: a worker's URL has no query and no fragment",
+                         web->shown);
+    }
+    if (kind != DISCOVERY_STATIC && strcmp(web->target, "/") != 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "%s: a name of several workers has no path; name each worker", web->shown);
+    }
+    return kind == DISCOVERY_STATIC && strlen(text) >= DISCOVERY_URL_MAX
                ? error_set(reterr, BATON_EINVAL, "%s: a worker's URL has at most %d bytes",
                            web->shown, DISCOVERY_URL_MAX - 1)
                : BATON_OK;
@@ -82,7 +90,7 @@ int discovery_url_parse(struct discovery_url *ret, const char *text, struct bato
         i++;
     }
     code = web_url_parse(&web, text + strlen(kinds[i].prefix), reterr);
-    code = code ? code : check(kinds[i].kind, &web, strlen(text), reterr);
+    code = code ? code : check(kinds[i].kind, &web, text, reterr);
     if (code == BATON_OK) {
         *ret = (struct discovery_url){
             .kind = kinds[i].kind, .scheme = web.is_tls ? "wss" : "ws", .port = web.port};
@@ -100,11 +108,13 @@ int discovery_check(const char *url, struct baton_error *reterr)
 
 bool discovery_found(struct discovered *ret, const char *scheme, const char *host, unsigned port)
 {
+    struct web_url web;
     bool is_ipv6 = strchr(host, ':') != NULL;
     int bytes = snprintf(ret->url, sizeof(ret->url), is_ipv6 ? "%s://[%s]:%u/" : "%s://%s:%u/",
                          scheme, host, port);
 
     ret->source = "dns";
     discovery_id(ret->url, ret->id);
-    return bytes > 0 && (size_t)bytes < sizeof(ret->url);
+    return bytes > 0 && (size_t)bytes < sizeof(ret->url) &&
+           web_url_parse(&web, ret->url, NULL) == BATON_OK && strcmp(web.host, host) == 0;
 }

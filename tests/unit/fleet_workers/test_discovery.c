@@ -307,6 +307,20 @@ static void a_record_that_is_too_short_names_no_worker(void **state)
     assert_string_equal(world->found, "w1.example-8001 ws://w1.example:8001/ dns, ");
 }
 
+/* One that the state refuses would be written again with each plan, and no plan would end. */
+static void a_record_that_makes_no_url_names_no_worker(void **state)
+{
+    static const char *const urls[] = {"srv+ws://_w._tcp.example"};
+    static const char *const targets[] = {"w0.example", "a b.example", "a/b.example", "w1.example"};
+    static const unsigned ports[] = {0, 8001, 8001, 8001};
+    struct world *world = *state;
+
+    answer(targets, ports, 4);
+    look(world, urls, 1);
+    run_to_change(world, 1);
+    assert_string_equal(world->found, "w1.example-8001 ws://w1.example:8001/ dns, ");
+}
+
 static void closing_during_a_look_is_fine(void **state)
 {
     static const char *const urls[] = {"dns+ws://localhost:8000", "srv+ws://_w._tcp.example"};
@@ -350,8 +364,9 @@ static void an_id_is_made_of_safe_bytes_and_fits(void **state)
 
 static void what_names_no_worker_is_refused(void **state)
 {
-    static const char *const urls[] = {"http://a/",  "a:8000",          "",
-                                       "ws://u:p@a", "dns+wss://a:443", "mdns+ws://a"};
+    static const char *const urls[] = {
+        "http://a/",   "a:8000",     "",           "ws://u:p@a",   "dns+wss://a:443", "mdns+ws://a",
+        "ws://a/?b=c", "ws://a/b#c", "ws://a:0/b", "dns+ws://a/b", "srv+ws://a/b"};
     (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
@@ -375,6 +390,7 @@ int main(void)
         TEST(a_set_with_a_name_that_was_never_resolved_is_not_whole),
         TEST(an_answer_that_is_cut_or_garbage_names_no_worker),
         TEST(a_record_that_is_too_short_names_no_worker),
+        TEST(a_record_that_makes_no_url_names_no_worker),
         TEST(closing_during_a_look_is_fine),
         TEST(an_id_is_made_of_safe_bytes_and_fits),
         TEST(what_names_no_worker_is_refused),
