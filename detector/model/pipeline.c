@@ -3,35 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void model_fini(struct pipeline_model *model)
-{
-    for (size_t i = 0; i < model->class_count; i++) {
-        free(model->classes[i]);
-    }
-    free(model->classes);
-    free(model->name);
-    free(model->file);
-}
-
-static void field_fini(struct pipeline_field *field)
-{
-    for (size_t i = 0; i < field->map_count; i++) {
-        free(field->map[i].from);
-        free(field->map[i].to);
-    }
-    free(field->map);
-    free(field->name);
-}
-
 static void stage_fini(struct pipeline_stage *stage)
 {
     for (size_t i = 0; i < stage->field_count; i++) {
-        field_fini(&stage->fields[i]);
+        free(stage->fields[i].map);
     }
     free(stage->fields);
     free(stage->regions);
     free(stage->classes);
-    free(stage->name);
 }
 
 void pipeline_fini(struct pipeline *pipeline)
@@ -40,13 +19,14 @@ void pipeline_fini(struct pipeline *pipeline)
         return;
     }
     for (size_t i = 0; i < pipeline->model_count; i++) {
-        model_fini(&pipeline->models[i]);
+        free(pipeline->models[i].classes);
     }
     for (size_t i = 0; i < pipeline->stage_count; i++) {
         stage_fini(&pipeline->stages[i]);
     }
     free(pipeline->models);
     free(pipeline->stages);
+    json_decref(pipeline->json);
     *pipeline = (struct pipeline){0};
 }
 

@@ -16,6 +16,7 @@
 
 #include <baton/error.h>
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -164,8 +165,9 @@ struct pipeline_track {
     int every_ms; /* REPORT_EVERY */
 };
 
-/* Owns everything it points to. */
+/* Owns everything it points to; all texts are those of `json`. */
 struct pipeline {
+    json_t *json; /* the file */
     struct pipeline_model *models;
     size_t model_count;
     struct pipeline_stage *stages; /* each after the one it is `from` */

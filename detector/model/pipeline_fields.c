@@ -48,8 +48,8 @@ static void read_mapping(struct pipeline_field *field, const struct pipeline_mod
         node_fail(node, "map's key is %zu bytes long: must be 1 to %d", strlen(from),
                   PIPELINE_TEXT_MAX);
     }
-    mapping->to = node_copy(node, node_text(map, from, true, PIPELINE_TEXT_MAX));
-    mapping->from = node_copy(node, from);
+    mapping->to = node_text(map, from, true, PIPELINE_TEXT_MAX);
+    mapping->from = (char *)from;
 }
 
 static void read_map(struct pipeline_field *field, const struct pipeline_model *model,

@@ -40,25 +40,25 @@ void node_init(struct node *ret, const struct node *parent, const char *key, jso
 void node_check_keys(const struct node *node, const char *const *keys);
 
 /* Read a field. If it is absent or null they return `fallback`, or fail for NODE_REQUIRED; after a
- * failure `low`, 0, NULL. */
+ * failure `low`, 0, NULL. Texts are those of the file. */
 int node_int(const struct node *node, const char *key, int low, int high, int fallback);
 float node_float(const struct node *node, const char *key, double low, double high,
                  double fallback);
 int node_word(const struct node *node, const char *key, const char *const *words, int count,
               int fallback);
-const char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max);
+char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max);
 
 /* NULL: the field is absent. Else it has `min` to `max` elements. */
 json_t *node_list(const struct node *node, const char *key, size_t min, size_t max);
 /* An element of such a list: a text; one number of three. */
-const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
-                      size_t bytes_max);
+char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
+                size_t bytes_max);
 void node_three(const struct node *node, const char *key, double low, double high, float ret[3]);
 
 /* Returns the number of an object's fields, which must be 1 to `max`. */
 size_t node_count(const struct node *node, const char *key, const json_t *object, size_t max);
 
-/* Returns a copy of a name of a model, stage or field: letters, digits, "_" and "-", at most
+/* Returns the name of a model, stage or field: letters, digits, "_" and "-", at most
  * PIPELINE_NAME_MAX. */
 char *node_name(const struct node *node, const char *key, const char *name);
 
@@ -67,7 +67,6 @@ char *node_name(const struct node *node, const char *key, const char *name);
 int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
               int count, const char *must);
 
-char *node_copy(const struct node *node, const char *text); /* NULL for NULL */
 /* Allocates `count` zeroed elements. NULL: it has failed. */
 void *node_new(const struct node *node, size_t count, size_t bytes);
 

@@ -50,7 +50,7 @@ static void read_classes(struct pipeline_model *model, const struct node *node)
     }
     model->classes = node_new(node, json_array_size(list), sizeof(*model->classes));
     for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
-        model->classes[i] = node_copy(node, node_item(node, "classes", list, i, PIPELINE_TEXT_MAX));
+        model->classes[i] = node_item(node, "classes", list, i, PIPELINE_TEXT_MAX);
         model->class_count++;
     }
 }
@@ -86,13 +86,12 @@ static void read_limits(struct pipeline_model *model, const struct node *node)
 
 static void read_model(struct pipeline_model *model, const struct node *node)
 {
-    const char *file = node_text(node, "file", true, NAME_BYTES_MAX);
     struct baton_error error;
 
-    if (file != NULL && name_check(file, &error) != 0) {
+    model->file = node_text(node, "file", true, NAME_BYTES_MAX);
+    if (model->file != NULL && name_check(model->file, &error) != 0) {
         node_fail(node, "file: %s", error.message);
     }
-    model->file = node_copy(node, file);
     model->decoder =
         (enum pipeline_decoder)node_word(node, "decoder", decoders, DECODER_COUNT, NODE_REQUIRED);
     read_input(&model->input, node, decoder_finds_boxes(model->decoder));

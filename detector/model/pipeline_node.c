@@ -98,7 +98,7 @@ float node_float(const struct node *node, const char *key, double low, double hi
     return (float)number;
 }
 
-const char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max)
+char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max)
 {
     struct reading *reading = node->reading;
     const char *text = NULL;
@@ -107,7 +107,7 @@ const char *node_text(const struct node *node, const char *key, bool is_required
         reading->code = json_read_text(node->json, node->path, key, is_required, bytes_max, &text,
                                        reading->error);
     }
-    return text;
+    return (char *)text;
 }
 
 int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
@@ -181,12 +181,12 @@ static struct node node_of_item(const struct node *node, char key[KEY_MAX], cons
     return item;
 }
 
-const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
-                      size_t bytes_max)
+char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
+                size_t bytes_max)
 {
     char item_key[KEY_MAX];
     struct node item = node_of_item(node, item_key, key, list, index);
-    const char *text = node_text(&item, item_key, true, bytes_max);
+    char *text = node_text(&item, item_key, true, bytes_max);
 
     json_decref(item.json);
     return text; /* of the list */
@@ -224,17 +224,7 @@ char *node_name(const struct node *node, const char *key, const char *name)
         node_fail(node, "%s: \"%.*s\" must be 1 to %d letters, digits, \"_\" and \"-\"", key,
                   SHOWN_MAX, name != NULL ? name : "", PIPELINE_NAME_MAX);
     }
-    return node_copy(node, name);
-}
-
-char *node_copy(const struct node *node, const char *text)
-{
-    char *copy = node_is_right(node) && text != NULL ? strdup(text) : NULL;
-
-    if (copy == NULL && text != NULL) {
-        no_memory(node);
-    }
-    return copy;
+    return (char *)name;
 }
 
 void *node_new(const struct node *node, size_t count, size_t bytes)

@@ -145,7 +145,7 @@ int pipeline_parse(struct pipeline *pipeline, const char *bytes, size_t count,
         if (reading.code == 0) {
             check_whole(&fresh, &root);
         }
-        json_decref(root.json);
+        fresh.json = root.json;
     }
     if (reading.code != 0) {
         pipeline_fini(&fresh);

@@ -1,5 +1,5 @@
 // Good archives with models in them that are torn, something else, or of no use to any engine: the
-// error names file, reason and way out, and the models from before go on.
+// error names file, reason and way out.
 //   node bad_models.js BATON-DETECTOR CURL RTSP-SERVER CLIP.h264 ARCHIVE CLIP.mp4 ENGINE ...
 'use strict';
 const assert = require('assert');
@@ -7,9 +7,8 @@ const { spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { program, Backend, list, subscription, run_all } = require('../detector/tools');
-const { Camera, Worker } = require('../detector/life');
-const { Shop, alter } = require('./shop');
+const { program, run_all } = require('../detector/tools');
+const { alter } = require('./shop');
 
 const [archive, clip, ...engines] = process.argv.slice(6);
 
@@ -67,52 +66,6 @@ const tests = {
                 assert.strictEqual(done.stdout, '');
             }
         }
-    }),
-
-    'what runs goes on when a model is bad, and a good one mends it': () => in_a_folder(async (folder) => {
-        const camera = await Camera.start(0);
-        const files = make_all(folder);
-        const names = Object.keys(files);
-        const goods = { '/good': fs.readFileSync(archive) };
-        names.forEach((name, i) => { goods[`/bad${i}`] = fs.readFileSync(files[name]); });
-        const shop = await Shop.start(goods);
-        const worker = await Worker.start('--model-cache', path.join(folder, 'cache'));
-        const backend = await Backend.connect(worker);
-        const wants = (modelId, name) => backend.send(list(subscription('hall;door',
-            { rtspUrl: camera.url(), modelId, modelName: 'Cars', modelUrl: shop.url(name) })));
-        const seen = (modelId) => backend.next('a detection',
-            (m) => m.type === 'imageDetection' && m.data.modelId === modelId);
-
-        wants(200, '/bad0'); // the first of all
-        await worker.says(/model-refused .*model-id=200/);
-        const first = worker.camera('hall;door').model_state;
-        assert.strictEqual(first.state, 'failed');
-        assert.match(first.last_error, /nothing is detected here until one opens/);
-        wants(1, '/good');
-        await seen(1);
-        const { pid } = worker.camera('hall;door').model_state;
-        for (let i = 0; i < names.length; i++) {
-            const told = names[i];
-            wants(100 + i, `/bad${i}`);
-            await worker.says(new RegExp(`model-refused .*model-id=${100 + i} .*running=Cars`));
-            const model = worker.camera('hall;door').model_state;
-            assert.strictEqual(model.running_id, 1, told);
-            assert.strictEqual(model.pid, pid, told);
-            assert.ok(model.last_error.includes(`(${file_of(told)})`), told);
-            assert.match(model.last_error, bad[told][2], told);
-            assert.match(model.last_error, advice_of(told), told);
-            assert.match(model.last_error, /; model 1 \(Cars\) goes on$/, told);
-            backend.messages.length = 0;
-            await seen(1);
-        }
-        wants(2, '/good');
-        await seen(2);
-        assert.strictEqual(worker.camera('hall;door').model_state.last_error, undefined);
-        await backend.close();
-        await worker.stop();
-        await shop.close();
-        await camera.end();
-        assert.ok(!worker.log.includes('canary'), worker.log);
     }),
 };
 

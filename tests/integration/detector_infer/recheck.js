@@ -6,7 +6,7 @@ const assert = require('assert');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { deadline, Backend, list, subscription, refuses, run_all } = require('../detector/tools');
+const { deadline, Backend, list, subscription, run_all } = require('../detector/tools');
 const { Camera, Worker } = require('../detector/life');
 const { metrics } = require('../detector/exposition');
 const { Shop, alter } = require('./shop');
@@ -167,49 +167,6 @@ const tests = {
             assert.ok(shop.queries.includes('signature=canary2'));
         }),
 
-    'a list with a fresh signature is reason enough to look': () => with_all(['--model-recheck', '0'],
-        async (all) => {
-            all.wants('canary1', 'canary1');
-            await all.sees('Ferrari');
-            const { pid } = state(all.worker);
-            all.wants('canary2', 'canary2');
-            await all.asks(all.shop.count('/a.mpta') < 2 ? 1 : 0);
-            assert.deepStrictEqual(all.shop.asked, [['/a.mpta', false], ['/a.mpta', true]]);
-            assert.deepStrictEqual(all.shop.queries, ['signature=canary1', 'signature=canary2'],
-                'one question for both');
-            await all.sees('Ferrari');
-            assert.strictEqual(state(all.worker).pid, pid);
-            all.shop.put('/a.mpta', all.renamed, '"2"');
-            all.wants('canary3', 'canary3');
-            await all.sees('Fiat');
-            assert.strictEqual(all.shop.sent['/a.mpta'], 2);
-        }),
-
-    'what has no ETag is fetched once, and what gets none is not asked for again': () => with_all(often,
-        async (all) => {
-            const { shop } = all;
-            shop.put('/plain.mpta', all.first, null);
-            const wants = (signature, ...more) => all.backend.send(list(
-                subscription('hall;0', { rtspUrl: all.camera.url(), modelId: 7,
-                    modelUrl: shop.url('/a.mpta') }),
-                subscription('hall;1', { rtspUrl: all.camera.url(), modelId: 8,
-                    modelUrl: shop.url('/plain.mpta', signature) }), ...more));
-            shop.put('/later.mpta', all.first, null);
-            wants('canary1');
-            await all.backend.next('one of model 8', (m) => m.data && m.data.modelId === 8);
-            await all.asks(5);
-            wants('canary2');
-            await all.asks(5);
-            assert.strictEqual(shop.count('/plain.mpta'), 1);
-            shop.put('/a.mpta', all.renamed, null);
-            await all.sees('Fiat');
-            wants('canary3', subscription('hall;2', { rtspUrl: all.camera.url(), modelId: 9,
-                modelUrl: shop.url('/later.mpta') }));
-            await all.asks(1, '/later.mpta'); // of the others nothing was asked before it, then
-            assert.strictEqual(shop.sent['/a.mpta'], 2);
-            assert.strictEqual(shop.count('/plain.mpta'), 1);
-        }),
-
     'SIGHUP reads how often': async () => {
         const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
         const file = path.join(folder, 'detector.yaml');
@@ -231,10 +188,6 @@ const tests = {
         } finally {
             fs.rmSync(folder, { recursive: true });
         }
-    },
-
-    async 'a time that is none is refused'() {
-        refuses([[['--model-recheck', 'often'], /--model-recheck/]]);
     },
 };
 

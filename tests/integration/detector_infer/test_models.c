@@ -65,8 +65,15 @@ static void what_is_bad_is_told_and_the_old_one_goes_on(void **state)
         struct stand *stand = stand_new();
         char *error;
 
-        subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", 1);
+        subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, "a;1", bad[i]);
+        gallery_run_until(&stand->gallery, was_refused, stand);
+        error = described_text(stand, "a;1", "last_error");
+        assert_non_null(strstr(error, "nothing is detected here until one opens"));
+        free(error);
+        subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL, "a;1",
+                  1); /* a good one mends it */
         gallery_run_until(&stand->gallery, all_run, stand);
+        assert_false(was_refused(stand));
         subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL, "a;1", bad[i]);
         gallery_run_until(&stand->gallery, was_refused, stand);
         error = described_text(stand, "a;1", "last_error");

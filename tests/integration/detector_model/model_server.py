@@ -233,10 +233,6 @@ class Server(Answers):
     def get_bad(self):
         self.answer(200, b"PK no archive", ETag=self.etag())
 
-    def get_turning(self):
-        """A model, and later none."""
-        self.get_good() if self.count == 1 else self.answer(200, b"PK no archive", ETag='"bad"')
-
     def get_test(self):
         """An archive of the folder that TEST_MODELS names."""
         with open(os.environ["TEST_MODELS"] + "/" + os.path.basename(self.path), "rb") as file:
