@@ -128,23 +128,13 @@ int fields_fill(json_t *attributes, const struct pipeline_stage *stage,
     return 0;
 }
 
-void fields_text(char *text, size_t text_bytes, const json_t *attributes,
-                 const struct pipeline_stage *stage)
+void fields_names(json_t *names, const json_t *attributes, const struct pipeline_stage *stage)
 {
     for (size_t i = 0; i < stage->field_count; i++) {
         const struct pipeline_field *field = &stage->fields[i];
-        const json_t *value = json_object_get(attributes, field->name);
-        size_t used = strlen(text);
 
-        if (!value || (field->value != VALUE_CLASS && field->value != VALUE_TEXT)) {
-            continue;
-        }
-        if (json_is_string(value)) {
-            (void)snprintf(text + used, text_bytes - used, "%s=%s\n", field->name,
-                           json_string_value(value));
-        } else {
-            (void)snprintf(text + used, text_bytes - used, "%s=%lld\n", field->name,
-                           (long long)json_integer_value(value));
+        if (field->value == VALUE_CLASS || field->value == VALUE_TEXT) {
+            (void)json_object_set(names, field->name, json_object_get(attributes, field->name));
         }
     }
 }

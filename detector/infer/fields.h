@@ -21,9 +21,8 @@ struct finding {
 int fields_fill(json_t *attributes, const struct pipeline_stage *stage,
                 const struct finding *finding);
 
-/* Appends to `text` the fields of the stage that name something (class, text). If this text is
- * another one, the object has changed. Long texts are cut. */
-void fields_text(char *text, size_t text_bytes, const json_t *attributes,
-                 const struct pipeline_stage *stage);
+/* Adds to `names` the fields of the stage that name something (class, text). If they are others,
+ * the object has changed. */
+void fields_names(json_t *names, const json_t *attributes, const struct pipeline_stage *stage);
 
 #endif

@@ -62,7 +62,7 @@ static int fill(struct run *run, size_t stage, int object, const struct answer *
                                     .numbers = answer->numbers,
                                     .number_count = answer->number_count,
                                     .box = decoder_finds_boxes(model->decoder) ? box : NULL,
-                                    .track = of->track};
+                                    .track = of->track ? of->track->id : 0};
 
     if (fields_fill(of->attributes, &runner->pipeline->stages[stage], &finding) != 0) {
         return error_set(run->turn->reterr, BATON_ENOMEM, "out of memory");
@@ -86,35 +86,9 @@ static void keep_wanted(const struct run *run, size_t stage, struct answer *answ
     answer->box_count = kept < RUNNER_OBJECTS_MAX ? kept : RUNNER_OBJECTS_MAX;
 }
 
-/* True if the object is reported, or may be once its further stages have run. A pipeline that does
- * not report changes decides now, so that no stage runs for an object that has been reported. */
-static bool is_due(const struct run *run, size_t stage, const struct track *track)
+static int add_object(struct run *run, size_t stage, const struct box *box, struct track *track)
 {
     const struct pipeline *pipeline = run->runner->pipeline;
-
-    if (!pipeline->track.is_on) {
-        return true;
-    }
-    if (track->id == 0 || !track->is_confirmed) {
-        return false;
-    }
-    return pipeline->track.report == REPORT_CHANGE ||
-           patience_find(&run->turn->view->patience, stage, track->id) ||
-           tracker_report(run->turn->view->trackers[stage], track->id, run->turn->now, NULL);
-}
-
-/* Returns the attributes that are known by now; the caller decrefs them. */
-static json_t *attributes_of(struct run *run, const struct object *object)
-{
-    const struct waiting *waiting =
-        patience_find(&run->turn->view->patience, object->stage, object->track);
-
-    return waiting && object->track != 0 ? json_incref(waiting->attributes) : json_object();
-}
-
-static int add_object(struct run *run, size_t stage, const struct box *box,
-                      const struct track *track)
-{
     struct runner *runner = run->runner;
     struct parts *parts = &run->parts[stage];
     struct answer *answer = &runner->answer;
@@ -126,16 +100,18 @@ static int add_object(struct run *run, size_t stage, const struct box *box,
         return 0;
     }
     object = &run->objects[run->object_count];
-    *object = (struct object){.stage = stage, .box = *box, .track = track->id};
-    if (track->id != 0) {
+    *object = (struct object){.stage = stage, .box = *box, .track = track};
+    if (track) {
         object->box.label = track->label; /* one frame's doubt does not change what it is */
     }
-    object->is_due = is_due(run, stage, track);
+    object->is_due =
+        !pipeline->track.is_on || (track && report_is_due(&pipeline->track, track, run->turn->now));
     run->object_count++;
     if (!object->is_due) {
         return 0;
     }
-    object->attributes = attributes_of(run, object);
+    object->attributes =
+        track && track->report.waiting ? json_incref(track->report.waiting) : json_object();
     if (!object->attributes) {
         return error_set(run->turn->reterr, BATON_ENOMEM, "out of memory");
     }
@@ -154,17 +130,16 @@ static int take_boxes(struct run *run, size_t stage)
 {
     struct answer *answer = &run->runner->answer;
     struct tracker *tracker = run->turn->view->trackers[stage];
-    struct track tracks[RUNNER_OBJECTS_MAX];
+    struct track *tracks[RUNNER_OBJECTS_MAX] = {NULL};
     int code = 0;
 
     keep_wanted(run, stage, answer);
-    memset(tracks, 0, (size_t)answer->box_count * sizeof(tracks[0]));
     if (tracker) {
         tracker_step(tracker, run->turn->now, answer->boxes, answer->box_count, tracks);
     }
     for (int i = 0; i < answer->box_count && !code; i++) {
         struct box box = answer->boxes[i];
-        code = add_object(run, stage, &box, &tracks[i]);
+        code = add_object(run, stage, &box, tracks[i]);
     }
     return code;
 }
@@ -275,43 +250,6 @@ static int run_stage(struct run *run, size_t stage)
 
 /* ---- Reports -------------------------------------------------------------------------------- */
 
-/* For a pipeline that reports changes: true if the attributes differ from the last report. */
-static bool has_changed(const struct run *run, const struct object *object)
-{
-    const struct pipeline *pipeline = run->runner->pipeline;
-    char text[RUNNER_TEXT_MAX] = "";
-
-    for (size_t i = 0; i < pipeline->stage_count; i++) {
-        fields_text(text, sizeof(text), object->attributes, &pipeline->stages[i]);
-    }
-    return tracker_report(run->turn->view->trackers[object->stage], object->track, run->turn->now,
-                          text);
-}
-
-static bool reports(const struct run *run, enum pipeline_report report)
-{
-    const struct pipeline_track *track = &run->runner->pipeline->track;
-
-    return track->is_on && track->report == report;
-}
-
-/* True if the object waits until more of its attributes are known. */
-static bool waits(const struct run *run, const struct object *object)
-{
-    struct patience *patience = &run->turn->view->patience;
-    struct waiting *waiting;
-
-    if (object->is_incomplete) {
-        return patience_hold(patience, object->stage, &object->box, object->track,
-                             object->attributes);
-    }
-    waiting = patience_find(patience, object->stage, object->track);
-    if (waiting) {
-        patience_forget(patience, waiting);
-    }
-    return false;
-}
-
 /* NULL if no attribute is left: no map has the text that was found. */
 static json_t *said(json_t *attributes)
 {
@@ -320,49 +258,38 @@ static json_t *said(json_t *attributes)
 
 static void tell(const struct run *run, const struct object *object)
 {
-    bool is_reported = object->is_due;
     const struct pipeline_model *model = model_of(run->runner, object->stage);
+    bool is_reported = object->is_due;
     struct sighting sighting = {.box = object->box,
                                 .class_name = class_of(model, object->box.label),
-                                .track = object->track,
+                                .track = object->track ? object->track->id : 0,
                                 .is_unsure = object->box.score < model->confidence};
 
-    if (is_reported && reports(run, REPORT_CHANGE)) {
-        is_reported = has_changed(run, object);
-    } else if (is_reported && reports(run, REPORT_ONCE)) {
-        is_reported = !waits(run, object);
+    if (is_reported && object->track) {
+        is_reported = report_take(run->runner->pipeline, object->track, object->attributes,
+                                  !object->is_incomplete, run->turn->now);
     }
     sighting.attributes = is_reported ? said(object->attributes) : NULL;
     run->turn->seen(run->turn->userdata, &sighting);
 }
 
 /* Objects that are gone while they waited are reported with the attributes that are known. */
-static void tell_lost(const struct run *run)
+static void tell_lost(const struct run *run, size_t stage)
 {
-    struct patience *patience = &run->turn->view->patience;
-    struct waiting *lost;
+    struct tracker *tracker = run->turn->view->trackers[stage];
+    struct track *track;
 
-    patience_tick(patience);
-    while ((lost = patience_lost(patience)) != NULL) {
-        const struct sighting sighting = {
-            .box = lost->box,
-            .class_name = class_of(model_of(run->runner, lost->stage), lost->box.label),
-            .track = lost->track,
-            .attributes = said(lost->attributes),
-            .is_lost = true};
-        run->turn->seen(run->turn->userdata, &sighting);
-        patience_forget(patience, lost);
-    }
-}
-
-/* The frame failed: its objects that are reported once wait for a later frame. */
-static void hold_all(const struct run *run)
-{
-    for (int i = 0; i < run->object_count && reports(run, REPORT_ONCE); i++) {
-        const struct object *object = &run->objects[i];
-        if (object->is_due && object->attributes) {
-            (void)patience_hold(&run->turn->view->patience, object->stage, &object->box,
-                                object->track, object->attributes);
+    for (int i = 0; tracker && (track = tracker_at(tracker, i)) != NULL; i++) {
+        json_t *attributes = report_lost(track);
+        const struct sighting sighting = {.box = track->box,
+                                          .class_name =
+                                              class_of(model_of(run->runner, stage), track->label),
+                                          .track = track->id,
+                                          .attributes = attributes ? said(attributes) : NULL,
+                                          .is_lost = true};
+        if (attributes) {
+            run->turn->seen(run->turn->userdata, &sighting);
+            json_decref(attributes);
         }
     }
 }
@@ -376,6 +303,8 @@ static int run_stages(struct run *run)
         run->parts[stage].count = 0;
         if (stage_is_on(&pipeline->stages[stage], run->turn->progression)) {
             code = run_stage(run, stage);
+        } else if (run->turn->view->trackers[stage]) {
+            tracker_step(run->turn->view->trackers[stage], run->turn->now, NULL, 0, NULL);
         }
         if (code) {
             error_wrap(run->turn->reterr, "stage '%s'", pipeline->stages[stage].name);
@@ -395,13 +324,11 @@ int runner_run(struct runner *runner, const struct runner_turn *turn)
     code = run_stages(run);
     runner->stats.frames++;
     runner->stats.failures += code != 0;
-    if (code) {
-        hold_all(run);
-    } else {
-        for (int i = 0; i < run->object_count; i++) {
-            tell(run, &run->objects[i]);
-        }
-        tell_lost(run);
+    for (int i = 0; i < run->object_count && !code; i++) {
+        tell(run, &run->objects[i]);
+    }
+    for (size_t i = 0; i < runner->pipeline->stage_count && !code; i++) {
+        tell_lost(run, i);
     }
     for (int i = 0; i < run->object_count; i++) {
         json_decref(run->objects[i].attributes);

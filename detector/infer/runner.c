@@ -131,9 +131,6 @@ void runner_stats(const struct runner *runner, struct runner_stats *ret)
 /* Boxes below the model's confidence may continue an object's track, but do not begin one. */
 static struct tracker_rules rules_of(const struct pipeline *pipeline, size_t stage)
 {
-    static const enum track_report reports[] = {[REPORT_ONCE] = TRACK_REPORT_ONCE,
-                                                [REPORT_EVERY] = TRACK_REPORT_INTERVAL,
-                                                [REPORT_CHANGE] = TRACK_REPORT_CHANGE};
     const struct pipeline_track *track = &pipeline->track;
     struct tracker_rules rules = tracker_rules_default();
 
@@ -141,8 +138,6 @@ static struct tracker_rules rules_of(const struct pipeline *pipeline, size_t sta
     rules.score_low = rules.score_high * RUNNER_LOW;
     rules.overlap_min = track->iou;
     rules.age_max = SPAN_MS(track->max_age_ms);
-    rules.report = reports[track->report];
-    rules.report_interval = SPAN_MS(track->every_ms);
     return rules;
 }
 
@@ -170,7 +165,6 @@ void runner_view_free(struct runner_view *view)
         for (size_t i = 0; i < PIPELINE_STAGES_MAX; i++) {
             tracker_free(view->trackers[i]);
         }
-        patience_fini(&view->patience);
         free(view);
     }
 }

@@ -23,7 +23,7 @@
 enum {
     RUNNER_BATCH = 8,     /* cuts of one run, if the model takes as many */
     RUNNER_PARTS_MAX = 8, /* boxes that a further stage finds in one cut and passes on */
-    RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + 64, /* of one frame, with lost objects */
+    RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + TRACKS_MAX, /* of one frame, with lost objects */
 };
 
 struct runner;      /* opaque */

@@ -5,12 +5,10 @@
 #include "detector/infer/decoder.h"
 #include "detector/infer/fields.h"
 #include "detector/infer/input.h"
-#include "detector/infer/patience.h"
+#include "detector/infer/report.h"
 #include "detector/infer/runner.h"
 
-enum { RUNNER_OBJECTS_MAX = TRACK_BOXES_MAX, RUNNER_TEXT_MAX = 1024 };
-
-_Static_assert(RUNNER_SIGHTINGS_MAX >= RUNNER_OBJECTS_MAX + PATIENCE_MAX, "all can be reported");
+enum { RUNNER_OBJECTS_MAX = TRACK_BOXES_MAX };
 
 /* A known object is kept with this share of the confidence that a new one needs. */
 #define RUNNER_LOW 0.5F
@@ -19,7 +17,7 @@ _Static_assert(RUNNER_SIGHTINGS_MAX >= RUNNER_OBJECTS_MAX + PATIENCE_MAX, "all c
 struct object {
     size_t stage;
     struct box box;
-    uint64_t track;
+    struct track *track; /* NULL: not tracked */
     bool is_due;
     bool is_incomplete; /* a further stage was run and gave no answer */
     json_t *attributes;
@@ -56,7 +54,6 @@ struct runner {
 
 struct runner_view {
     struct tracker *trackers[PIPELINE_STAGES_MAX]; /* of stages from the frame */
-    struct patience patience;
 };
 
 #endif

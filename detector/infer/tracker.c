@@ -17,15 +17,10 @@ enum {
 
 struct object {
     struct track track;
-    struct box box; /* as it was last seen */
     struct box expected;
     int label_next; /* of the last boxes, */
     int label_hits; /* so many in a row */
     bool is_matched;
-    bool is_reported;
-    instant reported_at;
-    int reported_label;
-    uint64_t reported_text; /* hash; 0: none */
 };
 
 struct pair {
@@ -52,9 +47,7 @@ struct tracker_rules tracker_rules_default(void)
                                   .overlap_min = 0.2F,
                                   .overlap_relabel = 0.6F,
                                   .age_max = SPAN_S(2),
-                                  .hits_min = 3,
-                                  .report = TRACK_REPORT_ONCE,
-                                  .report_interval = SPAN_S(1)};
+                                  .hits_min = 3};
 }
 
 struct tracker *tracker_new(const struct tracker_rules *rules)
@@ -71,19 +64,23 @@ struct tracker *tracker_new(const struct tracker_rules *rules)
     return tracker;
 }
 
+static void drop(struct track *track)
+{
+    json_decref(track->report.names);
+    json_decref(track->report.waiting);
+}
+
 void tracker_free(struct tracker *tracker)
 {
+    for (int i = 0; tracker && i < tracker->count; i++) {
+        drop(&tracker->objects[i].track);
+    }
     free(tracker);
 }
 
-int tracker_count(const struct tracker *tracker)
+struct track *tracker_at(struct tracker *tracker, int index)
 {
-    int count = 0;
-
-    for (int i = 0; i < tracker->count; i++) {
-        count += tracker->objects[i].track.is_confirmed;
-    }
-    return count;
+    return index < tracker->count ? &tracker->objects[index].track : NULL;
 }
 
 static float seconds_since(const struct object *object, instant now)
@@ -97,7 +94,8 @@ static void expect(struct tracker *tracker)
         struct object *object = &tracker->objects[i];
         float seconds = seconds_since(object, tracker->now);
         object->is_matched = false;
-        object->expected = object->box;
+        object->track.unseen++; /* until it is matched */
+        object->expected = object->track.box;
         object->expected.x += object->track.velocity_x * seconds;
         object->expected.y += object->track.velocity_y * seconds;
     }
@@ -156,22 +154,23 @@ static void see(struct tracker *tracker, struct object *object, const struct box
     float seconds = seconds_since(object, tracker->now);
 
     if (instant_since(tracker->now, track->last_seen).ns >= STEP_NS_MIN) {
-        float share = track->frames > 1 ? VELOCITY_SHARE : 1;
+        float share = track->seen > 1 ? VELOCITY_SHARE : 1;
         float off_x = box->x + box->width / 2 - object->expected.x - object->expected.width / 2;
         float off_y = box->y + box->height / 2 - object->expected.y - object->expected.height / 2;
         track->velocity_x += share * off_x / seconds;
         track->velocity_y += share * off_y / seconds;
     }
-    object->box = *box;
+    track->box = *box;
     object->is_matched = true;
     track->last_seen = tracker->now;
-    track->frames++;
-    track->is_confirmed = track->is_confirmed || track->frames >= (unsigned)tracker->rules.hits_min;
+    track->seen++;
+    track->unseen = 0;
+    track->is_confirmed = track->is_confirmed || track->seen >= (unsigned)tracker->rules.hits_min;
     relabel(object, box->label, tracker->rules.hits_min);
 }
 
 static void match(struct tracker *tracker, const struct box *boxes, int count, bool *is_candidate,
-                  bool confirmed_only, int *object_of)
+                  bool confirmed_only, uint64_t *id_of)
 {
     size_t found = find_pairs(tracker, boxes, count, is_candidate, confirmed_only);
 
@@ -181,30 +180,40 @@ static void match(struct tracker *tracker, const struct box *boxes, int count, b
         if (!object->is_matched && is_candidate[pair->box]) {
             see(tracker, object, &boxes[pair->box]);
             is_candidate[pair->box] = false;
-            object_of[pair->box] = pair->object;
+            id_of[pair->box] = object->track.id;
         }
     }
 }
 
-/* -1: there is no room. */
-static int begin(struct tracker *tracker, const struct box *box)
+/* 0: there is no room. */
+static uint64_t begin(struct tracker *tracker, const struct box *box)
 {
     struct object *object = &tracker->objects[tracker->count];
 
     if (tracker->count == TRACKS_MAX) {
-        return -1;
+        return 0;
     }
     *object = (struct object){.track = {.id = ++tracker->newest_id,
                                         .label = box->label,
-                                        .frames = 1,
+                                        .box = *box,
+                                        .seen = 1,
                                         .is_confirmed = tracker->rules.hits_min == 1,
-                                        .first_seen = tracker->now,
                                         .last_seen = tracker->now},
-                              .box = *box,
                               .label_next = box->label,
                               .label_hits = 1,
                               .is_matched = true};
-    return tracker->count++;
+    tracker->count++;
+    return tracker->newest_id;
+}
+
+static struct track *find(struct tracker *tracker, uint64_t id)
+{
+    for (int i = 0; id != 0 && i < tracker->count; i++) {
+        if (tracker->objects[i].track.id == id) {
+            return &tracker->objects[i].track;
+        }
+    }
+    return NULL;
 }
 
 /* Before the match it removes confirmed objects that are old, after it tentative ones without a
@@ -214,11 +223,14 @@ static void forget(struct tracker *tracker, bool is_after_match)
     int kept = 0;
 
     for (int i = 0; i < tracker->count; i++) {
-        const struct object *object = &tracker->objects[i];
-        bool is_old = instant_since(tracker->now, object->track.last_seen).ns > tracker->age.ns;
+        struct object *object = &tracker->objects[i];
+        bool is_old = instant_since(tracker->now, object->track.last_seen).ns > tracker->age.ns &&
+                      !object->track.report.waiting;
         bool is_gone = is_after_match ? !object->track.is_confirmed && !object->is_matched
                                       : object->track.is_confirmed && is_old;
-        if (!is_gone) {
+        if (is_gone) {
+            drop(&object->track);
+        } else {
             tracker->objects[kept++] = *object;
         }
     }
@@ -264,79 +276,29 @@ static void pass_time(struct tracker *tracker, instant now)
 }
 
 void tracker_step(struct tracker *tracker, instant now, const struct box *boxes, int count,
-                  struct track *ret)
+                  struct track **ret)
 {
     int looked_at = count < TRACK_BOXES_MAX ? count : TRACK_BOXES_MAX;
-    int object_of[TRACK_BOXES_MAX];
+    uint64_t id_of[TRACK_BOXES_MAX];
     bool is_sure[TRACK_BOXES_MAX], is_unsure[TRACK_BOXES_MAX];
 
     pass_time(tracker, now);
     forget(tracker, false);
     expect(tracker);
     for (int i = 0; i < looked_at; i++) {
-        object_of[i] = -1;
+        id_of[i] = 0;
         is_sure[i] = boxes[i].score >= tracker->rules.score_high;
         is_unsure[i] = !is_sure[i] && boxes[i].score >= tracker->rules.score_low;
     }
-    match(tracker, boxes, looked_at, is_sure, false, object_of);
-    match(tracker, boxes, looked_at, is_unsure, true, object_of);
+    match(tracker, boxes, looked_at, is_sure, false, id_of);
+    match(tracker, boxes, looked_at, is_unsure, true, id_of);
     for (int i = 0; i < looked_at; i++) {
         if (is_sure[i]) {
-            object_of[i] = begin(tracker, &boxes[i]);
+            id_of[i] = begin(tracker, &boxes[i]);
         }
-    }
-    for (int i = 0; i < count; i++) {
-        bool is_known = i < looked_at && object_of[i] >= 0;
-        ret[i] = is_known ? tracker->objects[object_of[i]].track : (struct track){0};
     }
     forget(tracker, true);
-}
-
-/* FNV-1a; never 0. */
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = 0xcbf29ce484222325U;
-
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3U;
+    for (int i = 0; i < count; i++) {
+        ret[i] = i < looked_at ? find(tracker, id_of[i]) : NULL;
     }
-    return hash != 0 ? hash : 1;
-}
-
-static bool is_due(const struct tracker_rules *rules, const struct object *object, instant now,
-                   uint64_t text)
-{
-    if (!object->is_reported || rules->report == TRACK_REPORT_ALWAYS) {
-        return true;
-    }
-    switch (rules->report) {
-    case TRACK_REPORT_INTERVAL:
-        return instant_since(now, object->reported_at).ns >= rules->report_interval.ns;
-    case TRACK_REPORT_CHANGE:
-        return object->reported_label != object->track.label ||
-               (text != 0 && text != object->reported_text);
-    default:
-        return false;
-    }
-}
-
-bool tracker_report(struct tracker *tracker, uint64_t id, instant now, const char *text)
-{
-    uint64_t hash = text != NULL ? hash_of(text) : 0;
-
-    for (int i = 0; i < tracker->count; i++) {
-        struct object *object = &tracker->objects[i];
-        if (object->track.id != id) {
-            continue;
-        }
-        if (!object->track.is_confirmed || !is_due(&tracker->rules, object, now, hash)) {
-            return false;
-        }
-        object->is_reported = true;
-        object->reported_at = now;
-        object->reported_label = object->track.label;
-        object->reported_text = hash != 0 ? hash : object->reported_text;
-        return true;
-    }
-    return false;
 }

@@ -18,17 +18,12 @@
 #include "base/clock.h"
 #include "detector/infer/boxes.h"
 
+#include <jansson.h>
+
 enum {
     TRACKS_MAX = 256,
     TRACK_BOXES_MAX = 256, /* of one frame; further boxes are no object */
     TRACK_AGE_FRAMES = 3,  /* a lost object is kept for at least the time of so many frames */
-};
-
-enum track_report {
-    TRACK_REPORT_ALWAYS,   /* in every frame in which it is seen */
-    TRACK_REPORT_ONCE,     /* when it is confirmed */
-    TRACK_REPORT_INTERVAL, /* at once, then no sooner than every interval */
-    TRACK_REPORT_CHANGE,   /* at once, then when its class or its text is another */
 };
 
 struct tracker_rules {
@@ -37,20 +32,30 @@ struct tracker_rules {
     float overlap_relabel;       /* with a box of another class; above 1: never */
     span age_max; /* forgotten after being lost for longer, but see TRACK_AGE_FRAMES */
     int hits_min; /* at least 1 */
-    enum track_report report;
-    span report_interval;
 };
 
-/* The defaults: 0.1, 0.5, 0.2, 0.6, 2 s, 3, once, 1 s. */
+/* The defaults: 0.1, 0.5, 0.2, 0.6, 2 s, 3. */
 struct tracker_rules tracker_rules_default(void);
 
+/* What was reported of an object, and what waits to be: the caller's (report.h). */
+struct report {
+    bool is_reported;
+    instant at;      /* of the last report */
+    int label;       /* then */
+    json_t *names;   /* owned: the texts and classes then; NULL: none */
+    json_t *waiting; /* owned: attributes so far; NULL: nothing waits */
+    int tries;       /* frames for which it has waited */
+};
+
 struct track {
-    uint64_t id; /* from 1, never used again; 0: no object */
+    uint64_t id; /* from 1, never used again */
     bool is_confirmed;
-    int label;       /* of the object; that of the box may differ for a while */
-    unsigned frames; /* in which it was seen */
-    instant first_seen, last_seen;
+    int label;             /* of the object; that of the box may differ for a while */
+    struct box box;        /* as it was last seen */
+    unsigned seen, unseen; /* in so many frames; in so many of the last ones it was not */
+    instant last_seen;
     float velocity_x, velocity_y; /* of its middle, pixels a second */
+    struct report report;
 };
 
 struct tracker; /* opaque */
@@ -60,14 +65,12 @@ struct tracker *tracker_new(const struct tracker_rules *rules);
 void tracker_free(struct tracker *tracker); /* NULL allowed */
 
 /* Takes the boxes of the next frame, which was taken at `now`, the best first: ret[i] is the object
- * of boxes[i]. A time before the last one counts as the last one. */
+ * of boxes[i], NULL: none. A time before the last one counts as the last one. */
 void tracker_step(struct tracker *tracker, instant now, const struct box *boxes, int count,
-                  struct track *ret);
+                  struct track **ret);
 
-/* True if the object shall be reported now; then it counts as reported. `text` was read on it; NULL
- * is no text yet, which is no change. False if it is not confirmed, or gone. */
-bool tracker_report(struct tracker *tracker, uint64_t id, instant now, const char *text);
-
-int tracker_count(const struct tracker *tracker); /* confirmed ones, lost ones too */
+/* The objects that are known, lost and tentative ones too: from 0 until NULL. They are valid until
+ * the next step. One whose report waits is not forgotten. */
+struct track *tracker_at(struct tracker *tracker, int index);
 
 #endif
