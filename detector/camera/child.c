@@ -23,17 +23,13 @@ struct child {
     bool is_running;
     uv_poll_t poll;
     uv_timer_t farewell;
-    uint64_t sequence;    /* of the newest frame, of earlier children at first */
-    uint32_t interval_us; /* as it was sent */
+    struct camera_message newest; /* FRAME that is not shown yet; its type is 0 if there is none */
+    uint64_t sequence;            /* of the newest frame, of earlier children at first */
+    uint32_t interval_us;         /* as it was sent */
     /* The child's last error is reported once its process has ended. */
     bool has_error, is_at_end;
     struct baton_error error;
 };
-
-static void free_child(struct frames *frames)
-{
-    free(frames); /* the child's first member */
-}
 
 static void child_unref(struct child *child)
 {
@@ -70,39 +66,35 @@ static void end(struct child *child, const struct baton_error *error)
 
 /* ---- its messages ---- */
 
-struct inbox {
-    struct camera_message frame; /* the newest; its type is 0 if there is none */
-};
-
-static void leave(struct child *child, struct inbox *inbox)
+/* A newer frame or ring is there. */
+static void leave_newest(struct child *child)
 {
-    if (inbox->frame.type == MESSAGE_FRAME) {
-        frames_leave(&child->frames, &inbox->frame);
-        inbox->frame.type = 0;
+    if (child->newest.type == MESSAGE_FRAME) {
+        frames_leave(&child->frames, &child->newest);
+        child->newest.type = 0;
     }
 }
 
-static void show(struct child *child, const struct inbox *inbox)
+static void show_newest(struct child *child)
 {
-    const struct camera_message *message = &inbox->frame;
-    struct camera_frame *frame = frames_claim(&child->frames, message);
-    uint64_t missed = message->sequence - child->sequence - 1;
+    const struct camera_message message = child->newest;
+    struct camera_frame *frame = frames_claim(&child->frames, &message);
+    uint64_t missed = message.sequence - child->sequence - 1 + (frame == NULL);
 
-    child->sequence = message->sequence;
+    child->sequence = message.sequence;
     if (frame == NULL) {
-        frames_leave(&child->frames, message);
-        child->hooks.word(child->hooks.userdata, message, missed + 1);
-        return;
+        leave_newest(child);
     }
-    child->hooks.word(child->hooks.userdata, message, missed);
-    if (!child->is_stopped) {
+    child->newest.type = 0;
+    child->hooks.word(child->hooks.userdata, &message, missed);
+    if (frame != NULL && !child->is_stopped) {
         child->hooks.frame(child->hooks.userdata, frame);
     }
     camera_frame_unref(frame);
 }
 
 static int take(struct child *child, const struct camera_message *message, int fd,
-                struct inbox *inbox, struct baton_error *reterr)
+                struct baton_error *reterr)
 {
     switch (message->type) {
     case MESSAGE_FRAME:
@@ -113,11 +105,11 @@ static int take(struct child *child, const struct camera_message *message, int f
         if (message->sequence - child->sequence - 1 >= UINT32_MAX) {
             return error_set(reterr, BATON_EPROTO, "frame: its sequence is not allowed");
         }
-        leave(child, inbox);
-        inbox->frame = *message;
+        leave_newest(child);
+        child->newest = *message;
         return 0;
     case MESSAGE_RING:
-        leave(child, inbox); /* one of the previous ring */
+        leave_newest(child); /* it is one of the previous ring */
         return frames_adopt(&child->frames, fd, message, reterr);
     case MESSAGE_ERROR:
         child->has_error = true;
@@ -134,7 +126,7 @@ static int take(struct child *child, const struct camera_message *message, int f
 
 /* Handles one datagram. Returns 1 to go on, 0 after the last one or if none waits, or an error if
  * it breaks the rules. */
-static int read_one(struct child *child, struct inbox *inbox, struct baton_error *reterr)
+static int read_one(struct child *child, struct baton_error *reterr)
 {
     struct camera_message message;
     union {
@@ -165,7 +157,7 @@ static int read_one(struct child *child, struct inbox *inbox, struct baton_error
         memcpy(&fd, CMSG_DATA(passed), sizeof(fd));
     }
     rc = message_check(&message, (size_t)got, reterr);
-    rc = rc ? rc : take(child, &message, fd, inbox, reterr);
+    rc = rc ? rc : take(child, &message, fd, reterr);
     if (fd >= 0) {
         (void)close(fd);
     }
@@ -174,17 +166,16 @@ static int read_one(struct child *child, struct inbox *inbox, struct baton_error
 
 static void drain(struct child *child)
 {
-    struct inbox inbox = {0};
     struct baton_error error;
     int rc = 1;
 
     for (int reads = 0; reads < READS_MAX && rc == 1 && !child->is_stopped; reads++) {
-        rc = read_one(child, &inbox, &error);
+        rc = read_one(child, &error);
     }
     if (rc < 0) {
         end(child, &error);
-    } else if (inbox.frame.type == MESSAGE_FRAME && !child->is_stopped) {
-        show(child, &inbox);
+    } else if (child->newest.type == MESSAGE_FRAME && !child->is_stopped) {
+        show_newest(child);
     }
 }
 
@@ -308,7 +299,6 @@ static void init_handles(struct child *child, uv_loop_t *loop)
     child->poll.data = child;
     child->process.data = child;
     child->frames.refs = 3;
-    child->frames.free = free_child;
 }
 
 int child_start(struct child **ret, uv_loop_t *loop, const char *program,

@@ -40,7 +40,7 @@ void frames_unref(struct frames *frames)
 {
     INVARIANT(frames->refs > 0);
     if (--frames->refs == 0) {
-        frames->free(frames);
+        free(frames);
     }
 }
 

@@ -16,10 +16,9 @@
 
 struct view;
 
-/* First member of the struct that owns it. */
+/* First member of the struct that owns it, which is freed with the last reference. */
 struct frames {
-    unsigned refs; /* one of the owner, and one for each ring and copy in use */
-    void (*free)(struct frames *frames);
+    unsigned refs;     /* one of the owner, and one for each ring and copy in use */
     int socket;        /* borrowed; to the child. -1: it needs no frame back */
     struct view *view; /* of the newest ring; NULL: none yet */
     unsigned held;     /* in rings; */

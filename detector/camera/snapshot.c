@@ -98,25 +98,11 @@ static int fetch(struct poller *poller, struct baton_error *reterr)
     return 0;
 }
 
-static enum AVPixelFormat format_of(int subsampling)
-{
-    switch (subsampling) {
-    case TJSAMP_420:
-        return AV_PIX_FMT_YUVJ420P;
-    case TJSAMP_422:
-        return AV_PIX_FMT_YUVJ422P;
-    case TJSAMP_440:
-        return AV_PIX_FMT_YUVJ440P;
-    case TJSAMP_444:
-        return AV_PIX_FMT_YUVJ444P;
-    case TJSAMP_411:
-        return AV_PIX_FMT_YUVJ411P;
-    case TJSAMP_GRAY:
-        return AV_PIX_FMT_GRAY8;
-    default:
-        return AV_PIX_FMT_NONE;
-    }
-}
+static const enum AVPixelFormat formats[TJ_NUMSAMP] = {
+    [TJSAMP_420] = AV_PIX_FMT_YUVJ420P, [TJSAMP_422] = AV_PIX_FMT_YUVJ422P,
+    [TJSAMP_440] = AV_PIX_FMT_YUVJ440P, [TJSAMP_444] = AV_PIX_FMT_YUVJ444P,
+    [TJSAMP_411] = AV_PIX_FMT_YUVJ411P, [TJSAMP_GRAY] = AV_PIX_FMT_GRAY8,
+};
 
 static int bad_jpeg(const struct poller *poller, struct baton_error *reterr)
 {
@@ -138,13 +124,13 @@ static int decompress(struct poller *poller, struct baton_error *reterr)
     if (!ring_layout(&layout, (uint32_t)width, (uint32_t)height)) {
         return ring_refuse(reterr, (uint32_t)width, (uint32_t)height);
     }
-    if (format_of(subsampling) == AV_PIX_FMT_NONE) {
+    if (subsampling < 0 || subsampling >= TJ_NUMSAMP) {
         return error_set(reterr, BATON_ENOTSUP, "snapshot: its sampling of colours is unknown");
     }
     av_frame_unref(frame);
     frame->width = width;
     frame->height = height;
-    frame->format = format_of(subsampling);
+    frame->format = formats[subsampling];
     frame->color_range = AVCOL_RANGE_JPEG;
     if (!(subsampling == TJSAMP_420 &&
           rings_take(&poller->publisher->rings, frame, width, height)) &&

@@ -211,21 +211,18 @@ static struct watched **find(struct watch *watch, const char *identifier)
 bool watch_stats(const struct watch *watch, const char *identifier, enum image_source from,
                  struct camera_stats *ret)
 {
-    const struct watched *watched = watch->first;
+    const struct watched *watched = *find((struct watch *)watch, identifier);
     const struct source *source;
 
-    while (watched != NULL && strcmp(watched->identifier, identifier) != 0) {
-        watched = watched->next;
-    }
     if (watched == NULL) {
         return false;
     }
     source = from == IMAGE_STREAM ? &watched->stream : &watched->snapshots;
+    *ret = (struct camera_stats){0};
     if (source->camera != NULL) {
         camera_stats(source->camera, ret);
         return true;
     }
-    *ret = (struct camera_stats){0};
     (void)snprintf(ret->last_error, sizeof(ret->last_error), "%s", source->refusal);
     return source->refusal[0] != '\0';
 }
@@ -322,25 +319,22 @@ void watch_set_interval(struct watch *watch, int interval_ms)
 
 void watch_event(struct watch *watch, const struct worker_event *event)
 {
+    bool is_removed = event->type == WORKER_SUBSCRIPTION_REMOVED;
     struct watched **at;
     struct watched *watched;
 
-    switch (event->type) {
-    case WORKER_SUBSCRIPTION_ADDED:
+    if (event->type == WORKER_SUBSCRIPTION_ADDED) {
         add(watch, event->subscription);
+    }
+    if (!is_removed && event->type != WORKER_SUBSCRIPTION_UPDATED) {
         return;
-    case WORKER_SUBSCRIPTION_UPDATED:
-    case WORKER_SUBSCRIPTION_REMOVED:
-        at = find(watch, event->identifier);
-        watched = *at;
-        if (watched != NULL && event->type == WORKER_SUBSCRIPTION_UPDATED) {
-            update(watched, event);
-        } else if (watched != NULL) {
-            *at = watched->next;
-            watched_free(watched);
-        }
-        return;
-    default:
-        return;
+    }
+    at = find(watch, event->identifier);
+    watched = *at;
+    if (watched != NULL && is_removed) {
+        *at = watched->next;
+        watched_free(watched);
+    } else if (watched != NULL) {
+        update(watched, event);
     }
 }

@@ -27,9 +27,8 @@ struct scene {
     char *report; /* the newest stateReport */
 };
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): the type is the hook's */
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
-                    uint64_t *ret_end)
+                    uint64_t *ret_end) /* NOLINT(readability-non-const-parameter): the hook's */
 {
     struct scene *scene = userdata;
 

@@ -1,8 +1,6 @@
-/* Where a process with a broker can send anything. Each check runs in a process of its own, which
- * does what a decoder would that was taken over; the kernel knows no Landlock, so that the broker
- * and seccomp alone hold. */
-#include "cmocka_all.h"
-
+/* Where a process with a broker can send anything. Each check does what a decoder
+ * would that was taken over; the kernel knows no Landlock, so that the broker and seccomp alone
+ * hold. */
 #include "detector/camera/broker.h"
 #include "detector/camera/confine.h"
 #include "detector/camera/landlock.h"
@@ -24,7 +22,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,29 +76,29 @@ static int set_up(void **state)
 
 static struct url url = {.scheme = "rtsp"};
 
-/* 0 or the line that failed, as an exit status; below 0: the signal. */
-static int run_brokered(bool uses_hardware, int (*body)(void))
+static bool uses_hardware;
+
+static int begin_brokered(void)
 {
     static struct camera_config config = {.uses_udp = true};
-    int listener = -1, status;
+    int listener = -1;
     const struct confinement confinement = {.port = world.camera_port,
                                             .uses_hardware = uses_hardware,
                                             .uses_udp = true,
                                             .listener = &listener};
-    pid_t child = fork();
 
-    assert_true(child >= 0);
-    if (child == 0) {
-        url.port = world.camera_port;
-        broker_prepare();
-        if (broker_start(&config, &url, NULL) != 0 || confine_process(&confinement, NULL) != 0) {
-            _exit(255);
-        }
-        broker_listen(listener);
-        _exit(body());
+    url.port = world.camera_port;
+    broker_prepare();
+    if (broker_start(&config, &url, NULL) != 0 || confine_process(&confinement, NULL) != 0) {
+        return -1;
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    broker_listen(listener);
+    return 0;
+}
+
+static int run_brokered(int (*body)(void))
+{
+    return run_fenced(begin_brokered, body);
 }
 
 /* 0 or the errno. */
@@ -302,8 +299,8 @@ static void assert_nothing_came_elsewhere(void)
 static void the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused(void **state)
 {
     (void)state;
-    assert_int_equal(run_brokered(false, dial_all), 0);
-    assert_int_equal(run_brokered(false, dial_from_a_thread), 0);
+    assert_int_equal(run_brokered(dial_all), 0);
+    assert_int_equal(run_brokered(dial_from_a_thread), 0);
     assert_true(accept(world.camera, NULL, NULL) >= 0);
     assert_nothing_came_elsewhere();
 }
@@ -311,7 +308,7 @@ static void the_port_of_the_camera_is_connected_to_and_no_address_that_is_refuse
 static void the_name_servers_of_this_machine_are_reached(void **state)
 {
     (void)state;
-    assert_int_equal(run_brokered(false, dial_nameserver), 0);
+    assert_int_equal(run_brokered(dial_nameserver), 0);
 }
 
 static void datagrams_go_to_a_host_that_was_dialled(void **state)
@@ -319,7 +316,7 @@ static void datagrams_go_to_a_host_that_was_dialled(void **state)
     char word[8];
 
     (void)state;
-    assert_int_equal(run_brokered(false, send_all), 0);
+    assert_int_equal(run_brokered(send_all), 0);
     assert_int_equal(recv(world.datagrams, word, sizeof(word), 0), 4);
     assert_memory_equal(word, "word", 4);
     assert_nothing_came_elsewhere();
@@ -328,9 +325,9 @@ static void datagrams_go_to_a_host_that_was_dialled(void **state)
 static void no_other_call_takes_an_address(void **state)
 {
     (void)state;
-    assert_int_equal(run_brokered(false, send_messages), 0);
-    assert_int_equal(run_brokered(false, take_other_sockets), 0);
-    assert_int_equal(run_brokered(false, use_ring_of_calls), -SIGSYS);
+    assert_int_equal(run_brokered(send_messages), 0);
+    assert_int_equal(run_brokered(take_other_sockets), 0);
+    assert_int_equal(run_brokered(use_ring_of_calls), -SIGSYS);
     assert_nothing_came_elsewhere();
 }
 
@@ -338,7 +335,7 @@ static void an_address_that_changes_during_the_call_leads_nowhere_else(void **st
 {
     (void)state;
     url = (struct url){.scheme = "http"}; /* a stream makes few connections */
-    assert_int_equal(run_brokered(false, dial_what_changes), 0);
+    assert_int_equal(run_brokered(dial_what_changes), 0);
     url = (struct url){.scheme = "rtsp"};
     assert_nothing_came_elsewhere();
 }
@@ -346,8 +343,10 @@ static void an_address_that_changes_during_the_call_leads_nowhere_else(void **st
 static void what_the_broker_is_asked_only_the_broker_answers(void **state)
 {
     (void)state;
-    assert_int_equal(run_brokered(false, answer_instead), 0);
-    assert_int_equal(run_brokered(true, answer_instead), 0);
+    assert_int_equal(run_brokered(answer_instead), 0);
+    uses_hardware = true;
+    assert_int_equal(run_brokered(answer_instead), 0);
+    uses_hardware = false;
 }
 
 static int listen_first(void)
@@ -355,31 +354,27 @@ static int listen_first(void)
     struct sock_filter pass[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {.len = 1, .filter = pass};
 
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-                   syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
-                           &program) >= 0
-               ? 0
-               : -1;
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                        &program) < 0;
+}
+
+static int say_why_not(void)
+{
+    int listener = -1;
+    const struct confinement confinement = {.port = 8554, .listener = &listener};
+    struct baton_error error;
+
+    CHECK(confine_process(&confinement, &error) == BATON_EUNAVAILABLE);
+    CHECK(strstr(error.message, "container") != NULL);
+    return 0;
 }
 
 /* As within some containers. */
 static void where_the_runtime_listens_already_the_error_says_so(void **state)
 {
-    int listener = -1, status;
-    const struct confinement confinement = {.port = 8554, .listener = &listener};
-    struct baton_error error;
-    pid_t child = fork();
-
     (void)state;
-    assert_true(child >= 0);
-    if (child == 0) {
-        _exit(listen_first() == 0 && confine_process(&confinement, &error) == BATON_EUNAVAILABLE &&
-                      strstr(error.message, "container") != NULL
-                  ? 0
-                  : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(run_fenced(listen_first, say_why_not), 0);
 }
 
 int main(void)

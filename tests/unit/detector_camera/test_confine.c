@@ -1,6 +1,4 @@
-/* Each check runs in a process of its own, because no fence can be taken down again. */
-#include "cmocka_all.h"
-
+/* What a confined process may do, and what not. */
 #include "detector/camera/confine.h"
 #include "detector/camera/ring.h"
 #include "unit/detector_camera/fenced.h"
@@ -17,29 +15,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-enum step { STEP_PROCESS, STEP_STREAM };
 
 static const struct confinement strict = {.port = 8554};
 
-/* 0 or the line that failed, as an exit status. */
-static int run_confined(enum step step, int (*body)(void))
+static int first_step(void)
 {
-    pid_t child = fork();
-    int status;
+    return confine_process(&strict, NULL);
+}
 
-    assert_true(child >= 0);
-    if (child == 0) {
-        if (confine_process(&strict, NULL) != 0 ||
-            (step == STEP_STREAM && confine_stream(&strict, NULL) != 0)) {
-            _exit(255);
-        }
-        _exit(body());
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+static int both_steps(void)
+{
+    return confine_process(&strict, NULL) || confine_stream(&strict, NULL);
 }
 
 static int write_files(void)
@@ -150,40 +137,40 @@ static int dial_other_port(void)
 static void nothing_can_be_written(void **state)
 {
     (void)state;
-    assert_int_equal(run_confined(STEP_PROCESS, write_files), 0);
+    assert_int_equal(run_fenced(first_step, write_files), 0);
 }
 
 static void what_names_need_can_be_read_and_nothing_else_of_etc_or_proc(void **state)
 {
     (void)state;
-    assert_int_equal(run_confined(STEP_PROCESS, read_etc), 0);
-    assert_int_equal(run_confined(STEP_PROCESS, look_a_name_up), 0);
+    assert_int_equal(run_fenced(first_step, read_etc), 0);
+    assert_int_equal(run_fenced(first_step, look_a_name_up), 0);
     if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 1) {
-        assert_int_equal(run_confined(STEP_PROCESS, read_proc), 0);
-        assert_int_equal(run_confined(STEP_PROCESS, read_more_of_etc), 0);
+        assert_int_equal(run_fenced(first_step, read_proc), 0);
+        assert_int_equal(run_fenced(first_step, read_more_of_etc), 0);
     }
 }
 
 static void another_program_is_the_end_and_another_process_refused(void **state)
 {
     (void)state;
-    assert_int_equal(run_confined(STEP_PROCESS, run_program), -SIGSYS);
-    assert_int_equal(run_confined(STEP_PROCESS, make_process), 0);
+    assert_int_equal(run_fenced(first_step, run_program), -SIGSYS);
+    assert_int_equal(run_fenced(first_step, make_process), 0);
 }
 
 /* Those of other programs on the machine are reached by the kernel's files, whatever their port. */
 static void there_are_sockets_of_the_internet_only(void **state)
 {
     (void)state;
-    assert_int_equal(run_confined(STEP_PROCESS, make_odd_socket), 0);
+    assert_int_equal(run_fenced(first_step, make_odd_socket), 0);
 }
 
 static void once_connected_there_is_no_further_connection_file_or_code(void **state)
 {
     (void)state;
-    assert_int_equal(run_confined(STEP_STREAM, make_socket), 0);
-    assert_int_equal(run_confined(STEP_STREAM, make_process), 0);
-    assert_int_equal(run_confined(STEP_STREAM, run_program), -SIGSYS);
+    assert_int_equal(run_fenced(both_steps, make_socket), 0);
+    assert_int_equal(run_fenced(both_steps, make_process), 0);
+    assert_int_equal(run_fenced(both_steps, run_program), -SIGSYS);
 }
 
 static void only_the_port_of_the_camera_can_be_dialled(void **state)
@@ -192,13 +179,13 @@ static void only_the_port_of_the_camera_can_be_dialled(void **state)
     if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < 4) {
         skip(); /* this kernel has no fence around ports */
     }
-    assert_int_equal(run_confined(STEP_PROCESS, dial_other_port), 0);
+    assert_int_equal(run_fenced(first_step, dial_other_port), 0);
 }
 
 static void rings_can_be_made_within_the_fences(void **state)
 {
     (void)state;
-    assert_int_equal(run_confined(STEP_STREAM, use_ring), 0);
+    assert_int_equal(run_fenced(both_steps, use_ring), 0);
 }
 
 int main(void)

@@ -1,6 +1,4 @@
 /* The fences of a kernel that knows no Landlock: seccomp alone must hold what it can. */
-#include "cmocka_all.h"
-
 #include "detector/camera/confine.h"
 #include "detector/camera/landlock.h"
 #include "unit/detector_camera/fenced.h"
@@ -8,8 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SOMEBODY = 12345 };
@@ -19,7 +17,30 @@ void landlock_restrict(const struct confinement *confinement)
     (void)confinement;
 }
 
-static int signal_by_call(pid_t victim)
+static const struct confinement strict = {.port = 8554};
+static pid_t victim;
+
+/* With a victim of its own user: as a service is whose user is not root. The victim dies with this
+ * process, or by what is tried. */
+static int begin_beside_victim(void)
+{
+    pid_t parent = getpid();
+
+    if (geteuid() == 0 && setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0) {
+        return -1;
+    }
+    victim = fork();
+    if (victim == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent) {
+            (void)pause();
+        }
+        _exit(0);
+    }
+    return victim < 0 || confine_process(&strict, NULL) || confine_stream(&strict, NULL);
+}
+
+static int signal_by_call(void)
 {
     CHECK(syscall(SYS_tgkill, victim, victim, SIGKILL) < 0 && errno == EPERM);
     CHECK(syscall(SYS_tkill, victim, SIGKILL) < 0 && errno == EPERM);
@@ -29,7 +50,7 @@ static int signal_by_call(pid_t victim)
 }
 
 /* Whoever owns a descriptor is sent a signal of one's choice when there is something to read. */
-static int signal_by_descriptor(pid_t victim)
+static int signal_by_descriptor(void)
 {
     int pipes[2];
 
@@ -40,49 +61,11 @@ static int signal_by_descriptor(pid_t victim)
     return 0;
 }
 
-/* As a process of the victim's own user: as a service is whose user is not root. */
-static int run_beside_victim(int (*body)(pid_t victim))
-{
-    const struct confinement strict = {.port = 8554};
-    pid_t victim;
-    int result;
-
-    if (geteuid() == 0 && setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0) {
-        return 255;
-    }
-    victim = fork();
-    if (victim == 0) {
-        (void)pause();
-        _exit(0);
-    }
-    if (victim < 0 || confine_process(&strict, NULL) != 0 || confine_stream(&strict, NULL) != 0) {
-        return 254;
-    }
-    result = body(victim);
-    return result; /* the victim dies with the test's group, or by what was tried */
-}
-
-static void assert_harmless(int (*body)(pid_t victim))
-{
-    pid_t child = fork();
-    int status;
-
-    assert_true(child >= 0);
-    if (child == 0) {
-        (void)setpgid(0, 0);
-        _exit(run_beside_victim(body));
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    (void)kill(-child, SIGKILL);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 static void no_other_process_can_be_sent_a_signal(void **state)
 {
     (void)state;
-    assert_harmless(signal_by_call);
-    assert_harmless(signal_by_descriptor);
+    assert_int_equal(run_fenced(begin_beside_victim, signal_by_call), 0);
+    assert_int_equal(run_fenced(begin_beside_victim, signal_by_descriptor), 0);
 }
 
 int main(void)
