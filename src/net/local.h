@@ -93,6 +93,7 @@ bool local_is_drained(const struct local *local);
 bool local_pass_pidfd(struct local *local, int pidfd);
 /* What was sent still goes out, as far as the socket takes it. */
 void local_close(struct local *local);
+int local_fd(const struct local *local); /* of its socket; borrowed */
 int local_peer(const struct local *local, struct local_peer *ret, struct baton_error *reterr);
 /* Whether both are the same process. False as well where the kernel cannot say, of processes that
  * are not visible from this PID namespace (before Linux 6.9). */
