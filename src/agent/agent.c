@@ -68,11 +68,18 @@ static void on_closed(uv_handle_t *handle)
     }
 }
 
+static void on_swept(uv_handle_t *handle)
+{
+    struct agent *agent = handle->data;
+
+    uv_close((uv_handle_t *)&agent->turns, on_closed);
+}
+
 void agent_finish(struct agent *agent)
 {
     if (agent->is_closing && !agent->tenants && !agent->clients &&
         !uv_is_closing((uv_handle_t *)&agent->sweep)) {
-        uv_close((uv_handle_t *)&agent->sweep, on_closed);
+        uv_close((uv_handle_t *)&agent->sweep, on_swept);
     }
 }
 
@@ -87,6 +94,13 @@ void agent_free(struct agent *agent)
 static void on_failed(uv_handle_t *handle)
 {
     agent_free(handle->data);
+}
+
+static void on_sweep_failed(uv_handle_t *handle)
+{
+    struct agent *agent = handle->data;
+
+    uv_close((uv_handle_t *)&agent->turns, on_failed);
 }
 
 /* The group needs this host's vote, and its programs the state, before the first of them leads. */
@@ -112,7 +126,8 @@ int agent_open(struct agent **ret, const struct agent_config *config, struct bat
     }
     agent->config = *config;
     (void)uv_timer_init(config->loop, &agent->sweep);
-    agent->sweep.data = agent;
+    (void)uv_idle_init(config->loop, &agent->turns);
+    agent->sweep.data = agent->turns.data = agent;
     agent->swept = clock_now();
     code = make_attach_config(agent, reterr);
     code = code ? code : begin(config->provider, reterr);
@@ -120,7 +135,7 @@ int agent_open(struct agent **ret, const struct agent_config *config, struct bat
                 : local_listen(&agent->listener, config->loop, &config->place, on_connection, agent,
                                reterr);
     if (code) {
-        uv_close((uv_handle_t *)&agent->sweep, on_failed);
+        uv_close((uv_handle_t *)&agent->sweep, on_sweep_failed);
         return code;
     }
     every_ms = (uint64_t)(sweep_interval(agent).ns / 1000000);

@@ -88,6 +88,7 @@ struct agent {
     uint64_t messages_dropped; /* of channels: their subscriber did not read */
     uint64_t last_number;
     uv_timer_t sweep;
+    uv_idle_t turns; /* runs while clients wait for their next turn */
     instant swept;
     bool is_closing;
     void (*closed)(void *userdata);
@@ -109,6 +110,8 @@ void agent_finish(struct agent *agent);
 /* ---- client.c: connections and what is written to them --------------------------------------- */
 
 void client_accept(struct agent *agent);
+/* Reads on from the clients that wait for their next turn. */
+void clients_go_on(uv_idle_t *turns);
 /* Whether there may be one more, of `all` that there are and of `own` of the same user. */
 bool client_has_room(const struct client *client, size_t all, size_t own);
 struct client *client_find(struct agent *agent, uint64_t number); /* NULL: gone */

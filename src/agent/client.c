@@ -96,6 +96,25 @@ static void on_drain(struct local *local, void *userdata)
     lists_go_on(userdata);
 }
 
+/* A client that sends without end takes turns with the others. */
+static void on_turn(struct local *local, void *userdata)
+{
+    struct client *client = userdata;
+    (void)local;
+
+    (void)uv_idle_start(&client->agent->turns, clients_go_on);
+}
+
+void clients_go_on(uv_idle_t *turns)
+{
+    struct agent *agent = turns->data;
+
+    (void)uv_idle_stop(turns); /* on_turn() starts it again */
+    for (struct client *client = agent->clients; client; client = client->hh.next) {
+        local_go_on(client->local);
+    }
+}
+
 /* Of process 1 of the client's PID namespace. */
 static void on_pidfd(struct local *local, int pidfd, void *userdata)
 {
@@ -153,8 +172,11 @@ static bool has_room(const struct client *client)
 
 void client_accept(struct agent *agent)
 {
-    static const struct local_callbacks callbacks = {NULL, on_message, on_close, on_pidfd,
-                                                     on_drain};
+    static const struct local_callbacks callbacks = {.on_message = on_message,
+                                                     .on_close = on_close,
+                                                     .on_pidfd = on_pidfd,
+                                                     .on_drain = on_drain,
+                                                     .on_turn = on_turn};
     struct client *client = calloc(1, sizeof(*client));
     struct baton_error error;
 

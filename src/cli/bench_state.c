@@ -162,7 +162,8 @@ static void on_close(struct local *local, int code, const char *reason, void *us
 /* One after the other: the agents' queues of new connections are short. */
 static void open_next(struct load *load)
 {
-    static const struct local_callbacks callbacks = {on_open, on_message, on_close, NULL, NULL};
+    static const struct local_callbacks callbacks = {
+        .on_open = on_open, .on_message = on_message, .on_close = on_close};
     unsigned number = load->opened, node = (load->leader + number) % BENCH_GROUP_AGENTS;
     struct writer *writer = &load->writers[number];
 

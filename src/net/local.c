@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { BACKLOG = 4096 }; /* a whole host may connect at once; the kernel has a limit of its own */
+enum { TURN_NS = 100000 };
 enum { RECEIVED_MAX = 2 * LOCAL_LINE_MAX + (1 << 17) }; /* a line, its raw bytes, and a read */
 
 struct local {
@@ -21,7 +22,9 @@ struct local {
     struct buffer received; /* of it, a message that is not all there is kept as text alone */
     size_t searched;        /* bytes of the message that hold no newline */
     size_t awaited;         /* bytes of the message, with those behind its line; 0: not known yet */
+    bool is_accepted;       /* the peer is a client */
     bool is_raw;            /* the peer reads bytes behind a line */
+    bool is_waiting;        /* for its next turn */
     bool is_closing;
     int fault; /* why it was closed here; 0: it was not for a fault of the peer's */
 };
@@ -189,6 +192,10 @@ static void refuse(struct local *local, int code, const char *text)
 /* Learns how many bytes the message has. NULL: it was refused. */
 static json_t *parse(struct local *local, const char *line)
 {
+    if (local->is_accepted && local_values(line, local->searched) > LOCAL_VALUES_MAX) {
+        refuse(local, BATON_ETOOBIG, "a request has at most 4096 values of JSON");
+        return NULL;
+    }
     json_t *message =
         json_loadb(line, local->searched, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     long raw = json_is_object(message) ? local_raw_bytes(message) : -1;
@@ -242,21 +249,48 @@ static size_t take_next(struct local *local, size_t begin)
     return taken;
 }
 
-static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
+static bool has_had_its_turn(const struct local *local, uint64_t began_ns)
 {
-    struct local *local = userdata;
-    size_t begin = 0, taken = 1;
-    (void)stream;
+    return local->callbacks.on_turn && uv_hrtime() - began_ns > TURN_NS;
+}
 
-    buffer_put(&local->received, data, bytes);
-    while (!local->is_closing && !local->received.failed && taken > 0) {
+/* Takes the messages that are there, as long as its turn lasts. */
+static void take_all(struct local *local)
+{
+    uint64_t began_ns = uv_hrtime();
+    size_t begin = 0, taken = 1;
+
+    while (!local->is_closing && !local->received.failed && taken > 0 && !local->is_waiting) {
         taken = take_next(local, begin);
         begin += taken;
+        local->is_waiting = taken > 0 && has_had_its_turn(local, began_ns);
     }
     if (!local->is_closing && (local->received.failed || local->searched > LOCAL_LINE_MAX)) {
         refuse(local, BATON_ETOOBIG, "a message has at most 2 MiB");
     }
     buffer_consume(&local->received, begin);
+    if (local->is_waiting && !local->is_closing) {
+        stream_pause(local->stream, true);
+        local->callbacks.on_turn(local, local->userdata);
+    }
+}
+
+void local_go_on(struct local *local)
+{
+    if (local->is_waiting && !local->is_closing) {
+        local->is_waiting = false;
+        stream_pause(local->stream, false);
+        take_all(local);
+    }
+}
+
+static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
+{
+    struct local *local = userdata;
+    (void)stream;
+
+    buffer_put(&local->received, data, bytes);
+    take_all(local);
 }
 
 static void on_open(struct stream *stream, void *userdata)
@@ -368,6 +402,7 @@ int local_accept(struct local **ret, struct local_listener *listener,
         return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
     }
     *ret = local;
+    local->is_accepted = true;
     code = stream_accept(&local->stream, &options, (uv_stream_t *)&listener->pipe, reterr);
     if (code != BATON_OK) {
         free(local);

@@ -27,6 +27,7 @@
 enum {
     LOCAL_LINE_MAX = 2 * 1024 * 1024,
     LOCAL_QUEUE_MAX = 4 * 1024 * 1024,
+    LOCAL_VALUES_MAX = 4096, /* of JSON, in a message of a client */
     LOCAL_LIST_MAX =
         64 * 1024 * 1024, /* bytes of values in one list, which takes several messages */
 };
@@ -46,6 +47,9 @@ struct local_callbacks {
     void (*on_pidfd)(struct local *local, int pidfd, void *userdata);
     /* The socket has taken all that waited for it. NULL: not needed. */
     void (*on_drain)(struct local *local, void *userdata);
+    /* The messages of this peer have taken the loop for 100 us, and others have their turn: it is
+     * not read before local_go_on(). NULL: no limit. */
+    void (*on_turn)(struct local *local, void *userdata);
 };
 
 /* Who connected, by the kernel's word. The caller closes `pidfd`, -1: none could be had. */
@@ -85,6 +89,9 @@ int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
 int local_send(struct local *local, const json_t *message);
 /* From now on long texts go behind the line: the peer has said that it reads them there. */
 void local_send_raw(struct local *local);
+/* Its next turn, in a later round of the loop than on_turn. Nothing happens if it waits for none.
+ */
+void local_go_on(struct local *local);
 /* Bytes that were sent, and that the peer has not made room for. */
 size_t local_backlog(const struct local *local);
 /* Whether nothing waits for the peer, and it is not closing: else on_drain comes, or on_close. */
@@ -116,6 +123,10 @@ struct local_bytes {
 
 /* Borrows from `message`, or fills in `own`. False: there are none, or they are wrong. */
 bool local_take_bytes(struct local_bytes *ret, const json_t *message);
+
+/* How many values of JSON a line has, at most: parsing takes its time and memory by their number.
+ */
+size_t local_values(const char *line, size_t bytes);
 
 /* How much the bytes in a message take there. */
 size_t local_bytes_taken(const json_t *message);

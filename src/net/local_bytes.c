@@ -66,6 +66,23 @@ size_t local_bytes_taken(const json_t *message)
            json_string_length(json_object_get(message, "base64"));
 }
 
+size_t local_values(const char *line, size_t bytes)
+{
+    bool is_text = false;
+    size_t count = 1;
+
+    for (size_t i = 0; i < bytes; i++) {
+        if (line[i] == '"') {
+            is_text = !is_text;
+        } else if (is_text) {
+            i += line[i] == '\\'; /* and what it quotes */
+        } else {
+            count += line[i] == ',' || line[i] == '[' || line[i] == '{';
+        }
+    }
+    return count;
+}
+
 /* ---- Bytes behind the line ------------------------------------------------------------------- */
 
 enum { RAW_FROM = 256 }; /* bytes of a text that JSON is too slow for */

@@ -472,7 +472,8 @@ static void on_drain(struct local *local, void *userdata)
 
 void remote_connect(struct remote *remote)
 {
-    static const struct local_callbacks callbacks = {on_open, on_message, on_close, NULL, on_drain};
+    static const struct local_callbacks callbacks = {
+        .on_open = on_open, .on_message = on_message, .on_close = on_close, .on_drain = on_drain};
     struct baton_error error = {0};
     int code;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LONG = 5000 };
@@ -18,6 +19,8 @@ struct world {
     struct local *local; /* NULL: closed */
     json_t *got;         /* the message that came last */
     unsigned count;      /* of messages */
+    unsigned turns;
+    bool is_slow; /* its messages take long, and it has turns */
     int fault;
     int peer;
     char dir[64];
@@ -35,6 +38,22 @@ static void on_message(struct local *local, json_t *message, void *userdata)
     world->count++;
 }
 
+static void on_long_message(struct local *local, json_t *message, void *userdata)
+{
+    struct timespec longer_than_a_turn = {.tv_nsec = 1000000};
+
+    on_message(local, message, userdata);
+    (void)nanosleep(&longer_than_a_turn, NULL);
+}
+
+static void on_turn(struct local *local, void *userdata)
+{
+    struct world *world = userdata;
+    (void)local;
+
+    world->turns++;
+}
+
 static void on_close(struct local *local, int code, const char *reason, void *userdata)
 {
     struct world *world = userdata;
@@ -47,10 +66,32 @@ static void on_close(struct local *local, int code, const char *reason, void *us
 
 static void on_connection(struct local_listener *listener, void *userdata)
 {
-    const struct local_callbacks callbacks = {.on_message = on_message, .on_close = on_close};
     struct world *world = userdata;
+    const struct local_callbacks callbacks = {.on_message =
+                                                  world->is_slow ? on_long_message : on_message,
+                                              .on_close = on_close,
+                                              .on_turn = world->is_slow ? on_turn : NULL};
 
     assert_int_equal(local_accept(&world->local, listener, &callbacks, world, NULL), 0);
+}
+
+static void begin_connection(struct world *world)
+{
+    world->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(
+        connect(world->peer, (struct sockaddr *)&world->address, sizeof(world->address)), 0);
+    while (!world->local) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+}
+
+static void connect_again(struct world *world)
+{
+    (void)close(world->peer);
+    while (world->local) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    begin_connection(world);
 }
 
 static int setup(void **state)
@@ -65,12 +106,7 @@ static int setup(void **state)
     assert_int_equal(uv_loop_init(&world->loop), 0);
     assert_int_equal(
         local_listen(&world->listener, &world->loop, &world->place, on_connection, world, NULL), 0);
-    world->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(
-        connect(world->peer, (struct sockaddr *)&world->address, sizeof(world->address)), 0);
-    while (!world->local) {
-        (void)uv_run(&world->loop, UV_RUN_ONCE);
-    }
+    begin_connection(world);
     *state = world;
     return 0;
 }
@@ -265,7 +301,7 @@ static void test_a_line_and_the_bytes_behind_it_may_both_be_as_long_as_they_may(
 
 static void test_a_message_whose_bytes_have_not_come_is_held_as_text_alone(void **state)
 {
-    enum { VALUES = 690000 };
+    enum { VALUES = LOCAL_VALUES_MAX / 2 - 8, KEPT = 64 * 1024 };
     struct world *world = *state;
     char *line = calloc(1, LOCAL_LINE_MAX);
     size_t before, bytes = (size_t)sprintf(line, "{\"values\":[{}");
@@ -279,7 +315,7 @@ static void test_a_message_whose_bytes_have_not_come_is_held_as_text_alone(void 
     say_all(world, line, bytes);
     (void)uv_run(&world->loop, UV_RUN_NOWAIT);
     assert_int_equal(world->count, 0);
-    assert_true(mallinfo2().uordblks - before < 4L * LOCAL_LINE_MAX);
+    assert_true(mallinfo2().uordblks - before < KEPT);
     say(world, "x", 1);
     run_until(world, 1);
     assert_int_equal(json_array_size(json_object_get(world->got, "values")), VALUES + 1);
@@ -287,11 +323,52 @@ static void test_a_message_whose_bytes_have_not_come_is_held_as_text_alone(void 
     free(line);
 }
 
+static void test_a_peer_whose_messages_take_long_has_one_turn_after_the_other(void **state)
+{
+    static const char both[] = "{\"id\":1}\n{\"id\":2}\n", third[] = "{\"id\":3}\n";
+    struct world *world = *state;
+
+    world->is_slow = true;
+    connect_again(world);
+    say(world, both, strlen(both));
+    run_until(world, 1);
+    say(world, third, strlen(third));
+    (void)uv_run(&world->loop, UV_RUN_NOWAIT);
+    assert_int_equal(world->count, 1);
+    assert_int_equal(world->turns, 1);
+    local_go_on(world->local);
+    assert_int_equal(world->count, 2);
+    assert_int_equal(world->turns, 2);
+    local_go_on(world->local);
+    run_until(world, 3);
+    assert_int_equal(json_integer_value(json_object_get(world->got, "id")), 3);
+}
+
 static void ends_with(struct world *world, int fault)
 {
     run_until(world, 1);
     assert_int_equal(world->count, 0);
     assert_int_equal(world->fault, fault);
+}
+
+static void test_a_request_of_very_many_values_is_refused_and_one_of_long_texts_is_not(void **state)
+{
+    struct world *world = *state;
+    char *texts = long_line("{\"a\":\"\\\"", "\"}\n", 3L * LOCAL_VALUES_MAX);
+    char *values = long_line("{\"a\":[1", "]}\n", 3L * LOCAL_VALUES_MAX);
+
+    for (size_t i = 8; i < 2L * LOCAL_VALUES_MAX + 8; i += 2) {
+        memcpy(texts + i, ",[", 2);
+        memcpy(values + i, ",1", 2);
+    }
+    say(world, texts, 3L * LOCAL_VALUES_MAX);
+    run_until(world, 1);
+    assert_int_equal(world->count, 1);
+    world->count = 0;
+    say(world, values, 3L * LOCAL_VALUES_MAX);
+    ends_with(world, BATON_ETOOBIG);
+    free(texts);
+    free(values);
 }
 
 static void test_a_line_that_is_a_byte_too_long_is_refused(void **state)
@@ -346,6 +423,8 @@ int main(void)
         TEST(test_bytes_of_values_are_theirs_in_the_order_of_the_message),
         TEST(test_a_line_and_the_bytes_behind_it_may_both_be_as_long_as_they_may),
         TEST(test_a_message_whose_bytes_have_not_come_is_held_as_text_alone),
+        TEST(test_a_peer_whose_messages_take_long_has_one_turn_after_the_other),
+        TEST(test_a_request_of_very_many_values_is_refused_and_one_of_long_texts_is_not),
         TEST(test_a_line_that_is_a_byte_too_long_is_refused),
         TEST(test_a_wrong_number_of_bytes_is_refused),
         TEST(test_no_more_bytes_follow_than_a_line_may_have),
