@@ -4,7 +4,6 @@
 #include "web/exposition.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static json_t *status_of(const struct pool *pool)
@@ -18,20 +17,6 @@ static json_t *status_of(const struct pool *pool)
         (void)json_object_set_new(status, "leader", work_leader_status(leader, clock_now()));
     }
     return status;
-}
-
-static void put_json(struct http_answer *answer, json_t *json)
-{
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-
-    answer->status = text ? 200 : 500;
-    answer->type = "application/json";
-    if (text) {
-        buffer_put_text(&answer->body, text);
-        buffer_put_text(&answer->body, "\n");
-    }
-    free(text);
-    json_decref(json);
 }
 
 /* ---- Metrics --------------------------------------------------------------------------------- */
@@ -103,9 +88,9 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
     const struct pool *pool = userdata;
 
     if (strcmp(path, "/status") == 0) {
-        put_json(answer, status_of(pool));
+        http_answer_json(answer, 200, status_of(pool));
     } else if (strcmp(path, "/healthz") == 0) {
-        put_json(answer, json_pack("{s:b}", "ok", 1));
+        http_answer_json(answer, 200, json_pack("{s:b}", "ok", 1));
     } else if (strcmp(path, "/metrics") == 0) {
         answer->status = 200;
         answer->type = EXPOSITION_TYPE;

@@ -3,21 +3,7 @@
 #include "member/election.h"
 #include "web/exposition.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static void put_json(struct http_answer *answer, unsigned status, json_t *json)
-{
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    answer->status = text ? status : 500;
-    answer->type = "application/json";
-    if (text) {
-        buffer_put_text(&answer->body, text);
-        buffer_put_text(&answer->body, "\n");
-    }
-    free(text);
-    json_decref(json);
-}
 
 static void ignore(void *userdata, int code)
 {
@@ -32,9 +18,9 @@ static void answer_leader(const struct status *status, struct http_answer *answe
     uint64_t epoch;
     bool leads = election_is_leader(election, NULL);
     election_leader(election, &leader, &epoch);
-    put_json(answer, leads ? 200 : 503,
-             json_pack("{s:b,s:s,s:s,s:I}", "is_leader", (int)leads, "leader", leader.id, "address",
-                       leader.address, "epoch", (json_int_t)epoch));
+    http_answer_json(answer, leads ? 200 : 503,
+                     json_pack("{s:b,s:s,s:s,s:I}", "is_leader", (int)leads, "leader", leader.id,
+                               "address", leader.address, "epoch", (json_int_t)epoch));
 }
 
 static void on_request(void *userdata, const char *path, struct http_answer *answer)
@@ -42,9 +28,9 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
     struct status *status = userdata;
     if (strcmp(path, "/status") == 0) {
         (void)status_refresh(status, ignore, NULL, NULL);
-        put_json(answer, 200, status_json(status));
+        http_answer_json(answer, 200, status_json(status));
     } else if (strcmp(path, "/healthz") == 0) {
-        put_json(answer, 200, json_pack("{s:b}", "ok", 1));
+        http_answer_json(answer, 200, json_pack("{s:b}", "ok", 1));
     } else if (strcmp(path, "/leader") == 0) {
         answer_leader(status, answer);
     } else if (strcmp(path, "/metrics") == 0) {

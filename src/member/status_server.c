@@ -46,6 +46,20 @@ static const char *reason_of(unsigned status)
                            : "the node cannot answer now";
 }
 
+void http_answer_json(struct http_answer *answer, unsigned status, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
+    answer->status = text ? status : 500;
+    answer->type = "application/json";
+    if (text) {
+        buffer_put_text(&answer->body, text);
+        buffer_put_text(&answer->body, "\n");
+    }
+    free(text);
+    json_decref(json);
+}
+
 static void answer_page(struct http_server *server, struct web_exchange *exchange, const char *path)
 {
     struct http_answer page = {.status = 404, .type = "text/plain; charset=utf-8"};

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -22,6 +23,9 @@ struct http_answer {
     const char *type;   /* of the content; static */
     struct buffer body; /* of at most HTTP_BODY_MAX bytes */
 };
+
+/* Steals the JSON; NULL: out of memory. */
+void http_answer_json(struct http_answer *answer, unsigned status, json_t *json);
 
 /* Fills the answer to a GET of `path`, on the loop's thread. */
 typedef void (*http_request_cb)(void *userdata, const char *path, struct http_answer *answer);

@@ -9,38 +9,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A machine made of files below a temporary folder. */
-struct machine {
-    char root[64];
-};
+/* The folder that a machine made of files is in, and what measures it. */
+static char root[64];
+static struct usage_meter meter;
 
 static int set_up(void **state)
 {
-    struct machine *machine = calloc(1, sizeof(*machine));
-
-    process_make_folder(machine->root, sizeof(machine->root));
-    *state = machine;
+    (void)state;
+    process_make_folder(root, sizeof(root));
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct machine *machine = *state;
-
-    process_remove_folder(machine->root);
-    free(machine);
+    (void)state;
+    process_remove_folder(root);
     return 0;
 }
 
 /* Writes root/path with all its folders. */
-static void put(const struct machine *machine, const char *path, const char *text)
+static void put(const char *path, const char *text)
 {
     char full[512];
     FILE *file;
 
-    (void)snprintf(full, sizeof(full), "%s%s", machine->root, path);
-    for (char *slash = full + strlen(machine->root) + 1; (slash = strchr(slash, '/')) != NULL;
-         slash++) {
+    (void)snprintf(full, sizeof(full), "%s%s", root, path);
+    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = '\0';
         (void)mkdir(full, 0700);
         *slash = '/';
@@ -51,10 +45,10 @@ static void put(const struct machine *machine, const char *path, const char *tex
     (void)fclose(file);
 }
 
-static struct usage measure(struct usage_meter *meter, int64_t at_s)
+static struct usage measure(int64_t at_s)
 {
     struct usage usage = {0};
-    usage_measure(meter, (instant){at_s * 1000000000}, &usage);
+    usage_measure(&meter, (instant){at_s * 1000000000}, &usage);
     return usage;
 }
 
@@ -67,147 +61,129 @@ static void assert_near(double value, double expected)
 
 static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
-
-    put(machine, "/proc/self/cgroup", "0::/pod/worker\n");
-    put(machine, "/proc/meminfo", "MemTotal:       16000000 kB\n");
-    put(machine, "/sys/fs/cgroup/pod/worker/memory.current", "250000000\n");
-    put(machine, "/sys/fs/cgroup/pod/worker/memory.max", "max\n");
-    put(machine, "/sys/fs/cgroup/pod/memory.max", "1000000000\n");
-    put(machine, "/sys/fs/cgroup/pod/worker/cpu.max", "50000 100000\n");
-    put(machine, "/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
-    put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
-    usage_meter_init(&meter, machine->root);
+    (void)state;
+    put("/proc/self/cgroup", "0::/pod/worker\n");
+    put("/proc/meminfo", "MemTotal:       16000000 kB\n");
+    put("/sys/fs/cgroup/pod/worker/memory.current", "250000000\n");
+    put("/sys/fs/cgroup/pod/worker/memory.max", "max\n");
+    put("/sys/fs/cgroup/pod/memory.max", "1000000000\n");
+    put("/sys/fs/cgroup/pod/worker/cpu.max", "50000 100000\n");
+    put("/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
+    usage_meter_init(&meter, root);
     assert_string_equal(usage_source(&meter.cpu), "cgroup v2");
     assert_near(usage_cpus(&meter), 0.5);
-    assert_near(measure(&meter, 10).cpu, 0);
-    put(machine, "/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1250000\n");
-    assert_near(measure(&meter, 11).cpu, 50); /* a quarter of a second of half a core */
-    assert_near(measure(&meter, 12).memory, 25);
+    assert_near(measure(10).cpu, 0);
+    put("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1250000\n");
+    assert_near(measure(11).cpu, 50); /* a quarter of a second of half a core */
+    assert_near(measure(12).memory, 25);
 }
 
 static void a_container_sees_its_cgroup_at_the_mount(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
-
-    put(machine, "/proc/self/cgroup", "0::/../outside\n");
-    put(machine, "/sys/fs/cgroup/memory.current", "50\n");
-    put(machine, "/sys/fs/cgroup/memory.max", "200\n");
-    usage_meter_init(&meter, machine->root);
+    (void)state;
+    put("/proc/self/cgroup", "0::/../outside\n");
+    put("/sys/fs/cgroup/memory.current", "50\n");
+    put("/sys/fs/cgroup/memory.max", "200\n");
+    usage_meter_init(&meter, root);
     assert_string_equal(usage_source(&meter.cpu), "cgroup v2");
-    assert_near(measure(&meter, 1).memory, 25);
+    assert_near(measure(1).memory, 25);
 }
 
 static void version_1_is_read_where_its_controllers_are(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
-
-    put(machine, "/proc/self/cgroup",
-        "9:name=systemd:/x\n4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n");
-    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
-    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "0\n");
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "25000\n");
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
-    usage_meter_init(&meter, machine->root);
+    (void)state;
+    put("/proc/self/cgroup", "9:name=systemd:/x\n4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n");
+    put("/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
+    put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "0\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "25000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
+    usage_meter_init(&meter, root);
     assert_string_equal(usage_source(&meter.cpu), "cgroup v1");
     assert_near(usage_cpus(&meter), 0.25);
-    assert_near(measure(&meter, 1).memory, 10);
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "100000000\n");
-    assert_near(measure(&meter, 2).cpu, 40);
+    assert_near(measure(1).memory, 10);
+    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "100000000\n");
+    assert_near(measure(2).cpu, 40);
 }
 
 static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
-
-    put(machine, "/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
-    put(machine, "/proc/meminfo", "MemTotal:       10000 kB\n");
-    usage_meter_init(&meter, machine->root);
+    (void)state;
+    put("/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
+    put("/proc/meminfo", "MemTotal:       10000 kB\n");
+    usage_meter_init(&meter, root);
     assert_string_equal(usage_source(&meter.cpu), "process");
     assert_true(usage_cpus(&meter) >= 1);
-    assert_near(measure(&meter, 1).memory, 5);
+    assert_near(measure(1).memory, 5);
 }
 
 /* Two children of two threads; the name of one looks like what follows a name. */
 static void without_a_cgroup_living_children_count(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
     double cpu;
 
-    put(machine, "/proc/self/status", "VmRSS:\t     500 kB\n");
-    put(machine, "/proc/meminfo", "MemTotal:       10000 kB\n");
-    put(machine, "/proc/self/task/7/children", "71 ");
-    put(machine, "/proc/self/task/8/children", "");
-    put(machine, "/proc/self/task/9/children", "72 73 ");
-    put(machine, "/proc/71/status", "VmRSS:\t 900 kB\nRssAnon:\t     300 kB\n");
-    put(machine, "/proc/72/status", "RssAnon:\t     200 kB\n");
-    put(machine, "/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0\n");
-    put(machine, "/proc/72/stat", "72 (a ) S 9 9 (b) S 1 7 7 0 -1 4194304 1 0 0 0 5 5 0 0 20 0\n");
-    usage_meter_init(&meter, machine->root);
-    assert_near(measure(&meter, 1).memory, 10);
-    put(machine, "/proc/71/stat",
-        "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 0 0 20\n");
-    cpu = measure(&meter, 101).cpu; /* of 100 s; our own are next to nothing */
+    (void)state;
+    put("/proc/self/status", "VmRSS:\t     500 kB\n");
+    put("/proc/meminfo", "MemTotal:       10000 kB\n");
+    put("/proc/self/task/7/children", "71 ");
+    put("/proc/self/task/8/children", "");
+    put("/proc/self/task/9/children", "72 73 ");
+    put("/proc/71/status", "VmRSS:\t 900 kB\nRssAnon:\t     300 kB\n");
+    put("/proc/72/status", "RssAnon:\t     200 kB\n");
+    put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0\n");
+    put("/proc/72/stat", "72 (a ) S 9 9 (b) S 1 7 7 0 -1 4194304 1 0 0 0 5 5 0 0 20 0\n");
+    usage_meter_init(&meter, root);
+    assert_near(measure(1).memory, 10);
+    put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 0 0 20\n");
+    cpu = measure(101).cpu; /* of 100 s; our own are next to nothing */
     assert_true(fabs(cpu * usage_cpus(&meter) - 1000.0 / (double)sysconf(_SC_CLK_TCK)) < 0.5);
 }
 
 static void version_1_may_have_one_controller_only(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
-
-    put(machine, "/proc/self/cgroup", "4:memory:/docker/1\n3:cpu,cpuacct:/\n");
-    put(machine, "/proc/self/status", "VmRSS:\t     500 kB\n");
-    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
-    put(machine, "/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-    usage_meter_init(&meter, machine->root);
+    (void)state;
+    put("/proc/self/cgroup", "4:memory:/docker/1\n3:cpu,cpuacct:/\n");
+    put("/proc/self/status", "VmRSS:\t     500 kB\n");
+    put("/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
+    put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    usage_meter_init(&meter, root);
     assert_string_equal(usage_source(&meter.cpu), "process");
     assert_string_equal(usage_source(&meter.memory), "cgroup v1");
-    assert_near(measure(&meter, 1).memory, 10);
+    assert_near(measure(1).memory, 10);
 }
 
 static void the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
-
-    put(machine, "/proc/self/cgroup", "4:memory:/\n3:cpu,cpuacct:/\n");
-    put(machine, "/sys/fs/cgroup/memory/memory.usage_in_bytes", "30\n");
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
-    put(machine, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-    put(machine, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    usage_meter_init(&meter, machine->root);
+    (void)state;
+    put("/proc/self/cgroup", "4:memory:/\n3:cpu,cpuacct:/\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "30\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    usage_meter_init(&meter, root);
     assert_string_equal(usage_source(&meter.cpu), "process");
     assert_string_equal(usage_source(&meter.memory), "process");
 }
 
 static void nonsense_counts_as_nothing(void **state)
 {
-    const struct machine *machine = *state;
-    struct usage_meter meter;
-
-    put(machine, "/proc/self/cgroup", "0:\n::\n:::\n0::/a\n");
-    put(machine, "/sys/fs/cgroup/memory.current", "lots\n");
-    put(machine, "/sys/fs/cgroup/cpu.max", "0 0\n");
-    put(machine, "/sys/fs/cgroup/cpu.stat", "usage_usec\n");
-    usage_meter_init(&meter, machine->root);
-    (void)measure(&meter, 1);
-    assert_near(measure(&meter, 2).cpu, 0);
-    assert_near(measure(&meter, 3).memory, 0);
-    assert_near(measure(&meter, 3).cpu, 0); /* no time has passed */
+    (void)state;
+    put("/proc/self/cgroup", "0:\n::\n:::\n0::/a\n");
+    put("/sys/fs/cgroup/memory.current", "lots\n");
+    put("/sys/fs/cgroup/cpu.max", "0 0\n");
+    put("/sys/fs/cgroup/cpu.stat", "usage_usec\n");
+    usage_meter_init(&meter, root);
+    (void)measure(1);
+    assert_near(measure(2).cpu, 0);
+    assert_near(measure(3).memory, 0);
+    assert_near(measure(3).cpu, 0); /* no time has passed */
 }
 
 static void this_machine_is_measured(void **state)
 {
-    struct usage_meter meter;
     struct usage usage;
     (void)state;
 

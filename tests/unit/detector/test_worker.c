@@ -66,64 +66,76 @@ static void on_event(void *userdata, const struct worker_event *event)
     note(record, "\n");
 }
 
-struct fixture {
-    struct record record;
-    struct worker *worker;
-};
+static struct record record;
+static struct worker *worker;
 
-static int set_up_with(void **state, size_t queue_max)
+static void begin_anew(size_t queue_max)
 {
-    struct fixture *fixture = calloc(1, sizeof(*fixture));
-    struct worker_hooks hooks = {on_send, on_close, on_event, &fixture->record};
-    fixture->worker = worker_new(&hooks, queue_max);
-    *state = fixture;
-    return fixture->worker == NULL;
+    struct worker_hooks hooks = {on_send, on_close, on_event, &record};
+
+    record = (struct record){.is_deaf = false};
+    worker_free(worker);
+    worker = worker_new(&hooks, queue_max);
+    assert_non_null(worker);
 }
 
 static int set_up(void **state)
 {
-    return set_up_with(state, 3);
+    (void)state;
+    begin_anew(3);
+    return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct fixture *fixture = *state;
-    worker_free(fixture->worker);
-    free(fixture);
+    (void)state;
+    worker_free(worker);
+    worker = NULL;
     return 0;
 }
 
 /* What was said since the last call. */
-static void expect(struct fixture *fixture, const char *text)
+static void expect(const char *text)
 {
-    assert_string_equal(fixture->record.text, text);
-    fixture->record.text[0] = '\0';
+    assert_string_equal(record.text, text);
+    record.text[0] = '\0';
 }
 
-static void forget(struct fixture *fixture)
+static void forget(void)
 {
-    fixture->record.text[0] = '\0';
+    record.text[0] = '\0';
 }
 
 /* The backend has all that it was sent. */
-static void deliver(struct fixture *fixture, uint64_t backend)
+static void deliver(uint64_t backend)
 {
-    worker_delivered(fixture->worker, backend, (uint64_t)fixture->record.receipts);
-    assert_false(worker_awaits(fixture->worker));
+    worker_delivered(worker, backend, (uint64_t)record.receipts);
+    assert_false(worker_awaits(worker));
 }
 
-static int receive(struct fixture *fixture, uint64_t backend, const char *text)
+static int receive(uint64_t backend, const char *text)
 {
-    return worker_receive(fixture->worker, backend, text, strlen(text));
+    return worker_receive(worker, backend, text, strlen(text));
 }
 
-static int detect(struct fixture *fixture, const char *identifier, const char *attributes)
+static int detect(const char *identifier, const char *attributes)
 {
     struct detection detection = {.identifier = strdup(identifier),
                                   .model_name = strdup("M"),
                                   .model_id = 1,
                                   .attributes = json_loads(attributes, 0, NULL)};
-    return worker_detected(fixture->worker, &detection, NULL);
+    return worker_detected(worker, &detection, NULL);
+}
+
+/* The same, accepted. */
+static void tell(uint64_t backend, const char *text)
+{
+    assert_int_equal(receive(backend, text), 0);
+}
+
+static void see(const char *identifier, const char *attributes)
+{
+    assert_int_equal(detect(identifier, attributes), 0);
 }
 
 #define SUB(identifier)                                                                            \
@@ -146,451 +158,418 @@ static int detect(struct fixture *fixture, const char *identifier, const char *a
     "\"online\":" online "}"
 
 /* Backend 1 owns the worker, and a;1 is all that it asks for. */
-static void begin(struct fixture *fixture)
+static void begin(void)
 {
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1"))), 0);
+    worker_connected(worker, 1);
+    tell(1, LIST(SUB("a;1")));
 }
 
 static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
 {
-    struct fixture *fixture = *state;
     struct usage usage = {12.34, 5, 0, 0};
 
-    worker_connected(fixture->worker, 1);
-    expect(fixture, "1< " REPORT("") "! owner-changed\n");
-    worker_tick(fixture->worker, &usage);
-    expect(fixture, "1< {\"type\":\"stateReport\",\"cpuUsage\":12.3,\"memoryUsage\":5.0,"
-                    "\"gpuUsage\":0.0,\"gpuMemoryUsage\":0.0,\"cameraConnections\":[]}\n");
+    (void)state;
+    worker_connected(worker, 1);
+    expect("1< " REPORT("") "! owner-changed\n");
+    worker_tick(worker, &usage);
+    expect("1< {\"type\":\"stateReport\",\"cpuUsage\":12.3,\"memoryUsage\":5.0,"
+           "\"gpuUsage\":0.0,\"gpuMemoryUsage\":0.0,\"cameraConnections\":[]}\n");
 }
 
 static void a_list_is_reconciled_and_the_result_reported(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1") "," SUB("b;1"))), 0);
-    expect(fixture, "! subscription-added a;1\n! subscription-added b;1\n"
-                    "1< " REPORT(CONNECTION("a;1", "false") "," CONNECTION("b;1", "false")));
-    worker_set_online(fixture->worker, "b;1", true);
-    worker_set_online(fixture->worker, "nobody;1", true);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("b;1") "," SUB("c;1"))), 0);
-    expect(fixture, "! subscription-removed a;1\n! subscription-added c;1\n"
-                    "1< " REPORT(CONNECTION("b;1", "true") "," CONNECTION("c;1", "false")));
-    assert_int_equal(receive(fixture, 1, LIST("")), 0);
-    expect(fixture, "! subscription-removed b;1\n! subscription-removed c;1\n1< " REPORT(""));
+    (void)state;
+    worker_connected(worker, 1);
+    forget();
+    tell(1, LIST(SUB("a;1") "," SUB("b;1")));
+    expect("! subscription-added a;1\n! subscription-added b;1\n"
+           "1< " REPORT(CONNECTION("a;1", "false") "," CONNECTION("b;1", "false")));
+    worker_set_online(worker, "b;1", true);
+    worker_set_online(worker, "nobody;1", true);
+    tell(1, LIST(SUB("b;1") "," SUB("c;1")));
+    expect("! subscription-removed a;1\n! subscription-added c;1\n"
+           "1< " REPORT(CONNECTION("b;1", "true") "," CONNECTION("c;1", "false")));
+    tell(1, LIST(""));
+    expect("! subscription-removed b;1\n! subscription-removed c;1\n1< " REPORT(""));
 }
 
 static void another_camera_is_offline_until_its_frames_arrive(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
-    worker_set_online(fixture->worker, "a;1", true);
-    forget(fixture);
-    assert_int_equal(
-        receive(fixture, 1,
-                LIST("{\"subscriptionIdentifier\":\"a;1\",\"rtspUrl\":\"rtsp://h/2\","
-                     "\"modelUrl\":\"http://m/1\",\"modelName\":\"M\",\"modelId\":1}")),
-        0);
-    expect(fixture, "! subscription-updated a;1 1\n1< " REPORT(CONNECTION("a;1", "false")));
+    (void)state;
+    begin();
+    worker_set_online(worker, "a;1", true);
+    forget();
+    tell(1, LIST("{\"subscriptionIdentifier\":\"a;1\",\"rtspUrl\":\"rtsp://h/2\","
+                 "\"modelUrl\":\"http://m/1\",\"modelName\":\"M\",\"modelId\":1}"));
+    expect("! subscription-updated a;1 1\n1< " REPORT(CONNECTION("a;1", "false")));
 }
 
 static void a_bad_message_is_an_event_and_changes_nothing(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 1, "{\"type\":\"setSubscriptionList\"}"), BATON_EPROTO);
-    assert_int_equal(receive(fixture, 1, SESSION("a", "\"x\"")), BATON_EPROTO);
-    assert_int_equal(receive(fixture, 1, "nonsense"), BATON_EPROTO);
-    expect(fixture, "! message-refused\n! message-refused\n! message-refused\n");
-    assert_int_equal(worker_subscription_count(fixture->worker), 1);
-    assert_false(worker_session(fixture->worker, "a;1").is_set);
-    assert_int_equal(worker_counters(fixture->worker)->messages_refused, 3);
+    (void)state;
+    begin();
+    forget();
+    assert_int_equal(receive(1, "{\"type\":\"setSubscriptionList\"}"), BATON_EPROTO);
+    assert_int_equal(receive(1, SESSION("a", "\"x\"")), BATON_EPROTO);
+    assert_int_equal(receive(1, "nonsense"), BATON_EPROTO);
+    expect("! message-refused\n! message-refused\n! message-refused\n");
+    assert_int_equal(worker_subscription_count(worker), 1);
+    assert_false(worker_session(worker, "a;1").is_set);
+    assert_int_equal(worker_counters(worker)->messages_refused, 3);
 }
 
 static void a_bad_subscription_is_reported_and_the_others_run(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 1, LIST("{\"subscriptionIdentifier\":\"a;1\"}," SUB("b;1"))),
-                     0);
-    expect(fixture, "! subscription-refused a;1\n! subscription-added b;1\n"
-                    "1< " REPORT(CONNECTION("b;1", "false")));
+    (void)state;
+    worker_connected(worker, 1);
+    forget();
+    tell(1, LIST("{\"subscriptionIdentifier\":\"a;1\"}," SUB("b;1")));
+    expect("! subscription-refused a;1\n! subscription-added b;1\n"
+           "1< " REPORT(CONNECTION("b;1", "false")));
 }
 
 static void a_running_subscription_outlives_its_bad_update(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("a;1") "," SUB("b;1"))), 0);
-    worker_set_online(fixture->worker, "b;1", true);
-    forget(fixture);
-    assert_int_equal(
-        receive(fixture, 1, LIST("{\"subscriptionIdentifier\":\"b;1\",\"rtspUrl\":5}")), 0);
-    expect(fixture, "! subscription-refused b;1\n! subscription-removed a;1\n"
-                    "1< " REPORT(CONNECTION("b;1", "true")));
+    (void)state;
+    worker_connected(worker, 1);
+    tell(1, LIST(SUB("a;1") "," SUB("b;1")));
+    worker_set_online(worker, "b;1", true);
+    forget();
+    tell(1, LIST("{\"subscriptionIdentifier\":\"b;1\",\"rtspUrl\":5}"));
+    expect("! subscription-refused b;1\n! subscription-removed a;1\n"
+           "1< " REPORT(CONNECTION("b;1", "true")));
     /* Twice in one list: the first counts, the second is no reason to keep an older one. */
-    assert_int_equal(receive(fixture, 1, LIST(SUB("b;1") "," SUB("b;1"))), 0);
-    assert_int_equal(worker_subscription_count(fixture->worker), 1);
+    tell(1, LIST(SUB("b;1") "," SUB("b;1")));
+    assert_int_equal(worker_subscription_count(worker), 1);
 }
 
 static void session_and_stage_hold_for_a_display_now_and_later(void **state)
 {
-    struct fixture *fixture = *state;
-    struct worker *worker = fixture->worker;
+    (void)state;
 
     worker_connected(worker, 1);
-    assert_int_equal(receive(fixture, 1, SESSION("d", "7")), 0);
-    assert_int_equal(receive(fixture, 1, STAGE("d", "\"car_fueling\"")), 0);
-    assert_int_equal(receive(fixture, 1, LIST(SUB("d;1") "," SUB("d;2") "," SUB("dd;1"))), 0);
+    tell(1, SESSION("d", "7"));
+    tell(1, STAGE("d", "\"car_fueling\""));
+    tell(1, LIST(SUB("d;1") "," SUB("d;2") "," SUB("dd;1")));
     assert_int_equal(worker_session(worker, "d;1").id, 7);
     assert_int_equal(worker_session(worker, "d;2").id, 7);
     assert_false(worker_session(worker, "dd;1").is_set);
     assert_int_equal(worker_stage(worker, "d;2"), STAGE_CAR_FUELING);
     assert_int_equal(worker_stage(worker, "dd;1"), STAGE_NONE);
-    assert_int_equal(receive(fixture, 1, SESSION("d", "null")), 0);
+    tell(1, SESSION("d", "null"));
     assert_false(worker_session(worker, "d;1").is_set);
     assert_int_equal(worker_stage(worker, "d;1"), STAGE_CAR_FUELING);
-    assert_int_equal(receive(fixture, 1, STAGE("d", "null")), 0);
+    tell(1, STAGE("d", "null"));
     assert_int_equal(worker_stage(worker, "d;1"), STAGE_NONE);
 }
 
 static void an_unknown_type_is_reported_once(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 1, "{\"type\":\"dance\"}"), 0);
-    assert_int_equal(receive(fixture, 1, "{\"type\":\"dance\"}"), 0);
-    expect(fixture, "! message-unknown dance\n");
+    (void)state;
+    worker_connected(worker, 1);
+    forget();
+    tell(1, "{\"type\":\"dance\"}");
+    tell(1, "{\"type\":\"dance\"}");
+    expect("! message-unknown dance\n");
 }
 
 static void a_request_and_a_patch_result_are_answered_and_told(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 1, "{\"type\":\"requestState\"}"), 0);
-    expect(fixture, "1< " REPORT(""));
-    assert_int_equal(receive(fixture, 1,
-                             "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
-                             "\"success\":false,\"message\":\"gone\"}}"),
-                     0);
-    expect(fixture, "! patch-refused 5 gone\n");
-    assert_int_equal(worker_counters(fixture->worker)->patches_refused, 1);
-    assert_int_equal(receive(fixture, 1,
-                             "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
-                             "\"success\":true}}"),
-                     0);
-    expect(fixture, "! patch-answered 5 \n");
-    assert_int_equal(worker_counters(fixture->worker)->patches_refused, 1);
+    (void)state;
+    worker_connected(worker, 1);
+    forget();
+    tell(1, "{\"type\":\"requestState\"}");
+    expect("1< " REPORT(""));
+    tell(1, "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
+            "\"success\":false,\"message\":\"gone\"}}");
+    expect("! patch-refused 5 gone\n");
+    assert_int_equal(worker_counters(worker)->patches_refused, 1);
+    tell(1, "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
+            "\"success\":true}}");
+    expect("! patch-answered 5 \n");
+    assert_int_equal(worker_counters(worker)->patches_refused, 1);
 }
 
 static void a_message_that_was_not_read_is_told_and_counted(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    forget(fixture);
-    worker_refuse(fixture->worker, 1, "binary");
-    worker_refuse(fixture->worker, 2, "nobody's");
-    expect(fixture, "! message-refused\n");
-    assert_int_equal(worker_counters(fixture->worker)->messages, 1);
-    assert_int_equal(worker_counters(fixture->worker)->messages_refused, 1);
-    assert_int_equal(worker_owner(fixture->worker), 1);
+    (void)state;
+    worker_connected(worker, 1);
+    forget();
+    worker_refuse(worker, 1, "binary");
+    worker_refuse(worker, 2, "nobody's");
+    expect("! message-refused\n");
+    assert_int_equal(worker_counters(worker)->messages, 1);
+    assert_int_equal(worker_counters(worker)->messages_refused, 1);
+    assert_int_equal(worker_owner(worker), 1);
 }
 
 static void a_silent_newcomer_deposes_nobody(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    worker_connected(fixture->worker, 2);
-    assert_int_equal(receive(fixture, 2, "{\"type\":\"requestState\"}"), 0);
-    assert_int_equal(receive(fixture, 2, "{\"type\":\"setSessionId\"}"), BATON_EPROTO);
-    assert_true(worker_owner(fixture->worker) == 1);
-    worker_disconnected(fixture->worker, 2);
-    assert_true(worker_owner(fixture->worker) == 1);
+    (void)state;
+    worker_connected(worker, 1);
+    worker_connected(worker, 2);
+    tell(2, "{\"type\":\"requestState\"}");
+    assert_int_equal(receive(2, "{\"type\":\"setSessionId\"}"), BATON_EPROTO);
+    assert_true(worker_owner(worker) == 1);
+    worker_disconnected(worker, 2);
+    assert_true(worker_owner(worker) == 1);
 }
 
 static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    worker_connected(fixture->worker, 2);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 2, LIST(SUB("a;1"))), 0);
-    expect(fixture, "1x 4001\n! owner-changed\n! subscription-added a;1\n"
-                    "2< " REPORT(CONNECTION("a;1", "false")));
+    (void)state;
+    worker_connected(worker, 1);
+    worker_connected(worker, 2);
+    forget();
+    tell(2, LIST(SUB("a;1")));
+    expect("1x 4001\n! owner-changed\n! subscription-added a;1\n"
+           "2< " REPORT(CONNECTION("a;1", "false")));
     /* What was still on its way from the older one has no effect. */
-    assert_int_equal(receive(fixture, 1, LIST("")), BATON_ECLOSED);
-    assert_int_equal(worker_subscription_count(fixture->worker), 1);
-    worker_disconnected(fixture->worker, 1);
-    assert_true(worker_owner(fixture->worker) == 2);
-    assert_int_equal(worker_counters(fixture->worker)->takeovers, 1);
+    assert_int_equal(receive(1, LIST("")), BATON_ECLOSED);
+    assert_int_equal(worker_subscription_count(worker), 1);
+    worker_disconnected(worker, 1);
+    assert_true(worker_owner(worker) == 2);
+    assert_int_equal(worker_counters(worker)->takeovers, 1);
 }
 
 static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **state)
 {
-    struct fixture *fixture = *state;
+    (void)state;
+    worker_connected(worker, 1);
+    tell(1, EPOCH_LIST("7", SUB("a;1")));
+    worker_connected(worker, 2);
+    forget();
+    assert_int_equal(receive(2, EPOCH_LIST("6", "")), BATON_ECONFLICT);
+    expect("2x 4001\n! message-refused\n");
+    assert_true(worker_owner(worker) == 1);
+    assert_int_equal(worker_subscription_count(worker), 1);
+    assert_int_equal(receive(2, LIST("")), BATON_ECLOSED);
 
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, EPOCH_LIST("7", SUB("a;1"))), 0);
-    worker_connected(fixture->worker, 2);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 2, EPOCH_LIST("6", "")), BATON_ECONFLICT);
-    expect(fixture, "2x 4001\n! message-refused\n");
-    assert_true(worker_owner(fixture->worker) == 1);
-    assert_int_equal(worker_subscription_count(fixture->worker), 1);
-    assert_int_equal(receive(fixture, 2, LIST("")), BATON_ECLOSED);
-
-    worker_disconnected(fixture->worker, 1); /* it is remembered without its backend, too */
-    worker_connected(fixture->worker, 3);
-    assert_int_equal(receive(fixture, 3, EPOCH_LIST("6", "")), BATON_ECONFLICT);
-    assert_true(worker_owner(fixture->worker) == 0);
-    assert_int_equal(worker_subscription_count(fixture->worker), 1);
+    worker_disconnected(worker, 1); /* it is remembered without its backend, too */
+    worker_connected(worker, 3);
+    assert_int_equal(receive(3, EPOCH_LIST("6", "")), BATON_ECONFLICT);
+    assert_true(worker_owner(worker) == 0);
+    assert_int_equal(worker_subscription_count(worker), 1);
 }
 
 static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    assert_int_equal(receive(fixture, 1, EPOCH_LIST("7", "")), 0);
-    assert_int_equal(receive(fixture, 1, EPOCH_LIST("7", "")), 0);
-    worker_connected(fixture->worker, 2);
-    assert_int_equal(receive(fixture, 2, EPOCH_LIST("8", "")), 0);
-    assert_true(worker_owner(fixture->worker) == 2);
-    worker_connected(fixture->worker, 3);
-    assert_int_equal(receive(fixture, 3, LIST("")), 0);
-    assert_true(worker_owner(fixture->worker) == 3);
-    worker_connected(fixture->worker, 4);
-    assert_int_equal(receive(fixture, 4, EPOCH_LIST("7", "")), BATON_ECONFLICT);
-    assert_true(worker_owner(fixture->worker) == 3);
+    (void)state;
+    worker_connected(worker, 1);
+    tell(1, EPOCH_LIST("7", ""));
+    tell(1, EPOCH_LIST("7", ""));
+    worker_connected(worker, 2);
+    tell(2, EPOCH_LIST("8", ""));
+    assert_true(worker_owner(worker) == 2);
+    worker_connected(worker, 3);
+    tell(3, LIST(""));
+    assert_true(worker_owner(worker) == 3);
+    worker_connected(worker, 4);
+    assert_int_equal(receive(4, EPOCH_LIST("7", "")), BATON_ECONFLICT);
+    assert_true(worker_owner(worker) == 3);
 }
 
 static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    worker_connected(fixture->worker, 2);
-    worker_connected(fixture->worker, 3);
-    worker_disconnected(fixture->worker, 1);
-    assert_true(worker_owner(fixture->worker) == 3);
-    worker_disconnected(fixture->worker, 3);
-    worker_disconnected(fixture->worker, 2);
-    assert_true(worker_owner(fixture->worker) == 0);
+    (void)state;
+    worker_connected(worker, 1);
+    worker_connected(worker, 2);
+    worker_connected(worker, 3);
+    worker_disconnected(worker, 1);
+    assert_true(worker_owner(worker) == 3);
+    worker_disconnected(worker, 3);
+    worker_disconnected(worker, 2);
+    assert_true(worker_owner(worker) == 0);
 }
 
 static void of_too_many_that_wait_the_oldest_goes_never_the_owner(void **state)
 {
-    struct fixture *fixture = *state;
-
+    (void)state;
     for (uint64_t backend = 1; backend <= WORKER_BACKENDS_MAX; backend++) {
-        worker_connected(fixture->worker, backend);
+        worker_connected(worker, backend);
     }
-    forget(fixture);
-    worker_connected(fixture->worker, 100);
-    expect(fixture, "2x 1013\n100< " REPORT(""));
-    assert_true(worker_owner(fixture->worker) == 1);
+    forget();
+    worker_connected(worker, 100);
+    expect("2x 1013\n100< " REPORT(""));
+    assert_true(worker_owner(worker) == 1);
 }
 
 static void subscriptions_outlive_their_backend(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
-    worker_disconnected(fixture->worker, 1);
-    assert_int_equal(worker_subscription_count(fixture->worker), 1);
+    (void)state;
+    begin();
+    worker_disconnected(worker, 1);
+    assert_int_equal(worker_subscription_count(worker), 1);
 }
 
 static void a_detection_goes_out_at_once_with_the_displays_session(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
-    assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
-    forget(fixture);
-    assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);
-    expect(fixture, "1< {\"type\":\"imageDetection\",\"subscriptionIdentifier\":\"a;1\","
-                    "\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"sessionId\":7,\"data\":{"
-                    "\"detection\":{\"n\":1},\"modelId\":1,\"modelName\":\"M\"}}\n");
-    assert_int_equal(detect(fixture, "b;1", "{\"n\":1}"), BATON_ENOENT);
-    assert_int_equal(detect(fixture, "a;1", "{\"n\":[]}"), BATON_EINVAL);
-    expect(fixture, "");
+    (void)state;
+    begin();
+    tell(1, SESSION("a", "7"));
+    forget();
+    see("a;1", "{\"n\":1}");
+    expect("1< {\"type\":\"imageDetection\",\"subscriptionIdentifier\":\"a;1\","
+           "\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"sessionId\":7,\"data\":{"
+           "\"detection\":{\"n\":1},\"modelId\":1,\"modelName\":\"M\"}}\n");
+    assert_int_equal(detect("b;1", "{\"n\":1}"), BATON_ENOENT);
+    assert_int_equal(detect("a;1", "{\"n\":[]}"), BATON_EINVAL);
+    expect("");
 }
 
 static void late_detections_patch_the_session_they_were_seen_in(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
-    assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
-    worker_disconnected(fixture->worker, 1);
-    assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"B\"}"), 0);
-    assert_int_equal(detect(fixture, "a;1", "{\"people\":2}"), 0);
-    assert_int_equal(worker_queued(fixture->worker), 2);
-    forget(fixture);
-    worker_connected(fixture->worker, 2);
-    expect(fixture,
-           "2< " REPORT(CONNECTION(
-               "a;1",
-               "false")) "! owner-changed\n"
+    (void)state;
+    begin();
+    tell(1, SESSION("a", "7"));
+    worker_disconnected(worker, 1);
+    see("a;1", "{\"carBrand\":\"B\"}");
+    see("a;1", "{\"people\":2}");
+    assert_int_equal(worker_queued(worker), 2);
+    forget();
+    worker_connected(worker, 2);
+    expect("2< " REPORT(CONNECTION(
+        "a;1", "false")) "! owner-changed\n"
                          "2< {\"type\":\"patchSession\",\"sessionId\":7,\"data\":{\"currentCar\":{"
                          "\"carBrand\":\"B\"}}}\n"
                          "2< {\"type\":\"imageDetection\",\"subscriptionIdentifier\":\"a;1\","
                          "\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"sessionId\":7,\"data\":{"
                          "\"detection\":{\"people\":2},\"modelId\":1,\"modelName\":\"M\"}}\n");
-    assert_int_equal(worker_queued(fixture->worker), 2);
-    assert_int_equal(worker_counters(fixture->worker)->patches_sent, 0);
-    deliver(fixture, 2);
-    assert_int_equal(worker_queued(fixture->worker), 0);
-    assert_int_equal(worker_counters(fixture->worker)->patches_sent, 1);
-    assert_int_equal(worker_counters(fixture->worker)->detections_sent, 1);
+    assert_int_equal(worker_queued(worker), 2);
+    assert_int_equal(worker_counters(worker)->patches_sent, 0);
+    deliver(2);
+    assert_int_equal(worker_queued(worker), 0);
+    assert_int_equal(worker_counters(worker)->patches_sent, 1);
+    assert_int_equal(worker_counters(worker)->detections_sent, 1);
 }
 
 static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
-    assert_int_equal(receive(fixture, 1, SESSION("a", "7")), 0);
-    assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"A\"}"), 0);
-    worker_delivered(fixture->worker, 1, 1);
-    assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"B\"}"), 0);
-    assert_int_equal(detect(fixture, "a;1", "{\"carBrand\":\"C\"}"), 0);
-    assert_int_equal(worker_counters(fixture->worker)->detections_sent, 1);
-    assert_int_equal(worker_queued(fixture->worker), 2);
-    worker_disconnected(fixture->worker, 1);
-    worker_delivered(fixture->worker, 1, 3); /* too late to count */
-    assert_int_equal(worker_queued(fixture->worker), 2);
-    forget(fixture);
-    worker_connected(fixture->worker, 2);
-    assert_null(strstr(fixture->record.text, "\"A\""));
-    assert_non_null(strstr(fixture->record.text, "{\"type\":\"patchSession\",\"sessionId\":7,"));
-    assert_true(strstr(fixture->record.text, "\"B\"") < strstr(fixture->record.text, "\"C\""));
-    deliver(fixture, 2);
-    assert_int_equal(worker_queued(fixture->worker), 0);
-    assert_int_equal(worker_counters(fixture->worker)->detections_sent, 1);
-    assert_int_equal(worker_counters(fixture->worker)->patches_sent, 2);
+    (void)state;
+    begin();
+    tell(1, SESSION("a", "7"));
+    see("a;1", "{\"carBrand\":\"A\"}");
+    worker_delivered(worker, 1, 1);
+    see("a;1", "{\"carBrand\":\"B\"}");
+    see("a;1", "{\"carBrand\":\"C\"}");
+    assert_int_equal(worker_counters(worker)->detections_sent, 1);
+    assert_int_equal(worker_queued(worker), 2);
+    worker_disconnected(worker, 1);
+    worker_delivered(worker, 1, 3); /* too late to count */
+    assert_int_equal(worker_queued(worker), 2);
+    forget();
+    worker_connected(worker, 2);
+    assert_null(strstr(record.text, "\"A\""));
+    assert_non_null(strstr(record.text, "{\"type\":\"patchSession\",\"sessionId\":7,"));
+    assert_true(strstr(record.text, "\"B\"") < strstr(record.text, "\"C\""));
+    deliver(2);
+    assert_int_equal(worker_queued(worker), 0);
+    assert_int_equal(worker_counters(worker)->detections_sent, 1);
+    assert_int_equal(worker_counters(worker)->patches_sent, 2);
 }
 
 static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(void **state)
 {
-    struct fixture *fixture = *state;
     char attributes[32];
 
-    begin(fixture);
+    (void)state;
+    begin();
     for (int i = 0; i < OUTBOX_HANDED_MAX + 5; i++) {
         (void)snprintf(attributes, sizeof(attributes), "{\"n\":%d}", 10000 + i);
-        forget(fixture);
-        assert_int_equal(detect(fixture, "a;1", attributes), 0);
+        forget();
+        see("a;1", attributes);
     }
-    assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX);
-    assert_int_equal(worker_queued(fixture->worker), OUTBOX_HANDED_MAX + 3);
-    assert_int_equal(worker_counters(fixture->worker)->detections_dropped, 2);
-    worker_connected(fixture->worker, 2);
-    forget(fixture);
-    assert_int_equal(receive(fixture, 2, STAGE("a", "\"welcome\"")), 0);
-    assert_int_equal(worker_queued(fixture->worker), 3);
-    assert_int_equal(worker_counters(fixture->worker)->detections_dropped, OUTBOX_HANDED_MAX + 2);
-    assert_non_null(strstr(fixture->record.text, "2< {\"type\":\"imageDetection\""));
-    assert_null(strstr(fixture->record.text, "\"n\":11023"));
-    assert_non_null(strstr(fixture->record.text, "\"n\":11028"));
+    assert_int_equal(record.receipts, OUTBOX_HANDED_MAX);
+    assert_int_equal(worker_queued(worker), OUTBOX_HANDED_MAX + 3);
+    assert_int_equal(worker_counters(worker)->detections_dropped, 2);
+    worker_connected(worker, 2);
+    forget();
+    tell(2, STAGE("a", "\"welcome\""));
+    assert_int_equal(worker_queued(worker), 3);
+    assert_int_equal(worker_counters(worker)->detections_dropped, OUTBOX_HANDED_MAX + 2);
+    assert_non_null(strstr(record.text, "2< {\"type\":\"imageDetection\""));
+    assert_null(strstr(record.text, "\"n\":11023"));
+    assert_non_null(strstr(record.text, "\"n\":11028"));
 }
 
 static void what_waits_for_receipts_goes_out_with_the_heartbeat(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
+    (void)state;
+    begin();
     for (int i = 0; i < OUTBOX_HANDED_MAX + 2; i++) {
-        forget(fixture);
-        assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);
+        forget();
+        see("a;1", "{\"n\":1}");
     }
-    assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX);
-    worker_delivered(fixture->worker, 1, 1);
-    worker_tick(fixture->worker, &(struct usage){0});
-    assert_int_equal(fixture->record.receipts, OUTBOX_HANDED_MAX + 1);
-    deliver(fixture, 1);
-    worker_tick(fixture->worker, &(struct usage){0});
-    deliver(fixture, 1);
-    assert_int_equal(worker_queued(fixture->worker), 0);
+    assert_int_equal(record.receipts, OUTBOX_HANDED_MAX);
+    worker_delivered(worker, 1, 1);
+    worker_tick(worker, &(struct usage){0});
+    assert_int_equal(record.receipts, OUTBOX_HANDED_MAX + 1);
+    deliver(1);
+    worker_tick(worker, &(struct usage){0});
+    deliver(1);
+    assert_int_equal(worker_queued(worker), 0);
 }
 
 static void a_full_queue_drops_its_oldest_and_counts_it(void **state)
 {
-    struct fixture *fixture = *state;
     char attributes[32];
 
-    begin(fixture);
-    fixture->record.is_deaf = true;
+    (void)state;
+    begin();
+    record.is_deaf = true;
     for (int i = 0; i < 5; i++) {
         (void)snprintf(attributes, sizeof(attributes), "{\"n\":%d}", i);
-        assert_int_equal(detect(fixture, "a;1", attributes), 0);
+        see("a;1", attributes);
     }
-    assert_int_equal(worker_queued(fixture->worker), 3);
-    assert_int_equal(worker_counters(fixture->worker)->detections_dropped, 2);
-    fixture->record.is_deaf = false;
-    forget(fixture);
-    worker_writable(fixture->worker);
-    assert_non_null(strstr(fixture->record.text, "\"n\":2"));
-    assert_true(strstr(fixture->record.text, "\"n\":2") < strstr(fixture->record.text, "\"n\":4"));
-    assert_null(strstr(fixture->record.text, "\"n\":1"));
-    deliver(fixture, 1);
-    assert_int_equal(worker_queued(fixture->worker), 0);
+    assert_int_equal(worker_queued(worker), 3);
+    assert_int_equal(worker_counters(worker)->detections_dropped, 2);
+    record.is_deaf = false;
+    forget();
+    worker_writable(worker);
+    assert_non_null(strstr(record.text, "\"n\":2"));
+    assert_true(strstr(record.text, "\"n\":2") < strstr(record.text, "\"n\":4"));
+    assert_null(strstr(record.text, "\"n\":1"));
+    deliver(1);
+    assert_int_equal(worker_queued(worker), 0);
 }
 
 static void no_detection_overtakes_one_that_waits(void **state)
 {
-    struct fixture *fixture = *state;
-
-    begin(fixture);
-    fixture->record.refusals = 2; /* the first itself, and its second try */
-    assert_int_equal(detect(fixture, "a;1", "{\"n\":0}"), 0);
-    assert_int_equal(detect(fixture, "a;1", "{\"n\":1}"), 0);
-    assert_int_equal(worker_queued(fixture->worker), 2);
-    forget(fixture);
-    assert_int_equal(detect(fixture, "a;1", "{\"n\":2}"), 0);
-    deliver(fixture, 1);
-    assert_int_equal(worker_queued(fixture->worker), 0);
-    assert_true(strstr(fixture->record.text, "\"n\":0") < strstr(fixture->record.text, "\"n\":1"));
-    assert_true(strstr(fixture->record.text, "\"n\":1") < strstr(fixture->record.text, "\"n\":2"));
+    (void)state;
+    begin();
+    record.refusals = 2; /* the first itself, and its second try */
+    see("a;1", "{\"n\":0}");
+    see("a;1", "{\"n\":1}");
+    assert_int_equal(worker_queued(worker), 2);
+    forget();
+    see("a;1", "{\"n\":2}");
+    deliver(1);
+    assert_int_equal(worker_queued(worker), 0);
+    assert_true(strstr(record.text, "\"n\":0") < strstr(record.text, "\"n\":1"));
+    assert_true(strstr(record.text, "\"n\":1") < strstr(record.text, "\"n\":2"));
 }
 
 static void a_lower_bound_drops_the_oldest_that_wait_and_a_higher_one_none(void **state)
 {
-    struct fixture *fixture = *state;
-    struct worker *worker = fixture->worker;
+    (void)state;
 
-    begin(fixture);
-    fixture->record.is_deaf = true;
+    begin();
+    record.is_deaf = true;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(detect(fixture, "a;1", i == 0 ? "{\"n\":0}" : "{\"n\":1}"), 0);
+        see("a;1", i == 0 ? "{\"n\":0}" : "{\"n\":1}");
     }
     worker_set_queue(worker, 2);
     worker_set_queue(worker, 4);
-    assert_int_equal(detect(fixture, "a;1", "{\"n\":2}"), 0);
-    assert_int_equal(detect(fixture, "a;1", "{\"n\":3}"), 0);
+    see("a;1", "{\"n\":2}");
+    see("a;1", "{\"n\":3}");
     assert_int_equal(worker_queued(worker), 4);
     assert_int_equal(worker_counters(worker)->detections_dropped, 1);
-    fixture->record.is_deaf = false;
-    forget(fixture);
+    record.is_deaf = false;
+    forget();
     worker_writable(worker);
-    assert_null(strstr(fixture->record.text, "\"n\":0"));
-    assert_true(strstr(fixture->record.text, "\"n\":1") < strstr(fixture->record.text, "\"n\":2"));
-    assert_true(strstr(fixture->record.text, "\"n\":2") < strstr(fixture->record.text, "\"n\":3"));
+    assert_null(strstr(record.text, "\"n\":0"));
+    assert_true(strstr(record.text, "\"n\":1") < strstr(record.text, "\"n\":2"));
+    assert_true(strstr(record.text, "\"n\":2") < strstr(record.text, "\"n\":3"));
     worker_set_queue(worker, 1); /* what was handed over does not wait */
     assert_int_equal(worker_queued(worker), 4);
     worker_disconnected(worker, 1); /* now it does */
@@ -600,46 +579,45 @@ static void a_lower_bound_drops_the_oldest_that_wait_and_a_higher_one_none(void 
 
 static void a_session_or_stage_that_is_the_same_is_no_event(void **state)
 {
-    struct fixture *fixture = *state;
-
-    worker_connected(fixture->worker, 1);
-    forget(fixture);
+    (void)state;
+    worker_connected(worker, 1);
+    forget();
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(receive(fixture, 1, SESSION("d", "7")), 0);
-        assert_int_equal(receive(fixture, 1, STAGE("d", "\"welcome\"")), 0);
+        tell(1, SESSION("d", "7"));
+        tell(1, STAGE("d", "\"welcome\""));
     }
-    expect(fixture, "! session-changed d 7\n! stage-changed d welcome\n");
+    expect("! session-changed d 7\n! stage-changed d welcome\n");
 }
 
 static void a_display_in_neither_takes_no_room(void **state)
 {
-    struct fixture *fixture = *state;
     char message[128];
 
-    worker_connected(fixture->worker, 1);
+    (void)state;
+    worker_connected(worker, 1);
     for (int i = 0; i < DISPLAYS_MAX; i++) {
-        forget(fixture);
+        forget();
         (void)snprintf(message, sizeof(message), SESSION("d%d", "1"), i);
-        assert_int_equal(receive(fixture, 1, message), 0);
+        tell(1, message);
     }
-    assert_int_equal(receive(fixture, 1, STAGE("more", "\"welcome\"")), BATON_ETOOBIG);
-    assert_int_equal(receive(fixture, 1, STAGE("d5", "\"welcome\"")), 0);
-    assert_int_equal(receive(fixture, 1, SESSION("d5", "null")), 0);
-    assert_int_equal(receive(fixture, 1, STAGE("more", "\"welcome\"")), BATON_ETOOBIG);
-    assert_int_equal(receive(fixture, 1, STAGE("d5", "null")), 0);
-    assert_int_equal(receive(fixture, 1, STAGE("more", "\"welcome\"")), 0);
-    assert_int_equal(worker_stage(fixture->worker, "more;1"), STAGE_WELCOME);
+    assert_int_equal(receive(1, STAGE("more", "\"welcome\"")), BATON_ETOOBIG);
+    tell(1, STAGE("d5", "\"welcome\""));
+    tell(1, SESSION("d5", "null"));
+    assert_int_equal(receive(1, STAGE("more", "\"welcome\"")), BATON_ETOOBIG);
+    tell(1, STAGE("d5", "null"));
+    tell(1, STAGE("more", "\"welcome\""));
+    assert_int_equal(worker_stage(worker, "more;1"), STAGE_WELCOME);
 }
 
 static void the_log_of_the_specification_plays_message_by_message(void **state)
 {
-    struct fixture *fixture = *state;
     struct usage reports[] = {
         {70.2, 38.1, 55, 20}, {72.5, 39, 57, 21}, {70, 38, 55, 20}, {68, 37, 50, 18}};
     size_t report = 0;
     uint64_t backend = 0;
     int played = 0;
 
+    (void)state;
     for (size_t i = 0; i < EXAMPLE_COUNT; i++) {
         const struct example *example = &examples[i];
         char expected[4096];
@@ -648,7 +626,7 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
         }
         played++;
         if (!example->is_from_worker) {
-            assert_int_equal(receive(fixture, backend, example->text), 0);
+            tell(backend, example->text);
             continue;
         }
         (void)snprintf(expected, sizeof(expected), "%d< %s\n", (int)backend, example->text);
@@ -662,30 +640,24 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
                     "{\"carBrand\":\"Honda\",\"carModel\":\"CR-V\",\"bodyType\":\"SUV\","
                     "\"licensePlateText\":\"GEMINI-AI\",\"licensePlateConfidence\":0.98}",
                     0, NULL)};
-            forget(fixture);
-            assert_int_equal(worker_detected(fixture->worker, &detection, NULL), 0);
-            expect(fixture, expected);
+            forget();
+            assert_int_equal(worker_detected(worker, &detection, NULL), 0);
+            expect(expected);
             continue;
         }
         if (strcmp(example->section, "§9.8") == 0) { /* the worker itself comes back */
-            void *fresh;
-            worker_free(fixture->worker);
-            fixture->worker = NULL;
-            assert_int_equal(set_up_with(&fresh, 3), 0);
-            (void)tear_down(state);
-            *state = fresh;
-            fixture = fresh;
+            begin_anew(3);
         }
-        if (worker_owner(fixture->worker) == 0) {
-            worker_connected(fixture->worker, ++backend);
+        if (worker_owner(worker) == 0) {
+            worker_connected(worker, ++backend);
             (void)snprintf(expected, sizeof(expected), "%d< %s\n", (int)backend, example->text);
         }
-        if (worker_subscription_count(fixture->worker) > 0) {
-            worker_set_online(fixture->worker, "display-001;entry-cam-01", true);
+        if (worker_subscription_count(worker) > 0) {
+            worker_set_online(worker, "display-001;entry-cam-01", true);
         }
-        forget(fixture);
-        worker_tick(fixture->worker, &reports[report++]);
-        expect(fixture, expected);
+        forget();
+        worker_tick(worker, &reports[report++]);
+        expect(expected);
     }
     assert_int_equal(played, 13);
     assert_int_equal(report, 4);
