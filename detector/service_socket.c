@@ -117,11 +117,10 @@ static void say_goodbye(const struct peer *peer)
 void service_socket_begin(struct service *service, struct web_exchange *exchange)
 {
     struct peer *peer = calloc(1, sizeof(*peer));
-    unsigned ping_after_s = service->config.ping_after_s;
     struct web_socket_options options = {
         .message_max = PROTOCOL_MESSAGE_MAX,
         .backlog_max = BACKLOG_MAX,
-        .ping_after_s = ping_after_s > 0 ? ping_after_s : PING_AFTER_S,
+        .ping_after_s = PING_AFTER_S,
         .callbacks = {on_text, on_refused, on_drain, on_closing, on_close},
         .userdata = peer};
 

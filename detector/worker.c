@@ -51,20 +51,15 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
     return worker;
 }
 
-static void subscriptions_free(struct subscription *subscriptions, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        subscription_fini(&subscriptions[i]);
-    }
-    free(subscriptions);
-}
-
 void worker_free(struct worker *worker)
 {
     if (worker == NULL) {
         return;
     }
-    subscriptions_free(worker->subscriptions, worker->subscription_count);
+    for (size_t i = 0; i < worker->subscription_count; i++) {
+        subscription_fini(&worker->subscriptions[i]);
+    }
+    free(worker->subscriptions);
     free(worker->is_online);
     displays_free(worker->displays);
     outbox_fini(&worker->outbox);
@@ -262,32 +257,31 @@ static size_t find_subscription(const struct worker *worker, const char *identif
     return subscription_find(worker->subscriptions, worker->subscription_count, identifier, guess);
 }
 
-/* A refused subscription that runs already, in its older form, goes on running in that form: puts
- * copies of those at the end of the wanted list. */
-static int keep_refused(struct worker *worker, struct command *command)
+/* A refused subscription that runs already, in its older form, goes on running in that form: it is
+ * at the end of the wanted list, too, which has room for it. */
+static void keep_refused(const struct worker *worker, struct command *command)
 {
-    size_t room = command->subscription_count + command->rejection_count;
-    struct subscription *longer =
-        realloc(command->subscriptions, (room + 1) * sizeof(*command->subscriptions));
-
-    if (longer == NULL) {
-        return BATON_ENOMEM;
-    }
-    command->subscriptions = longer;
     for (size_t i = 0; i < command->rejection_count; i++) {
         const char *identifier = command->rejections[i].identifier;
-        size_t at = find_subscription(worker, identifier, i);
-        size_t count = command->subscription_count;
-        if (at == worker->subscription_count ||
-            subscription_find(longer, count, identifier, count) < count) {
-            continue;
+        size_t at = find_subscription(worker, identifier, i), count = command->subscription_count;
+        if (at < worker->subscription_count &&
+            subscription_find(command->subscriptions, count, identifier, count) == count) {
+            command->subscriptions[command->subscription_count++] = worker->subscriptions[at];
         }
-        if (subscription_copy(&worker->subscriptions[at], &longer[command->subscription_count])) {
-            return BATON_ENOMEM;
-        }
-        command->subscription_count++;
     }
-    return 0;
+}
+
+/* Those that are in the new list as they were are its own. */
+static void free_replaced(const struct worker *worker, struct subscription *old, size_t old_count)
+{
+    for (size_t i = 0; i < old_count; i++) {
+        size_t at = find_subscription(worker, old[i].identifier, i);
+        if (at == worker->subscription_count ||
+            worker->subscriptions[at].identifier != old[i].identifier) {
+            subscription_fini(&old[i]);
+        }
+    }
+    free(old);
 }
 
 static void emit_subscription(struct worker *worker, enum worker_event_type type, uint64_t backend,
@@ -342,20 +336,22 @@ static void swap_subscriptions(struct worker *worker, uint64_t backend, struct c
         }
     }
     free(was_online);
-    subscriptions_free(old, old_count);
+    free_replaced(worker, old, old_count);
 }
 
 static int set_subscription_list(struct worker *worker, uint64_t backend, struct command *command,
                                  struct baton_error *reterr)
 {
-    bool *is_online = NULL;
+    size_t room = command->subscription_count + command->rejection_count + 1;
+    struct subscription *longer = realloc(command->subscriptions, room * sizeof(*longer));
+    bool *is_online = calloc(room, sizeof(*is_online));
 
-    if (keep_refused(worker, command) == 0) {
-        is_online = calloc(command->subscription_count + 1, sizeof(*is_online));
-    }
-    if (is_online == NULL) {
+    command->subscriptions = longer != NULL ? longer : command->subscriptions;
+    if (longer == NULL || is_online == NULL) {
+        free(is_online);
         return error_set(reterr, BATON_ENOMEM, "out of memory for a subscription list");
     }
+    keep_refused(worker, command);
     emit_rejections(worker, backend, command);
     swap_subscriptions(worker, backend, command, is_online);
     send_report(worker, backend);

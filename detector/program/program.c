@@ -139,8 +139,10 @@ static void on_measure(void *userdata, struct buffer *body)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static void close_all(struct program *program)
+static void close_all(void *userdata)
 {
+    struct program *program = userdata;
+
     if (program->is_closing) {
         return;
     }
@@ -162,11 +164,6 @@ static void close_all(struct program *program)
         uv_close((uv_handle_t *)&program->alive, NULL);
         uv_close((uv_handle_t *)&program->look, NULL);
     }
-}
-
-static void on_drained(void *userdata)
-{
-    close_all(userdata);
 }
 
 static void drain(struct program *program)
@@ -355,7 +352,7 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->service.changed = on_changed;
     settings->service.describe = on_describe;
     settings->service.measure = on_measure;
-    settings->service.drained = on_drained;
+    settings->service.drained = close_all;
     settings->service.userdata = program;
     code = camera_pool_new(&program->pool, &settings->pool, reterr);
     if (code) {

@@ -84,24 +84,6 @@ void subscription_fini(struct subscription *subscription)
     *subscription = (struct subscription){0};
 }
 
-int subscription_copy(const struct subscription *from, struct subscription *to)
-{
-    struct subscription copy = *from;
-
-    copy.identifier = strdup(from->identifier);
-    copy.rtsp_url = strdup(from->rtsp_url);
-    copy.snapshot_url = from->snapshot_url != NULL ? strdup(from->snapshot_url) : NULL;
-    copy.model_url = strdup(from->model_url);
-    copy.model_name = strdup(from->model_name);
-    if (copy.identifier == NULL || copy.rtsp_url == NULL || copy.model_url == NULL ||
-        copy.model_name == NULL || (from->snapshot_url != NULL && copy.snapshot_url == NULL)) {
-        subscription_fini(&copy);
-        return BATON_ENOMEM;
-    }
-    *to = copy;
-    return 0;
-}
-
 void command_fini(struct command *command)
 {
     for (size_t i = 0; i < command->subscription_count; i++) {

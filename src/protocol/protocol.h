@@ -119,7 +119,6 @@ void command_fini(struct command *command);
 char *format_command(const struct command *command);
 
 void subscription_fini(struct subscription *subscription);
-int subscription_copy(const struct subscription *from, struct subscription *to);
 
 /* Whether `identifier` is of the form "display;camera", both non-empty, one semicolon, no control
  * characters, at most PROTOCOL_IDENTIFIER_MAX bytes; and unambiguous in the path of a URL:

@@ -1,7 +1,6 @@
 /* A worker with painted cameras, for the tests that speak to it from outside.
  *
  *   detector_stand [--token TOKEN] [--cert PEM --key PEM] [--scale N] [--drain MS]
- *                  [--ping SECONDS]
  *
  * Prints its port. Every subscription is given a frame each 20 ms, a grey picture of N (1) times
  * 64x48 that gets brighter, and is online from the first on. SIGUSR1: every subscription detects a
@@ -149,19 +148,12 @@ int main(int count, char **arguments)
 
     (void)signal(SIGPIPE, SIG_IGN); /* as the worker does */
     for (int i = 1; i + 1 < count; i += 2) {
-        if (strcmp(arguments[i], "--token") == 0) {
-            config.token = arguments[i + 1];
-        } else if (strcmp(arguments[i], "--cert") == 0) {
-            config.tls_cert = arguments[i + 1];
-        } else if (strcmp(arguments[i], "--key") == 0) {
-            config.tls_key = arguments[i + 1];
-        } else if (strcmp(arguments[i], "--scale") == 0) {
-            scale = strtol(arguments[i + 1], NULL, 10);
-        } else if (strcmp(arguments[i], "--drain") == 0) {
-            stand.drain_ms = strtol(arguments[i + 1], NULL, 10);
-        } else if (strcmp(arguments[i], "--ping") == 0) {
-            config.ping_after_s = (unsigned)strtoul(arguments[i + 1], NULL, 10);
-        }
+        const char *name = arguments[i], *value = arguments[i + 1];
+        config.token = strcmp(name, "--token") == 0 ? value : config.token;
+        config.tls_cert = strcmp(name, "--cert") == 0 ? value : config.tls_cert;
+        config.tls_key = strcmp(name, "--key") == 0 ? value : config.tls_key;
+        scale = strcmp(name, "--scale") == 0 ? strtol(value, NULL, 10) : scale;
+        stand.drain_ms = strcmp(name, "--drain") == 0 ? strtol(value, NULL, 10) : stand.drain_ms;
     }
     if (!prepare(&stand, scale)) {
         return 1;
