@@ -346,7 +346,9 @@ static int set_subscription_list(struct worker *worker, uint64_t backend, struct
     struct subscription *longer = realloc(command->subscriptions, room * sizeof(*longer));
     bool *is_online = calloc(room, sizeof(*is_online));
 
-    command->subscriptions = longer != NULL ? longer : command->subscriptions;
+    if (longer != NULL) {
+        command->subscriptions = longer;
+    }
     if (longer == NULL || is_online == NULL) {
         free(is_online);
         return error_set(reterr, BATON_ENOMEM, "out of memory for a subscription list");
