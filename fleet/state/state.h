@@ -13,7 +13,8 @@
  * cache, decides anew, and writes again.
  *
  * A value that is none of ours (foreign, torn) counts as absent. It is told and counted, is listed
- * by fleet_state_next_foreign(), and no write of this layer replaces it: a person deletes it.
+ * by fleet_state_next_foreign(), and no write of this layer replaces it: a person deletes it. But
+ * the keys that the master makes, `assigned`, `owners` and `unplaced`, are made anew.
  *
  * All on the thread of the member's loop. Texts and structs that are handed out are borrowed until
  * the loop's next callback; of an object the caller may take a reference.
@@ -153,7 +154,8 @@ int fleet_state_delete(struct fleet_state *state, enum fleet_kind kind, const ch
                        uint64_t revision, provider_put_cb done, void *userdata,
                        struct baton_error *reterr);
 /* Of another key than an object's: "worker/w1", "data/d1", "assigned/w1", "move/d;c", "owners",
- * "unplaced". json NULL deletes. */
+ * "unplaced". json NULL deletes. A foreign value of a key that the master makes is replaced,
+ * whatever the revision. */
 int fleet_state_put_json(struct fleet_state *state, const char *key, const json_t *json,
                          uint64_t revision, provider_put_cb done, void *userdata,
                          struct baton_error *reterr);

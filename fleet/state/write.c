@@ -226,6 +226,18 @@ int fleet_state_delete(struct fleet_state *state, enum fleet_kind kind, const ch
     return code ? code : begin(state, key, NULL, NULL, revision, done, userdata, reterr);
 }
 
+/* Whether the key is the master's own and has a value of another program, or a torn one. */
+static bool is_made_anew(const struct fleet_state *state, const char *key)
+{
+    enum section section;
+    const char *id;
+
+    return !state->is_closed && cache_foreign(&state->cache, key) &&
+           value_key(key, &section, &id) &&
+           (section == SECTION_ASSIGNED || section == SECTION_OWNERS ||
+            section == SECTION_UNPLACED);
+}
+
 int fleet_state_put_json(struct fleet_state *state, const char *key, const json_t *json,
                          uint64_t revision, provider_put_cb done, void *userdata,
                          struct baton_error *reterr)
@@ -234,8 +246,13 @@ int fleet_state_put_json(struct fleet_state *state, const char *key, const json_
     struct baton_error error = {0};
     enum section section;
     const char *id;
-    int code = check(state, key, reterr);
+    int code = BATON_OK;
 
+    if (is_made_anew(state, key)) {
+        revision = cache_revision(&state->cache, key);
+    } else {
+        code = check(state, key, reterr);
+    }
     if (code != BATON_OK) {
         return code;
     }

@@ -21,6 +21,23 @@ static bool is_at(const char *subscription, const char *worker)
     return strcmp(yard_worker_of(subscription), worker) == 0;
 }
 
+/* Each has a worker, and no worker has one that is gone. */
+static bool has_every_one(void)
+{
+    if (fleet_state_count(yard_state(), FLEET_SUBSCRIPTION) !=
+        yard_assigned("w1") + yard_assigned("w2") + yard_assigned("w3")) {
+        return false;
+    }
+    for (const struct fleet_object *object = NULL;
+         (object = fleet_state_next(yard_state(), FLEET_SUBSCRIPTION, object));) {
+        if (!yard_worker_of(object->id)[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The yard fails the test if two workers may run the same at any moment. */
 static void a_subscription_gets_a_worker_and_the_worker_an_owner(void **state)
 {
     (void)state;
@@ -188,6 +205,23 @@ static void a_master_that_was_superseded_writes_no_more(void **state)
     }
     assert_int_equal(master_counters(peers[0].master)->writes, writes);
     assert_string_equal(yard_worker_of("d2;c2"), "");
+}
+
+static void what_another_program_wrote_into_its_keys_is_made_anew(void **state)
+{
+    static const char *const keys[] = {"owners", "assigned/w1", "assigned/w2"};
+    char display[16];
+
+    (void)state;
+    open_yard();
+    yard_confirm_always(true);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        yard_put(keys[i], "no JSON");
+        (void)snprintf(display, sizeof(display), "d%zu", i);
+        yard_subscribe(display, "c1");
+        yard_subscribe(display, "c2");
+        AWAIT(has_every_one() && yard_owner("w1", 0)[0] && yard_owner("w2", 0)[0]);
+    }
 }
 
 static void an_epoch_that_is_none_supersedes_nobody(void **state)
@@ -556,23 +590,6 @@ static void something_happens(void)
     }
 }
 
-/* Each has a worker, and no worker has one that is gone. */
-static bool has_every_one(void)
-{
-    if (fleet_state_count(yard_state(), FLEET_SUBSCRIPTION) !=
-        yard_assigned("w1") + yard_assigned("w2") + yard_assigned("w3")) {
-        return false;
-    }
-    for (const struct fleet_object *object = NULL;
-         (object = fleet_state_next(yard_state(), FLEET_SUBSCRIPTION, object));) {
-        if (!yard_worker_of(object->id)[0]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The yard fails the test if two workers may run the same at any moment. */
 static void whatever_happens_no_two_workers_have_the_same_and_in_the_end_all_have_one(void **state)
 {
     (void)state;
@@ -607,6 +624,7 @@ int main(int count, char **arguments)
         YARD_TEST(a_worker_that_drains_lets_go_before_another_one_gets_it),
         YARD_TEST(a_new_master_changes_nothing),
         YARD_TEST(a_master_that_was_superseded_writes_no_more),
+        YARD_TEST(what_another_program_wrote_into_its_keys_is_made_anew),
         YARD_TEST(an_epoch_that_is_none_supersedes_nobody),
         YARD_TEST(what_an_older_master_wrote_late_is_put_right),
         YARD_TEST(a_write_that_fails_is_made_again),

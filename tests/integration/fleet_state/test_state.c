@@ -288,6 +288,23 @@ static void a_move_says_which_subscription_goes_where(void **state)
     AWAIT(!fleet_state_next_move(peers[1].state, NULL));
 }
 
+static void what_the_master_makes_of_the_others_is_made_anew(void **state)
+{
+    static const char *const keys[] = {"owners", "unplaced", "assigned/w1"};
+    struct baton_error error = {0};
+    char full[64];
+    (void)state;
+
+    stand_ready(0);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        (void)snprintf(full, sizeof(full), "yard/%s", keys[i]);
+        put_raw(1, full, "no JSON");
+        AWAIT(heard_of(0, FLEET_FOREIGN, keys[i]));
+        assert_int_equal(put_json(0, keys[i], "{\"epoch\":1}", 0, &error), BATON_OK);
+        assert_null(fleet_state_next_foreign(peers[0].state, NULL));
+    }
+}
+
 static void what_would_be_foreign_is_not_written(void **state)
 {
     static const char *const bad[][2] = {
@@ -408,6 +425,7 @@ int main(int count, char **arguments)
         STAND_TEST(an_own_write_can_be_read_when_it_is_done),
         STAND_TEST(after_a_conflict_the_cache_has_what_is_there),
         STAND_TEST(what_is_none_of_ours_is_told_and_never_overwritten),
+        STAND_TEST(what_the_master_makes_of_the_others_is_made_anew),
         STAND_TEST(a_good_value_that_is_torn_later_is_gone),
         STAND_TEST(keys_and_fields_of_a_newer_version_do_no_harm),
         STAND_TEST(an_index_says_who_uses_what),
