@@ -3,6 +3,7 @@ conversation, step by step."""
 import itertools
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -361,6 +362,15 @@ class Beginnings(FleetTest):
             os.fchmod(file.fileno(), 0o600)
             file.write("a-token-of-this-test\n")
         return path
+
+    def test_the_guide_names_each_event_that_leaves(self):
+        process = self.begin("memory:", "--webhook", "http://127.0.0.1:9/", "--webhook-events", "x")
+        self.assertEqual(process.run.wait(60), 64)
+        events = process.log().splitlines()[0].split("there are: ")[1].split(", ")
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs",
+                               "fleet.md"), encoding="utf-8") as file:
+            guide = file.read().split("- `--webhook-events` names them")[1].split("\n- ")[0]
+        self.assertEqual(sorted(re.findall("`([a-z-]+)`", guide)), sorted(events))
 
     def test_a_wrong_option_is_the_only_thing_that_is_said(self):
         self.declare({"displays": [{"nam": "d"}]})

@@ -1,6 +1,8 @@
 """The HTTP API of a process of the fleet, over real sockets."""
 import http.client
 import json
+import os
+import re
 import socket
 import threading
 import unittest
@@ -9,6 +11,7 @@ import urllib.parse
 from fleet_api import CHANGER, READER, YAML, Fleet, Worker
 from harness import DEADLINE_S, until
 
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 CANARY = "canary-4711"
 MODEL = {"name": "LPR", "url": "http://models/lpr.mpta?signature=" + CANARY}
 CAMERA = {"rtspUrl": "rtsp://user:%s@10.0.0.1/stream" % CANARY,
@@ -267,6 +270,12 @@ class OneProcess(unittest.TestCase):
             self.assertNotIn(words[0], seen)
             seen.add(words[0])
             float(words[1])
+        with open(os.path.join(DOCS, "fleet-api.md"), encoding="utf-8") as file:
+            rows = re.findall(r"^\| (`.*?) \|", file.read().split("## Metrics")[1], re.M)
+        named = {name.split("{")[0] for row in rows for name in re.findall("`([^`]+)`", row)}
+        found = {re.sub(r"^(state|master|displays|detections|outlets)_.*_total$", r"\1_…_total",
+                        name[len("baton_fleet_"):]) for name in families}
+        self.assertEqual(named, found)
         self.assertIn("baton_fleet_is_leader", seen)
         self.assertIn("baton_fleet_processes", seen)
 
