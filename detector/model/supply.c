@@ -14,7 +14,7 @@
 #include <utlist.h>
 
 enum {
-    THREADS_MAX = 32, /* further ones wait; most of them would wait for the same server */
+    WAIT_MS = 200, /* until one that waits looks again */
     RETRY_MIN_MS = 5000,
     RETRY_MAX_MS = 300000,
     RECHECK_FACTOR_MAX = 32,
@@ -27,8 +27,6 @@ struct order {
     void *userdata;
     struct order *prev, *next;
 };
-
-enum step { STEP_NONE, STEP_WAITS, STEP_RUNS, STEP_ENDED };
 
 struct source {
     struct supply *supply;
@@ -50,20 +48,19 @@ struct source {
     unsigned asked_version;   /* when the question began */
     unsigned fails;           /* in a row */
     bool is_silent;           /* its server, since the last question; this was logged */
-    bool must_note, must_ask; /* once the thread has ended */
+    bool must_note, must_ask; /* once the thread is done */
 
     uv_timer_t timer; /* until the next question */
-    atomic_int step;  /* of the thread */
-    uv_thread_t thread;
+    uv_work_t work;
+    bool is_at_work; /* a thread has the question, or will have it */
     struct question question;
 };
 
 struct supply {
     struct supply_config config;
     struct source *sources;
-    unsigned alive, running; /* sources that are not freed; threads */
+    unsigned alive, at_work; /* sources that are not freed; those with a thread */
     struct supply_counters counters;
-    uv_async_t ended; /* a thread has ended */
     struct question_shelf shelf;
     bool is_closing;
     void (*on_closed)(void *userdata);
@@ -77,37 +74,13 @@ static bool is_of(const struct model *model, const char *digest)
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-static void run(void *userdata)
+static void on_done(uv_work_t *work, int status);
+
+static void run(uv_work_t *work)
 {
-    struct source *source = userdata;
+    struct source *source = work->data;
 
     question_run(&source->question, &source->supply->shelf);
-    atomic_store(&source->step, STEP_ENDED);
-    (void)uv_async_send(&source->supply->ended);
-}
-
-static struct source *first_at(const struct supply *supply, enum step step)
-{
-    struct source *source = supply->sources;
-
-    while (source != NULL && atomic_load(&source->step) != (int)step) {
-        source = source->next;
-    }
-    return source;
-}
-
-static void start_threads(struct supply *supply)
-{
-    struct source *source;
-
-    while (supply->running < THREADS_MAX && (source = first_at(supply, STEP_WAITS)) != NULL) {
-        atomic_store(&source->step, STEP_RUNS);
-        if (uv_thread_create(&source->thread, run, source) != 0) {
-            atomic_store(&source->step, STEP_WAITS); /* the end of another thread starts it */
-            return;
-        }
-        supply->running++;
-    }
 }
 
 /* With a fetch it asks, else it notes what ran. */
@@ -125,8 +98,10 @@ static void begin(struct source *source, struct fetch *fetch)
     memcpy(question->proven, source->proven, sizeof(question->proven));
     memcpy(question->rejected, source->rejected, sizeof(question->rejected));
     source->asked_version = source->version;
-    atomic_store(&source->step, STEP_WAITS);
-    start_threads(source->supply);
+    source->is_at_work = true;
+    source->supply->at_work++;
+    source->work.data = source;
+    (void)uv_queue_work(source->supply->config.loop, &source->work, run, on_done); /* never fails */
 }
 
 /* A model is in use, and the ETag tells whether the server still has the same as before. */
@@ -285,8 +260,10 @@ static void begin_question(struct source *source)
             adopt(source, model_share(source->supply->config.only));
         }
         (void)tell_all(source, NULL, false);
-    } else if (atomic_load(&source->step) != STEP_NONE) {
+    } else if (source->is_at_work) {
         source->must_ask = true;
+    } else if (source->supply->at_work >= SUPPLY_THREADS_MAX) {
+        ask_after(source, SPAN_MS(WAIT_MS));
     } else if (fetch_new(&fetch, &source->supply->config.fetch, source->url, NULL) == 0) {
         source->supply->counters.rechecks += source->model != NULL;
         begin(source, fetch);
@@ -304,9 +281,7 @@ static void on_due(uv_timer_t *timer)
 /* A fetch that is under way goes on with the newest URL. */
 static void ask_soon(struct source *source)
 {
-    int step = atomic_load(&source->step);
-
-    if ((step == STEP_WAITS || step == STEP_RUNS) && source->question.fetch != NULL) {
+    if (source->is_at_work && source->question.fetch != NULL) {
         fetch_renew(source->question.fetch, source->url);
     } else {
         ask_after(source, SPAN_MS(0));
@@ -329,22 +304,16 @@ void supply_set_recheck(struct supply *supply, int recheck_ms)
 
 /* ---- The end of a question, and of a source ------------------------------------------------- */
 
-static void on_ended_closed(uv_handle_t *handle)
+static void free_when_done(struct supply *supply)
 {
-    struct supply *supply = handle->data;
-    void (*on_closed)(void *userdata) = supply->on_closed;
-    void *userdata = supply->userdata;
+    if (supply->is_closing && supply->alive == 0) {
+        void (*on_closed)(void *userdata) = supply->on_closed;
+        void *userdata = supply->userdata;
 
-    free(supply);
-    if (on_closed != NULL) {
-        on_closed(userdata);
-    }
-}
-
-static void close_when_done(struct supply *supply)
-{
-    if (supply->is_closing && supply->alive == 0 && !uv_is_closing((uv_handle_t *)&supply->ended)) {
-        uv_close((uv_handle_t *)&supply->ended, on_ended_closed);
+        free(supply);
+        if (on_closed != NULL) {
+            on_closed(userdata);
+        }
     }
 }
 
@@ -359,7 +328,7 @@ static void on_source_closed(uv_handle_t *handle)
     free(source->url);
     free(source);
     supply->alive--;
-    close_when_done(supply);
+    free_when_done(supply);
 }
 
 static void source_remove(struct source *source)
@@ -371,10 +340,8 @@ static void source_remove(struct source *source)
 /* The source has lost its last order. */
 static void give_up(struct source *source)
 {
-    int step = atomic_load(&source->step);
-
     (void)uv_timer_stop(&source->timer);
-    if (step == STEP_NONE || step == STEP_WAITS) {
+    if (!source->is_at_work) {
         source_remove(source);
     } else if (source->question.fetch != NULL) {
         fetch_stop(source->question.fetch);
@@ -400,10 +367,12 @@ static void take_answer(struct source *source)
     plan(source);
 }
 
-static void end_question(struct source *source)
+static void on_done(uv_work_t *work, int status)
 {
-    (void)uv_thread_join(&source->thread);
-    source->supply->running--;
+    struct source *source = work->data;
+
+    (void)status;
+    source->supply->at_work--;
     if (source->orders == NULL) {
         source_remove(source);
         return;
@@ -412,24 +381,13 @@ static void end_question(struct source *source)
         take_answer(source);
     }
     question_fini(&source->question);
-    atomic_store(&source->step, STEP_NONE);
+    source->is_at_work = false;
     if (source->must_note && source->state == SOURCE_CURRENT) {
         source->must_note = false;
         begin(source, NULL);
     } else if (source->must_ask) {
         begin_question(source);
     }
-}
-
-static void on_ended(uv_async_t *async)
-{
-    struct supply *supply = async->data;
-    struct source *source;
-
-    while ((source = first_at(supply, STEP_ENDED)) != NULL) {
-        end_question(source);
-    }
-    start_threads(supply);
 }
 
 /* ---- Orders --------------------------------------------------------------------------------- */
@@ -560,7 +518,7 @@ void supply_ran(struct order *order, const struct model *model)
     memcpy(source->proven, model->digest, sizeof(source->proven));
     model_release(source->previous);
     source->previous = NULL;
-    if (atomic_load(&source->step) == STEP_NONE) {
+    if (!source->is_at_work) {
         begin(source, NULL);
     } else {
         source->must_note = true;
@@ -597,15 +555,13 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
 {
     struct supply *supply = calloc(1, sizeof(*supply));
 
-    if (supply == NULL || uv_async_init(config->loop, &supply->ended, on_ended) != 0) {
-        free(supply);
-        return error_set(reterr, BATON_ENOMEM, "out of memory or descriptors");
+    if (supply == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
     supply->shelf.store = config->store;
     supply->shelf.archive = config->archive;
-    supply->ended.data = supply;
     *ret = supply;
     return 0;
 }
@@ -635,5 +591,5 @@ void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void
             give_up(source);
         }
     }
-    close_when_done(supply);
+    free_when_done(supply);
 }

@@ -2,8 +2,9 @@
  * exchanged.
  *
  * A source is a number and an address without its signature; its orders are the subscriptions that
- * name it. A thread asks its server, unpacks what comes and reports. Between two questions a source
- * is in one of these states:
+ * name it. A thread of libuv's pool asks its server, unpacks what comes and reports: give it more
+ * than SUPPLY_THREADS_MAX threads (UV_THREADPOOL_SIZE), or slow servers stop all other work.
+ * Between two questions a source is in one of these states:
  *
  *   ask ─▶ UNSURE  no reply yet: asks again after 5 s … 5 min, and meanwhile the orders get the
  *             │    model of the disk, if there is one, with the error
@@ -32,6 +33,8 @@
 #include "detector/model/fetch.h"
 
 #include <uv.h>
+
+enum { SUPPLY_THREADS_MAX = 32 }; /* for further sources the first of these must be done */
 
 struct supply; /* opaque */
 struct order;  /* opaque: one subscription's model, until it is canceled */

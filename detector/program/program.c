@@ -6,9 +6,12 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#define THREADS "40" /* of libuv: SUPPLY_THREADS_MAX and some for pictures */
 
 enum {
     SIGNALS = 3,
@@ -405,6 +408,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         return code;
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)setenv("UV_THREADPOOL_SIZE", THREADS, 0); /* see supply.h */
     if (program.settings.clip) {
         return program_try(&program.settings, reterr);
     }
