@@ -15,6 +15,7 @@
 #include "fleet/detections/detections.h"
 #include "fleet/displays/displays.h"
 #include "fleet/master/master.h"
+#include "fleet/outlets/commands.h"
 #include "fleet/outlets/outlets.h"
 #include "fleet/state/state.h"
 #include "fleet/workers/owners.h"
@@ -32,6 +33,7 @@ struct fleet_http_parts {
     struct master *master;
     struct displays *displays;
     struct detections *detections;
+    const struct commands *commands;
     const struct outlets *outlets;
 };
 

@@ -139,6 +139,7 @@ static void put_counters(const struct fleet_http *http, struct buffer *out)
     const struct master_counters *master = master_counters(http->parts.master);
     const struct displays_counters *displays = displays_counters(http->parts.displays);
     const struct detections_counters *detections = detections_counters(http->parts.detections);
+    const struct commands_counters *commands = commands_counters(http->parts.commands);
     const struct outlets_counters *outlets = outlets_counters(http->parts.outlets);
 
 #define STATE(field, text) counter(out, "state", #field, text, state->field);
@@ -153,6 +154,9 @@ static void put_counters(const struct fleet_http *http, struct buffer *out)
 #define DETECTIONS(field, text) counter(out, "detections", #field, text, detections->field);
     DETECTIONS_COUNTERS(DETECTIONS)
 #undef DETECTIONS
+#define COMMANDS(field, text) counter(out, "commands", #field, text, commands->field);
+    COMMANDS_COUNTERS(COMMANDS)
+#undef COMMANDS
 #define OUTLETS(field, text) counter(out, "outlets", #field, text, outlets->field);
     OUTLETS_COUNTERS(OUTLETS)
 #undef OUTLETS

@@ -39,8 +39,6 @@ enum fleet_kind {
 const char *fleet_kind_name(enum fleet_kind kind); /* "model" */
 const char *
 fleet_kind_plural(enum fleet_kind kind); /* "models", as in /api/models and in the file */
-/* By its name or its plural. False: there is no such kind. */
-bool fleet_kind_find(const char *name, enum fleet_kind *ret);
 
 /* ---- Fields ---------------------------------------------------------------------------------- */
 

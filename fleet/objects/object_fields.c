@@ -68,17 +68,6 @@ const char *fleet_kind_plural(enum fleet_kind kind)
     return kinds[kind].plural;
 }
 
-bool fleet_kind_find(const char *name, enum fleet_kind *ret)
-{
-    for (int kind = 0; kind < FLEET_KINDS; kind++) {
-        if (strcmp(kinds[kind].name, name) == 0 || strcmp(kinds[kind].plural, name) == 0) {
-            *ret = (enum fleet_kind)kind;
-            return true;
-        }
-    }
-    return false;
-}
-
 const struct fleet_field *fleet_fields(enum fleet_kind kind)
 {
     return fields[kind];

@@ -314,6 +314,7 @@ static void begin_http(struct engine *engine)
                                            .master = engine->master,
                                            .displays = engine->displays,
                                            .detections = engine->detections,
+                                           .commands = engine->commands,
                                            .outlets = engine->outlets};
 
     fleet_http_begin(engine->http, &parts);

@@ -562,11 +562,6 @@ const char *link_url(const struct link *link)
     return link->url;
 }
 
-bool link_is_online(const struct link *link)
-{
-    return link->presence == PRESENCE_ONLINE;
-}
-
 bool link_is_in_sync(const struct link *link)
 {
     return sync_is_in_sync(link->sync);

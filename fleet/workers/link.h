@@ -80,7 +80,6 @@ bool link_answer_patch(struct link *link, uint64_t ticket, int64_t session, bool
                        const char *text);
 
 const char *link_url(const struct link *link);
-bool link_is_online(const struct link *link);
 bool link_is_in_sync(const struct link *link);
 uint64_t link_revision(const struct link *link);
 const struct link_counters *link_counters(const struct link *link);

@@ -263,18 +263,6 @@ static void any_field_that_differs_makes_another_object(void **state)
     fleet_object_unref(before);
 }
 
-static void kinds_have_names(void **state)
-{
-    enum fleet_kind kind = FLEET_KINDS;
-    (void)state;
-
-    assert_true(fleet_kind_find("cameras", &kind));
-    assert_int_equal(kind, FLEET_CAMERA);
-    assert_true(fleet_kind_find("subscription", &kind));
-    assert_int_equal(kind, FLEET_SUBSCRIPTION);
-    assert_false(fleet_kind_find("worker", &kind));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,7 +274,6 @@ int main(void)
         cmocka_unit_test(a_patch_changes_what_it_names_and_null_takes_away),
         cmocka_unit_test(what_was_masked_is_no_url_to_write_back),
         cmocka_unit_test(any_field_that_differs_makes_another_object),
-        cmocka_unit_test(kinds_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
