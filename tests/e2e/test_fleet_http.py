@@ -273,8 +273,8 @@ class OneProcess(unittest.TestCase):
         with open(os.path.join(DOCS, "fleet-api.md"), encoding="utf-8") as file:
             rows = re.findall(r"^\| (`.*?) \|", file.read().split("## Metrics")[1], re.M)
         named = {name.split("{")[0] for row in rows for name in re.findall("`([^`]+)`", row)}
-        found = {re.sub(r"^(state|master|displays|detections|commands|outlets)_.*_total$", r"\1_…_total",
-                        name[len("baton_fleet_"):]) for name in families}
+        parts = re.compile("^(state|master|displays|detections|commands|outlets)_.*_total$")
+        found = {parts.sub(r"\1_…_total", name[len("baton_fleet_"):]) for name in families}
         self.assertEqual(named, found)
         self.assertIn("baton_fleet_is_leader", seen)
         self.assertIn("baton_fleet_processes", seen)
