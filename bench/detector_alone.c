@@ -23,7 +23,7 @@ struct job {
     AVCodecContext *decoder;
     int stream;
     struct network network;
-    struct input_maker *maker;
+    struct picture_scaler scaler;
     struct pipeline_input shape;
     bool runs, scales;
     int frames, first;
@@ -49,7 +49,7 @@ static int scale(struct job *job, const AVFrame *decoded, struct baton_error *re
     const int rect[4] = {0, 0, decoded->width, decoded->height};
     struct fit fit;
 
-    return input_make(job->maker, &job->shape, &frame, rect, job->network.values, &fit, reterr);
+    return input_make(&job->scaler, &job->shape, &frame, rect, job->network.values, &fit, reterr);
 }
 
 static int work_on(struct job *job, const AVFrame *decoded, struct baton_error *reterr)
@@ -150,8 +150,7 @@ static int open_model(struct job *job, char **arguments, struct baton_error *ret
     for (size_t i = 0; !code && network->values && i < count; i++) {
         network->values[i] = (float)(i * 2654435761U % 256) / 255;
     }
-    job->maker = input_maker_new();
-    return code || job->maker ? code : error_set(reterr, BATON_ENOMEM, "out of memory");
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -182,7 +181,7 @@ int main(int argc, char **argv)
     } else {
         (void)fprintf(stderr, "baton-bench-alone: %s\n", error.message);
     }
-    input_maker_free(job.maker);
+    picture_scaler_fini(&job.scaler);
     free(job.network.values);
     avcodec_free_context(&job.decoder);
     avformat_close_input(&job.input);

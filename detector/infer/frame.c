@@ -198,7 +198,7 @@ static int run_batch(struct run *run, size_t stage, const struct part *const *gi
     for (int i = 0; i < count && !code; i++) {
         int rect[4];
         rect_of(run, &given[i]->box, rect);
-        code = input_make(runner->maker, &model->input, turn->frame, rect, picture_of(session, i),
+        code = input_make(&runner->scaler, &model->input, turn->frame, rect, picture_of(session, i),
                           &fits[i], turn->reterr);
     }
     if (code) {

@@ -1,30 +1,11 @@
 #include "detector/infer/input.h"
 
-#include <stdlib.h>
-
 enum { PADDING = 114, BYTE_MAX = 255, CHANNELS = 3 };
-
-struct input_maker {
-    struct picture_scaler scaler;
-};
 
 /* The number of a pixel of 0 to 1 is pixel * factor + term. */
 struct line {
     float factor, term;
 };
-
-struct input_maker *input_maker_new(void)
-{
-    return calloc(1, sizeof(struct input_maker));
-}
-
-void input_maker_free(struct input_maker *maker)
-{
-    if (maker) {
-        picture_scaler_fini(&maker->scaler);
-        free(maker);
-    }
-}
 
 static struct line line_of(const struct pipeline_input *input, int channel)
 {
@@ -61,49 +42,42 @@ static void pad(float *plane, const struct fit *fit, size_t step, float padding)
 }
 
 /* The scaler writes numbers of 0 to 1 into the input itself; most models need no others. */
-static int make(struct input_maker *maker, const struct pipeline_input *input,
-                const struct camera_frame *frame, const struct fit *fit, float *values,
-                struct baton_error *reterr)
+int input_make(struct picture_scaler *scaler, const struct pipeline_input *input,
+               const struct camera_frame *frame, const int rect[4], float *values, struct fit *ret,
+               struct baton_error *reterr)
 {
     bool is_planar = input->layout == LAYOUT_NCHW;
     size_t step = is_planar ? 1 : CHANNELS;
-    size_t row = (size_t)fit->width * step;
-    size_t plane = is_planar ? row * (size_t)fit->height : 1;
-    size_t begin = (size_t)fit->inner[1] * row + (size_t)fit->inner[0] * step;
-    struct picture_target target = {
-        .width = fit->inner[2], .height = fit->inner[3], .to_pixel = step, .to_row = row};
-    int code;
+    size_t row = (size_t)input->width * step;
+    size_t plane = is_planar ? row * (size_t)input->height : 1;
+    struct picture_target target = {.to_pixel = step, .to_row = row};
+    struct fit fit;
+    size_t begin;
+    int code = fit_init(&fit, rect, input->width, input->height, input->is_letterboxed, reterr);
 
+    if (code) {
+        return code;
+    }
+    begin = (size_t)fit.inner[1] * row + (size_t)fit.inner[0] * step;
+    target.width = fit.inner[2];
+    target.height = fit.inner[3];
     for (size_t i = 0; i < CHANNELS; i++) {
         target.colours[i] =
             values + begin + plane * (input->color == COLOR_RGB ? i : CHANNELS - 1 - i);
     }
-    code = picture_convert(&maker->scaler, frame, fit->source, &target, reterr);
+    code = picture_convert(scaler, frame, fit.source, &target, reterr);
     for (int channel = 0; channel < CHANNELS && !code; channel++) {
         struct line line = line_of(input, channel);
         float *at = values + (size_t)channel * plane;
         if (line.factor != 1 || line.term != 0) {
-            for (int y = 0; y < fit->inner[3]; y++) {
+            for (int y = 0; y < fit.inner[3]; y++) {
                 float *inside = at + begin + (size_t)y * row;
-                for (size_t x = 0; x < (size_t)fit->inner[2] * step; x += step) {
+                for (size_t x = 0; x < (size_t)fit.inner[2] * step; x += step) {
                     inside[x] = inside[x] * line.factor + line.term;
                 }
             }
         }
-        pad(at, fit, step, padding_of(line));
-    }
-    return code;
-}
-
-int input_make(struct input_maker *maker, const struct pipeline_input *input,
-               const struct camera_frame *frame, const int rect[4], float *values, struct fit *ret,
-               struct baton_error *reterr)
-{
-    struct fit fit;
-    int code = fit_init(&fit, rect, input->width, input->height, input->is_letterboxed, reterr);
-
-    if (!code) {
-        code = make(maker, input, frame, &fit, values, reterr);
+        pad(at, &fit, step, padding_of(line));
     }
     if (!code) {
         *ret = fit;

@@ -6,15 +6,10 @@
 #include "detector/infer/fit.h"
 #include "detector/model/pipeline.h"
 
-struct input_maker; /* opaque: scratch memory; one thread at a time */
-
-struct input_maker *input_maker_new(void); /* NULL: out of memory */
-void input_maker_free(struct input_maker *maker);
-
 /* Writes 3 * height * width numbers in the layout of `input`. `rect` is x, y, width and height
  * within the frame. `ret` is the way back. Returns BATON_ENOMEM, or BATON_EINVAL if `rect` is not
  * within the frame. */
-int input_make(struct input_maker *maker, const struct pipeline_input *input,
+int input_make(struct picture_scaler *scaler, const struct pipeline_input *input,
                const struct camera_frame *frame, const int rect[4], float *values, struct fit *ret,
                struct baton_error *reterr);
 

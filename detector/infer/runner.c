@@ -67,10 +67,6 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const char 
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     runner->pipeline = pipeline;
-    runner->maker = input_maker_new();
-    if (!runner->maker) {
-        code = error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
     for (size_t i = 0; i < pipeline->model_count && !code; i++) {
         code = open_model(runner, i, folder, engine, reterr);
     }
@@ -116,7 +112,7 @@ void runner_free(struct runner *runner)
         for (size_t i = 0; i < PIPELINE_MODELS_MAX; i++) {
             session_close(runner->sessions[i]);
         }
-        input_maker_free(runner->maker);
+        picture_scaler_fini(&runner->scaler);
         free(runner);
     }
 }

@@ -46,7 +46,7 @@ struct run {
 struct runner {
     const struct pipeline *pipeline;
     struct session *sessions[PIPELINE_MODELS_MAX];
-    struct input_maker *maker;
+    struct picture_scaler scaler;
     struct runner_stats stats;
     struct answer answer;
     struct run run;

@@ -139,9 +139,14 @@ const tests = {
         }
     },
 
-    'progress is a line for each tenth'(folder, clip) {
-        const done = run(['--try', clip, '--model', archive]);
+    'without a folder the detections go to standard output, and nothing is left'(folder, clip) {
+        const own = fs.mkdtempSync(path.join(folder, 'own-'));
+        const done = run(['--try', clip, '--model', archive], { env: { ...process.env, TMPDIR: own } });
         assert.strictEqual(done.status, 0, done.stderr);
+        assert.strictEqual(done.stdout, fs.readFileSync(path.join(folder, 'out',
+            'detections.jsonl'), 'utf8'), 'time is the clip\'s, not ours');
+        assert.deepStrictEqual(fs.readdirSync(own), []);
+        // Progress is a line for each tenth.
         const told = done.stderr.split('\n').filter((line) => /^\d+ %/.test(line));
         assert.deepStrictEqual(told.map((line) => line.split(' frames')[0]),
             Array.from({ length: 9 }, (_, i) => `${10 * (i + 1)} %: ${18 * (i + 1)}`));

@@ -14,7 +14,7 @@ static const float grey = 114.0F / 255;
 
 static uint8_t memory[WIDTH * HEIGHT * 3 / 2];
 static float values[NUMBERS];
-static struct input_maker *maker;
+static struct picture_scaler scaler;
 
 static struct camera_frame orange_frame(void)
 {
@@ -47,7 +47,7 @@ static struct fit make(const struct pipeline_input *input, const int rect[4])
     for (int i = 0; i < NUMBERS; i++) {
         values[i] = -99;
     }
-    if (input_make(maker, input, &frame, rect ? rect : whole, values, &fit, &error) != 0) {
+    if (input_make(&scaler, input, &frame, rect ? rect : whole, values, &fit, &error) != 0) {
         fail_msg("%s", error.message);
     }
     return fit;
@@ -138,21 +138,15 @@ static void a_cut_outside_of_the_frame_is_refused(void **state)
     struct fit fit;
 
     (void)state;
-    assert_int_equal(input_make(maker, &plain, &frame, (int[]){60, 0, 8, 8}, values, &fit, &error),
-                     BATON_EINVAL);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    maker = input_maker_new();
-    return maker ? 0 : -1;
+    assert_int_equal(
+        input_make(&scaler, &plain, &frame, (int[]){60, 0, 8, 8}, values, &fit, &error),
+        BATON_EINVAL);
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    input_maker_free(maker);
+    picture_scaler_fini(&scaler);
     return 0;
 }
 
@@ -164,5 +158,5 @@ int main(void)
         cmocka_unit_test(numbers_are_scaled_as_asked),
         cmocka_unit_test(a_cut_outside_of_the_frame_is_refused),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, NULL, tear_down);
 }
