@@ -3,7 +3,6 @@
 #include "base/error.h"
 
 #include <errno.h>
-#include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 #include <libyuv/rotate.h>
 #include <poll.h>
@@ -145,75 +144,54 @@ static bool is_full_range(const AVFrame *frame)
            (format != NULL && (format->flags & AV_PIX_FMT_FLAG_RGB) != 0);
 }
 
-/* Converts the layout of the samples; range and matrix stay as they are. */
-static bool convert(struct publisher *publisher, const AVFrame *frame, uint8_t *const planes[4],
-                    const int strides[4])
-{
-    const int *matrix = sws_getCoefficients(SWS_CS_DEFAULT);
-    int range = is_full_range(frame);
-
-    publisher->scaler = sws_getCachedContext(
-        publisher->scaler, frame->width, frame->height, (enum AVPixelFormat)frame->format,
-        frame->width, frame->height, AV_PIX_FMT_YUV420P, SWS_BILINEAR, NULL, NULL, NULL);
-    if (publisher->scaler == NULL) {
-        return false;
-    }
-    (void)sws_setColorspaceDetails(publisher->scaler, matrix, range, matrix, range, 0, 1 << 16,
-                                   1 << 16);
-    return sws_scale(publisher->scaler, (const uint8_t *const *)frame->data, frame->linesize, 0,
-                     frame->height, planes, strides) == frame->height;
-}
-
 static bool is_420(const AVFrame *frame)
 {
     return frame->format == AV_PIX_FMT_YUV420P || frame->format == AV_PIX_FMT_YUVJ420P;
 }
 
-static bool turn(struct publisher *publisher, const AVFrame *frame, uint8_t *const planes[4],
-                 const int strides[4])
+/* Makes 4:2:0 of it; range and matrix stay as they are. Returns NULL on failure. */
+static AVFrame *convert(struct publisher *publisher, const AVFrame *frame)
 {
-    AVFrame *made = NULL;
-    const AVFrame *from = frame;
-    bool is_made = true;
+    const int *matrix = sws_getCoefficients(SWS_CS_DEFAULT);
+    int range = is_full_range(frame);
+    AVFrame *made = av_frame_alloc();
 
-    if (!is_420(frame)) {
-        from = made = av_frame_alloc();
-        is_made = made != NULL;
-        if (is_made) {
-            made->format = AV_PIX_FMT_YUV420P;
-            made->width = frame->width;
-            made->height = frame->height;
-            is_made = av_frame_get_buffer(made, 0) == 0 &&
-                      convert(publisher, frame, made->data, made->linesize);
+    publisher->scaler = sws_getCachedContext(
+        publisher->scaler, frame->width, frame->height, (enum AVPixelFormat)frame->format,
+        frame->width, frame->height, AV_PIX_FMT_YUV420P, SWS_BILINEAR, NULL, NULL, NULL);
+    if (made != NULL && publisher->scaler != NULL) {
+        made->format = AV_PIX_FMT_YUV420P;
+        made->width = frame->width;
+        made->height = frame->height;
+        (void)sws_setColorspaceDetails(publisher->scaler, matrix, range, matrix, range, 0, 1 << 16,
+                                       1 << 16);
+        if (sws_scale_frame(publisher->scaler, made, frame) >= 0) {
+            return made;
         }
     }
-    is_made =
-        is_made && I420Rotate(from->data[0], from->linesize[0], from->data[1], from->linesize[1],
-                              from->data[2], from->linesize[2], planes[0], strides[0], planes[1],
-                              strides[1], planes[2], strides[2], frame->width, frame->height,
-                              (enum RotationMode)(publisher->turns * QUARTER)) == 0;
     av_frame_free(&made);
-    return is_made;
+    return NULL;
 }
 
+/* Writes the picture to its place, upright. */
 static bool fill(struct publisher *publisher, const AVFrame *frame, const struct place *place)
 {
-    uint8_t *planes[4] = {0};
-    int strides[4] = {0};
+    AVFrame *made = is_420(frame) ? NULL : convert(publisher, frame);
+    const AVFrame *from = is_420(frame) ? frame : made;
+    const int *strides = place->ring->layout.stride;
+    uint8_t *planes[3];
+    bool is_filled;
 
     for (int plane = 0; plane < 3; plane++) {
         planes[plane] = ring_plane(place->ring, place->slot, plane);
-        strides[plane] = place->ring->layout.stride[plane];
     }
-    if (publisher->turns != 0) {
-        return turn(publisher, frame, planes, strides);
-    }
-    if (!is_420(frame)) {
-        return convert(publisher, frame, planes, strides);
-    }
-    av_image_copy(planes, strides, (const uint8_t **)frame->data, frame->linesize,
-                  AV_PIX_FMT_YUV420P, frame->width, frame->height);
-    return true;
+    is_filled = from != NULL &&
+                I420Rotate(from->data[0], from->linesize[0], from->data[1], from->linesize[1],
+                           from->data[2], from->linesize[2], planes[0], strides[0], planes[1],
+                           strides[1], planes[2], strides[2], frame->width, frame->height,
+                           (enum RotationMode)(publisher->turns * QUARTER)) == 0;
+    av_frame_free(&made);
+    return is_filled;
 }
 
 /* Finds the picture in the ring if it was decoded there, else a slot to copy it to. Slot -1: there

@@ -131,22 +131,30 @@ static void a_stream_that_falls_silent_is_offline_without_another_picture(void *
     assert_non_null(strstr(stats.last_error, "no picture came within 1500 ms"));
 }
 
-static void the_fault_of_a_camera_is_named(void **state)
+static void the_step_and_the_fault_of_a_camera_are_named(void **state)
 {
+    /* A part of a name has at most 63 bytes, so nobody is asked for that one. */
     static const struct {
-        const char *name, *error;
-    } faults[] = {{"circle", "redirects again and again"}, {"babble", "not as RTSP wants it"}};
+        const char *scheme, *host, *path, *error;
+    } faults[] = {
+        {"rtsp", "127.0.0.1", "circle", "redirects again and again"},
+        {"rtsp", "127.0.0.1", "babble", "not as RTSP wants it"},
+        {"rtsps", "127.0.0.1", "canary", "open: TLS failed"},
+        {"rtsp", "a234567890123456789012345678901234567890123456789012345678901234567890", "canary",
+         "open: the host's name is not known"},
+    };
 
     (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         struct viewer viewer = {0};
-        struct camera_stats stats;
+        char url[160];
 
-        open_at(&viewer, &server, faults[i].name, NULL);
+        (void)snprintf(url, sizeof(url), "%s://%s:%d/%s", faults[i].scheme, faults[i].host,
+                       server.port, faults[i].path);
+        viewer_open(&viewer, &gallery, url, NULL);
         gallery_run_until(&gallery, viewer_has_failed, &viewer);
-        camera_stats(viewer.camera, &stats);
-        print_message("%s: %s\n", faults[i].name, stats.last_error);
-        assert_non_null(strstr(stats.last_error, faults[i].error));
+        print_message("%s: %s\n", faults[i].path, viewer_stats(&viewer).last_error);
+        assert_non_null(strstr(viewer_stats(&viewer).last_error, faults[i].error));
         viewer_close(&viewer);
     }
 }
@@ -275,7 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(servers_that_lie_cost_their_own_camera_and_no_other),
         CASE(a_stream_that_falls_silent_is_offline_without_another_picture),
-        CASE(the_fault_of_a_camera_is_named),
+        CASE(the_step_and_the_fault_of_a_camera_are_named),
         CASE(a_child_that_stands_still_is_replaced),
         cmocka_unit_test(clips_that_are_cut_or_have_flipped_bits_come_to_an_end),
         cmocka_unit_test(a_child_that_was_taken_over_is_killed_and_nothing_leaks),

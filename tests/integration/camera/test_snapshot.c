@@ -4,7 +4,6 @@
 #include "server.h"
 #include "viewer.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,19 +97,6 @@ static void a_shorter_interval_counts_at_once(void **state)
     camera_set_interval(viewer.camera, 50);
     viewer_run_frames(&viewer, 2);
     assert_int_equal(viewer.offlines, 0);
-}
-
-/* However long its next request is away. */
-static void a_child_that_stands_still_between_two_pictures_is_replaced(void **state)
-{
-    struct viewer viewer = {0};
-
-    (void)state;
-    open_path(&viewer, "still", 600000, LONG_STALL_MS);
-    viewer_run_frames(&viewer, 1);
-    assert_int_equal(kill(viewer_stats(&viewer).pid, SIGSTOP), 0);
-    gallery_run_until(&place.gallery, viewer_is_offline, &viewer);
-    assert_non_null(strstr(viewer_stats(&viewer).last_error, "does not answer"));
 }
 
 static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
@@ -208,7 +194,6 @@ int main(void)
         CASE(pictures_are_asked_for_once_for_all_and_come_as_frames),
         CASE(a_long_interval_is_neither_a_stall_nor_hurried),
         CASE(a_shorter_interval_counts_at_once),
-        CASE(a_child_that_stands_still_between_two_pictures_is_replaced),
         CASE(a_picture_that_follows_a_late_one_is_shown_as_well),
         CASE(every_kind_of_picture_is_shown),
         CASE(a_password_is_given_and_shown_nowhere),

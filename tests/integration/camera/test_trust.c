@@ -115,37 +115,6 @@ static void snapshots_by_https_know_the_same_certificates(void **state)
     assert_frames("https", "still", (struct camera_options){.trusts_any = true, .interval_ms = 50});
 }
 
-static void which_step_failed_is_said(void **state)
-{
-    /* A part of a name has at most 63 bytes, so nobody is asked for that one. */
-    static const struct {
-        const char *scheme, *host, *reason;
-    } rows[] = {
-        {"rtsp", "a234567890123456789012345678901234567890123456789012345678901234567890",
-         "open: the host's name is not known"},
-        {"rtsps", "127.0.0.1", "open: TLS failed"},
-    };
-    const char *const nothing[] = {NULL};
-
-    (void)state;
-    server_start(&server, "rtsp_faults.py", nothing);
-    gallery_init(&gallery);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct viewer viewer = {0};
-        struct camera_stats stats;
-        char url[160];
-
-        (void)snprintf(url, sizeof(url), "%s://%s:%d/canary", rows[i].scheme, rows[i].host,
-                       server.port);
-        viewer_open(&viewer, &gallery, url, NULL);
-        gallery_run_until(&gallery, viewer_has_failed, &viewer);
-        camera_stats(viewer.camera, &stats);
-        print_message("%s\n", stats.last_error);
-        assert_non_null(strstr(stats.last_error, rows[i].reason));
-        viewer_close(&viewer);
-    }
-}
-
 /* A camera may say that its media come from any host; to that one nothing is sent. */
 static void packets_go_to_no_other_host_than_the_cameras(void **state)
 {
@@ -170,7 +139,6 @@ int main(void)
         cmocka_unit_test_teardown(a_certificate_of_another_host_is_none, end),
         cmocka_unit_test_teardown(a_redirect_from_rtsps_to_rtsp_stays_within_tls, end),
         cmocka_unit_test_teardown(snapshots_by_https_know_the_same_certificates, end),
-        cmocka_unit_test_teardown(which_step_failed_is_said, end),
         cmocka_unit_test_teardown(packets_go_to_no_other_host_than_the_cameras, end),
     };
     return cmocka_run_group_tests_name("integration_camera_trust", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -212,7 +213,12 @@ static int take_other_sockets(void)
     CHECK(socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP) < 0 && errno == EPERM);
     CHECK(socket(AF_INET6, SOCK_DGRAM, IPPROTO_UDPLITE) < 0 && errno == EPERM);
     CHECK(socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP) < 0 && errno == EPERM);
+    /* Those of other programs on the machine are reached by the kernel's files, whatever their
+     * port. */
     CHECK(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_VSOCK, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT) < 0 && errno == EPERM);
     return 0;
 }
 

@@ -1,12 +1,10 @@
 /* What a confined process may do, and what not. */
 #include "detector/camera/confine.h"
-#include "detector/camera/ring.h"
 #include "unit/detector_camera/fenced.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/netlink.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -95,27 +93,6 @@ static int make_socket(void)
     return 0;
 }
 
-static int make_odd_socket(void)
-{
-    CHECK(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EPERM);
-    CHECK(socket(AF_VSOCK, SOCK_STREAM, 0) < 0 && errno == EPERM);
-    CHECK(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
-    CHECK(socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT) < 0 && errno == EPERM);
-    return 0;
-}
-
-static int use_ring(void)
-{
-    struct ring_layout layout;
-    uint8_t *memory;
-    int fd;
-    CHECK(ring_layout(&layout, 640, 480));
-    CHECK(ring_make(&memory, &fd, &layout, NULL) == 0);
-    memset(memory, 1, layout.bytes);
-    ring_unmap(memory, &layout);
-    return 0;
-}
-
 static int dial(uint16_t port)
 {
     struct sockaddr_in address = {
@@ -158,13 +135,6 @@ static void another_program_is_the_end_and_another_process_refused(void **state)
     assert_int_equal(run_fenced(first_step, make_process), 0);
 }
 
-/* Those of other programs on the machine are reached by the kernel's files, whatever their port. */
-static void there_are_sockets_of_the_internet_only(void **state)
-{
-    (void)state;
-    assert_int_equal(run_fenced(first_step, make_odd_socket), 0);
-}
-
 static void once_connected_there_is_no_further_connection_file_or_code(void **state)
 {
     (void)state;
@@ -182,22 +152,14 @@ static void only_the_port_of_the_camera_can_be_dialled(void **state)
     assert_int_equal(run_fenced(first_step, dial_other_port), 0);
 }
 
-static void rings_can_be_made_within_the_fences(void **state)
-{
-    (void)state;
-    assert_int_equal(run_fenced(both_steps, use_ring), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_can_be_written),
         cmocka_unit_test(what_names_need_can_be_read_and_nothing_else_of_etc_or_proc),
         cmocka_unit_test(another_program_is_the_end_and_another_process_refused),
-        cmocka_unit_test(there_are_sockets_of_the_internet_only),
         cmocka_unit_test(once_connected_there_is_no_further_connection_file_or_code),
         cmocka_unit_test(only_the_port_of_the_camera_can_be_dialled),
-        cmocka_unit_test(rings_can_be_made_within_the_fences),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_confine", tests, NULL, NULL);
 }

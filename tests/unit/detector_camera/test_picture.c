@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WIDTH = 96, HEIGHT = 64, TARGET_MAX = 128, PLANE = TARGET_MAX * TARGET_MAX };
 
@@ -158,6 +159,50 @@ static void one_colour_stays_it_at_every_size_and_nothing_else_is_written(void *
     }
 }
 
+enum { SAMPLES = 256, FEW = 7 /* too few for vectors: the plain way */ };
+
+/* Every luma beside every pair of differences that is a multiple of five, in every matrix and
+ * range, many at once and few at once: what a processor's vectors do is what the plain loop does.
+ * A picture that has its size already is not scaled, and one colour difference stays what it is. */
+static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_one(void **state)
+{
+    static uint8_t y[SAMPLES], u[SAMPLES], v[SAMPLES];
+    static float values[3][SAMPLES];
+    struct bench *bench = *state;
+    struct picture_target target = {.height = 1, .to_pixel = 1};
+    double wanted[3], worst = 0;
+
+    bench->frame.picture = (struct frame){.width = SAMPLES, .height = 1, .plane = {y, u, v}};
+    for (int k = 0; k < SAMPLES; k++) {
+        y[k] = (uint8_t)k;
+    }
+    for (int i = 0; i < 4 * 52 * 52; i++) {
+        int step = i / 4 % 5 == 0 ? FEW : SAMPLES;
+
+        bench->frame.is_bt709 = i % 2;
+        bench->frame.is_full_range = i / 2 % 2;
+        memset(u, i / 4 % 52 * 5, sizeof(u));
+        memset(v, i / 4 / 52 * 5, sizeof(v));
+        for (int at = 0; at < SAMPLES; at += step) {
+            const int rect[4] = {at, 0, SAMPLES - at < step ? SAMPLES - at : step, 1};
+            target.width = rect[2];
+            for (int colour = 0; colour < 3; colour++) {
+                target.colours[colour] = values[colour] + at;
+            }
+            assert_int_equal(picture_convert(&bench->scaler, &bench->frame, rect, &target, NULL),
+                             0);
+        }
+        for (int k = 0; k < SAMPLES; k++) {
+            colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range,
+                           (const double[]){y[k], u[k], v[k]});
+            for (int colour = 0; colour < 3; colour++) {
+                worst = fmax(worst, fabs((double)values[colour][k] - wanted[colour]));
+            }
+        }
+    }
+    assert_true(worst < 1e-6);
+}
+
 /* A bright edge in the middle of the picture stays there when it is made larger or smaller. */
 static void an_edge_stays_where_it_is(void **state)
 {
@@ -208,6 +253,8 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(
             one_colour_stays_it_at_every_size_and_nothing_else_is_written, begin, end),
+        cmocka_unit_test_setup_teardown(
+            every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_one, begin, end),
         cmocka_unit_test_setup_teardown(an_edge_stays_where_it_is, begin, end),
         cmocka_unit_test_setup_teardown(a_cut_outside_or_a_size_beyond_is_refused, begin, end),
     };
