@@ -26,15 +26,12 @@ static int64_t spread_ns(const struct raft *raft)
     return raft->settings.election_timeout_max.ns - raft->settings.election_timeout_min.ns;
 }
 
-/* A disk or a network that needs longer than a round makes each round end before its votes arrive,
- * and the next one too. So after some terms in which nothing was committed, each further round
- * lasts twice as long, up to the heartbeat timeout: a group whose votes take longer could not keep
- * a lease either. */
-static int64_t growth(const struct raft *raft)
+/* After some terms in which nothing was committed, `usual` doubles with each further round, up to
+ * the heartbeat timeout. */
+static int64_t growth(const struct raft *raft, int64_t usual)
 {
     enum { ROUNDS_OF_USUAL_LENGTH = 3 };
     int64_t longest = raft->settings.heartbeat_timeout.ns;
-    int64_t usual = raft->settings.election_timeout_max.ns;
     int64_t factor = 1;
 
     for (uint32_t i = ROUNDS_OF_USUAL_LENGTH; i < raft->lost_rounds; i++) {
@@ -46,10 +43,16 @@ static int64_t growth(const struct raft *raft)
     return factor;
 }
 
+/* A disk or a network that needs longer than a round makes each round end before its votes arrive,
+ * and the next one too: so rounds get longer. A group whose votes take as long as the heartbeat
+ * timeout could not keep a lease either. And where votes take as long as the random part of a
+ * round, the nodes split each vote: so that part grows by itself. */
 span candidacy_round_time(struct raft *raft)
 {
+    int64_t length = growth(raft, raft->settings.election_timeout_max.ns);
+    int64_t width = growth(raft, spread_ns(raft));
     int64_t more = (int64_t)candidacy_random(raft, (uint64_t)spread_ns(raft) + 1);
-    return SPAN_NS(growth(raft) * (raft->settings.election_timeout_min.ns + more));
+    return SPAN_NS(length * raft->settings.election_timeout_min.ns + width * more);
 }
 
 /* The rank of this node among the distinct priorities of members that may lead: 0 is the highest.

@@ -234,7 +234,7 @@ void node_start(struct cluster *cluster, raft_id id)
     struct node *node = node_of(cluster, id);
     struct raft_start start = {.id = id,
                                .incarnation = ++node->incarnation,
-                               .seed = id * 7919 + node->incarnation,
+                               .seed = cluster->seed + id * 7919 + node->incarnation,
                                .settings = cluster->settings,
                                .hard = node->hard,
                                .entries = node->log,

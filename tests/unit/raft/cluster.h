@@ -50,6 +50,7 @@ struct cluster {
     instant now;
     struct raft_settings settings;
     span delay;       /* delay of each message */
+    uint64_t seed;    /* of the random waits */
     bool is_outlived; /* each node, by a program of its own */
     struct raft_configuration first;
     struct queued queue[QUEUE_MAX];

@@ -147,6 +147,30 @@ static void a_split_vote_is_resolved_by_random_waits(void **state)
     cluster_free(cluster);
 }
 
+/* All four that are left must vote for one, and votes take as long as the spread of the rounds:
+ * each round is likely to be split. */
+static void the_spread_gets_wider_until_votes_are_split_no_more(void **state)
+{
+    enum { PLAYS = 50, TERMS_MEAN_MAX = 8 };
+    raft_term terms = 0;
+    (void)state;
+
+    for (uint64_t i = 0; i < PLAYS; i++) {
+        struct cluster *cluster = cluster_new(6);
+        cluster->seed = i;
+        cluster->settings.heartbeat_timeout = cluster->settings.lease = SPAN_MS(200);
+        cluster->settings.election_timeout_min = SPAN_MS(100);
+        cluster->settings.election_timeout_max = SPAN_MS(125);
+        cluster->delay = SPAN_MS(20);
+        cluster_start(cluster);
+        node_crash(cluster, 5);
+        node_crash(cluster, 6);
+        terms += node_status(cluster, cluster_elect(cluster)).term;
+        cluster_free(cluster);
+    }
+    assert_in_range(terms, PLAYS, PLAYS * TERMS_MEAN_MAX);
+}
+
 static void the_highest_priority_leads_when_it_is_healthy(void **state)
 {
     (void)state;
@@ -497,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_minority_elects_nobody_and_loses_its_leader),
         cmocka_unit_test(cascading_failures_are_handled_one_after_another),
         cmocka_unit_test(a_split_vote_is_resolved_by_random_waits),
+        cmocka_unit_test(the_spread_gets_wider_until_votes_are_split_no_more),
         cmocka_unit_test(the_highest_priority_leads_when_it_is_healthy),
         cmocka_unit_test(a_preferred_node_takes_over_only_after_it_was_stable),
         cmocka_unit_test(a_witness_votes_but_never_leads),
