@@ -15,12 +15,7 @@ static struct onnx_allocator *allocator;
 /* Adds the provider to a session's options; NULL: the CPU. */
 static struct onnx_status *(*add_provider)(struct onnx_options *, int device);
 
-static int onnx_open(struct network *network, const void *bytes, size_t count,
-                     struct baton_error *reterr);
-static int onnx_run(struct network *network, int64_t pictures, struct tensor *ret,
-                    struct baton_error *reterr);
-
-static struct library onnx = {.kind = ENGINE_ONNXRUNTIME, .open = onnx_open, .run = onnx_run};
+static struct library onnx = {.kind = ENGINE_ONNXRUNTIME};
 
 struct onnx_model {
     struct onnx_session *session;
@@ -29,18 +24,15 @@ struct onnx_model {
     struct onnx_value *values[SESSION_OUTPUTS_MAX]; /* of the last run */
 };
 
-/* Frees the status. */
-static int check(struct onnx_status *status, const char *what, struct baton_error *reterr)
+/* True if it failed. Frees the status. */
+static bool fails(struct onnx_status *status, const char *what, struct baton_error *reterr)
 {
-    int code;
-
-    if (!status) {
-        return 0;
+    if (status) {
+        (void)error_set(reterr, BATON_EINVAL, "%s: %s: %s", onnx.name, what,
+                        calls.error_message(status));
+        calls.release_status(status);
     }
-    code =
-        error_set(reterr, BATON_EINVAL, "%s: %s: %s", onnx.name, what, calls.error_message(status));
-    calls.release_status(status);
-    return code;
+    return status != NULL;
 }
 
 /* ---- A model's inputs and outputs ----------------------------------------------------------- */
@@ -50,48 +42,54 @@ static int read_sides(const struct onnx_tensor_type *type, struct shape *ret,
 {
     struct shape shape = {0};
     size_t rank = 0;
-    int code = check(calls.rank(type, &rank), "rank", reterr);
 
-    if (!code && rank > SHAPE_RANK_MAX) {
+    if (fails(calls.rank(type, &rank), "rank", reterr)) {
+        return BATON_EINVAL;
+    }
+    if (rank > SHAPE_RANK_MAX) {
         return error_set(reterr, BATON_EINVAL, "a tensor of %zu sides: at most %d", rank,
                          SHAPE_RANK_MAX);
     }
     shape.rank = (int)rank;
-    code = code ? code : check(calls.sides(type, shape.sides, rank), "sides", reterr);
-    if (!code) {
-        *ret = shape;
+    if (fails(calls.sides(type, shape.sides, rank), "sides", reterr)) {
+        return BATON_EINVAL;
     }
-    return code;
+    *ret = shape;
+    return 0;
 }
 
 /* Port 0 is the input, the others are the outputs. */
 static int read_port(struct onnx_model *own, size_t port, struct shape *ret,
                      struct baton_error *reterr)
 {
+    struct onnx_session *session = own->session;
     const struct onnx_tensor_type *tensor = NULL;
     struct onnx_type *type = NULL;
     char **name = &own->names[port];
     int element = 0;
-    int code = check(port == 0 ? calls.input_name(own->session, 0, allocator, name)
-                               : calls.output_name(own->session, port - 1, allocator, name),
-                     "name", reterr);
 
-    code = code ? code
-                : check(port == 0 ? calls.input_type(own->session, 0, &type)
-                                  : calls.output_type(own->session, port - 1, &type),
-                        "type", reterr);
-    code = code ? code : check(calls.as_tensor_type(type, &tensor), "type", reterr);
-    if (!code && !tensor) {
+    if (fails(port == 0 ? calls.input_name(session, 0, allocator, name)
+                        : calls.output_name(session, port - 1, allocator, name),
+              "name", reterr) ||
+        fails(port == 0 ? calls.input_type(session, 0, &type)
+                        : calls.output_type(session, port - 1, &type),
+              "type", reterr) ||
+        fails(calls.as_tensor_type(type, &tensor), "type", reterr)) {
+        return BATON_EINVAL;
+    }
+    if (!tensor) {
         return error_set(reterr, BATON_EINVAL, "'%s' is no tensor", *name);
     }
-    code = code ? code : check(calls.element_type(tensor, &element), "type", reterr);
-    if (!code && element != ONNX_FLOAT32) {
+    if (fails(calls.element_type(tensor, &element), "type", reterr)) {
+        return BATON_EINVAL;
+    }
+    if (element != ONNX_FLOAT32) {
         return error_set(reterr, BATON_EINVAL,
                          "'%s' is not of float32 (but of ONNX's type %d); export the model with "
                          "float32 inputs and outputs",
                          *name, element);
     }
-    return code ? code : read_sides(tensor, ret, reterr);
+    return read_sides(tensor, ret, reterr);
 }
 
 /* Reads the declared shape of the input. */
@@ -99,12 +97,13 @@ static int read_ports(struct onnx_model *own, struct shape *ret, struct baton_er
 {
     struct shape shape;
     size_t inputs = 0;
-    int code = check(calls.input_count(own->session, &inputs), "inputs", reterr);
+    int code = 0;
 
-    code = code ? code
-                : check(calls.output_count(own->session, &own->output_count), "outputs", reterr);
-    if (!code &&
-        (inputs != 1 || own->output_count < 1 || own->output_count > SESSION_OUTPUTS_MAX)) {
+    if (fails(calls.input_count(own->session, &inputs), "inputs", reterr) ||
+        fails(calls.output_count(own->session, &own->output_count), "outputs", reterr)) {
+        return BATON_EINVAL;
+    }
+    if (inputs != 1 || own->output_count < 1 || own->output_count > SESSION_OUTPUTS_MAX) {
         return error_set(reterr, BATON_EINVAL,
                          "the model has %zu inputs and %zu outputs; it must have one input and 1 "
                          "to %d outputs",
@@ -141,20 +140,17 @@ static int make_session(struct onnx_session **ret, const void *bytes, size_t cou
                         struct baton_error *reterr)
 {
     struct onnx_options *options = NULL;
-    int code = check(calls.create_options(&options), "options", reterr);
+    bool has_failed =
+        fails(calls.create_options(&options), "options", reterr) ||
+        fails(calls.set_optimization(options, ONNX_OPTIMIZE_ALL), "options", reterr) ||
+        fails(calls.set_intra_threads(options, onnx.threads), "threads", reterr) ||
+        fails(calls.set_inter_threads(options, 1), "threads", reterr) ||
+        fails(calls.set_config(options, "session.intra_op.allow_spinning", "0"), "options",
+              reterr) ||
+        (add_provider && fails(add_provider(options, 0), "provider", reterr)) ||
+        fails(calls.create_session(env, bytes, count, options, ret), "model", reterr);
 
-    code =
-        code ? code : check(calls.set_optimization(options, ONNX_OPTIMIZE_ALL), "options", reterr);
-    code = code ? code : check(calls.set_intra_threads(options, onnx.threads), "threads", reterr);
-    code = code ? code : check(calls.set_inter_threads(options, 1), "threads", reterr);
-    code = code ? code
-                : check(calls.set_config(options, "session.intra_op.allow_spinning", "0"),
-                        "options", reterr);
-    if (!code && add_provider) {
-        code = check(add_provider(options, 0), "provider", reterr);
-    }
-    return code ? code
-                : check(calls.create_session(env, bytes, count, options, ret), "model", reterr);
+    return has_failed ? BATON_EINVAL : 0;
 }
 
 static int onnx_open(struct network *network, const void *bytes, size_t count,
@@ -176,10 +172,13 @@ static int read_output(struct onnx_value *value, struct tensor *ret, struct bato
     struct onnx_tensor_type *type = NULL;
     void *data = NULL;
     size_t count;
-    int code = check(calls.value_type(value, &type), "output", reterr);
+    int code = fails(calls.value_type(value, &type), "output", reterr)
+                   ? BATON_EINVAL
+                   : read_sides(type, &ret->shape, reterr);
 
-    code = code ? code : read_sides(type, &ret->shape, reterr);
-    code = code ? code : check(calls.tensor_data(value, &data), "output", reterr);
+    if (!code && fails(calls.tensor_data(value, &data), "output", reterr)) {
+        code = BATON_EINVAL;
+    }
     if (!code && !shape_numbers(&ret->shape, &count)) {
         char text[SHAPE_TEXT_MAX];
         code = error_set(reterr, BATON_EINVAL, "%s: an output of %s", onnx.name,
@@ -210,16 +209,17 @@ static int onnx_run(struct network *network, int64_t pictures, struct tensor *re
     }
     shape.sides[0] = pictures;
     (void)shape_count(&shape, &count);
-    code = check(calls.create_tensor(memory, network->values, count * sizeof(float), shape.sides,
-                                     (size_t)shape.rank, ONNX_FLOAT32, &input),
-                 "input", reterr);
-    if (code) {
-        return code;
+    if (fails(calls.create_tensor(memory, network->values, count * sizeof(float), shape.sides,
+                                  (size_t)shape.rank, ONNX_FLOAT32, &input),
+              "input", reterr)) {
+        return BATON_EINVAL;
     }
     const struct onnx_value *const inputs[] = {input};
-    code = check(
-        calls.run(own->session, NULL, names, inputs, 1, names + 1, own->output_count, own->values),
-        "run", reterr);
+    code = fails(calls.run(own->session, NULL, names, inputs, 1, names + 1, own->output_count,
+                           own->values),
+                 "run", reterr)
+               ? BATON_EINVAL
+               : 0;
     calls.release_value(input);
     for (size_t i = 0; i < own->output_count && !code; i++) {
         code = read_output(own->values[i], &ret[i], reterr);
@@ -272,8 +272,8 @@ static void find_provider(void *library, enum engine_provider provider)
     }
     symbol = dlsym(library, symbols[provider]);
     memcpy(&add_provider, &symbol, sizeof(symbol));
-    onnx.uses_hardware = symbol && check(calls.create_options(&options), "options", NULL) == 0 &&
-                         check(add_provider(options, 0), "provider", NULL) == 0;
+    onnx.uses_hardware = symbol && !fails(calls.create_options(&options), "options", NULL) &&
+                         !fails(add_provider(options, 0), "provider", NULL);
     if (!onnx.uses_hardware) {
         add_provider = NULL;
     }
@@ -296,15 +296,18 @@ int onnx_load(struct library **ret, const struct library_options *options,
         error_wrap(reterr, "ONNX Runtime ('make deps-onnxruntime' fetches it)");
     }
     code = code ? code : find_calls(library, reterr);
-    code = code ? code : check(calls.create_env(ONNX_LOG_FATAL, "baton", &env), "start", reterr);
-    /* Not the arena: the memory is the caller's. */
-    code = code ? code
-                : check(calls.create_memory(ONNX_ALLOCATOR_DEVICE, ONNX_MEMORY_DEFAULT, &memory),
-                        "memory", reterr);
-    code = code ? code : check(calls.default_allocator(&allocator), "allocator", reterr);
     if (code) {
         return code;
     }
+    /* Not the arena: the memory is the caller's. */
+    if (fails(calls.create_env(ONNX_LOG_FATAL, "baton", &env), "start", reterr) ||
+        fails(calls.create_memory(ONNX_ALLOCATOR_DEVICE, ONNX_MEMORY_DEFAULT, &memory), "memory",
+              reterr) ||
+        fails(calls.default_allocator(&allocator), "allocator", reterr)) {
+        return BATON_EINVAL;
+    }
+    onnx.open = onnx_open;
+    onnx.run = onnx_run;
     find_provider(library, options->provider);
     *ret = &onnx;
     return 0;

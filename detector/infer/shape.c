@@ -3,37 +3,34 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-bool shape_count(const struct shape *shape, size_t *ret)
+bool shape_numbers(const struct shape *shape, size_t *ret)
 {
     int64_t count = 1;
+    bool is_empty = false;
 
     if (shape->rank < 0 || shape->rank > SHAPE_RANK_MAX) {
         return false;
     }
     for (int i = 0; i < shape->rank; i++) {
-        if (shape->sides[i] < 1 || shape->sides[i] > SHAPE_COUNT_MAX / count) {
+        int64_t side = shape->sides[i];
+        if (side < 0 || side > SHAPE_COUNT_MAX / count) {
             return false;
         }
-        count *= shape->sides[i];
+        is_empty = is_empty || side == 0;
+        count *= side > 0 ? side : 1;
     }
-    *ret = (size_t)count;
+    *ret = is_empty ? 0 : (size_t)count;
     return true;
 }
 
-bool shape_numbers(const struct shape *shape, size_t *ret)
+bool shape_count(const struct shape *shape, size_t *ret)
 {
-    struct shape others = *shape;
-    bool is_empty = false;
     size_t count;
 
-    for (int i = 0; i < others.rank && i < SHAPE_RANK_MAX; i++) {
-        is_empty = is_empty || others.sides[i] == 0;
-        others.sides[i] += others.sides[i] == 0;
-    }
-    if (!shape_count(&others, &count)) {
+    if (!shape_numbers(shape, &count) || count == 0) {
         return false;
     }
-    *ret = is_empty ? 0 : count;
+    *ret = count;
     return true;
 }
 

@@ -42,16 +42,6 @@ bool wire_send(int socket, const struct wire_request *request, int first, int se
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)content.iov_len;
 }
 
-static void take_fds(struct msghdr *message, int ret[2])
-{
-    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
-        if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
-            size_t bytes = head->cmsg_len - CMSG_LEN(0);
-            memcpy(ret, CMSG_DATA(head), bytes < 2 * sizeof(int) ? bytes : 2 * sizeof(int));
-        }
-    }
-}
-
 bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2])
 {
     union {
@@ -63,14 +53,16 @@ bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2])
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof(control)};
+    const struct cmsghdr *head;
     ssize_t bytes;
 
     ret_fds[0] = ret_fds[1] = -1;
     do {
         bytes = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     } while (bytes < 0 && errno == EINTR);
-    if (bytes > 0) {
-        take_fds(&message, ret_fds);
+    head = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head) { /* at most two, as there is no room for more */
+        memcpy(ret_fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
     }
     return bytes == (ssize_t)sizeof(*ret);
 }
