@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 enum { WIDTH = 64, HEIGHT = 48, SCALE_MAX = 64, FRAME_MS = 20, SIGNALS = 4 };
 
@@ -146,7 +147,8 @@ int main(int count, char **arguments)
 
     long scale = 1;
 
-    (void)signal(SIGPIPE, SIG_IGN); /* as the worker does */
+    (void)signal(SIGPIPE, SIG_IGN);         /* as the worker does */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test be killed */
     for (int i = 1; i + 1 < count; i += 2) {
         const char *name = arguments[i], *value = arguments[i + 1];
         config.token = strcmp(name, "--token") == 0 ? value : config.token;
