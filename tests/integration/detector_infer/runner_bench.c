@@ -26,7 +26,7 @@ static char *letters[] = {(char *)"-", (char *)"R", (char *)"G", (char *)"B"};
         }                                                                                          \
     }
 
-struct pipeline_model bench_models[] = {
+static const struct pipeline_model models[] = {
     {.name = (char *)"rectangles",
      .file = (char *)"rectangles.onnx",
      .input = INPUT(RECTANGLES_WIDTH, RECTANGLES_HEIGHT),
@@ -75,6 +75,7 @@ static struct pipeline_field text_fields[] = {
 void plan_init(struct plan *plan)
 {
     memset(plan, 0, sizeof(*plan));
+    memcpy(plan->models, models, sizeof(models));
     plan->stages[OBJECTS] = (struct pipeline_stage){.name = (char *)"objects",
                                                     .model = 0,
                                                     .from = PIPELINE_FROM_FRAME,
@@ -94,7 +95,7 @@ void plan_init(struct plan *plan)
                                                  .fields = text_fields,
                                                  .field_count = 2};
     plan->pipeline =
-        (struct pipeline){.models = bench_models,
+        (struct pipeline){.models = plan->models,
                           .model_count = 3,
                           .stages = plan->stages,
                           .stage_count = STAGES,

@@ -17,8 +17,6 @@ int bench_load_any(void **state);
 int bench_load_opencv(void **state);
 int bench_unload(void **state);
 
-/* Rectangles, their colours, the stripes on them. Whoever changes one puts it back. */
-extern struct pipeline_model bench_models[];
 extern struct pipeline_field bench_brand_fields[];
 
 /* Objects, the brand of each by its colour, the text on each. */
@@ -26,6 +24,7 @@ enum { OBJECTS, BRAND, TEXT, STAGES };
 
 struct plan {
     struct pipeline pipeline;
+    struct pipeline_model models[3]; /* rectangles, their colours, the stripes on them */
     struct pipeline_stage stages[STAGES];
     struct pipeline_region region;
 };

@@ -7,7 +7,7 @@
 
 static void letterboxed(struct plan *plan)
 {
-    bench_models[0].input.is_letterboxed = true;
+    plan->models[0].input.is_letterboxed = true;
     plan_untracked(plan);
 }
 
@@ -49,7 +49,6 @@ static void many_objects_are_classified_in_batches(void **state)
         drawn[i] = (struct drawn){i % 3, 40 + i % 4 * 300, 40 + i / 4 * 220, 240, 160};
     }
     bench_show(bench, 0, drawn, 12);
-    bench_models[0].input.is_letterboxed = false;
     stand_assert_boxes(bench->seen.boxes, bench->seen.count, drawn, 12, 4);
     assert_int_equal(bench_reports(bench), 12);
     for (size_t i = 0; i < 12; i++) {
@@ -82,6 +81,8 @@ static void track(struct plan *plan)
     plan->pipeline.track.is_on = true;
 }
 
+static const struct drawn still = {RED, 300, 200, 320, 200};
+
 static void an_object_is_reported_once(void **state)
 {
     struct bench *bench = bench_new(track);
@@ -112,7 +113,7 @@ static void an_object_is_reported_once(void **state)
 static void sure_of_brands(struct plan *plan)
 {
     track(plan);
-    bench_models[1].confidence = 0.99999F;
+    plan->models[1].confidence = 0.99999F;
 }
 
 static void a_report_waits_until_all_is_known(void **state)
@@ -121,15 +122,15 @@ static void a_report_waits_until_all_is_known(void **state)
 
     (void)state;
     for (int step = 0; step < 6; step++) {
-        bench_show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+        bench_show(bench, step, &still, 1);
         assert_int_equal(bench->seen.count, 1);
         assert_int_equal(bench_reports(bench), 0);
     }
-    bench_models[1].confidence = 0.5F; /* now it is near enough */
-    bench_show(bench, 6, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+    bench->plan.models[1].confidence = 0.5F; /* now it is near enough */
+    bench_show(bench, 6, &still, 1);
     assert_int_equal(bench_reports(bench), 1);
     bench_assert_text(bench, 0, "carBrand", "Ferrari");
-    bench_show(bench, 7, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+    bench_show(bench, 7, &still, 1);
     assert_int_equal(bench_reports(bench), 0);
     bench_free(bench);
 }
@@ -141,12 +142,11 @@ static void an_object_that_scores_less_than_the_confidence_is_marked(void **stat
 
     (void)state;
     for (int step = 0; step < 6; step++) {
-        bench_models[0].confidence = step < 3 ? 0.5F : 0.95F; /* the score is 0.9 */
-        bench_show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+        bench->plan.models[0].confidence = step < 3 ? 0.5F : 0.95F; /* the score is 0.9 */
+        bench_show(bench, step, &still, 1);
         assert_int_equal(bench->seen.count, 1);
         assert_true(bench->seen.is_unsure == (step >= 3));
     }
-    bench_models[0].confidence = 0.5F;
     bench_free(bench);
 }
 
@@ -157,7 +157,7 @@ static void a_report_does_not_wait_for_ever(void **state)
 
     (void)state;
     for (int step = 0; step < 20; step++) {
-        bench_show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+        bench_show(bench, step, &still, 1);
         total += bench_reports(bench);
         assert_true(total == (step >= 12));
     }
@@ -165,7 +165,7 @@ static void a_report_does_not_wait_for_ever(void **state)
     /* One that goes away meanwhile is reported as it was known. */
     bench = bench_new(sure_of_brands);
     for (int step = 0, seen = 0; step < 12; step++) {
-        bench_show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, step < 6);
+        bench_show(bench, step, &still, step < 6);
         seen += (int)bench_reports(bench);
         assert_int_equal(seen, step >= 8);
         if (step == 8) {
@@ -173,7 +173,6 @@ static void a_report_does_not_wait_for_ever(void **state)
             assert_null(json_object_get(json_array_get(bench->seen.reports, 0), "carBrand"));
         }
     }
-    bench_models[1].confidence = 0.5F;
     bench_free(bench);
 }
 
@@ -260,7 +259,7 @@ static void an_object_is_reported_as_often_as_asked(void **state)
 
     (void)state;
     for (int step = 0; step < 32; step++) {
-        bench_show(bench, step, &(struct drawn){RED, 300, 200, 320, 200}, 1);
+        bench_show(bench, step, &still, 1);
         total += bench_reports(bench);
     }
     assert_int_equal(total, 3); /* frames 2, 12 and 22 of 32, ten a second */
@@ -348,23 +347,20 @@ static void models_that_do_not_fit_are_named(void **state)
     struct runner *runner = NULL;
     struct baton_error error = {0};
     struct plan plan;
-    struct pipeline_model saved = bench_models[2];
 
     (void)state;
     plan_init(&plan);
-    bench_models[2].file = (char *)"missing.onnx";
+    plan.models[2].file = (char *)"missing.onnx";
     assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, bench_engine, &error),
                      BATON_ENOENT);
     assert_non_null(strstr(error.message, "model 'stripes' (missing.onnx)"));
-    bench_models[2] = saved;
-    bench_models[2].input.width = 65;
-    if (engine_kind(bench_engine) ==
-        ENGINE_ONNXRUNTIME) { /* OpenCV tells of no input that it declares */
+    plan_init(&plan);
+    plan.models[2].input.width = 65;
+    if (engine_kind(bench_engine) == ENGINE_ONNXRUNTIME) { /* OpenCV knows no declared input */
         assert_int_equal(runner_new(&runner, &plan.pipeline, MODELS, bench_engine, &error),
                          BATON_EINVAL);
         assert_non_null(strstr(error.message, "model 'stripes'"));
     }
-    bench_models[2] = saved;
     assert_null(runner);
 }
 
@@ -375,11 +371,11 @@ static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
     struct runner_turn turn;
 
     (void)state;
-    bench_models[0].class_count = 2;
+    bench->plan.models[0].class_count = 2;
     turn = bench_turn(bench, bench_whole, STAGE_NONE, &error);
     assert_int_equal(runner_run(bench->runner, &turn), BATON_EPROTO);
     assert_non_null(strstr(error.message, "stage 'objects'"));
-    bench_models[0].class_count = COLOURS;
+    bench->plan.models[0].class_count = COLOURS;
     bench_show(bench, 1, NULL, 0);
     bench_free(bench);
 }

@@ -38,8 +38,13 @@ static int tear_down(void **state)
     return 0;
 }
 
+static void put(struct image_store *store, const struct frame *frame, const struct image_loan *loan)
+{
+    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, frame, loan, NULL), 0);
+}
+
 struct made {
-    uint8_t *grey; /* for free() */
+    const uint8_t *grey; /* until the next one is made */
     int width, height;
 };
 
@@ -47,10 +52,11 @@ struct made {
 static struct made make(const struct image_store *store, const char *identifier,
                         const struct crop *crop, int width)
 {
+    static uint8_t grey[IMAGE_PIXELS_MAX * 128];
     struct still *still = image_newest(store, identifier, IMAGE_SHOWN);
     tjhandle decompressor = tjInitDecompress();
     struct image_shape shape;
-    struct made made;
+    struct made made = {.grey = grey};
     uint8_t *jpeg;
     size_t bytes;
     int sampling;
@@ -67,8 +73,8 @@ static struct made make(const struct image_store *store, const char *identifier,
                      0);
     assert_int_equal(made.width, shape.width);
     assert_int_equal(made.height, shape.height);
-    made.grey = malloc((size_t)made.width * (size_t)made.height);
-    assert_int_equal(tjDecompress2(decompressor, jpeg, bytes, made.grey, made.width, made.width,
+    assert_true((size_t)made.width * (size_t)made.height <= sizeof(grey));
+    assert_int_equal(tjDecompress2(decompressor, jpeg, bytes, grey, made.width, made.width,
                                    made.height, TJPF_GRAY, 0),
                      0);
     (void)tjDestroy(decompressor);
@@ -80,12 +86,11 @@ static void a_frame_comes_back_as_jpeg(void **state)
 {
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    put(*state, a_frame(), NULL);
     made = make(*state, "d;c", NULL, 0);
     assert_int_equal(made.width, WIDTH);
     assert_in_range(made.grey[10 * WIDTH + 5], 25, 35);
     assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
-    free(made.grey);
 }
 
 static void a_crop_is_cut_out_of_the_planes(void **state)
@@ -93,13 +98,12 @@ static void a_crop_is_cut_out_of_the_planes(void **state)
     struct crop crop = {.given = 0xf, .at = {32, 10, 64, 30}};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    put(*state, a_frame(), NULL);
     made = make(*state, "d;c", &crop, 0);
     assert_int_equal(made.width, 32);
     assert_int_equal(made.height, 20);
     assert_in_range(made.grey[0], 215, 225);
     assert_in_range(made.grey[32 * 20 - 1], 215, 225);
-    free(made.grey);
 }
 
 static void a_width_scales_down_and_never_up(void **state)
@@ -107,23 +111,20 @@ static void a_width_scales_down_and_never_up(void **state)
     struct crop crop = {.given = 0xf, .at = {16, 0, 48, 48}};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    put(*state, a_frame(), NULL);
     made = make(*state, "d;c", NULL, 32);
     assert_int_equal(made.width, 32);
     assert_int_equal(made.height, 24);
     assert_in_range(made.grey[10 * 32 + 2], 25, 35);
     assert_in_range(made.grey[23 * 32 + 29], 215, 225);
-    free(made.grey);
     made = make(*state, "d;c", &crop, 21);
     assert_int_equal(made.width, 21);
     assert_int_equal(made.height, 32);
     assert_in_range(made.grey[0], 25, 35);
     assert_in_range(made.grey[21 * 32 - 1], 205, 240);
-    free(made.grey);
     for (int width = WIDTH; width <= IMAGE_PIXELS_MAX; width += IMAGE_PIXELS_MAX - WIDTH) {
         made = make(*state, "d;c", NULL, width);
         assert_int_equal(made.width, WIDTH);
-        free(made.grey);
     }
 }
 
@@ -142,11 +143,10 @@ static void every_width_can_be_made(void **state)
                               {cases[i].width, cases[i].width, cases[i].width},
                               {pixels, pixels, pixels}};
         struct made made;
-        assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, &frame, NULL, NULL), 0);
+        put(*state, &frame, NULL);
         made = make(*state, "d;c", NULL, cases[i].wanted);
         assert_int_equal(made.width, cases[i].wanted);
         assert_int_equal(made.height, cases[i].made_height);
-        free(made.grey);
     }
     free(pixels);
 }
@@ -163,7 +163,7 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct made made;
 
     image_set_boxes(*state, "d;c", IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    put(*state, a_frame(), NULL);
     assert_null(image_boxes(*state, "d;c", IMAGE_SHOWN));
     image_set_boxes(*state, "d;c", IMAGE_STREAM, boxes, 4);
     made = make(*state, "d;c", NULL, 0);
@@ -171,16 +171,13 @@ static void boxes_are_drawn_where_things_are(void **state)
     assert_in_range(made.grey[12 * WIDTH + 16], 180, 255); /* its top */
     assert_in_range(made.grey[20 * WIDTH + 20], 0, 70);    /* within */
     assert_in_range(made.grey[20 * WIDTH + 2], 0, 70);     /* beside */
-    free(made.grey);
     made = make(*state, "d;c", &crop, 24);
     assert_int_equal(made.height, 16);
     assert_in_range(made.grey[6 * 24 + 4], 140, 255);
     assert_in_range(made.grey[6 * 24 + 10], 0, 70);
-    free(made.grey);
     image_set_boxes(*state, "d;c", IMAGE_STREAM, NULL, 0);
     made = make(*state, "d;c", NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 25, 35);
-    free(made.grey);
 }
 
 static void a_still_that_is_held_stays_as_it_is(void **state)
@@ -190,11 +187,11 @@ static void a_still_that_is_held_stays_as_it_is(void **state)
     struct still *held;
     uint64_t number;
 
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    put(*state, a_frame(), NULL);
     held = still_hold(image_newest(*state, "d;c", IMAGE_SHOWN));
     number = held->number;
     dark.plane[0] = luma;
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, &dark, NULL, NULL), 0);
+    put(*state, &dark, NULL);
     assert_ptr_not_equal(image_newest(*state, "d;c", IMAGE_SHOWN), held);
     assert_true(image_newest(*state, "d;c", IMAGE_SHOWN)->number > number);
     assert_int_equal(held->frame.plane[0][0], 30);
@@ -230,13 +227,12 @@ static void a_frame_that_is_lent_is_shown_where_it_is_and_given_back(void **stat
     const struct image_loan other = {&second, lend, take_back};
     struct made made;
 
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &loan, NULL), 0);
+    put(*state, a_frame(), &loan);
     assert_ptr_equal(image_newest(*state, "d;c", IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
     made = make(*state, "d;c", NULL, 0);
     assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
-    free(made.grey);
     assert_int_equal(first.given_back, 0);
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &other, NULL), 0);
+    put(*state, a_frame(), &other);
     assert_int_equal(first.lent, 1);
     assert_int_equal(first.given_back, 1);
     image_remove(*state, "d;c");
@@ -250,9 +246,9 @@ static void a_lent_frame_that_somebody_looks_at_is_given_back_after_that(void **
     const struct image_loan loan = {&lender, lend, take_back};
     struct still *held;
 
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &loan, NULL), 0);
+    put(*state, a_frame(), &loan);
     held = still_hold(image_newest(*state, "d;c", IMAGE_SHOWN));
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    put(*state, a_frame(), NULL);
     assert_int_equal(lender.given_back, 0);
     still_release(held);
     assert_int_equal(lender.given_back, 1);
@@ -266,10 +262,9 @@ static void a_frame_that_cannot_be_lent_is_copied(void **state)
 
     for (int i = 0; i < 3; i++) { /* copied, lent, copied */
         lender.is_refusing = i != 1;
-        assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, a_frame(), &loan, NULL), 0);
+        put(*state, a_frame(), &loan);
         made = make(*state, "d;c", NULL, 0);
         assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
-        free(made.grey);
     }
     assert_ptr_not_equal(image_newest(*state, "d;c", IMAGE_SHOWN)->frame.plane[0],
                          a_frame()->plane[0]);
@@ -289,7 +284,7 @@ static void what_is_lent_becomes_a_copy_when_nothing_follows(void **state)
     image_settle(*state, "d;c", IMAGE_STREAM); /* nothing is there */
     memset(luma, 90, sizeof(luma));
     frame.plane[0] = luma;
-    assert_int_equal(image_put(*state, "d;c", IMAGE_STREAM, &frame, &loan, NULL), 0);
+    put(*state, &frame, &loan);
     number = image_newest(*state, "d;c", IMAGE_SHOWN)->number;
     image_settle(*state, "d;c", IMAGE_STREAM);
     assert_int_equal(lender.given_back, 1);
@@ -308,7 +303,7 @@ static void put_both(struct image_store *store, const struct image_loan *loan)
     struct frame small = *a_frame();
 
     small.width = 32;
-    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, a_frame(), loan, NULL), 0);
+    put(store, a_frame(), loan);
     assert_int_equal(image_put(store, "d;c", IMAGE_SNAPSHOT, &small, loan, NULL), 0);
 }
 
@@ -388,7 +383,6 @@ static void frames_are_kept_apart_bounded_and_forgotten(void **state)
     made = make(*state, "a;2", NULL, 0);
     assert_int_equal(made.width, 33);
     assert_int_equal(made.height, 17);
-    free(made.grey);
     image_remove(*state, "a;1");
     image_remove(*state, "a;1");
     assert_null(image_newest(*state, "a;1", IMAGE_SHOWN));
