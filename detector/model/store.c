@@ -32,21 +32,28 @@ static int failed(struct baton_error *reterr, const char *what, const char *name
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-/* Makes the folder, unless it is there, and opens it. Returns the descriptor, or a code. */
+/* Makes the folder, and those above it with other rights, unless they are there, and opens it.
+ * Returns the descriptor, or a code. */
 static int make_folder(const char *folder, const char *name, struct baton_error *reterr)
 {
     char path[PATH_MAX];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s%s", folder, name);
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) {
+        return error_set(reterr, BATON_EINVAL, "%s: is too long", folder);
+    }
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, strcmp(path, folder) == 0 ? 0700 : 0755) != 0 && errno != EEXIST) {
+            return failed(reterr, "make folder", path);
+        }
+        *slash = '/';
+    }
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return failed(reterr, "make folder", path);
     }
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return failed(reterr, "open folder", path);
-    }
-    return fd;
+    return fd >= 0 ? fd : failed(reterr, "open folder", path);
 }
 
 /* Unless another process adds a model just now, which clears up, too. */
@@ -66,18 +73,15 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr)
 {
     struct store *store = calloc(1, sizeof(*store));
-    int rc = make_folder(folder, "", reterr);
+    int rc;
 
-    if (rc >= 0) {
-        close(rc);
-    }
     if (store == NULL || asprintf(&store->path, "%s/models", folder) < 0) {
         free(store);
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    store->models_fd = rc < 0 ? rc : make_folder(folder, "/models", reterr);
+    store->models_fd = make_folder(folder, "models", reterr);
     store->origins_fd =
-        store->models_fd < 0 ? store->models_fd : make_folder(folder, "/origins", reterr);
+        store->models_fd < 0 ? store->models_fd : make_folder(folder, "origins", reterr);
     atomic_init(&store->bytes_max, bytes_max);
     if (store->origins_fd < 0) {
         rc = store->origins_fd;

@@ -23,7 +23,8 @@ enum { ETAG_BYTES = 257 }; /* with its NUL */
 
 struct store; /* opaque */
 
-/* Makes the folder if it is missing. `bytes_max` is for all models, unpacked. */
+/* Makes the folder, and those above it, if they are missing. `bytes_max` is for all models,
+ * unpacked. */
 int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr);
 /* Sets another bound, which counts from the next added model on. Any thread. */

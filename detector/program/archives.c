@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct archives {
@@ -36,24 +35,6 @@ bool archives_folder(char *ret, size_t ret_bytes)
     return false;
 }
 
-/* Makes the folders above `folder`; the user of `folder` makes that one. */
-static int make_parents(const char *folder, struct baton_error *reterr)
-{
-    char path[PATH_MAX];
-
-    if (snprintf(path, sizeof(path), "%s", folder) >= (int)sizeof(path)) {
-        return error_set(reterr, BATON_EINVAL, "%s: is too long", folder);
-    }
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0755) != 0 && errno != EEXIST) {
-            return error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
-        }
-        *slash = '/';
-    }
-    return 0;
-}
-
 static int open_store(struct archives *archives, const struct archives_config *config,
                       struct baton_error *reterr)
 {
@@ -67,8 +48,7 @@ static int open_store(struct archives *archives, const struct archives_config *c
                          "no folder to keep models in: neither CACHE_DIRECTORY nor XDG_CACHE_HOME "
                          "nor HOME is set; --model-cache DIR names one");
     }
-    code = make_parents(folder, reterr);
-    code = code ? code : store_open(&archives->store, folder, config->cache_bytes_max, reterr);
+    code = store_open(&archives->store, folder, config->cache_bytes_max, reterr);
     if (code) {
         error_wrap(reterr, "--model-cache");
     }

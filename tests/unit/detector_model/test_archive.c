@@ -5,9 +5,7 @@
 #include "detector/model/archive_scan.h"
 #include "detector/model/digest.h"
 #include "detector/model/folder.h"
-#include "lib/process.h"
-#include "unit/detector_model/sample.h"
-#include "unit/detector_model/zip_maker.h"
+#include "unit/detector_model/archive_place.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,42 +18,7 @@
 #include <unistd.h>
 #include <zip.h>
 
-enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 4096, PARTS_MAX = 16 };
-
-static const struct zip_part pipeline_part = {.name = "pipeline.json", .text = SAMPLE_PIPELINE};
-static const struct zip_part model_part = {.name = SAMPLE_MODEL, .text = "a model"};
-
-struct place {
-    char path[64];
-    int fd;
-    struct buffer archive;
-    struct archive_rules rules;
-};
-
-static int set_up(void **state)
-{
-    struct place *place = calloc(1, sizeof(*place));
-
-    assert_non_null(place);
-    process_make_folder(place->path, sizeof(place->path));
-    place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(place->fd >= 0);
-    buffer_init(&place->archive, ARCHIVE_BYTES);
-    place->rules = archive_rules_default();
-    *state = place;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *place = *state;
-
-    process_remove_folder(place->path);
-    close(place->fd);
-    buffer_fini(&place->archive);
-    free(place);
-    return 0;
-}
+enum { TEXT_BYTES = 4096, PARTS_MAX = 16 };
 
 static void assert_empty(const struct place *place)
 {

@@ -1,12 +1,9 @@
 /* The child that opens archives is confined, and nothing that it says is believed. */
 #include "cmocka_all.h"
 
-#include "detector/model/archive.h"
 #include "detector/model/folder.h"
-#include "lib/process.h"
-#include "unit/detector_model/sample.h"
+#include "unit/detector_model/archive_place.h"
 #include "unit/detector_model/unpack_liar.h"
-#include "unit/detector_model/zip_maker.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,42 +16,6 @@
 #include <unistd.h>
 
 enum { LARGE_BYTES = 8 << 20, TEXT_BYTES = 8192, LOOKS_MAX = 20000 };
-
-struct place {
-    char path[64];
-    int fd, archive_fd;
-    struct buffer archive;
-    struct archive_rules rules;
-};
-
-static int set_up(void **state)
-{
-    struct place *place = calloc(1, sizeof(*place));
-    const struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
-                                     {.name = SAMPLE_MODEL, .text = "a model"}};
-
-    assert_non_null(place);
-    process_make_folder(place->path, sizeof(place->path));
-    place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    buffer_init(&place->archive, 1 << 20);
-    zip_make(&place->archive, parts, 2, NULL);
-    place->archive_fd = zip_file_of(place->archive.data, place->archive.bytes);
-    place->rules = archive_rules_default();
-    *state = place;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *place = *state;
-
-    process_remove_folder(place->path);
-    close(place->fd);
-    close(place->archive_fd);
-    buffer_fini(&place->archive);
-    free(place);
-    return 0;
-}
 
 static int lie(const struct place *place, enum lie which, struct baton_error *error)
 {
@@ -119,10 +80,12 @@ static void a_child_that_is_missing_is_named(void **state)
 {
     struct place *place = *state;
     struct baton_error error = {0};
+    int fd = zip_file_of("", 0);
 
     place->rules.program = "/nonexistent/baton-unpack";
-    assert_int_equal(archive_unpack(place->archive_fd, place->fd, "model", &place->rules, &error),
+    assert_int_equal(archive_unpack(fd, place->fd, "model", &place->rules, &error),
                      BATON_EUNAVAILABLE);
+    close(fd);
     assert_non_null(strstr(error.message, "/nonexistent/baton-unpack"));
     assert_int_equal(process_count_entries(place->path), 0);
 }
