@@ -405,6 +405,7 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
     if (lock_fd < 0) {
         return lock_fd;
     }
+    (void)folder_remove(store->models_fd, DRAFT, NULL); /* of a process that was killed */
     rc = add_locked(store, archive_fd, digest, rules, &model, reterr);
     rc = rc ? rc : make_room(store, &model, reterr);
     (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
