@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 from agents import Agent
 from fleets import FleetTest, Process, StandIns, declaration
@@ -147,6 +149,24 @@ class AtTheWorstMoment(Ends):
         until(lambda: between.held, "the list of processes is asked for")
         self.assert_ends(process, "while the processes are asked for")
         client.join()
+
+
+    def test_what_waits_for_an_agent_that_is_away_ends_too(self):
+        workers = StandIns(1, "--reports-every", "0.1", "--detections-per-second", "100")
+        self.addCleanup(workers.close)
+        self.declare(declaration(2, workers.urls()))
+        process = self.begin("agent:" + self.agent.path)
+
+        def accepted():
+            with urllib.request.urlopen(process.url("/metrics"), timeout=DEADLINE_S) as answer:
+                text = answer.read().decode()
+            return int(re.search(r"\nbaton_fleet_detections_accepted_total (\d+)", text).group(1))
+        until(lambda: process.ask("GET", "/readyz")[0] == 200 and accepted() > 0, process.log)
+        self.agent.process.kill()
+        until(lambda: "agent-away" in process.log(), process.log)
+        before = accepted()
+        until(lambda: accepted() > before, "a detection waits for the agent")
+        self.assert_ends(process, "while its agent is away")
 
 
 class AtAnyMoment(Ends):

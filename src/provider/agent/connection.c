@@ -493,7 +493,11 @@ void remote_disconnect(struct remote *remote)
     if (local) {
         end_connection(remote, BATON_ECANCELED, NULL);
         local_close(local);
+        return;
     }
+    remote_enter_callback(remote);
+    fail_calls(remote, true); /* that wait for an agent */
+    remote_leave_callback(remote);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
