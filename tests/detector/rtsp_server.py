@@ -32,7 +32,9 @@ KINDS = {
 
 
 def say(*words):
-    print(*words, flush=True)
+    """A line at once: clients have threads of their own."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 
 
 class Loop(GstRtspServer.RTSPMediaFactory):
