@@ -139,6 +139,19 @@ static void take_gone(struct work_leader *leader, struct ledger_entry *entry, in
     leader->is_place_due = true;
 }
 
+/* False: the ledger has no room for it. Without memory the leader is over: it would take the copy
+ * for one that is not there. */
+static bool judge_claim(struct work_leader *leader, const char *worker, uint64_t session,
+                        const struct work_claim *claim, bool is_rebuilt, int64_t now_unix_ms,
+                        enum ledger_verdict *ret)
+{
+    int code = ledger_claim(leader->ledger, worker, session, claim, is_rebuilt, now_unix_ms, ret);
+
+    leader->is_over = leader->is_over || code == BATON_ENOMEM;
+    leader->counters.adopted_claims += code == BATON_OK && *ret == LEDGER_ADOPTED;
+    return code == BATON_OK;
+}
+
 static void take_claim(struct work_leader *leader, struct leader_known *known,
                        const struct work_claim *claim, instant now, int64_t now_unix_ms)
 {
@@ -146,12 +159,11 @@ static void take_claim(struct work_leader *leader, struct leader_known *known,
     struct ledger_entry *entry;
     enum ledger_verdict verdict;
 
-    if (ledger_claim(leader->ledger, known->name, known->session, claim, is_rebuilt, now_unix_ms,
-                     &verdict) != BATON_OK) {
+    if (!judge_claim(leader, known->name, known->session, claim, is_rebuilt, now_unix_ms,
+                     &verdict)) {
         return;
     }
     entry = ledger_find(leader->ledger, claim->id);
-    leader->counters.adopted_claims += verdict == LEDGER_ADOPTED;
     if ((verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) && claim->is_gone) {
         take_gone(leader, entry, now, now_unix_ms);
         return;
@@ -317,10 +329,8 @@ static void adopt_result(struct work_leader *leader, const struct work_message *
     struct work_claim claim = {.id = message->result.id, .epoch = message->result.epoch};
     enum ledger_verdict verdict;
 
-    if (ledger_claim(leader->ledger, message->worker, message->session, &claim, false, now_unix_ms,
-                     &verdict) == BATON_OK) {
-        leader->counters.adopted_claims += verdict == LEDGER_ADOPTED;
-    }
+    (void)judge_claim(leader, message->worker, message->session, &claim, false, now_unix_ms,
+                      &verdict); /* the entry says what came of it */
 }
 
 /* A result that changes nothing: its worker may forget it once that is certain. */
