@@ -164,6 +164,12 @@ static struct leader_submission *add_submission(struct work_leader *leader, cons
     submission->revision = revision;
     submission->is_early = leader->mark == 0;
     HASH_ADD_STR(leader->submissions, name, submission);
+    if (!submission->hh.tbl) {
+        leader->is_over = true;
+        submission_empty(submission);
+        free(submission);
+        return NULL;
+    }
     submit(leader, submission, now_unix_ms);
     return submission;
 }
@@ -175,8 +181,11 @@ static struct leader_request *add_request(struct work_leader *leader, const char
     if (request) {
         memcpy(request->id, id, strlen(id) + 1);
         HASH_ADD_STR(leader->requests, id, request);
-    } else {
+    }
+    if (!request || !request->hh.tbl) {
         leader->is_over = true;
+        free(request);
+        return NULL;
     }
     return request;
 }

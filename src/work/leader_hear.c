@@ -366,7 +366,10 @@ static void keep_result(struct work_leader *leader, struct ledger_entry *entry,
     result->epoch = entry->epoch;
     result->state = is_kept ? RESULT_WAITS : RESULT_WRITTEN;
     HASH_ADD_STR(leader->results, id, result);
-    if (!is_kept) {
+    if (!result->hh.tbl) {
+        work_result_fini(&result->result);
+        free(result);
+    } else if (!is_kept) {
         try_again(leader, entry, result->result.code, now, now_unix_ms);
     }
 }

@@ -20,12 +20,15 @@ struct leader_known *leader_know(struct work_leader *leader, const char *worker)
         return known;
     }
     known = calloc(1, sizeof(*known));
-    if (!known) {
+    if (known) {
+        memcpy(known->name, worker, strlen(worker) + 1);
+        HASH_ADD_STR(leader->known, name, known);
+    }
+    if (!known || !known->hh.tbl) {
         leader->is_over = true;
+        free(known);
         return NULL;
     }
-    memcpy(known->name, worker, strlen(worker) + 1);
-    HASH_ADD_STR(leader->known, name, known);
     return known;
 }
 

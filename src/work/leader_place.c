@@ -180,6 +180,10 @@ static struct need *need_of(struct need **needs, const struct work_item *item)
     if (!need && (need = calloc(1, sizeof(*need)))) {
         memcpy(need->key, key, sizeof(key));
         HASH_ADD_STR(*needs, key, need);
+        if (!need->hh.tbl) {
+            free(need);
+            return NULL;
+        }
     }
     return need;
 }

@@ -411,9 +411,9 @@ static bool next_result(struct work_leader *leader, struct work_output *ret)
         const struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
 
         if (result->state == RESULT_WAITS && entry) {
-            result->state = RESULT_WRITING;
             buffer_clear(&leader->out);
             work_result_write(&result->result, result->worker, entry->attempt, &leader->out);
+            result->state = leader->out.failed ? RESULT_WAITS : RESULT_WRITING;
             (void)snprintf(key, sizeof(key), "r/%s", result->id);
             return put(leader, key, WORK_MUTANT(RESULT_WRITTEN_OVER) ? UINT64_MAX : 0,
                        leader->options.keep, ret);
@@ -435,9 +435,9 @@ bool leader_is_all_stored(const struct work_leader *leader)
 static bool put_ledger(struct work_leader *leader, const char *prefix, uint64_t mark,
                        struct work_output *ret)
 {
-    leader->is_marking = true;
     buffer_clear(&leader->out);
     buffer_printf(&leader->out, "%s%016llx", prefix, (unsigned long long)mark);
+    leader->is_marking = !leader->out.failed;
     return put(leader, "ledger", leader->ledger_revision, SPAN_NS(0), ret);
 }
 

@@ -1,3 +1,5 @@
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include "work/worker.h"
 
 #include "work/mutants.h"
@@ -249,6 +251,10 @@ static struct held *held_new(struct work_worker *worker, const char *id)
     if (held) {
         memcpy(held->id, id, bytes);
         HASH_ADD_STR(worker->held, id, held);
+        if (!held->hh.tbl) {
+            free(held);
+            return NULL;
+        }
     }
     return held;
 }

@@ -1,28 +1,55 @@
 /* Every allocation of the leader fails once, in turn: it does all the same, or it resigns, so that
- * another process leads on. Linked with --wrap=calloc, by which it makes all that is its own. */
+ * another process leads on. Linked with --wrap=malloc,calloc,realloc,strdup. */
 #include "cmocka_all.h"
 #include "work/leader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *data, size_t bytes);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *data, size_t bytes);
+char *__wrap_strdup(const char *text);
 
 static long until_failure = -1; /* below 0: all succeed */
 static bool has_failed;
 
-void *__wrap_calloc(size_t count, size_t bytes)
+static bool must_fail(void)
 {
     bool fails = until_failure >= 0 && until_failure-- == 0;
 
     has_failed |= fails;
-    return fails ? NULL : __real_calloc(count, bytes);
+    return fails;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return must_fail() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return must_fail() ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *data, size_t bytes)
+{
+    return must_fail() ? NULL : __real_realloc(data, bytes);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return must_fail() ? NULL : __real_strdup(text);
 }
 
 /* What came of a life of the leader. */
 struct life {
     struct work_leader *leader;
+    const char *submission; /* the value of "s/x" */
     int64_t ms;
     uint64_t revision;
     uint64_t told; /* the number of its latest message */
@@ -49,7 +76,7 @@ static void take_message(struct life *life, const struct work_output *output)
     until_failure = fails_later;
 }
 
-/* Every put is stored, and nothing is there that is read. */
+/* Every put is stored, and nothing is there that is read, but the submission. */
 static void take_output(struct life *life, const struct work_output *output)
 {
     char key[WORK_ID_MAX + 8] = "";
@@ -66,7 +93,10 @@ static void take_output(struct life *life, const struct work_output *output)
     if (output->type == WORK_PUT) {
         work_leader_stored(life->leader, key, BATON_OK, ++life->revision, now_of(life), life->ms);
     } else if (output->type == WORK_READ) {
-        work_leader_read(life->leader, key, NULL, 0, 0, now_of(life), life->ms);
+        bool is_there = key[0] == 's';
+
+        work_leader_read(life->leader, key, is_there ? life->submission : NULL,
+                         is_there ? strlen(life->submission) : 0, is_there, now_of(life), life->ms);
     }
 }
 
@@ -86,6 +116,12 @@ static void write_key(struct life *life, const char *key, const char *value)
     work_leader_value(life->leader, key, value, value ? strlen(value) : 0, ++life->revision,
                       now_of(life), life->ms);
     carry_on(life, 1);
+}
+
+static void submit(struct life *life, const char *value)
+{
+    life->submission = value;
+    write_key(life, "s/x", value);
 }
 
 static void report_claims(struct life *life, const char *worker, struct work_claim *claims,
@@ -112,9 +148,14 @@ static void report(struct life *life, const char *worker)
 static void end_a(struct life *life, const char *worker, uint64_t epoch)
 {
     struct work_message message = {.type = WORK_DONE, .session = 7};
+    uint8_t output[4096] = {0}; /* longer than what was written before */
 
     memcpy(message.worker, worker, strlen(worker) + 1);
-    message.result = (struct work_result){.id = (char *)"a", .epoch = epoch, .is_success = true};
+    message.result = (struct work_result){.id = (char *)"a",
+                                          .epoch = epoch,
+                                          .is_success = true,
+                                          .output = output,
+                                          .output_bytes = sizeof(output)};
     work_leader_hear(life->leader, &message, now_of(life), life->ms);
     carry_on(life, 1);
 }
@@ -126,7 +167,7 @@ static void live(struct life *life)
     work_leader_loaded(life->leader, now_of(life), life->ms);
     carry_on(life, 1000);
     report(life, "v");
-    write_key(life, "s/x", "{\"items\":[{\"id\":\"a\"},{\"id\":\"b\"}]}");
+    submit(life, "{\"items\":[{\"id\":\"a\"},{\"id\":\"b\"}]}");
     report(life, "v");
     report(life, "v");
     end_a(life, "v", 100);
@@ -155,7 +196,7 @@ static void hear_of_others(struct life *life)
 
     work_leader_loaded(life->leader, now_of(life), life->ms);
     carry_on(life, 1000);
-    write_key(life, "s/x", "{\"items\":[{\"id\":\"a\"}]}");
+    submit(life, "{\"items\":[{\"id\":\"a\"}]}");
     report_claims(life, "v", &claim, 1);
     report_claims(life, "w", NULL, 0);
     end_a(life, "w", 160);

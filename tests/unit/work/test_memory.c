@@ -1,7 +1,8 @@
 /* Every allocation of the ledger fails once, in turn: the call says so and has changed nothing, and
- * when it is made again it succeeds. Likewise of the readers of messages and submissions. Linked
- * with --wrap=malloc,calloc,strdup; the sanitizer's build sees what is lost. */
+ * when it is made again it succeeds. Likewise of a worker, and of the readers of messages and
+ * submissions. Linked with --wrap=malloc,calloc,strdup; the sanitizer's build sees what is lost. */
 #include "ledger_tools.h"
+#include "work/worker.h"
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -138,6 +139,47 @@ static void each_allocation_of_the_ledger_may_fail_once(void **state)
     ledger_free(other);
 }
 
+/* It takes what it is sent again. */
+static void each_allocation_of_a_worker_may_fail_once(void **state)
+{
+    const struct work_worker_options options = {
+        .name = "w", .slots = ITEMS, .report_interval = SPAN_S(1)};
+    struct work_assignment assignments[ITEMS];
+    long rounds = 0;
+    (void)state;
+
+    for (int i = 0; i < ITEMS; i++) {
+        char text[32];
+        (void)snprintf(text, sizeof(text), "{'id':'item.%d'}", i);
+        assignments[i] =
+            (struct work_assignment){.item = make_item(text), .epoch = 1, .attempt = 1};
+    }
+    do {
+        struct work_worker *worker = work_worker_new(&options);
+        struct work_message message = {
+            .type = WORK_ASSIGN, .session = 7, .assignments = assignments, .count = ITEMS};
+        struct work_order order;
+
+        work_worker_session(worker, 7, (instant){0});
+        until_failure = rounds++;
+        has_failed = false;
+        for (uint64_t number = 1; number <= 2; number++) {
+            message.number = (struct work_number){1, number};
+            work_worker_hear(worker, &message, (instant){0});
+        }
+        until_failure = -1;
+        for (int i = 0; i < ITEMS; i++) {
+            assert_true(work_worker_next_order(worker, &order));
+        }
+        assert_false(work_worker_next_order(worker, &order)); /* each starts once */
+        work_worker_free(worker);
+    } while (has_failed);
+    assert_true(rounds > ITEMS);
+    for (int i = 0; i < ITEMS; i++) {
+        work_item_unref(assignments[i].item);
+    }
+}
+
 static void a_bucket_that_could_not_be_read_has_changed_nothing(void **state)
 {
     char value[256], other[32] = "b";
@@ -245,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_of_the_ledger_may_fail_once),
+        cmocka_unit_test(each_allocation_of_a_worker_may_fail_once),
         cmocka_unit_test(a_bucket_that_could_not_be_read_has_changed_nothing),
         cmocka_unit_test(each_allocation_of_the_readers_may_fail_once),
         cmocka_unit_test(each_allocation_of_a_copied_report_may_fail_once),
