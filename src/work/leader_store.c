@@ -172,6 +172,7 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
 {
     struct leader_bucket *bucket = &leader->buckets[number];
     struct claimed *claims;
+    int code;
 
     if (leader->is_loaded && !bucket->is_reading) {
         return; /* what we write ourselves */
@@ -183,9 +184,11 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     claims = claims_of(leader, number);
     disown(leader, number);
     bucket->revision = revision;
-    if (ledger_decode(leader->ledger, number, data, bytes, NULL) != BATON_OK) {
+    code = ledger_decode(leader->ledger, number, data, bytes, NULL);
+    if (code != BATON_OK) {
         /* Where its items are is not known here: it is not written, and nothing of it is sent. */
-        leader->counters.odd_values++;
+        leader->is_over = leader->is_over || code == BATON_ENOMEM;
+        leader->counters.odd_values += code != BATON_ENOMEM;
         bucket->is_reading = true;
         claim_again(leader, claims, now_unix_ms);
         return;
@@ -244,6 +247,7 @@ static void take_result(struct work_leader *leader, const char *id, const void *
 {
     struct leader_result *result;
     struct work_result stored = {0};
+    int code;
 
     HASH_FIND_STR(leader->results, id, result);
     if (!result || result->state != RESULT_READING) {
@@ -253,12 +257,13 @@ static void take_result(struct work_leader *leader, const char *id, const void *
         result->state = RESULT_WAITS; /* its time was over */
         return;
     }
-    if (work_result_read(&stored, data, bytes, NULL) == BATON_OK) {
+    code = work_result_read(&stored, data, bytes, NULL);
+    if (code == BATON_OK) {
         work_result_fini(&result->result);
         result->result = stored;
-    } else {
-        leader->counters.odd_values++;
     }
+    leader->is_over = leader->is_over || code == BATON_ENOMEM;
+    leader->counters.odd_values += code != BATON_OK && code != BATON_ENOMEM;
     leader_result_stored(leader, result, now, now_unix_ms);
 }
 

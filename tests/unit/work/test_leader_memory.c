@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 #include "work/leader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ char *__wrap_strdup(const char *text)
 struct life {
     struct work_leader *leader;
     const char *submission; /* the value of "s/x" */
+    const char *result;     /* of "r/a", by an attempt before; NULL: none */
     int64_t ms;
     uint64_t revision;
     uint64_t told; /* the number of its latest message */
@@ -76,7 +78,15 @@ static void take_message(struct life *life, const struct work_output *output)
     until_failure = fails_later;
 }
 
-/* Every put is stored, and nothing is there that is read, but the submission. */
+static void reply_read(struct life *life, const char *key)
+{
+    const char *value = key[0] == 's' ? life->submission : key[0] == 'r' ? life->result : NULL;
+
+    work_leader_read(life->leader, key, value, value ? strlen(value) : 0, value != NULL,
+                     now_of(life), life->ms);
+}
+
+/* Every put is stored, but over a result. */
 static void take_output(struct life *life, const struct work_output *output)
 {
     char key[WORK_ID_MAX + 8] = "";
@@ -91,12 +101,11 @@ static void take_output(struct life *life, const struct work_output *output)
     life->left += output->type == WORK_LEAVE;
     life->has_resigned |= output->type == WORK_RESIGN;
     if (output->type == WORK_PUT) {
-        work_leader_stored(life->leader, key, BATON_OK, ++life->revision, now_of(life), life->ms);
+        work_leader_stored(life->leader, key,
+                           key[0] == 'r' && life->result ? BATON_ECONFLICT : BATON_OK,
+                           ++life->revision, now_of(life), life->ms);
     } else if (output->type == WORK_READ) {
-        bool is_there = key[0] == 's';
-
-        work_leader_read(life->leader, key, is_there ? life->submission : NULL,
-                         is_there ? strlen(life->submission) : 0, is_there, now_of(life), life->ms);
+        reply_read(life, key);
     }
 }
 
@@ -208,6 +217,44 @@ static bool is_one_copy_and_its_result(const struct life *life, const struct lif
     return life->placings == 0 && life->acknowledged <= life->results;
 }
 
+static void read_key(struct life *life, const char *key, const char *value)
+{
+    work_leader_read(life->leader, key, value, strlen(value), ++life->revision, now_of(life),
+                     life->ms);
+}
+
+/* The ledger has an item at a worker, and the state its result. */
+static void go_on(struct life *life)
+{
+    struct work_claim claim = {.id = (char *)"a", .epoch = 50};
+    char key[8];
+
+    life->result = "{\"id\":\"a\",\"epoch\":49,\"success\":false,\"code\":7,\"began_unix_ms\":0,"
+                   "\"ended_unix_ms\":0,\"output\":\"x\",\"worker\":\"v\",\"attempt\":1}";
+    read_key(life, "ledger", "0000000000000005");
+    for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
+        (void)snprintf(key, sizeof(key), "b/%02u", i);
+        read_key(life, key,
+                 i == ledger_bucket_of("a")
+                     ? "{\"format\":1,\"items\":[[\"a\",\"processing\",\"v\","
+                       "7,50,1,0,0,0,0,0]]}"
+                     : "{\"format\":1,\"items\":[]}");
+    }
+    work_leader_loaded(life->leader, now_of(life), life->ms);
+    submit(life, "{\"items\":[{\"id\":\"a\"}]}");
+    report_claims(life, "v", &claim, 1);
+    end_a(life, "v", 50);
+    end_a(life, "v", 50);
+}
+
+static bool is_the_result_stored(const struct life *life, const struct life *whole)
+{
+    const struct ledger_entry *entry = ledger_find(work_leader_ledger(life->leader), "a");
+
+    (void)whole;
+    return life->acknowledged > 0 && entry && entry->state == WORK_FAILED && entry->code == 7;
+}
+
 /* Returns how often the leader resigned. Nothing fails in the first round. */
 static long play(void (*story)(struct life *life), struct life *whole,
                  bool (*is_right)(const struct life *life, const struct life *whole))
@@ -263,9 +310,19 @@ static void what_a_worker_has_is_taken_or_the_leader_ends(void **state)
     assert_true(!whole.has_resigned && whole.acknowledged == 1 && whole.results == 1);
 }
 
+static void what_is_read_is_known_or_the_leader_ends(void **state)
+{
+    struct life whole = {0};
+    (void)state;
+
+    assert_true(play(go_on, &whole, is_the_result_stored) > 2);
+    assert_false(whole.has_resigned);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_read_is_known_or_the_leader_ends),
         cmocka_unit_test(an_allocation_that_fails_loses_nothing_or_ends_the_leader),
         cmocka_unit_test(what_a_worker_has_is_taken_or_the_leader_ends),
     };
