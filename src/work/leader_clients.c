@@ -465,7 +465,7 @@ static void purge_submission(struct work_leader *leader, struct leader_submissio
                              int64_t now_unix_ms)
 {
     if (submission->purges > 0) {
-        if (submission->purges++ > PURGES_WAITED) {
+        if (submission->purges++ > purges_waited(leader)) {
             submission_free(leader, submission);
         }
         return;
@@ -494,7 +494,7 @@ static void purge_orphan(struct work_leader *leader, struct ledger_entry *entry,
     } else if (is_old(leader, entry, now_unix_ms)) {
         remove_entry(leader, entry);
     } else if (!entry->item && !work_state_is_final(entry->state) &&
-               entry->purges++ == PURGES_WAITED) {
+               entry->purges++ == purges_waited(leader)) {
         cancel_orphan(leader, entry);
     }
 }
