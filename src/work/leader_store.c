@@ -171,7 +171,7 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
                         uint64_t revision, int64_t now_unix_ms)
 {
     struct leader_bucket *bucket = &leader->buckets[number];
-    struct claimed *claims;
+    struct claimed *claims = NULL;
     int code;
 
     if (leader->is_loaded && !bucket->is_reading) {
@@ -181,8 +181,10 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
         leader->is_over = true;
         return;
     }
-    claims = claims_of(leader, number);
-    disown(leader, number);
+    if (leader->is_loaded) { /* before, nothing is placed and no report is taken */
+        claims = claims_of(leader, number);
+        disown(leader, number);
+    }
     bucket->revision = revision;
     code = ledger_decode(leader->ledger, number, data, bytes, NULL);
     if (code != BATON_OK) {
