@@ -5,7 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { LEDGER_TEXT_MAX = 40 };
+enum { MARK_DIGITS = 16 };
 
 void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
                   uint64_t revision)
@@ -269,18 +269,30 @@ static void take_result(struct work_leader *leader, const char *id, const void *
     leader_result_stored(leader, result, now, now_unix_ms);
 }
 
-/* The key "ledger" has "MARK", or "0 MARK" while the ledger is not complete. */
+/* 0: the text is no mark. */
+static uint64_t read_mark(const char *text)
+{
+    size_t digits = strspn(text, "0123456789abcdef");
+    uint64_t mark = digits <= MARK_DIGITS ? strtoull(text, NULL, 16) : 0;
+
+    return text[digits] == '\0' && mark <= WORK_NUMBER_MAX ? mark : 0;
+}
+
+/* The key "ledger" has "MARK", or "0 MARK" while the ledger is not complete. Anything else is no
+ * mark, and is written over. */
 static uint64_t read_ledger(const void *data, size_t bytes, bool *is_complete)
 {
-    char text[LEDGER_TEXT_MAX] = "", *end;
+    char text[2 + MARK_DIGITS + 1] = "";
+    bool is_begun;
     uint64_t mark;
 
-    if (data) {
-        memcpy(text, data, bytes < sizeof(text) ? bytes : sizeof(text) - 1);
+    if (data && bytes < sizeof(text)) {
+        memcpy(text, data, bytes);
     }
-    mark = strtoull(text, &end, 16);
-    *is_complete = mark != 0;
-    return mark != 0 ? mark : strtoull(end, NULL, 16);
+    is_begun = strncmp(text, "0 ", 2) == 0;
+    mark = strlen(text) == bytes ? read_mark(is_begun ? text + 2 : text) : 0;
+    *is_complete = mark != 0 && !is_begun;
+    return mark;
 }
 
 /* From now on the state cannot be lost without its mark. What was read before was perhaps lost

@@ -201,6 +201,45 @@ static void a_ledger_of_another_mark_ends_the_leader(void **state)
     assert_string_equal(talk_all_of(talk), "resign");
 }
 
+static void a_mark_that_is_none_is_as_good_as_no_ledger(void **state)
+{
+    static const char *const odd[] = {
+        "",
+        "aa ",
+        " aa",
+        "aag",
+        "0xaa",
+        "-aa",
+        "AA",
+        "00000000000000aa0",
+        "8000000000000000",
+        "0",
+        "0 0",
+        "0  aa",
+        "0 aa ",
+        "1 aa",
+        "0 0 aa",
+        "aa 00000000000000000000000000000000000000000000000000000000000000"};
+    struct talk *talk = *state;
+
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        talk_write_key(talk, "ledger", odd[i], strlen(odd[i]));
+        talk_lead(talk, EPOCH + 1 + i);
+        talk_load(talk);
+        if (strcmp(talk_all_of(talk), "put l, put l, ask all") != 0) {
+            fail_msg("\"%s\": %s", odd[i], talk->line);
+        }
+    }
+    talk_write_key(talk, "ledger", "aa\0bb", 5);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "put l, put l, ask all");
+    talk_write_key(talk, "ledger", "7fffffffffffffff", 16);
+    talk_lead(talk, EPOCH + 51);
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "ask all");
+}
+
 static void a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone(void **state)
 {
     struct talk *talk = *state;
@@ -637,6 +676,7 @@ int main(void)
         TEST(a_worker_that_hears_a_later_leader_ends_this_one),
         TEST(a_bucket_that_is_gone_ends_the_leader),
         TEST(a_ledger_of_another_mark_ends_the_leader),
+        TEST(a_mark_that_is_none_is_as_good_as_no_ledger),
         TEST(a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone),
         TEST(a_ledger_that_lacks_a_bucket_is_rebuilt),
         TEST(a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader),
