@@ -328,6 +328,9 @@ static void take_ledger(struct work_leader *leader, bool is_read, const void *da
     uint64_t mark = read_ledger(data, bytes, &is_complete);
 
     leader->is_checking = leader->is_checking && !is_read;
+    if (leader->is_marking && (!is_read || leader->mark == 0)) {
+        return; /* the reply to the put says what is there now */
+    }
     if (!leader->is_loaded || leader->mark == 0) {
         know_mark(leader, mark, is_complete, data ? revision : 0);
     } else if (mark != leader->mark) {

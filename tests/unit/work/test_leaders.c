@@ -281,6 +281,51 @@ static void rebuild(struct talk *talk)
     assert_string_equal(talk_all_of(talk), "put l, read s, put b, ask all in full");
 }
 
+/* The leader hears of its mark before the reply to the put. */
+static void rebuild_with_late_reply(struct talk *talk, void (*tell)(struct talk *, const char *))
+{
+    static const char begun[] = "0 0000000000000001";
+
+    talk_run_a(talk);
+    talk_write_key(talk, "ledger", NULL, 0);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    talk->withholds = true;
+    assert_string_equal(talk_all_of(talk), "put l, ask all in full");
+    talk->withholds = false;
+    talk_write_key(talk, "ledger", begun, strlen(begun));
+    tell(talk, "ledger");
+    talk_reply(talk, "ledger", BATON_OK);
+    assert_string_equal(talk_all_of(talk), "read s");
+    talk_tell_read(talk, "s/x");
+    assert_non_null(strstr(talk_later(talk, REPORT_MS), "put l"));
+}
+
+static void a_ledger_that_is_begun_is_not_complete_when_a_notice_precedes_the_reply(void **state)
+{
+    rebuild_with_late_reply(*state, talk_tell_key);
+}
+
+static void a_ledger_that_is_begun_is_not_complete_when_a_read_precedes_the_reply(void **state)
+{
+    rebuild_with_late_reply(*state, talk_tell_read);
+}
+
+static void a_notice_of_an_earlier_mark_tells_nothing_while_the_ledger_is_completed(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild(talk);
+    talk->withholds = true;
+    talk_tell_read(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "put l");
+    work_leader_value(talk->leader, "ledger", "00000000000000aa", 16, 1, talk_now(talk), talk->ms);
+    assert_string_equal(talk_all_of(talk), "");
+    talk->withholds = false;
+    talk_reply(talk, "ledger", BATON_OK);
+    assert_string_equal(talk_all_of(talk), "ask all");
+}
+
 static void a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader(void **state)
 {
     struct talk *talk = *state;
@@ -679,6 +724,9 @@ int main(void)
         TEST(a_mark_that_is_none_is_as_good_as_no_ledger),
         TEST(a_submission_that_is_gone_is_cancelled_if_the_ledger_is_not_gone),
         TEST(a_ledger_that_lacks_a_bucket_is_rebuilt),
+        TEST(a_ledger_that_is_begun_is_not_complete_when_a_notice_precedes_the_reply),
+        TEST(a_ledger_that_is_begun_is_not_complete_when_a_read_precedes_the_reply),
+        TEST(a_notice_of_an_earlier_mark_tells_nothing_while_the_ledger_is_completed),
         TEST(a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader),
         TEST(a_submission_that_was_gone_when_the_ledger_was_marked_ends_the_leader),
         TEST(a_ledger_is_not_complete_before_what_was_read_early_is_read_again),
