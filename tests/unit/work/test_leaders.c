@@ -350,6 +350,56 @@ static void a_submission_that_was_gone_when_the_ledger_was_marked_ends_the_leade
     assert_string_equal(talk_all_of(talk), "resign");
 }
 
+static void a_submission_that_is_gone_before_all_is_read_ends_a_leader_without_a_mark(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_write_key(talk, "ledger", NULL, 0);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_read(talk, "ledger");
+    talk_tell_read(talk, "s/x");
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_key(talk, "s/x");
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "resign");
+}
+
+/* It was deleted, or lost with a bucket. */
+static void a_submission_that_is_gone_before_a_bucket_is_missed_ends_the_leader(void **state)
+{
+    struct talk *talk = *state;
+    char key[8];
+
+    talk_run_a(talk);
+    bucket_key(key, "c");
+    talk_write_key(talk, key, NULL, 0);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_read(talk, "ledger");
+    talk_tell_read(talk, "s/x");
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_key(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "ask all");
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "resign");
+}
+
+static void a_submission_that_is_deleted_before_all_is_read_is_cancelled(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_read(talk, "ledger");
+    talk_tell_read(talk, "s/x");
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_key(talk, "s/x");
+    assert_string_equal(talk_all_of(talk), "ask all");
+    talk_load(talk);
+    assert_string_equal(talk_all_of(talk), "");
+    assert_string_equal(talk_report(talk, "w1", 7, 0, "a/100"), "enter w1, stop a/100");
+}
+
 static void a_ledger_is_not_complete_before_what_was_read_early_is_read_again(void **state)
 {
     struct talk *talk = *state;
@@ -729,6 +779,9 @@ int main(void)
         TEST(a_notice_of_an_earlier_mark_tells_nothing_while_the_ledger_is_completed),
         TEST(a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader),
         TEST(a_submission_that_was_gone_when_the_ledger_was_marked_ends_the_leader),
+        TEST(a_submission_that_is_gone_before_all_is_read_ends_a_leader_without_a_mark),
+        TEST(a_submission_that_is_gone_before_a_bucket_is_missed_ends_the_leader),
+        TEST(a_submission_that_is_deleted_before_all_is_read_is_cancelled),
         TEST(a_ledger_is_not_complete_before_what_was_read_early_is_read_again),
         TEST(a_rebuilding_that_another_leader_began_goes_on_under_its_mark),
         TEST(a_request_to_cancel_waits_for_its_item),
