@@ -95,10 +95,12 @@ static void leave(struct yard *yard, struct yard_process *process,
 static void resign(struct yard *yard, struct yard_process *process)
 {
     uint64_t epoch = process->leading.epoch;
+    bool is_latest = yard->elections[YARD_POOL].epoch == epoch;
 
-    if (yard->elections[YARD_POOL].epoch == epoch && !yard->has_lost && !yard->has_deleted) {
+    if (is_latest && !yard->has_lost && !yard->has_deleted) {
         yard_violated(yard, "resigned", "p%d resigns without a cause", process->number);
     }
+    yard->has_deleted = yard->has_deleted && !is_latest; /* one cause for one leader */
     step_down(yard, process);
     election_release(yard, YARD_POOL, process, epoch);
 }
