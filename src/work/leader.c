@@ -260,7 +260,7 @@ bool work_leader_next_output(struct work_leader *leader, instant now, int64_t no
     leader_cancel_due(leader, now_unix_ms);
     leader_place(leader, now, now_unix_ms);
     settle(leader, now);
-    return next_queued(leader, ret) || leader_next_put(leader, ret) ||
+    return next_queued(leader, ret) || leader_next_put(leader, now, ret) ||
            leader_next_message(leader, now, ret);
 }
 

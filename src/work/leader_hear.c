@@ -31,7 +31,8 @@ static void take_report(struct work_leader *leader, struct leader_known *known,
     if (!leader->is_rebuilt || report->is_reply || leader->is_ready) {
         known->is_awaited = false;
     }
-    leader->was_lost = leader->was_lost || (!leader->is_complete && report->ledger != 0);
+    leader->was_lost = leader->was_lost || (!leader->is_complete && report->ledger != 0 &&
+                                            report->ledger != leader->chosen);
     leader->is_place_due = leader->is_place_due || is_new;
     leader->is_balance_due = leader->is_balance_due || was_leaving != known->is_leaving;
     if (is_new) { /* others may come with it, and to balance is to look at everything */

@@ -133,7 +133,7 @@ struct work_leader {
     bool is_loaded;  /* the list is complete */
     bool is_ready;   /* items are placed: workers that were heard of have reported, or it is time */
     bool is_rebuilt; /* there was no ledger */
-    bool was_lost;   /* and somebody knows of an earlier one */
+    bool was_lost;   /* and somebody knows of an earlier one, perhaps of one of another leader */
     bool is_complete; /* all buckets of the ledger are there, and its key says so */
     bool is_marking;  /* a put of the key "ledger" is under way */
     bool is_over; /* a later leader writes the ledger, it was lost, or there was no memory for what
@@ -201,7 +201,7 @@ bool leader_is_stored(const struct work_leader *leader, const struct ledger_entr
  * which fails if an earlier leader has written it since it was read. */
 bool leader_is_unknown(struct work_leader *leader, const char *id);
 /* The next put or read, into leader->out and leader->key. */
-bool leader_next_put(struct work_leader *leader, struct work_output *ret);
+bool leader_next_put(struct work_leader *leader, instant now, struct work_output *ret);
 bool leader_is_all_stored(const struct work_leader *leader);
 /* Writes those that are not there, before the ledger is complete: so a bucket that is absent later
  * was lost. */

@@ -463,10 +463,18 @@ static bool put_ledger(struct work_leader *leader, const char *prefix, uint64_t 
     return put(leader, "ledger", leader->ledger_revision, SPAN_NS(0), ret);
 }
 
+/* A worker that has not replied may have an item of the lost ledger until its lease ends. By then
+ * the next leader, too, must know that there was a loss. */
+static bool may_lack_items(const struct work_leader *leader, instant now)
+{
+    return leader->was_lost &&
+           instant_before(now, instant_add(leader->began, leader->options.worker_lease));
+}
+
 /* A ledger that is rebuilt is marked before anything else is stored, so that its loss is noticed,
- * and is complete when all of it is stored; items are placed meanwhile, by writes of its buckets
- * like any other. */
-static bool next_ledger(struct work_leader *leader, struct work_output *ret)
+ * and is complete when all of it is stored and nothing can be missing in it; items are placed
+ * meanwhile, by writes of its buckets like any other. */
+static bool next_ledger(struct work_leader *leader, instant now, struct work_output *ret)
 {
     if (leader->is_complete || leader->is_marking || leader->is_checking) {
         return false;
@@ -475,15 +483,15 @@ static bool next_ledger(struct work_leader *leader, struct work_output *ret)
         return put_ledger(leader, "0 ", leader->chosen, ret);
     }
     return leader->is_ready && is_made(leader) && !leader_has_early(leader) &&
-           put_ledger(leader, "", leader->mark, ret);
+           !may_lack_items(leader, now) && put_ledger(leader, "", leader->mark, ret);
 }
 
-bool leader_next_put(struct work_leader *leader, struct work_output *ret)
+bool leader_next_put(struct work_leader *leader, instant now, struct work_output *ret)
 {
     if (!leader->is_ready) { /* a bucket is written once, with what is placed then */
-        return next_ledger(leader, ret);
+        return next_ledger(leader, now, ret);
     }
-    return next_bucket(leader, ret) || next_result(leader, ret) || next_ledger(leader, ret);
+    return next_bucket(leader, ret) || next_result(leader, ret) || next_ledger(leader, now, ret);
 }
 
 static void bucket_stored(struct work_leader *leader, struct leader_bucket *bucket, const char *key,

@@ -234,9 +234,9 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
                                           .claims = &claim,
                                           .claim_count = 1};
     work_leader_hear(talk->leader, &message, talk_now(talk), talk->ms);
-    /* The buckets of both, then the ledger is complete; "a" waits, as a worker that is not heard
-     * may have it. */
-    assert_string_equal(talk_all_of(talk), "put b, put b, enter w1, put l, ask all");
+    /* The buckets of both. "a" waits, as a worker that is not heard may have it; so the ledger is
+     * not complete. */
+    assert_string_equal(talk_all_of(talk), "put b, put b, enter w1");
     assert_int_equal(talk->made, LEDGER_BUCKETS - 2);
     assert_int_equal(talk_state_of(talk, "b"), WORK_PROCESSING);
     assert_int_equal(talk_state_of(talk, "a"), WORK_IDLE);
@@ -244,7 +244,7 @@ static void without_a_ledger_all_are_asked_and_what_they_hold_is_kept(void **sta
     talk->ms += LEASE_MS - 1;
     assert_string_equal(talk_later(talk, 0), "");
     (void)talk_report(talk, "w1", 7, talk->told, "b/55");
-    assert_string_equal(talk_later(talk, 1), "put b, assign a/100");
+    assert_string_equal(talk_later(talk, 1), "put b, put l, ask all, assign a/100");
     work_item_unref(claim.item);
     json_decref(object);
 }
@@ -261,7 +261,7 @@ static void rebuild_without_w2(struct talk *talk, const char *claims_of_w1)
     assert_string_equal(talk_all_of(talk), "put l, ask all in full");
     assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, claims_of_w1), "");
-    assert_string_equal(talk_later(talk, REPORT_MS), "enter w1, enter w2, put b, put l, ask all");
+    assert_string_equal(talk_later(talk, REPORT_MS), "enter w1, enter w2, put b, ask all in full");
 }
 
 static void starts_when_leases_are_over(struct talk *talk)
@@ -270,7 +270,7 @@ static void starts_when_leases_are_over(struct talk *talk)
     talk->ms += LEASE_MS - REPORT_MS - 1;
     (void)talk_report(talk, "w1", 7, talk->told, "");
     assert_string_equal(talk_later(talk, 0), "");
-    assert_string_equal(talk_later(talk, 1), "put b, assign a/100");
+    assert_string_equal(talk_later(talk, 1), "put b, put l, ask all, assign a/100");
 }
 
 static void without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_heard(void **state)
@@ -300,7 +300,7 @@ static void without_a_ledger_what_has_run_waits_though_its_id_is_of_its_own(void
     talk->ms += LEASE_MS - REPORT_MS - 1;
     (void)talk_report(talk, "w1", 7, talk->told, "");
     assert_string_equal(talk_later(talk, 0), "");
-    assert_string_equal(talk_later(talk, 1), "put b, assign x.0/100");
+    assert_string_equal(talk_later(talk, 1), "put b, put l, ask all, assign x.0/100");
 }
 
 static void after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard(void **state)
@@ -311,6 +311,42 @@ static void after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_hear
     assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/55-"), "put b");
     starts_when_leases_are_over(talk);
+}
+
+static void after_a_rebuild_the_next_leader_waits_too_for_one_that_is_not_heard(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild_without_w2(talk, "");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_IDLE);
+    talk_lead(talk, EPOCH + 50);
+    work_leader_heard(talk->leader, "w1", 7, 1);
+    talk_load(talk);
+    assert_null(strstr(talk_report(talk, "w1", 7, talk->told, ""), "assign"));
+    assert_null(strstr(talk_later(talk, REPORT_MS), "assign"));
+    talk->ms += LEASE_MS - REPORT_MS - 1;
+    (void)talk_report(talk, "w1", 7, talk->told, "");
+    assert_null(strstr(talk_later(talk, 0), "assign"));
+    assert_non_null(strstr(talk_later(talk, 1), "assign a/150"));
+}
+
+/* The leader chose it, and its messages have it. */
+static void a_worker_that_knows_the_mark_of_the_new_ledger_shows_no_loss(void **state)
+{
+    struct talk *talk = *state;
+
+    talk->key_count = 0;
+    talk_lead(talk, EPOCH);
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "");
+    work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
+    assert_string_equal(talk_all_of(talk), "put l, read s, put b, ask all in full");
+    talk->knows = 1;
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, ""),
+                        "enter w1, put b, assign a/100");
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"c\"}"), "put b, assign c/100");
+    talk->knows = 2;
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/100 c/100"), "");
+    assert_string_equal(talk_submit(talk, "z", "{\"id\":\"d\"}"), "put b");
 }
 
 static void without_a_ledger_an_item_starts_before_all_buckets_are_made(void **state)
@@ -551,6 +587,8 @@ int main(void)
         TEST(without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_heard),
         TEST(without_a_ledger_what_has_run_waits_though_its_id_is_of_its_own),
         TEST(after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard),
+        TEST(after_a_rebuild_the_next_leader_waits_too_for_one_that_is_not_heard),
+        TEST(a_worker_that_knows_the_mark_of_the_new_ledger_shows_no_loss),
         TEST(without_a_ledger_an_item_starts_before_all_buckets_are_made),
         TEST(a_failed_job_is_tried_again_after_its_backoff),
         TEST(an_attempt_that_takes_too_long_is_stopped_and_counts_as_failed),
