@@ -25,11 +25,10 @@ enum {
 static const char *const watched[WATCHES] = {"c/", "d/", "s/", "ledger"};
 enum { EARLY_WATCHES = 2 }; /* the first ones, before the rest is read */
 
-/* A request that failed: the core hears of it, or it is made again, after a moment. Or one that
- * found no key. */
+/* A request that failed: the core hears of it, or it is made again, after a moment. */
 struct failed {
     struct failed *prev, *next;
-    instant retry_at; /* INSTANT_NEVER: once it is known whether the whole state is lost */
+    instant retry_at;
     int code;
     bool is_read;
     char key[POOL_KEY_MAX];
@@ -46,11 +45,9 @@ struct lead {
     size_t bytes;      /* of the writes and messages among them */
     instant load_at;   /* INSTANT_NEVER: it was begun */
     instant resign_at; /* INSTANT_NEVER: it leads on */
-    instant check_at;  /* for the ledger, after a failure; INSTANT_NEVER: none */
     instant watch_at;  /* the rest of what is watched, once it is settled; INSTANT_NEVER: it is */
-    bool is_checking;
-    bool is_giving; /* outputs are being carried out */
-    bool is_due;    /* perhaps there are some */
+    bool is_giving;    /* outputs are being carried out */
+    bool is_due;       /* perhaps there are some */
     bool is_ready;
 };
 
@@ -192,7 +189,9 @@ static bool is_present(const struct pool *pool, uint64_t tag)
     return pool->lead && tag == pool->leads;
 }
 
-static void put_off(struct pool *pool, const char *key, bool is_read, int code, instant retry_at)
+/* A refusal may last, and what timed out may still be carried out: neither is looked into at
+ * once. */
+static void fail(struct pool *pool, const char *key, bool is_read, const struct reply *reply)
 {
     struct failed *failed = calloc(1, sizeof(*failed));
 
@@ -200,90 +199,13 @@ static void put_off(struct pool *pool, const char *key, bool is_read, int code, 
         pool->lead->resign_at = INSTANT_PAST; /* another process may have memory */
         return;
     }
-    failed->code = code;
+    failed->code = reply->code;
     failed->is_read = is_read;
-    failed->retry_at = retry_at;
+    failed->retry_at = instant_add(clock_now(), SPAN_MS(RETRY_MS));
     memcpy(failed->key, key, strlen(key) + 1);
     DL_APPEND(pool->lead->failed, failed);
     pool_rearm(pool);
-}
-
-/* A refusal may last, and what timed out may still be carried out: neither is looked into at
- * once. */
-static void fail(struct pool *pool, const char *key, bool is_read, const struct reply *reply)
-{
-    put_off(pool, key, is_read, reply->code, instant_add(clock_now(), SPAN_MS(RETRY_MS)));
     pool_complain(pool, reply->error);
-}
-
-/* What was not found is not there. */
-static void believe(struct pool *pool, uint64_t tag)
-{
-    const struct provider_value value = {.data = NULL};
-    struct failed *failed = pool->lead->failed;
-
-    while (failed) {
-        struct failed now = *failed;
-
-        if (now.retry_at.ns == INSTANT_NEVER.ns) {
-            DL_DELETE(pool->lead->failed, failed);
-            free(failed);
-            pool->lead->under_way--;
-            take_read(pool, now.key, &value);
-            now.next = is_present(pool, tag) ? pool->lead->failed : NULL;
-        }
-        failed = now.next;
-    }
-}
-
-/* The next leader rebuilds the ledger from the workers, in another epoch: they take no notice of
- * numbers that begin again. */
-static void begin_anew(struct pool *pool)
-{
-    struct baton_error error;
-
-    (void)error_set(
-        &error, BATON_ECORRUPT,
-        "pool \"%s\": its ledger is gone from the state, and is rebuilt from the workers",
-        pool->name);
-    pool_tell(pool, &(struct pool_event){.type = POOL_ERROR, .error = error});
-    pool->lead->is_checking = true; /* nothing that is missing is believed any more */
-    pool_resign(pool);
-}
-
-static void on_checked(struct pool *pool, const char *key, uint64_t tag, const struct reply *reply)
-{
-    (void)key;
-
-    if (!is_present(pool, tag)) {
-        return;
-    }
-    pool->lead->is_checking = false;
-    if (reply->code != BATON_OK) {
-        pool->lead->check_at = instant_add(clock_now(), SPAN_MS(RETRY_MS));
-        pool_rearm(pool);
-        pool_complain(pool, reply->error);
-    } else if (reply->data) {
-        believe(pool, tag);
-    } else {
-        begin_anew(pool);
-    }
-}
-
-static void check_ledger(struct pool *pool)
-{
-    if (!pool->lead->is_checking) {
-        pool->lead->is_checking = true;
-        pool->lead->check_at = INSTANT_NEVER;
-        request_get(pool, "ledger", pool->leads, on_checked);
-    }
-}
-
-/* A bucket is never deleted, and a submission rarely: perhaps the whole state was lost, by a server
- * that came back empty or by an operator. Then the ledger's mark is gone, too. */
-static bool is_doubtful(const struct lead *lead, const char *key)
-{
-    return lead->is_ready && (key[0] == 'b' || key[0] == 's' || strcmp(key, "ledger") == 0);
 }
 
 static void on_read(struct pool *pool, const char *key, uint64_t tag, const struct reply *reply)
@@ -296,9 +218,6 @@ static void on_read(struct pool *pool, const char *key, uint64_t tag, const stru
     }
     if (reply->code != BATON_OK) {
         fail(pool, key, true, reply);
-    } else if (!reply->data && is_doubtful(pool->lead, key)) {
-        put_off(pool, key, true, BATON_OK, INSTANT_NEVER);
-        check_ledger(pool);
     } else {
         pool->lead->under_way--;
         take_read(pool, key, &value);
@@ -367,6 +286,19 @@ static void on_sent(struct pool *pool, const char *name, uint64_t tag, const str
     }
 }
 
+/* The next leader rebuilds the ledger, in another epoch: workers take no notice of numbers that
+ * begin again. */
+static void tell_of_loss(struct pool *pool)
+{
+    struct baton_error error;
+
+    (void)error_set(
+        &error, BATON_ECORRUPT,
+        "pool \"%s\": its ledger is gone from the state, and is rebuilt from the workers",
+        pool->name);
+    pool_tell(pool, &(struct pool_event){.type = POOL_ERROR, .error = error});
+}
+
 static void carry_out(struct pool *pool, const struct work_output *output)
 {
     struct lead *lead = pool->lead;
@@ -399,6 +331,9 @@ static void carry_out(struct pool *pool, const struct work_output *output)
         contend_leave(pool, worker);
         break;
     case WORK_RESIGN:
+        if (output->is_lost) {
+            tell_of_loss(pool);
+        }
         pool_resign(pool);
         break;
     }
@@ -476,10 +411,6 @@ void lead_tick(struct pool *pool)
         return;
     }
     take_up(pool, moment);
-    if (!instant_before(moment.now, pool->lead->check_at)) {
-        check_ledger(pool);
-        return;
-    }
     work_leader_tick(pool->lead->core, moment.now, moment.unix_ms);
     give(pool, moment);
 }
@@ -495,8 +426,8 @@ instant lead_deadline(const struct pool *pool)
     if (lead->is_due) {
         return INSTANT_PAST;
     }
-    next = instant_min(instant_min(lead->load_at, lead->check_at),
-                       instant_min(work_leader_deadline(lead->core), lead->resign_at));
+    next =
+        instant_min(instant_min(lead->load_at, lead->resign_at), work_leader_deadline(lead->core));
     if (work_leader_is_settled(lead->core)) {
         next = instant_min(next, lead->watch_at);
     }
@@ -548,7 +479,7 @@ void lead_begin(struct pool *pool, uint64_t epoch)
     }
     reports_read(pool, SIZE_MAX);
     lead->epoch = epoch;
-    lead->check_at = lead->resign_at = INSTANT_NEVER;
+    lead->resign_at = INSTANT_NEVER;
     lead->watch_at = INSTANT_PAST;
     pool->lead = lead;
     pool->leads++;

@@ -250,7 +250,7 @@ bool work_leader_next_output(struct work_leader *leader, instant now, int64_t no
                              struct work_output *ret)
 {
     if (leader->is_over) {
-        *ret = (struct work_output){.type = WORK_RESIGN};
+        *ret = (struct work_output){.type = WORK_RESIGN, .is_lost = leader->is_lost};
         return !leader->has_resigned && (leader->has_resigned = true);
     }
     if (!leader->is_loaded) {

@@ -90,8 +90,9 @@ enum work_output_type {
     WORK_SEND,   /* .worker (NULL: all), .data, .bytes: a message */
     WORK_ENTER,  /* .worker: contend for its election */
     WORK_LEAVE,  /* .worker: do so no more, and give it up if it is ours */
-    WORK_RESIGN, /* its last: give the leadership up. A later leader has followed; or the ledger was
-                    lost, and the next leader begins anew; or there is no memory */
+    WORK_RESIGN, /* its last: give the leadership up. A later leader has followed; or (.is_lost) the
+                    state has lost the ledger, and the next leader rebuilds it; or there is no
+                    memory */
 };
 
 /* Borrowed until the next call. */
@@ -103,6 +104,7 @@ struct work_output {
     size_t bytes;
     uint64_t revision; /* UINT64_MAX: any */
     span lifetime;     /* 0: for ever */
+    bool is_lost;
 };
 
 bool work_leader_next_output(struct work_leader *leader, instant now, int64_t now_unix_ms,

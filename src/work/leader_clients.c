@@ -111,7 +111,7 @@ static void lose_submission(struct work_leader *leader, struct leader_submission
 {
     submission->is_gone = true;
     if (submission->is_early && !WORK_MUTANT(EARLY_LOSS_IGNORED)) {
-        leader->is_over = true;
+        leader_end_as_lost(leader);
     } else if (leader->is_loaded) {
         leader_check_ledger(leader);
     }
@@ -264,7 +264,9 @@ void leader_set_early(struct work_leader *leader)
 
     for (submission = leader->submissions; submission; submission = submission->hh.next) {
         submission->is_early = true;
-        leader->is_over = leader->is_over || submission->is_gone; /* perhaps it was not deleted */
+        if (submission->is_gone) { /* perhaps it was not deleted */
+            leader_end_as_lost(leader);
+        }
     }
 }
 

@@ -138,6 +138,7 @@ struct work_leader {
     bool is_marking;  /* a put of the key "ledger" is under way */
     bool is_over; /* a later leader writes the ledger, it was lost, or there was no memory for what
                      nothing would bring up again: this one does nothing more, and resigns */
+    bool is_lost; /* so it was: this is why it is over */
     bool has_resigned;
     bool is_checking;         /* whether the ledger is still there */
     uint64_t ledger_revision; /* of the key "ledger"; 0: it is not there */
@@ -211,6 +212,8 @@ bool leader_has_all_buckets(const struct work_leader *leader);
 uint64_t leader_complete_ledger(const struct work_leader *leader);
 /* It is rebuilt, under another mark. */
 void leader_lose_ledger(struct work_leader *leader);
+/* The state has lost the ledger: the leader is over. */
+void leader_end_as_lost(struct work_leader *leader);
 /* Out of memory, the leader is over. */
 void leader_queue(struct work_leader *leader, enum work_output_type type, const char *text,
                   uint64_t revision);

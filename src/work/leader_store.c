@@ -41,6 +41,11 @@ bool leader_is_unknown(struct work_leader *leader, const char *id)
     return leader->buckets[bucket].is_written;
 }
 
+void leader_end_as_lost(struct work_leader *leader)
+{
+    leader->is_over = leader->is_lost = true;
+}
+
 void leader_check_ledger(struct work_leader *leader)
 {
     if (!leader->is_checking) {
@@ -179,6 +184,7 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
     }
     if (is_lost(leader, bucket, data, revision)) {
         leader->is_over = true;
+        leader->is_lost = leader->is_lost || !data; /* else the next leader takes what is left */
         return;
     }
     if (leader->is_loaded) { /* before, nothing is placed and no report is taken */
@@ -334,7 +340,7 @@ static void take_ledger(struct work_leader *leader, bool is_read, const void *da
     if (!leader->is_loaded || leader->mark == 0) {
         know_mark(leader, mark, is_complete, data ? revision : 0);
     } else if (mark != leader->mark) {
-        leader->is_over = true;
+        leader_end_as_lost(leader);
     } else if (!leader->is_complete) { /* another leader may have completed it */
         leader->is_complete = is_complete;
         leader->ledger_revision = data ? revision : 0;

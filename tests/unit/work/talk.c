@@ -149,7 +149,7 @@ static void add_output(struct talk *talk, const struct work_output *output)
         add(talk, "leave %s", output->worker);
         break;
     case WORK_RESIGN:
-        add(talk, "resign");
+        add(talk, output->is_lost ? "resign: lost" : "resign");
         break;
     }
 }

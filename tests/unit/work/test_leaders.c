@@ -188,7 +188,7 @@ static void a_bucket_that_is_gone_ends_the_leader(void **state)
     talk->code = BATON_ECONFLICT;
     assert_string_equal(talk_done(talk, "w1", 7, "a", 100, false), "put r, read r");
     (void)talk_submit(talk, "y", "{\"id\":\"a\"},{\"id\":\"c\"}");
-    assert_string_equal(reads(talk, "c", NULL), "resign");
+    assert_string_equal(reads(talk, "c", NULL), "resign: lost");
     talk->code = BATON_OK;
 }
 
@@ -198,7 +198,7 @@ static void a_ledger_of_another_mark_ends_the_leader(void **state)
 
     talk_write_key(talk, "ledger", "00000000000000ab", 16);
     talk_tell_key(talk, "ledger");
-    assert_string_equal(talk_all_of(talk), "resign");
+    assert_string_equal(talk_all_of(talk), "resign: lost");
 }
 
 static void a_mark_that_is_none_is_as_good_as_no_ledger(void **state)
@@ -337,7 +337,7 @@ static void a_ledger_that_is_lost_while_it_is_rebuilt_ends_the_leader(void **sta
     talk_tell_key(talk, "s/x");
     assert_string_equal(talk_all_of(talk), "read l");
     talk_tell_read(talk, "ledger");
-    assert_string_equal(talk_all_of(talk), "resign");
+    assert_string_equal(talk_all_of(talk), "resign: lost");
 }
 
 static void a_submission_that_was_gone_when_the_ledger_was_marked_ends_the_leader(void **state)
@@ -347,7 +347,7 @@ static void a_submission_that_was_gone_when_the_ledger_was_marked_ends_the_leade
     rebuild(talk);
     talk_write_key(talk, "s/x", NULL, 0);
     talk_tell_read(talk, "s/x");
-    assert_string_equal(talk_all_of(talk), "resign");
+    assert_string_equal(talk_all_of(talk), "resign: lost");
 }
 
 static void a_submission_that_is_gone_before_all_is_read_ends_a_leader_without_a_mark(void **state)
@@ -362,7 +362,7 @@ static void a_submission_that_is_gone_before_all_is_read_ends_a_leader_without_a
     talk_write_key(talk, "s/x", NULL, 0);
     talk_tell_key(talk, "s/x");
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "resign");
+    assert_string_equal(talk_all_of(talk), "resign: lost");
 }
 
 /* It was deleted, or lost with a bucket. */
@@ -381,7 +381,7 @@ static void a_submission_that_is_gone_before_a_bucket_is_missed_ends_the_leader(
     talk_tell_key(talk, "s/x");
     assert_string_equal(talk_all_of(talk), "ask all");
     talk_load(talk);
-    assert_string_equal(talk_all_of(talk), "resign");
+    assert_string_equal(talk_all_of(talk), "resign: lost");
 }
 
 static void a_submission_that_is_deleted_before_all_is_read_is_cancelled(void **state)
