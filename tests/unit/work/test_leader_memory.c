@@ -223,14 +223,11 @@ static void read_key(struct life *life, const char *key, const char *value)
                      life->ms);
 }
 
-/* The ledger has an item at a worker, and the state its result. */
-static void go_on(struct life *life)
+/* The ledger has an item at a worker. */
+static void read_all(struct life *life)
 {
-    struct work_claim claim = {.id = (char *)"a", .epoch = 50};
     char key[8];
 
-    life->result = "{\"id\":\"a\",\"epoch\":49,\"success\":false,\"code\":7,\"began_unix_ms\":0,"
-                   "\"ended_unix_ms\":0,\"output\":\"x\",\"worker\":\"v\",\"attempt\":1}";
     read_key(life, "ledger", "0000000000000005");
     for (unsigned i = 0; i < LEDGER_BUCKETS; i++) {
         (void)snprintf(key, sizeof(key), "b/%02u", i);
@@ -240,8 +237,20 @@ static void go_on(struct life *life)
                        "7,50,1,0,0,0,0,0]]}"
                      : "{\"format\":1,\"items\":[]}");
     }
+    life->submission = "{\"items\":[{\"id\":\"a\"}]}";
+    read_key(life, "s/x", life->submission);
     work_leader_loaded(life->leader, now_of(life), life->ms);
-    submit(life, "{\"items\":[{\"id\":\"a\"}]}");
+    carry_on(life, 1);
+}
+
+/* The state has a result of it. */
+static void read_result(struct life *life)
+{
+    struct work_claim claim = {.id = (char *)"a", .epoch = 50};
+
+    life->result = "{\"id\":\"a\",\"epoch\":49,\"success\":false,\"code\":7,\"began_unix_ms\":0,"
+                   "\"ended_unix_ms\":0,\"output\":\"x\",\"worker\":\"v\",\"attempt\":1}";
+    read_all(life);
     report_claims(life, "v", &claim, 1);
     end_a(life, "v", 50);
     end_a(life, "v", 50);
@@ -253,6 +262,22 @@ static bool is_the_result_stored(const struct life *life, const struct life *who
 
     (void)whole;
     return life->acknowledged > 0 && entry && entry->state == WORK_FAILED && entry->code == 7;
+}
+
+/* Its worker's session is over, of which nothing was reported. */
+static void end_session(struct life *life)
+{
+    read_all(life);
+    work_leader_session(life->leader, "v", 8, true, now_of(life), life->ms);
+    for (int i = 0; i < 4 && life->placings == 0; i++) { /* what was not sent is sent again */
+        report_claims(life, "w", NULL, 0);
+    }
+}
+
+static bool is_placed_anew(const struct life *life, const struct life *whole)
+{
+    (void)whole;
+    return life->placings == 1;
 }
 
 /* Returns how often the leader resigned. Nothing fails in the first round. */
@@ -315,7 +340,16 @@ static void what_is_read_is_known_or_the_leader_ends(void **state)
     struct life whole = {0};
     (void)state;
 
-    assert_true(play(go_on, &whole, is_the_result_stored) > 2);
+    assert_true(play(read_result, &whole, is_the_result_stored) > 2);
+    assert_false(whole.has_resigned);
+}
+
+static void what_had_an_ended_session_is_placed_anew_or_the_leader_ends(void **state)
+{
+    struct life whole = {0};
+    (void)state;
+
+    assert_true(play(end_session, &whole, is_placed_anew) > 2);
     assert_false(whole.has_resigned);
 }
 
@@ -323,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_known_or_the_leader_ends),
+        cmocka_unit_test(what_had_an_ended_session_is_placed_anew_or_the_leader_ends),
         cmocka_unit_test(an_allocation_that_fails_loses_nothing_or_ends_the_leader),
         cmocka_unit_test(what_a_worker_has_is_taken_or_the_leader_ends),
     };

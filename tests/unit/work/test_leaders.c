@@ -121,7 +121,9 @@ static void what_a_worker_has_reported_stays_when_its_bucket_is_read_again(void 
     assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b");
     talk->code = BATON_ECONFLICT;
     assert_string_equal(talk_report(talk, "w1", 7, 0, "a/150"), "enter w1, put b, read b");
-    talk->code = BATON_OK;
+    assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":100,\"items\":[]}"),
+                        "put b, read b");
+    talk->code = BATON_OK; /* and once more */
     assert_string_equal(reads(talk, "a", "{\"format\":1,\"leader\":100,\"items\":[]}"), "put b");
     assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
 }
