@@ -7,7 +7,7 @@
  *
  * A pool's keys, below "work/POOL/":
  *
- *   ledger    mark of the ledger: "0 MARK" before it is rebuilt, "MARK" once all buckets are there
+ *   ledger    mark of the ledger: "0 MARK" while it is rebuilt, "MARK" once it is complete
  *   b/NN      a bucket of the ledger (ledger.h)
  *   s/NAME    a submission (item.h); deleted when all its items have ended long ago
  *   c/ID      somebody asks to cancel the item; deleted when that is done
@@ -30,7 +30,8 @@
  * loss is noticed (the mark is gone, or is another one), and rebuilt from the workers: all are
  * asked, and until each that was heard of has replied or is proved gone, nothing is placed; at the
  * latest when `collect` has passed. An item that an earlier ledger may have had waits until no
- * worker can have it any more: for `worker_lease`.
+ * worker can have it any more: for `worker_lease`. The ledger is complete when all its buckets are
+ * there and that time is over; a leader that finds it begun rebuilds it, too.
  */
 #ifndef WORK_LEADER_H
 #define WORK_LEADER_H

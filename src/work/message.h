@@ -6,7 +6,7 @@
  * Messages are lost, come late, twice and in any order, and nothing rests on their coming: a report
  * has all that a worker holds, and the leader compares it with the ledger.
  *
- *   {"type":"assign","leader":EPOCH,"number":COUNT,"session":…,"ledger":BIRTH,
+ *   {"type":"assign","leader":EPOCH,"number":COUNT,"session":…,"ledger":MARK,
  *    "items":[{"epoch":…,"attempt":…,"item":{…}}, …]}                     (item.h)
  *   {"type":"stop" or "ack", … as above …, "items":[{"id":"…","epoch":…}, …]}
  *   {"type":"ask","leader":…,"number":…,"session":…,"ledger":…}
