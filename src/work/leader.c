@@ -116,7 +116,6 @@ static void gather(struct work_leader *leader, instant now)
     if (leader->is_rebuilt) {
         leader_make_buckets(leader);
     }
-    leader_hold_back(leader);
     leader->is_ready = leader->is_place_due = true;
     for (known = leader->known; known; known = next) {
         next = known->hh.next;

@@ -40,26 +40,6 @@ static void submission_free(struct work_leader *leader, struct leader_submission
     free(submission);
 }
 
-/* An item that the lost ledger may have had is perhaps held by a worker that is not heard. */
-static bool may_have_run(const struct work_leader *leader, const struct ledger_entry *entry)
-{
-    return leader->is_rebuilt && leader->was_lost && entry->state == WORK_IDLE &&
-           entry->epoch < leader->options.epoch && entry->item &&
-           (!entry->item->is_unique || entry->epoch != 0) && !WORK_MUTANT(REBUILDS_IN_HASTE);
-}
-
-/* It waits until no worker can act by a lease of that time. */
-void leader_hold_back(struct work_leader *leader)
-{
-    struct ledger_entry *entry = leader->was_lost ? ledger_idle(leader->ledger) : NULL;
-
-    for (; entry; entry = entry->next) {
-        if (may_have_run(leader, entry)) {
-            entry->not_before = instant_add(leader->began, leader->options.worker_lease);
-        }
-    }
-}
-
 static void submit(struct work_leader *leader, struct leader_submission *submission,
                    int64_t now_unix_ms)
 {
@@ -77,9 +57,6 @@ static void submit(struct work_leader *leader, struct leader_submission *submiss
         if (entry->item != submission->items[i]) { /* submitted before: it has it, too */
             work_item_unref(submission->items[i]);
             submission->items[i] = work_item_ref(entry->item);
-        }
-        if (leader->is_ready && may_have_run(leader, entry)) {
-            entry->not_before = instant_add(leader->began, leader->options.worker_lease);
         }
     }
     leader->is_place_due = true;

@@ -136,7 +136,6 @@ static void take_gone(struct work_leader *leader, struct ledger_entry *entry, in
     }
     leader->counters.lost++;
     ledger_lose(leader->ledger, entry, now_unix_ms);
-    leader_hold_back(leader); /* a later copy may run on a worker that is not heard */
     leader->is_place_due = true;
 }
 
@@ -170,6 +169,9 @@ static void take_claim(struct work_leader *leader, struct leader_known *known,
         return;
     }
     if (verdict == LEDGER_AGREES || verdict == LEDGER_ADOPTED) {
+        if (!claim->is_ended && known->seen.epoch == leader->options.epoch) {
+            entry->ran = claim->epoch;
+        }
         entry->report = leader->reports;
         entry->progress_permille = claim->progress_permille;
         if (entry->told.epoch == 0 && entry->wish == WORK_STAY) {

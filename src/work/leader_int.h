@@ -228,8 +228,6 @@ void leader_take_submission(struct work_leader *leader, const char *name, bool i
                             const void *data, size_t bytes, uint64_t revision, int64_t now_unix_ms);
 void leader_take_request(struct work_leader *leader, const char *id, bool is_there,
                          uint64_t revision);
-/* Without the ledger there was before: what it may have had is not placed yet. */
-void leader_hold_back(struct work_leader *leader);
 /* Submits again what a bucket that was read does not have yet. */
 void leader_submit_all(struct work_leader *leader, int64_t now_unix_ms);
 /* Cancels what the list had no submission of: somebody deleted that. */

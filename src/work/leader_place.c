@@ -199,6 +199,22 @@ static void needs_free(struct need **needs)
     }
 }
 
+/* A worker that is not heard may have a later copy of what the lost ledger had, until its lease
+ * ends, unless another one ran when the ledger was lost already. */
+static bool may_run(const struct work_leader *leader, const struct ledger_entry *entry)
+{
+    return leader->is_rebuilt && leader->was_lost && entry->epoch < leader->options.epoch &&
+           (entry->epoch != 0 ? entry->epoch != entry->ran : !entry->item->is_unique) &&
+           !WORK_MUTANT(REBUILDS_IN_HASTE);
+}
+
+static instant ripe_at(const struct work_leader *leader, const struct ledger_entry *entry)
+{
+    instant leases_end = instant_add(leader->began, leader->options.worker_lease);
+
+    return may_run(leader, entry) ? instant_max(entry->not_before, leases_end) : entry->not_before;
+}
+
 /* Whether its time has come; otherwise the leader looks again then. */
 static bool is_ripe(struct work_leader *leader, const struct ledger_entry *entry, instant now)
 {
@@ -211,10 +227,10 @@ static bool is_ripe(struct work_leader *leader, const struct ledger_entry *entry
     if (result && result->state != RESULT_WRITTEN) {
         return false; /* the attempt that was lost has ended before */
     }
-    if (!instant_before(now, entry->not_before)) {
+    if (!instant_before(now, ripe_at(leader, entry))) {
         return true;
     }
-    leader->place_at = instant_min(leader->place_at, entry->not_before);
+    leader->place_at = instant_min(leader->place_at, ripe_at(leader, entry));
     return false;
 }
 

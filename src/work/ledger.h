@@ -97,6 +97,7 @@ struct ledger_entry {
     instant not_before;      /* of the next placing */
     instant deadline;        /* of the present attempt */
     uint64_t report;         /* number of the report that claimed it last */
+    uint64_t ran;            /* epoch of a copy that was seen running: there was no later one */
     uint32_t purges;         /* without its item */
     uint8_t reason;          /* enum placement_reason: why it has no place */
     char id[];               /* NUL-terminated */

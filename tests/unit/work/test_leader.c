@@ -307,10 +307,58 @@ static void after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_hear
 {
     struct talk *talk = *state;
 
-    rebuild_without_w2(talk, "a/55");
-    assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
+    rebuild_without_w2(talk, "");
     assert_string_equal(talk_report(talk, "w1", 7, talk->told, "a/55-"), "put b");
     starts_when_leases_are_over(talk);
+}
+
+static void after_a_rebuild_what_an_ended_session_had_waits_for_one_that_is_not_heard(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild_without_w2(talk, "a/55!");
+    assert_string_equal(talk_granted(talk, "w1", 8, true), "leave w1, put b");
+    assert_string_equal(talk_report(talk, "w1", 9, talk->told, ""), "enter w1");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_IDLE);
+}
+
+static void after_a_rebuild_what_failed_waits_for_a_worker_that_is_not_heard(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild_without_w2(talk, "");
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"c\",\"retries\":1,\"backoff_ms\":0}"),
+                        "put b");
+    assert_string_equal(talk_report(talk, "w1", 7, talk->told, "c/55!"), "put b");
+    assert_string_equal(talk_done(talk, "w1", 7, "c", 55, false), "put b, ack c/55");
+    assert_int_equal(talk_state_of(talk, "c"), WORK_IDLE);
+}
+
+static void after_a_rebuild_what_ran_waits_for_nobody(void **state)
+{
+    struct talk *talk = *state;
+
+    rebuild_without_w2(talk, "a/55");
+    assert_string_equal(talk_granted(talk, "w1", 8, true), "leave w1, put b");
+    assert_string_equal(talk_report(talk, "w1", 9, talk->told, ""),
+                        "enter w1, put b, assign a/100");
+}
+
+static void after_a_rebuild_a_report_from_before_it_shows_no_copy_that_runs(void **state)
+{
+    struct talk *talk = *state;
+
+    talk->key_count = 0;
+    talk_lead(talk, EPOCH);
+    work_leader_heard(talk->leader, "w2", 8, 0xaa);
+    work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
+    (void)talk_submit(talk, "x", "{\"id\":\"a\"}");
+    (void)talk_report(talk, "w1", 7, 0, "a/55");
+    (void)talk_later(talk, REPORT_MS);
+    assert_int_equal(talk_state_of(talk, "a"), WORK_PROCESSING);
+    (void)talk_granted(talk, "w1", 8, true);
+    assert_string_equal(talk_report(talk, "w1", 9, talk->told, ""), "enter w1");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_IDLE);
 }
 
 static void after_a_rebuild_the_next_leader_waits_too_for_one_that_is_not_heard(void **state)
@@ -587,6 +635,10 @@ int main(void)
         TEST(without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_heard),
         TEST(without_a_ledger_what_has_run_waits_though_its_id_is_of_its_own),
         TEST(after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard),
+        TEST(after_a_rebuild_what_an_ended_session_had_waits_for_one_that_is_not_heard),
+        TEST(after_a_rebuild_what_failed_waits_for_a_worker_that_is_not_heard),
+        TEST(after_a_rebuild_what_ran_waits_for_nobody),
+        TEST(after_a_rebuild_a_report_from_before_it_shows_no_copy_that_runs),
         TEST(after_a_rebuild_the_next_leader_waits_too_for_one_that_is_not_heard),
         TEST(a_worker_that_knows_the_mark_of_the_new_ledger_shows_no_loss),
         TEST(without_a_ledger_an_item_starts_before_all_buckets_are_made),
