@@ -53,6 +53,11 @@ void talk_write_key(struct talk *talk, const char *name, const void *data, size_
     }
 }
 
+void talk_bucket_key(char ret[8], const char *id)
+{
+    (void)snprintf(ret, 8, "b/%02u", ledger_bucket_of(id));
+}
+
 void talk_reply(struct talk *talk, const char *key, int code)
 {
     struct key *stored = talk_key_of(talk, key);

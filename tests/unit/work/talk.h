@@ -37,6 +37,8 @@ instant talk_now(const struct talk *talk);
 
 struct key *talk_key_of(struct talk *talk, const char *name);
 void talk_write_key(struct talk *talk, const char *name, const void *data, size_t bytes);
+/* "b/NN", of the item. */
+void talk_bucket_key(char ret[8], const char *id);
 /* The leader hears what the key has. */
 void talk_tell_key(struct talk *talk, const char *name);
 /* The same, as the reply to a read. */
