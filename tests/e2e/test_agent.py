@@ -780,6 +780,12 @@ class Hostile(AgentTest):
         self.assertEqual(done.returncode, 64)
         self.assertIn("--allow: 'e=no-such-user-anywhere'", done.stderr)
 
+    def test_a_client_lease_in_which_nobody_can_renew_is_refused(self):
+        for lease in ("0", "1ns", "99ms"):
+            done = baton("agent", "--provider", "memory:", "--client-lease", lease)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn("--client-lease: must be at least 100 ms", done.stderr)
+
     def test_the_socket_has_its_mode_and_a_second_agent_is_refused(self):
         agent = self.agent("--socket-mode", "0600")
         self.assertEqual(os.stat(agent.path).st_mode & 0o777, 0o600)
