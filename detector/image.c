@@ -299,15 +299,18 @@ void image_set_boxes(struct image_store *store, const char *identifier, enum ima
 {
     struct slot *slot = find_slot(store, identifier);
     size_t kept = count < IMAGE_BOXES_MAX ? count : IMAGE_BOXES_MAX;
+    size_t bytes = kept * sizeof(*boxes);
 
-    if (slot == NULL || slot->shown != source || slot->stills[source] == NULL ||
-        (slot->boxes.count == kept &&
-         memcmp(slot->boxes.boxes, boxes, kept * sizeof(*boxes)) == 0)) {
-        return; /* as before: a picture with them may be made already */
+    if (slot == NULL || slot->shown != source || slot->stills[source] == NULL) {
+        return;
     }
-    slot->boxes.count = kept;
-    slot->boxes.number = kept > 0 ? ++store->boxes : 0;
-    memcpy(slot->boxes.boxes, boxes, kept * sizeof(*boxes));
+    if (kept == 0) {
+        slot->boxes.number = slot->boxes.count = 0;
+    } else if (slot->boxes.count != kept || memcmp(slot->boxes.boxes, boxes, bytes) != 0) {
+        slot->boxes.number = ++store->boxes; /* else a picture with them may be made already */
+        slot->boxes.count = kept;
+        memcpy(slot->boxes.boxes, boxes, bytes);
+    }
 }
 
 const struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
