@@ -549,6 +549,16 @@ void fetch_renew(struct fetch *fetch, const char *url)
     free(copy);
 }
 
+bool fetch_is_fresh(struct fetch *fetch)
+{
+    bool is_fresh;
+
+    uv_mutex_lock(&fetch->lock);
+    is_fresh = fetch->is_fresh;
+    uv_mutex_unlock(&fetch->lock);
+    return is_fresh;
+}
+
 void fetch_stop(struct fetch *fetch)
 {
     atomic_store(&fetch->is_stopped, true);

@@ -60,6 +60,9 @@ int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_r
  * starts at once. Bytes that arrived are kept. An address that is not allowed changes nothing. */
 void fetch_renew(struct fetch *fetch, const char *url);
 
+/* True if no try has used the last of these. */
+bool fetch_is_fresh(struct fetch *fetch);
+
 /* Ends it soon, with BATON_ECANCELED. */
 void fetch_stop(struct fetch *fetch);
 

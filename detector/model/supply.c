@@ -104,10 +104,21 @@ static void begin(struct source *source, struct fetch *fetch)
     (void)uv_queue_work(source->supply->config.loop, &source->work, run, on_done); /* never fails */
 }
 
-/* A model is in use, and the ETag tells whether the server still has the same as before. */
+/* All orders have what there is: a model, and an ETag that tells whether the server still has the
+ * same. */
+static bool is_settled(const struct source *source)
+{
+    bool is_told = true;
+
+    for (const struct order *order = source->orders; order != NULL; order = order->next) {
+        is_told = is_told && order->version == source->version;
+    }
+    return is_told && source->state != SOURCE_UNSURE && source->model != NULL;
+}
+
 static bool is_rechecked(const struct source *source)
 {
-    return source->state != SOURCE_UNSURE && source->model != NULL && source->etag[0] != '\0';
+    return is_settled(source) && source->etag[0] != '\0';
 }
 
 /* ---- What the orders are told --------------------------------------------------------------- */
@@ -239,7 +250,7 @@ static void plan(struct source *source)
         least = config->recheck_ms;
         most = least * RECHECK_FACTOR_MAX;
         fails = source->fails + 1;
-    } else if (source->state == SOURCE_CURRENT) {
+    } else if (source->state == SOURCE_CURRENT && is_settled(source)) {
         least = 0;
     }
     (void)uv_timer_stop(&source->timer);
@@ -295,7 +306,7 @@ void supply_set_recheck(struct supply *supply, int recheck_ms)
     if (supply != NULL) {
         supply->config.recheck_ms = recheck_ms;
         DL_FOREACH (supply->sources, source) {
-            if (source->state == SOURCE_CURRENT && source->orders != NULL) {
+            if (source->state != SOURCE_UNSURE && source->orders != NULL) {
                 plan(source);
             }
         }
@@ -354,6 +365,9 @@ static void take_answer(struct source *source)
     struct question *question = &source->question;
 
     count(&source->supply->counters, question);
+    /* A URL that came after the last try is asked for by another question. */
+    source->must_ask |= question->has_asked && question->outcome == SOURCE_UNSURE &&
+                        fetch_is_fresh(question->fetch);
     if (source->asked_version != source->version) {
         source->must_ask = true;
         return;
@@ -370,6 +384,7 @@ static void take_answer(struct source *source)
 static void on_done(uv_work_t *work, int status)
 {
     struct source *source = work->data;
+    bool must_note;
 
     (void)status;
     source->supply->at_work--;
@@ -382,8 +397,10 @@ static void on_done(uv_work_t *work, int status)
     }
     question_fini(&source->question);
     source->is_at_work = false;
-    if (source->must_note && source->state == SOURCE_CURRENT) {
-        source->must_note = false;
+    must_note = source->must_note && source->state == SOURCE_CURRENT &&
+                is_of(source->model, source->proven);
+    source->must_note = false;
+    if (must_note) {
         begin(source, NULL);
     } else if (source->must_ask) {
         begin_question(source);
@@ -531,7 +548,8 @@ void supply_failed(struct order *order, const struct model *model, const struct 
 
     order->version = 0;
     if (!is_of(source->model, model->digest) || source->state != SOURCE_CURRENT) {
-        return; /* another order has told it */
+        plan(source); /* another order has told it, or it is the one from before */
+        return;
     }
     source->version++;
     if (error == NULL || source->previous == NULL) {

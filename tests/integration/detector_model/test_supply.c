@@ -403,6 +403,26 @@ static void what_cannot_be_run_gives_way_to_what_ran_before_it(void **state)
     assert_int_equal(gets(place, "get good"), 1);
 }
 
+/* Its process may have been killed. */
+static void what_ran_before_is_given_again_if_it_fails_now(void **state)
+{
+    struct place *place = *state;
+    struct asker asker;
+
+    close_supply(place);
+    open_supply_with(place, 1, 1);
+    put_to_work(place, "good", "v=1", &asker);
+    renew(place, &asker, "good", "v=2");
+    wait_told(place, &asker, 2);
+    for (int i = 3; i < 6; i++) {
+        fails(&asker);
+        wait_told(place, &asker, i);
+        assert_int_equal(asker.error.code, BATON_EINVAL); /* of v=2 */
+    }
+    assert_int_equal(gets(place, "get good if \"v1\""), 1);
+    cancel(&asker);
+}
+
 static void what_has_run_once_gives_way_to_nothing(void **state)
 {
     struct place *place = *state;
@@ -628,6 +648,7 @@ int main(void)
         TEST(what_the_disk_has_damaged_is_fetched_whole),
         TEST(a_fresh_address_is_asked_in_place_of_an_old_one),
         TEST(what_cannot_be_run_gives_way_to_what_ran_before_it),
+        TEST(what_ran_before_is_given_again_if_it_fails_now),
         TEST(what_has_run_once_gives_way_to_nothing),
         TEST(what_is_bad_is_told_once_until_it_is_another),
         TEST(a_question_without_an_answer_changes_nothing),
