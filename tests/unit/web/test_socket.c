@@ -458,6 +458,35 @@ static void a_peer_that_says_nothing_is_pinged(void **state)
     (void)close(fd);
 }
 
+/* A peer with the server's own interval: its ping comes when the server's next one is due. Some
+ * come just before, some just after. */
+static void a_ping_that_comes_as_ours_is_due_has_its_own_answer(void **state)
+{
+    enum { ROUNDS = 5, INTERVAL_US = 1000000, STEP_US = 1000 };
+    int fd = upgrade(*state);
+
+    for (int i = 0; i < ROUNDS; i++) {
+        char payload[PAYLOAD_MAX + 1], text[16];
+        bool is_pinged = false, is_answered = false;
+        size_t bytes;
+        assert_int_equal(hear_frame(fd, payload, &bytes), WEB_OPCODE_PING);
+        say_frame(fd, 0x8a, payload, bytes);
+        (void)usleep((useconds_t)(INTERVAL_US + (i - ROUNDS / 2) * STEP_US));
+        say_frame(fd, 0x89, text, (size_t)snprintf(text, sizeof(text), "PNG%d", i));
+        while (!is_answered) {
+            if (hear_frame(fd, payload, &bytes) == WEB_OPCODE_PONG) {
+                assert_string_equal(payload, text);
+                is_answered = true;
+            } else {
+                assert_false(is_pinged); /* the server's next one waits for the answer to this */
+                say_frame(fd, 0x8a, payload, bytes);
+                is_pinged = true;
+            }
+        }
+    }
+    (void)close(fd);
+}
+
 static void a_peer_that_answers_no_ping_is_closed_with_1008(void **state)
 {
     int fd = upgrade(*state);
@@ -569,6 +598,7 @@ int main(void)
         TEST(what_breaks_the_protocol_is_closed_with_code_and_reason),
         TEST(a_ping_is_answered_with_its_bytes),
         TEST(a_peer_that_says_nothing_is_pinged),
+        TEST(a_ping_that_comes_as_ours_is_due_has_its_own_answer),
         TEST(a_peer_that_answers_no_ping_is_closed_with_1008),
         TEST(too_many_control_frames_are_closed_with_1008),
         TEST(a_close_is_answered_with_its_code),
