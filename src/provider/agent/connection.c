@@ -148,10 +148,11 @@ static void pump(struct remote *remote)
 static void fail_calls(struct remote *remote, bool fails_all)
 {
     struct call *call = remote->calls;
+    int code = fails_all ? BATON_ECLOSED : BATON_EUNAVAILABLE;
 
     while (call) {
         if (fails_all || call->is_own || call->is_sent) { /* NOLINT(clang-analyzer-unix.Malloc) */
-            finish(remote, call, fails_all ? BATON_ECLOSED : BATON_EUNAVAILABLE, NULL);
+            finish(remote, call, code, NULL);             /* NOLINT(clang-analyzer-unix.Malloc) */
             call = remote->calls; /* a callback may have made and ended others */
         } else {
             call = call->hh.next;
