@@ -335,6 +335,7 @@ void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms)
         }
         if (!request->is_deleting && is_done(leader, request, entry)) {
             request->is_deleting = true;
+            request->deleted = request->revision;
             queue_deletion(leader, 'c', request->id, request->revision);
         }
     }
@@ -525,7 +526,7 @@ void leader_deletion_stored(struct work_leader *leader, const char *key, int cod
         HASH_FIND_STR(leader->requests, key + 2, request);
         if (request && request->is_deleting) {
             request->is_deleting = false;
-            if (code == BATON_OK) {
+            if (code == BATON_OK && request->deleted == request->revision) {
                 leader_take_request(leader, key + 2, false, 0);
             }
         }

@@ -76,7 +76,8 @@ struct leader_submission {
 /* A request to cancel. */
 struct leader_request {
     uint64_t revision;
-    unsigned purges; /* since it came */
+    uint64_t deleted; /* is_deleting: that revision; a later one is another request */
+    unsigned purges;  /* since it came */
     bool is_deleting;
     UT_hash_handle hh;
     char id[WORK_ID_MAX];

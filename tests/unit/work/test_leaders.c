@@ -200,6 +200,24 @@ static void a_request_to_cancel_waits_for_its_item(void **state)
     assert_int_equal(talk_state_of(talk, "a"), WORK_CANCELLED);
 }
 
+static void a_request_to_cancel_that_comes_again_while_it_is_deleted_is_deleted_too(void **state)
+{
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    (void)talk_done(talk, "w1", 7, "a", 100, true);
+    talk->withholds = true;
+    talk_write_key(talk, "c/a", "", 0);
+    talk_tell_key(talk, "c/a");
+    assert_string_equal(talk_all_of(talk), "delete c/a");
+    talk_write_key(talk, "c/a", "", 0);
+    talk_tell_key(talk, "c/a");
+    assert_string_equal(talk_all_of(talk), "");
+    talk_reply(talk, "c/a", BATON_OK);
+    assert_string_equal(talk_all_of(talk), "delete c/a");
+    talk->withholds = false;
+}
+
 static void a_request_to_cancel_what_never_comes_goes_in_the_end(void **state)
 {
     struct talk *talk = *state;
@@ -533,6 +551,7 @@ int main(void)
         TEST(a_worker_that_hears_a_later_leader_ends_this_one),
         TEST(a_bucket_that_is_gone_ends_the_leader),
         TEST(a_request_to_cancel_waits_for_its_item),
+        TEST(a_request_to_cancel_that_comes_again_while_it_is_deleted_is_deleted_too),
         TEST(a_request_to_cancel_what_never_comes_goes_in_the_end),
         TEST(a_submission_that_was_deleted_before_it_was_watched_is_looked_for),
         TEST(a_submission_whose_watch_begins_before_all_is_read_is_deleted_in_its_time),
