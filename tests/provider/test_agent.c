@@ -247,39 +247,45 @@ static void more_than_the_connection_has_room_for_is_written_as_the_agent_reads(
 
 struct flood {
     const char *text;
+    size_t bytes;
+    int most;         /* more would be without an end */
     _Atomic int code; /* of the put that ended it; 0: it has not come */
     int written;      /* before that */
 };
 
 static void write_a_flood(struct baton *baton, const struct baton_value *value, void *userdata)
 {
-    enum { WITHOUT_END = 200 };
     struct flood *flood = userdata;
     int code = BATON_OK;
 
-    while (value->data && code == BATON_OK && flood->written < WITHOUT_END) {
-        code = baton_put(baton, "flood", flood->text, CROWD_BYTES, BATON_ANY_REVISION, 0, NULL);
+    while (value->data && code == BATON_OK && flood->written < flood->most) {
+        code = baton_put(baton, "flood", flood->text, flood->bytes, BATON_ANY_REVISION, 0, NULL);
         flood->written += code == BATON_OK;
     }
     flood->code = code;
 }
 
+/* In bytes, and in requests, which cost the same however many wait. */
 static void what_waits_for_the_agent_has_a_limit(void **state)
 {
     struct agent_host *host = *state;
     char *text = calloc(1, CROWD_BYTES);
-    struct flood flood = {.text = text};
+    struct flood floods[] = {{.text = text, .bytes = CROWD_BYTES, .most = 200},
+                             {.text = text, .bytes = 1, .most = 100000}};
     struct member_of_one one;
 
     host->provider = "memory:";
     agent_host_begin(host);
     join(&one, host, "one");
-    ASSERT_OK(baton_watch(NULL, one.baton, "start", write_a_flood, &flood, failure));
-    ASSERT_OK(baton_put(one.baton, "start", "", 0, 0, 0, failure));
-    GROUP_AWAIT(flood.code != BATON_OK);
-    assert_int_equal(flood.code, BATON_EBUSY);
-    assert_true(flood.written > CROWD);
-    GROUP_AWAIT(baton_put(one.baton, "after", "", 0, 0, 0, NULL) == BATON_OK);
+    for (int i = 0; i < 2; i++) {
+        const char *start = i == 0 ? "large" : "many";
+        ASSERT_OK(baton_watch(NULL, one.baton, start, write_a_flood, &floods[i], failure));
+        ASSERT_OK(baton_put(one.baton, start, "", 0, 0, 0, failure));
+        GROUP_AWAIT(floods[i].code != BATON_OK);
+        assert_int_equal(floods[i].code, BATON_EBUSY);
+        assert_true(floods[i].written > CROWD);
+        GROUP_AWAIT(baton_put(one.baton, "after", "", 0, BATON_ANY_REVISION, 0, NULL) == BATON_OK);
+    }
     baton_close(one.baton);
     free(text);
 }

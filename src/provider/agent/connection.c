@@ -49,6 +49,7 @@ static void finish(struct remote *remote, struct call *call, int code, const jso
 {
     HASH_DEL(remote->calls, call);
     remote->sent -= call->is_sent;
+    remote->own_waiting -= call->is_own && !call->is_sent;
     remote->bytes -= call->bytes;
     remote_enter_callback(remote);
     if (call->done) {
@@ -75,9 +76,16 @@ struct call *remote_call(struct remote *remote, json_t *message,
     call->done = done;
     call->message = message;
     call->is_own = true;
+    remote->own_waiting++;
     call->deadline = INSTANT_NEVER;
     HASH_ADD(hh, remote->calls, id, sizeof(call->id), call);
     return call;
+}
+
+void remote_limit(struct remote *remote, struct call *call, instant deadline)
+{
+    call->deadline = deadline;
+    remote->expires_at = instant_min(remote->expires_at, deadline);
 }
 
 int remote_ask(struct call **ret, struct remote *remote, json_t *message,
@@ -94,15 +102,21 @@ int remote_ask(struct call **ret, struct remote *remote, json_t *message,
                          "are written",
                          remote->path, REMOTE_BYTES_MAX >> 20);
     }
-    call = remote_call(remote, message, done);
-    if (!call) {
-        return error_set(reterr, BATON_ENOMEM, "agent %s: no memory for a request, or %d wait",
+    if (HASH_COUNT(remote->calls) >= REMOTE_CALLS_MAX) {
+        json_decref(message);
+        return error_set(reterr, BATON_EBUSY,
+                         "agent %s: %d requests wait for it: ask on when some are answered",
                          remote->path, REMOTE_CALLS_MAX);
     }
+    call = remote_call(remote, message, done);
+    if (!call) {
+        return error_set(reterr, BATON_ENOMEM, "agent %s: no memory for a request", remote->path);
+    }
     call->is_own = false;
+    remote->own_waiting--;
     call->bytes = bytes;
     remote->bytes += bytes;
-    call->deadline = instant_add(clock_now(), REPLY_LIMIT);
+    remote_limit(remote, call, instant_add(clock_now(), REPLY_LIMIT));
     call->userdata = userdata;
     *ret = call;
     return BATON_OK;
@@ -121,6 +135,7 @@ void remote_forget(struct remote *remote, const void *owner)
 static void transmit(struct remote *remote, struct call *call)
 {
     call->is_sent = true;
+    remote->own_waiting -= call->is_own;
     call->sent = clock_now();
     remote->sent++;
     (void)local_send(remote->local, call->message); /* on_close comes if it failed */
@@ -132,15 +147,24 @@ static bool may_send(const struct remote *remote)
     return remote->sent < REMOTE_SENT_MAX && local_backlog(remote->local) <= REMOTE_BACKLOG_MAX;
 }
 
-/* Requests of the connection go first, as they make the user's meaningful. */
+static void send_waiting(struct remote *remote, bool is_own)
+{
+    for (struct call *call = remote->calls; call && may_send(remote); call = call->hh.next) {
+        if (!call->is_sent && call->is_own == is_own) {
+            transmit(remote, call);
+        }
+    }
+}
+
+/* Requests of the connection go first, as they make the user's meaningful. Tens of thousands of the
+ * user's may wait, so nothing here looks at all of them for each. */
 static void pump(struct remote *remote)
 {
-    for (int own = 1; own >= 0 && remote->is_ready; own--) {
-        for (struct call *call = remote->calls; call && may_send(remote); call = call->hh.next) {
-            if (!call->is_sent && call->is_own == own) {
-                transmit(remote, call);
-            }
-        }
+    if (remote->is_ready && remote->own_waiting > 0) {
+        send_waiting(remote, true);
+    }
+    if (remote->is_ready) {
+        send_waiting(remote, false);
     }
 }
 
@@ -165,6 +189,9 @@ static instant expire_calls(struct remote *remote, instant now)
     instant next = INSTANT_NEVER;
     struct call *call = remote->calls;
 
+    if (instant_before(now, remote->expires_at)) {
+        return remote->expires_at;
+    }
     while (call) {
         if (!instant_before(now, call->deadline)) { /* NOLINT(clang-analyzer-unix.Malloc) */
             call->deadline = INSTANT_NEVER;
@@ -176,6 +203,7 @@ static instant expire_calls(struct remote *remote, instant now)
             call = call->hh.next;
         }
     }
+    remote->expires_at = next;
     return next;
 }
 

@@ -230,7 +230,7 @@ static int ask(struct remote *remote, json_t *message, instant deadline, provide
 
     if (code == BATON_OK) {
         call->then.done = done;
-        call->deadline = instant_add(deadline, SPAN_S(1)); /* the agent says so first */
+        remote_limit(remote, call, instant_add(deadline, SPAN_S(1))); /* the agent says so first */
         remote_step(remote);
     }
     return code;

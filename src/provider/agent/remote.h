@@ -123,6 +123,8 @@ struct remote {
     span lifetime, interval, backoff;
     instant renew_at, connect_at, report_at, members_at;
     struct call *calls; /* by id, in the order of their making */
+    size_t own_waiting; /* of them, the connection's that are not sent */
+    instant expires_at; /* no deadline of them is before this */
     struct contest *contests;
     size_t acting;    /* of them */
     bool has_leavers; /* perhaps one of them has left, and is to be freed */
@@ -157,6 +159,8 @@ struct call *remote_call(struct remote *remote, json_t *message,
 int remote_ask(struct call **ret, struct remote *remote, json_t *message,
                void (*done)(struct call *call, int code, const json_t *reply), void *userdata,
                struct baton_error *reterr);
+/* Without a reply it ends with BATON_ETIMEDOUT then. */
+void remote_limit(struct remote *remote, struct call *call, instant deadline);
 /* Its reply finds nobody. */
 void remote_forget(struct remote *remote, const void *owner);
 /* Ends the connection; `contest`s hold what they were promised. */

@@ -7,15 +7,16 @@
 
 struct hub_election *hub_election_find(struct hub *hub, const char *name)
 {
-    struct hub_election *election = hub->elections;
+    struct hub_election *election;
 
-    while (election && strcmp(election->name, name) != 0) {
-        election = election->next;
-    }
+    HASH_FIND_STR(hub->elections, name, election);
     if (!election && (election = calloc(1, sizeof(*election)))) {
         (void)snprintf(election->name, sizeof(election->name), "%s", name);
-        election->next = hub->elections;
-        hub->elections = election;
+        HASH_ADD_STR(hub->elections, name, election);
+        if (!election->hh.tbl) {
+            free(election);
+            election = NULL;
+        }
     }
     return election;
 }

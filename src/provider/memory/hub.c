@@ -43,10 +43,11 @@ struct hub *hub_join(const char *name)
 
 static void hub_free(struct hub *hub)
 {
+    struct hub_election *election, *next;
+
     hub_keys_free(hub);
-    while (hub->elections) {
-        struct hub_election *election = hub->elections;
-        hub->elections = election->next;
+    HASH_ITER (hh, hub->elections, election, next) {
+        HASH_DEL(hub->elections, election);
         free(election);
     }
     (void)pthread_mutex_destroy(&hub->lock);

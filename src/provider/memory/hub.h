@@ -11,6 +11,8 @@
 #include "provider/provider.h"
 
 #include <pthread.h>
+/* Out of memory, uthash leaves an element without a table instead of ending the process. */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 struct memory;
@@ -41,11 +43,11 @@ struct registration {
 
 /* An election, from the first use of its name. */
 struct hub_election {
-    struct hub_election *next;
     char name[BATON_NAME_MAX];
     struct registration *registrations;
     struct registration *leader;
     uint64_t epoch; /* of the leader */
+    UT_hash_handle hh;
 };
 
 struct key {

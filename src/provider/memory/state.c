@@ -257,6 +257,11 @@ static int key_add(struct hub *hub, const char *name, struct key **ret)
         return BATON_ENOMEM;
     }
     HASH_ADD_KEYPTR(hh, hub->keys, key->name, strlen(key->name), key);
+    if (!key->hh.tbl) {
+        free(key->name);
+        free(key);
+        return BATON_ENOMEM;
+    }
     *ret = key;
     return BATON_OK;
 }
