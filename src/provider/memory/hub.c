@@ -43,11 +43,12 @@ struct hub *hub_join(const char *name)
 
 static void hub_free(struct hub *hub)
 {
-    struct hub_election *election, *next;
+    struct hub_election *election = hub->elections, *next;
 
     hub_keys_free(hub);
-    HASH_ITER (hh, hub->elections, election, next) {
-        HASH_DEL(hub->elections, election);
+    HASH_CLEAR(hh, hub->elections);
+    for (; election; election = next) {
+        next = election->hh.next;
         free(election);
     }
     (void)pthread_mutex_destroy(&hub->lock);
