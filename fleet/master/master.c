@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READY_POLL_MS = 10, BUSY_SHARE = 2 };
+enum { POLL_MS = 10, BUSY_SHARE = 2 };
 
 #define RETRY_FIRST    SPAN_MS(50)
 #define RETRY_MOST     SPAN_S(5)
@@ -40,7 +40,8 @@ static void arm_in(struct master *master, span left)
 {
     int64_t ms = left.ns > 0 ? (left.ns + 999999) / 1000000 : 0;
 
-    (void)uv_timer_start(&master->timer, on_timer, (uint64_t)ms, 0);
+    /* Of 0 ms it would be run again and again before the loop looks at its sockets. */
+    (void)uv_timer_start(&master->timer, on_timer, ms > 0 ? (uint64_t)ms : 1, 0);
 }
 
 static bool is_ready(const struct master *master)
@@ -50,16 +51,14 @@ static bool is_ready(const struct master *master)
 
 static void arm(struct master *master)
 {
-    instant next = master->balance_at;
+    instant next = instant_min(master->balance_at, master->ask_at);
 
     if (master->epoch == 0 || master->is_retired || master->closed) {
         return;
     }
-    if (!is_ready(master)) {
-        arm_in(master, SPAN_MS(READY_POLL_MS)); /* nobody tells that the state is ready */
-        return;
-    }
-    if (!master->round) {
+    if (!is_ready(master) || !master_may_write(master)) { /* nobody tells when this ends */
+        next = instant_min(next, instant_add(clock_now(), SPAN_MS(POLL_MS)));
+    } else if (!master->round) {
         next = instant_min(next, master->check_at);
         next = master->is_due ? instant_min(next, master->plan_at) : next;
     }
@@ -127,6 +126,9 @@ static void on_timer(uv_timer_t *timer)
     if (!instant_before(now, master->balance_at)) {
         master->balance_at = instant_add(now, MASTER_BALANCE_EVERY);
         master->balances = master->is_due = true;
+        master->ask_at = now;
+    }
+    if (!instant_before(now, master->ask_at)) {
         processes_ask(master);
     }
     master->is_due |= !instant_before(now, master->check_at);
@@ -150,6 +152,7 @@ static void begin(struct master *master, uint64_t epoch)
     master->plan_at = now;
     master->check_at = INSTANT_NEVER;
     master->balance_at = instant_add(now, MASTER_BALANCE_EVERY);
+    master->ask_at = INSTANT_NEVER;
     master->retry_in = SPAN_NS(0);
     processes_ask(master);
     arm(master);

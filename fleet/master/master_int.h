@@ -57,7 +57,8 @@ struct master {
     instant plan_at;  /* not before */
     instant check_at; /* time alone changes something: somebody is silent, or does not let go */
     instant balance_at;
-    span retry_in; /* after a failure; 0: none */
+    instant ask_at; /* for the list of the processes */
+    span retry_in;  /* after a failure; 0: none */
     instant complained;
 
     struct tracked **tracked; /* in the order of ids */

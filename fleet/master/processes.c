@@ -109,14 +109,19 @@ static void take_members(struct master *master, const struct baton_member *membe
     master_touch(master);
 }
 
-static void ask_again(struct master *master)
+/* Without a list there is no plan, so the reason is told. */
+static void ask_again(struct master *master, const char *reason)
 {
-    instant at = instant_add(clock_now(), ASK_AGAIN);
+    struct baton_error error;
 
-    if (master->epoch != 0) {
-        master->balance_at = instant_min(master->balance_at, at);
-        master_touch(master);
+    if (master->epoch == 0) {
+        return; /* who leads next asks */
     }
+    master->ask_at = instant_add(clock_now(), ASK_AGAIN);
+    (void)error_set(&error, BATON_EUNAVAILABLE, "the fleet's processes cannot be listed: %s",
+                    reason);
+    master_complain(master, &error);
+    master_touch(master);
 }
 
 static void on_members(void *userdata, int code, const struct baton_member *members, size_t count)
@@ -133,7 +138,7 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
     if (code == BATON_OK) {
         take_members(master, members, count);
     } else {
-        ask_again(master);
+        ask_again(master, baton_strerror(code));
     }
     if (is_stale) {
         processes_ask(master);
@@ -143,20 +148,27 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
 void processes_ask(struct master *master)
 {
     struct asked_list *asked;
+    struct baton_error error;
 
+    master->ask_at = INSTANT_NEVER;
     if (master->asked) {
         master->asked->is_stale = true;
         return;
     }
-    if (!master->candidacy.election || !(asked = calloc(1, sizeof(*asked)))) {
-        return; /* the next tick asks again */
+    if (!master->candidacy.election) {
+        return;
+    }
+    asked = calloc(1, sizeof(*asked));
+    if (!asked) {
+        ask_again(master, "out of memory");
+        return;
     }
     asked->master = master;
     master->asked = asked;
-    if (members_list(master->candidacy.election, on_members, asked, NULL) != BATON_OK) {
+    if (members_list(master->candidacy.election, on_members, asked, &error) != BATON_OK) {
         master->asked = NULL;
         free(asked);
-        ask_again(master);
+        ask_again(master, error.message);
     }
 }
 

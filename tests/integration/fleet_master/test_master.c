@@ -37,7 +37,6 @@ static bool has_every_one(void)
     return true;
 }
 
-/* The yard fails the test if two workers may run the same at any moment. */
 static void a_subscription_gets_a_worker_and_the_worker_an_owner(void **state)
 {
     (void)state;
@@ -265,7 +264,6 @@ static void a_write_that_fails_is_made_again(void **state)
     assert_true(yard_has_event("master-failed"));
 }
 
-/* The list of the dead worker could not be emptied: then nobody else may have what is in it. */
 static void a_list_of_the_processes_that_fails_is_asked_for_again(void **state)
 {
     (void)state;
@@ -282,6 +280,7 @@ static void a_list_of_the_processes_that_fails_is_asked_for_again(void **state)
     AWAIT(strcmp(yard_owner("w1", 0), "p0") == 0);
 }
 
+/* The list of the dead worker could not be emptied: then nobody else may have what is in it. */
 static void nothing_is_given_while_the_list_of_a_dead_worker_cannot_be_written(void **state)
 {
     (void)state;
@@ -590,6 +589,7 @@ static void something_happens(void)
     }
 }
 
+/* The yard fails the test if two workers may run the same at any moment. */
 static void whatever_happens_no_two_workers_have_the_same_and_in_the_end_all_have_one(void **state)
 {
     (void)state;
