@@ -114,8 +114,8 @@ static void answer(struct call *call, const struct image *image)
     }
 }
 
-/* An answer may bring the next request of its connection in here, for this picture, too: it waits
- * with the others, and gets the same answer. */
+/* An answer may bring the next request of its connection in here, for this picture, too. It gets
+ * the same answer: at once if the picture came, and with the others after an error. */
 static void answer_all(struct image *image, const struct baton_error *error)
 {
     struct waiting *waiting;

@@ -52,7 +52,7 @@ static const struct option_group group_workers = {
              "trusted certificates for workers by wss; the system's if not given"),
         DURATION("grace", "1s", NULL,
                  "a worker whose connection ended is offline if it cannot be reached again within "
-                 "this time"),
+                 "this time; at least 100ms"),
         DURATION("silence", "10s", NULL, "a worker that reports nothing for so long is offline"),
         NUMBER("subscriptions-max", 1, 1024, "64", NULL,
                "most subscriptions of a worker that has no limit of its own"),

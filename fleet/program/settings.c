@@ -18,15 +18,15 @@ static int name_node(char ret[static BATON_NAME_MAX], const char *given, struct 
 
     (void)gethostname(host, sizeof(host) - 1);
     given = given ? given : host;
-    if (!text_clean(ret, BATON_NAME_MAX, given, strnlen(given, BATON_NAME_MAX - 1))) {
+    if (!text_clean(ret, BATON_NAME_MAX, given, strnlen(given, BATON_NAME_MAX - 1)) &&
+        strlen(given) < BATON_NAME_MAX) {
         return error_set(reterr, BATON_EINVAL,
-                         "--node %s: must be UTF-8 without control characters", given);
+                         "--node %s: must be UTF-8 without control characters", ret);
     }
     if (!*given || strlen(given) >= BATON_NAME_MAX) {
-        return error_set(reterr, BATON_EINVAL, "--node %s: must have 1 to %d bytes", given,
+        return error_set(reterr, BATON_EINVAL, "--node %s: must have 1 to %d bytes", ret,
                          BATON_NAME_MAX - 1);
     }
-    memcpy(ret, given, strlen(given) + 1);
     return BATON_OK;
 }
 
@@ -81,7 +81,7 @@ static int check_name(const char *name, struct baton_error *reterr)
     return fleet_name_check(name, reterr) == BATON_OK ? BATON_OK : error_wrap(reterr, "--name");
 }
 
-/* Now: the parts that use them open when the state is loaded. */
+/* The parts that use the URLs open when the state is loaded, too late to refuse them. */
 static int check_workers(const char *const *urls, struct baton_error *reterr)
 {
     for (; *urls; urls++) {

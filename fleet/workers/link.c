@@ -36,8 +36,8 @@ struct link {
     bool has_opened;   /* once */
     bool is_full;      /* the worker has to read first, */
     bool is_waiting;   /* and something is to be sent */
-    bool was_brief;    /* the connection before, which had a report */
-    unsigned failures; /* since the latest report of a steady connection */
+    bool was_brief;    /* the latest connection that had a report */
+    unsigned failures; /* since the latest steady connection that had a report */
     instant opened_at; /* of the connection */
     instant heard;     /* of the latest report; before it, of the beginning */
     instant retry_at;
@@ -228,10 +228,6 @@ static void take_report(struct link *link, json_t *report, instant now)
 
     link->heard = now;
     link->has_reported = true;
-    if (is_steady(link, now)) {
-        link->failures = 0;
-        link->was_brief = false;
-    }
     link->offline_at = instant_add(now, link->config.silence);
     sync_report(link->sync, report, now);
     set_presence(link, PRESENCE_ONLINE, NULL);
@@ -369,8 +365,13 @@ static void on_close(void *userdata, const struct baton_error *error)
         end(link);
         return;
     }
-    link->failures += !link->has_reported || link->was_brief;
-    link->was_brief |= link->has_reported && !is_steady(link, now);
+    if (link->has_reported && is_steady(link, now)) {
+        link->failures = 0;
+        link->was_brief = false;
+    } else {
+        link->failures += !link->has_reported || link->was_brief;
+        link->was_brief |= link->has_reported;
+    }
     note_fault(link, error);
     link->retry_at = instant_add(now, retry_after(link));
     if (link->presence != PRESENCE_OFFLINE) {
