@@ -26,15 +26,15 @@ static int64_t spread_ns(const struct raft *raft)
     return raft->settings.election_timeout_max.ns - raft->settings.election_timeout_min.ns;
 }
 
-/* After some terms in which nothing was committed, `usual` doubles with each further round, up to
- * the heartbeat timeout. */
+/* By how much `usual` grows: after some terms in which nothing was committed it doubles with each
+ * further round, up to the heartbeat timeout. */
 static int64_t growth(const struct raft *raft, int64_t usual)
 {
     enum { ROUNDS_OF_USUAL_LENGTH = 3 };
     int64_t longest = raft->settings.heartbeat_timeout.ns;
     int64_t factor = 1;
 
-    for (uint32_t i = ROUNDS_OF_USUAL_LENGTH; i < raft->lost_rounds; i++) {
+    for (uint32_t i = ROUNDS_OF_USUAL_LENGTH; usual > 0 && i < raft->lost_rounds; i++) {
         if (2 * factor * usual > longest || RAFT_MUTANT(ROUNDS_NEVER_GROW)) {
             break;
         }

@@ -110,8 +110,9 @@ struct raft_settings {
     /* A round of votes ends after a random time between min and max, and the wait before a round is
      * spread over max - min. Both should exceed the slowest round trip plus two disk writes, else
      * rounds end before the votes arrive (after three in vain they grow, up to the heartbeat
-     * timeout). Higher: each split vote costs more time. Closer together: votes split more often;
-     * raft_settings_check_spread asks for max >= 1.25 x min. Max is one hour at most. */
+     * timeout, and what is random in them by as much again). Higher: each split vote costs more
+     * time. Closer together: votes split more often; raft_settings_check_spread asks for max
+     * >= 1.25 x min. Max is one hour at most. */
     span election_timeout_min;
     span election_timeout_max;
     /* rho, in 10^-6: no clock runs faster or slower than true time by more. Safety rests on it.
