@@ -134,12 +134,12 @@ struct work_leader {
     bool is_loaded;  /* the list is complete */
     bool is_ready;   /* items are placed: workers that were heard of have reported, or it is time */
     bool is_rebuilt; /* there was no ledger */
-    bool was_lost;   /* and somebody knows of an earlier one, perhaps of one of another leader */
+    bool was_lost;   /* a worker knows of a ledger that this leader did not find */
     bool is_complete; /* all buckets of the ledger are there, and its key says so */
     bool is_marking;  /* a put of the key "ledger" is under way */
     bool is_over; /* a later leader writes the ledger, it was lost, or there was no memory for what
                      nothing would bring up again: this one does nothing more, and resigns */
-    bool is_lost; /* so it was: this is why it is over */
+    bool is_lost; /* the ledger was lost, and this leader is over because of that */
     bool has_resigned;
     bool is_checking;         /* whether the ledger is still there */
     uint64_t ledger_revision; /* of the key "ledger"; 0: it is not there */
@@ -239,10 +239,12 @@ void leader_cancel_due(struct work_leader *leader, int64_t now_unix_ms);
 void leader_purge(struct work_leader *leader, int64_t now_unix_ms);
 /* Another leader has written the bucket: submissions of which it lacks an item are read again. */
 void leader_doubt_submissions(struct work_leader *leader, unsigned bucket);
-/* Submissions that were read before the ledger was marked: all, as the mark is gone; reads them
- * again, as it is there; whether there are some that this has not confirmed. */
+/* The ledger has no mark: all submissions that were read may be gone, and are early. If one is gone
+ * already, the leader is over. */
 void leader_set_early(struct work_leader *leader);
+/* The mark is stored: reads the early ones again. */
 void leader_read_early(struct work_leader *leader);
+/* Whether some have not been read again. */
 bool leader_has_early(const struct work_leader *leader);
 /* The reply to a deletion of "s/NAME" or "c/ID". */
 void leader_deletion_stored(struct work_leader *leader, const char *key, int code);

@@ -183,8 +183,10 @@ static void take_bucket(struct work_leader *leader, unsigned number, const void 
         return; /* what we write ourselves */
     }
     if (is_lost(leader, bucket, data, revision)) {
-        leader->is_over = true;
-        leader->is_lost = leader->is_lost || !data; /* else the next leader takes what is left */
+        leader->is_over = true; /* the next leader takes what is left of it */
+        if (!data) {
+            leader_end_as_lost(leader);
+        }
         return;
     }
     if (leader->is_loaded) { /* before, nothing is placed and no report is taken */

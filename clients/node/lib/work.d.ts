@@ -47,7 +47,7 @@ export interface Result {
 export interface Entry {
   readonly id: string;
   readonly state: 'idle' | 'processing' | 'completed' | 'failed' | 'cancelled';
-  /** Which has it; null: none. */
+  /** The worker that has the item; null: none has it. */
   readonly worker: string | null;
   readonly epoch: number;
   /** 0: none has begun. */

@@ -141,8 +141,8 @@ export function bucketOf(id) {
   return Number((number ^ number >> 16n) % BUCKETS);
 }
 
-/** The [id, state] of its items that have ended. */
 export const hasEnded = ({ state }) => STATES.includes(state);
+/** The items of a bucket of the ledger. */
 export const entriesOf = (bucket) => JSON.parse(bucket).items.map(
   ([id, state, worker, , epoch, attempt, failures, , , sinceUnixMs]) => (
     { id, state, worker: worker || null, epoch, attempt, failures, sinceUnixMs }));

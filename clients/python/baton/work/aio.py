@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import json
+import logging
 import os
 import secrets
 import time

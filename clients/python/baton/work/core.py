@@ -190,8 +190,8 @@ def bucket_of(item: str) -> int:
 
 
 def entries_of(bucket: bytes) -> Iterator[Entry]:
-    for item, state, worker, _, epoch, attempt, failures, _, _, since, _ in \
-            json.loads(bucket)["items"]:
+    for row in json.loads(bucket)["items"]:  # a later leader may write more of each
+        item, state, worker, _, epoch, attempt, failures, _, _, since, *_ = row
         yield Entry(item, state, worker or None, epoch, attempt, failures, since)
 
 
