@@ -31,7 +31,7 @@
  * Threads. Every function may be called from any thread, with the restrictions that it states. A
  * function that says "waits" blocks its caller. On the loop's thread, on which a listener with
  * BATON_ON_LOOP runs, it would wait for itself: there it returns BATON_EDEADLK, and nothing has
- * changed. BATON_EBUSY always means that another holder or another operation is in the way, and
+ * changed. BATON_EBUSY always means that another holder or other operations are in the way, and
  * that a later call may succeed.
  *
  * Time. A `timeout_ms` is in milliseconds; BATON_TIMEOUT_DEFAULT (any negative number) stands for

@@ -96,7 +96,7 @@ static void on_drain(struct local *local, void *userdata)
     lists_go_on(userdata);
 }
 
-/* A client that sends without end takes turns with the others. */
+/* A client whose messages take longer than a turn goes on after the others. */
 static void on_turn(struct local *local, void *userdata)
 {
     struct client *client = userdata;

@@ -32,8 +32,8 @@ enum {
 #define MARGIN_MAX SPAN_MS(38)
 enum { MARGIN_SHARE = 13 };
 
-/* A lease that never ends gets an end when the group grows, of which the supervisor alone is told.
- */
+/* A lease without an end gets one when the group grows. Only the supervisor gets a message then, so
+ * the foreman looks each second. */
 #define LOOK_AGAIN SPAN_S(1)
 
 struct foreman {
@@ -319,7 +319,7 @@ static void wake_in(const struct foreman *foreman, span left)
 
 /* The supervisor ends the commands before the lease ends, and is told when that moves. It may be
  * stopped together with baton, and then nobody else does. Sets the timer, which fires once for each
- * lease, however often the lease is renewed; or ends the command. */
+ * lease, however often that is renewed, or ends the command. */
 static void look_at_lease(struct foreman *foreman)
 {
     const struct lease_watch *lease = foreman->config->lease;

@@ -193,7 +193,10 @@ static void refuse(struct local *local, int code, const char *text)
 static json_t *parse(struct local *local, const char *line)
 {
     if (local->is_accepted && local_values(line, local->searched) > LOCAL_VALUES_MAX) {
-        refuse(local, BATON_ETOOBIG, "a request has at most 4096 values of JSON");
+        char text[64];
+        (void)snprintf(text, sizeof(text), "a request has at most %d values of JSON",
+                       LOCAL_VALUES_MAX);
+        refuse(local, BATON_ETOOBIG, text);
         return NULL;
     }
     json_t *message =

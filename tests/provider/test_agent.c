@@ -248,7 +248,7 @@ static void more_than_the_connection_has_room_for_is_written_as_the_agent_reads(
 struct flood {
     const char *text;
     size_t bytes;
-    int most;         /* more would be without an end */
+    int least, most;  /* what it must write, and what would be without an end */
     _Atomic int code; /* of the put that ended it; 0: it has not come */
     int written;      /* before that */
 };
@@ -270,22 +270,26 @@ static void what_waits_for_the_agent_has_a_limit(void **state)
 {
     struct agent_host *host = *state;
     char *text = calloc(1, CROWD_BYTES);
-    struct flood floods[] = {{.text = text, .bytes = CROWD_BYTES, .most = 200},
-                             {.text = text, .bytes = 1, .most = 100000}};
+    struct flood floods[] = {{text, CROWD_BYTES, .least = CROWD, .most = 200},
+                             {text, 1, .least = 60000, .most = 100000}};
     struct member_of_one one;
+    uint64_t epoch;
 
     host->provider = "memory:";
     agent_host_begin(host);
     join(&one, host, "one");
+    ASSERT_OK(baton_wait_leadership(one.election, -1, failure));
+    epoch = baton_epoch(one.election);
     for (int i = 0; i < 2; i++) {
         const char *start = i == 0 ? "large" : "many";
         ASSERT_OK(baton_watch(NULL, one.baton, start, write_a_flood, &floods[i], failure));
         ASSERT_OK(baton_put(one.baton, start, "", 0, 0, 0, failure));
         GROUP_AWAIT(floods[i].code != BATON_OK);
         assert_int_equal(floods[i].code, BATON_EBUSY);
-        assert_true(floods[i].written > CROWD);
+        assert_true(floods[i].written > floods[i].least);
         GROUP_AWAIT(baton_put(one.baton, "after", "", 0, BATON_ANY_REVISION, 0, NULL) == BATON_OK);
     }
+    assert_int_equal(baton_epoch(one.election), epoch); /* it was renewed meanwhile */
     baton_close(one.baton);
     free(text);
 }

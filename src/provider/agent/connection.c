@@ -64,8 +64,7 @@ static void finish(struct remote *remote, struct call *call, int code, const jso
 struct call *remote_call(struct remote *remote, json_t *message,
                          void (*done)(struct call *call, int code, const json_t *reply))
 {
-    struct call *call =
-        message && HASH_COUNT(remote->calls) < REMOTE_CALLS_MAX ? calloc(1, sizeof(*call)) : NULL;
+    struct call *call = message ? calloc(1, sizeof(*call)) : NULL;
 
     if (!call || json_object_set_new(message, "id", json_integer(remote->last_id + 1)) != 0) {
         free(call);
@@ -525,7 +524,7 @@ void remote_disconnect(struct remote *remote)
         return;
     }
     remote_enter_callback(remote);
-    fail_calls(remote, true); /* that wait for an agent */
+    fail_calls(remote, true); /* no agent will answer them */
     remote_leave_callback(remote);
 }
 

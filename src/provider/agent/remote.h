@@ -152,10 +152,12 @@ void remote_connect(struct remote *remote);
 void remote_step(struct remote *remote);
 /* Names the supervisor of what acts for this process, or that there is none. */
 void remote_say_acting(struct remote *remote);
-/* Takes the reference of `message`, and numbers it. NULL: out of memory, or too many wait. */
+/* A request of the connection itself: however many of the user's wait, it has room. Takes the
+ * reference of `message`, and numbers it. NULL: out of memory. */
 struct call *remote_call(struct remote *remote, json_t *message,
                          void (*done)(struct call *call, int code, const json_t *reply));
-/* The same for the user's request, with what it is answered by. */
+/* The same for the user's request, with what it is answered by. BATON_EBUSY: too many wait, or too
+ * many bytes; BATON_ENOMEM. */
 int remote_ask(struct call **ret, struct remote *remote, json_t *message,
                void (*done)(struct call *call, int code, const json_t *reply), void *userdata,
                struct baton_error *reterr);
