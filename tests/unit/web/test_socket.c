@@ -384,6 +384,21 @@ static void texts_are_given_out_whole(void **state)
     (void)close(fd);
 }
 
+static void a_frame_in_the_write_of_the_handshake_is_one_like_others(void **state)
+{
+    static const uint8_t frame[] = {0x81, 0x82, 0, 0, 0, 0, 'h', 'i'};
+    uint8_t both[sizeof(UPGRADE) - 1 + sizeof(frame)];
+    char head[1024];
+    int fd = dial(*state);
+
+    memcpy(both, UPGRADE, sizeof(UPGRADE) - 1);
+    memcpy(both + sizeof(UPGRADE) - 1, frame, sizeof(frame));
+    say(fd, both, sizeof(both));
+    hear_head(fd, head);
+    expect_text(fd, "hi");
+    (void)close(fd);
+}
+
 static void a_binary_message_is_reported_and_the_next_text_is_read(void **state)
 {
     struct world *world = *state;
@@ -594,6 +609,7 @@ int main(void)
         TEST(a_handshake_that_is_not_whole_is_refused_with_the_reason),
         TEST(frames_right_behind_the_handshake_are_read),
         TEST(texts_are_given_out_whole),
+        TEST(a_frame_in_the_write_of_the_handshake_is_one_like_others),
         TEST(a_binary_message_is_reported_and_the_next_text_is_read),
         TEST(what_breaks_the_protocol_is_closed_with_code_and_reason),
         TEST(a_ping_is_answered_with_its_bytes),
