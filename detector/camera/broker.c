@@ -28,8 +28,8 @@ enum {
     DATAGRAM_MAX = 1 << 16,
     FAREWELL_MS = 400,
     ORPHANED_MS = 1000,
-    STREAM_DIALS_MAX = 16, /* to the addresses of a name, and along redirects */
-    DIALLED_MAX = 8
+    STREAM_DIALS_MAX = 16,          /* to the addresses of a name, and along redirects */
+    DIALLED_MAX = STREAM_DIALS_MAX, /* each of them may send by UDP */
 };
 
 /* What baton-camera is shown; the broker does not read it there. */

@@ -27,7 +27,7 @@ enum {
 
 enum { CAMERA_FD_SOCKET = 3 }; /* the child inherits it; at its end the child ends, too */
 
-enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE, SOURCE_KINDS };
+enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE };
 
 struct camera_config {
     uint32_t version; /* MESSAGE_VERSION */
@@ -71,7 +71,7 @@ enum frame_flags {
     FRAME_FLAGS = (1 << 2) - 1,
 };
 
-/* Only numbers of which every value is one, as a hostile child writes it. */
+/* It has no bool and no enum: a hostile child writes it, and of those not every value is one. */
 struct camera_message {
     uint32_t type; /* enum message_type; what it does not use is 0 */
     /* OPENED, RING */

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_US = 50000 };
+enum { LOOK_US = 50000, END_LOOK_MS = 1, END_LOOKS = 500 };
 
 struct engine {
     struct wire_request request; /* large, so not on the stack */
@@ -102,6 +102,20 @@ static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct bat
     return 0;
 }
 
+/* The socket closes a moment before the process has ended, by a signal that is worth telling. One
+ * that closes it and goes on is not waited for. */
+static void wait_for_end(const struct engine *engine)
+{
+    for (int looks = 0; looks < END_LOOKS; looks++) {
+        siginfo_t info = {.si_pid = 0};
+        if (waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0 ||
+            info.si_pid != 0) {
+            return;
+        }
+        (void)poll(NULL, 0, END_LOOK_MS);
+    }
+}
+
 static int receive(struct engine *engine, int timeout_ms, struct baton_error *reterr)
 {
     ssize_t bytes = 0;
@@ -111,9 +125,7 @@ static int receive(struct engine *engine, int timeout_ms, struct baton_error *re
         return code;
     }
     if (bytes <= 0) {
-        /* The socket closes a moment before the process has ended. */
-        siginfo_t info;
-        (void)waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT);
+        wait_for_end(engine);
         return lost(engine, "ended", reterr);
     }
     if (!answer_check(&engine->answer, (size_t)bytes)) {

@@ -34,7 +34,7 @@ struct runner_view; /* opaque */
  * BATON_ENOMEM. */
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
                struct engine *engine, struct baton_error *reterr);
-void runner_free(struct runner *runner); /* after its views; NULL allowed */
+void runner_free(struct runner *runner); /* NULL allowed; its views go on with the next one */
 
 /* Runs every model on one grey picture: does it run at all, in time, and with an output that its
  * decoder reads? The error names the model. */

@@ -142,9 +142,9 @@ ssize_t unpack_child_receive(struct unpack_child *child, const struct archive_ru
             return error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
         }
         if (ready <= 0 && instant_since(clock_now(), begin).ns > SPAN_MS(SILENT_MS).ns) {
-            return error_set(reterr, BATON_EPROTO,
+            return error_set(reterr, BATON_EUNAVAILABLE, /* no word on the archive: a slow disk */
                              "archive: the process that unpacks it was silent for %d s and was "
-                             "ended; fetch or make it again",
+                             "ended",
                              SILENT_MS / 1000);
         }
     } while (ready <= 0);

@@ -67,6 +67,14 @@ static int put(int fd, const void *bytes, size_t count, struct baton_error *rete
     return 0;
 }
 
+static int text_fails(const struct writing *to, struct baton_error *reterr)
+{
+    return to->total > PIPELINE_BYTES_MAX
+               ? error_set(reterr, BATON_ETOOBIG, "archive: %s has more than %d bytes",
+                           PIPELINE_FILE, PIPELINE_BYTES_MAX)
+               : error_set(reterr, BATON_ENOMEM, "archive: out of memory for %s", PIPELINE_FILE);
+}
+
 /* Asks the child for one file. `text` gets its bytes as well, unless it is NULL. */
 static int write_file(struct writing *to, const char *name, struct buffer *text,
                       struct baton_error *reterr)
@@ -83,10 +91,7 @@ static int write_file(struct writing *to, const char *name, struct buffer *text,
         rc = check_total(to, reterr);
         if (text != NULL) {
             buffer_put(text, to->message.data, (size_t)got);
-            rc = rc == 0 && text->failed
-                     ? error_set(reterr, BATON_ETOOBIG, "archive: %s has more than %d bytes",
-                                 PIPELINE_FILE, PIPELINE_BYTES_MAX)
-                     : rc;
+            rc = rc == 0 && text->failed ? text_fails(to, reterr) : rc;
         }
         rc = rc ? rc : put(fd, to->message.data, (size_t)got, reterr);
     }

@@ -1,5 +1,5 @@
 /* Asks the server of a model whether it has another one, and unpacks what comes. It may block for
- * long, so each question runs on a thread of its own. */
+ * long, so each question runs on a thread of libuv's pool. */
 #ifndef DETECTOR_MODEL_QUESTION_H
 #define DETECTOR_MODEL_QUESTION_H
 

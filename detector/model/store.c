@@ -324,10 +324,11 @@ static int evict_one(const struct store *store, const char *digest, bool is_dama
 static void sweep_origin(struct survey *survey, const struct store *store, const char *name)
 {
     struct origin origin;
+    int rc = store_origin(store, name, &origin, NULL);
 
     (void)survey;
-    if (store_origin(store, name, &origin, NULL) != 0 ||
-        faccessat(store->models_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (rc == BATON_ENOENT ||
+        (rc == 0 && faccessat(store->models_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0)) {
         (void)unlinkat(store->origins_fd, name, 0);
     }
 }
@@ -433,9 +434,14 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
 {
     const char *digest = "", *etag = "";
     int fd = openat(store->origins_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    json_t *json = fd >= 0 ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *json;
     int rc = 0;
 
+    if (fd < 0 && errno != ENOENT && errno != ELOOP) { /* it says nothing of the origin */
+        return error_set(reterr, error_from_errno(errno), "model cache: %s: %s", key,
+                         strerror(errno));
+    }
+    json = fd >= 0 ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (fd >= 0) {
         close(fd);
     }

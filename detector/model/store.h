@@ -1,6 +1,6 @@
 /* Models on the disk: unpacked archives, by the SHA-256 digest of their bytes.
  *
- *   FOLDER/models/<digest>/     a model, with sums.h; its time is that of its last use
+ *   FOLDER/models/<digest>/     a model, with its sum; its time is that of its last use
  *   FOLDER/models/.draft/       one that is being unpacked, or removed
  *   FOLDER/origins/<key>        the digest and the ETag of the last model of an address that ran
  *
@@ -57,7 +57,7 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
               struct model **ret, struct baton_error *reterr);
 
 /* Reads all of the model. Returns BATON_ENOENT if it is missing, or BATON_ECORRUPT if it differs
- * from what was unpacked (sums.h); the next store_add() unpacks it again. */
+ * from what was unpacked (SUM_FILE in archive.h); the next store_add() unpacks it again. */
 int store_find(struct store *store, const char *digest, struct model **ret,
                struct baton_error *reterr);
 
@@ -68,7 +68,7 @@ struct origin {
 };
 
 int store_origin(const struct store *store, const char *key, struct origin *ret,
-                 struct baton_error *reterr); /* BATON_ENOENT: nothing */
+                 struct baton_error *reterr); /* BATON_ENOENT: nothing is known of it */
 int store_origin_set(struct store *store, const char *key, const struct origin *origin,
                      struct baton_error *reterr);
 

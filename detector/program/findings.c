@@ -67,11 +67,14 @@ int findings_close(struct findings *findings, struct baton_error *reterr)
     FILE *const files[] = {findings->detections, findings->objects, findings->page};
     int errnum = 0;
 
+    errno = 0;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         bool has_failed = files[i] && (fflush(files[i]) != 0 || ferror(files[i]));
-        errnum = has_failed ? errno : errnum;
         if (files[i] && files[i] != stdout) {
-            (void)fclose(files[i]);
+            has_failed |= fclose(files[i]) != 0;
+        }
+        if (has_failed && errnum == 0) {
+            errnum = errno ? errno : EIO; /* an earlier write's is gone */
         }
     }
     findings->detections = findings->objects = findings->page = NULL;

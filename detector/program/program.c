@@ -408,7 +408,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         return code;
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)setenv("UV_THREADPOOL_SIZE", THREADS, 0); /* see supply.h */
+    (void)setenv("UV_THREADPOOL_SIZE", THREADS, 1); /* see supply.h */
     if (program.settings.clip) {
         return program_try(&program.settings, reterr);
     }

@@ -87,7 +87,7 @@ char *gallery_log(const struct gallery *gallery)
     return text;
 }
 
-uint32_t frame_sum(const struct camera_frame *frame)
+static uint32_t frame_sum(const struct camera_frame *frame)
 {
     uint32_t sum = 0;
 
@@ -209,7 +209,7 @@ bool viewer_has_failed(const void *userdata)
     return viewer_stats(userdata).last_error[0] != '\0';
 }
 
-bool viewer_has_frames(const void *userdata)
+static bool viewer_has_frames(const void *userdata)
 {
     const struct viewer *viewer = userdata;
 

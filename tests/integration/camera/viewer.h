@@ -34,7 +34,7 @@ struct viewer {
     int64_t pts_us;
     enum viewer_check check;
     unsigned wrong;  /* frames that fail the check */
-    unsigned wanted; /* for viewer_has_frames */
+    unsigned wanted; /* frames, by viewer_run_frames */
     unsigned sizes;  /* how many times it was another one than before */
     unsigned holds;  /* keeps so many of the first frames that it gets, at most VIEWER_HELD_MAX */
     const struct camera_frame *kept[VIEWER_HELD_MAX];
@@ -59,7 +59,6 @@ void viewer_close(struct viewer *viewer);
 struct camera_stats viewer_stats(const struct viewer *viewer);
 
 /* Conditions to run until; `userdata` is the viewer. */
-bool viewer_has_frames(const void *userdata); /* `wanted` or more */
 bool viewer_is_online(const void *userdata);
 bool viewer_is_offline(const void *userdata);
 bool viewer_has_ended(const void *userdata);
@@ -70,7 +69,6 @@ void viewer_let_go(struct viewer *viewer, unsigned count);
 void viewer_run_frames(struct viewer *viewer, unsigned count);
 
 /* Sum over the picture's planes: changes when it is overwritten. */
-uint32_t frame_sum(const struct camera_frame *frame);
 /* The left edge of the red rectangle of tests/detector/clips.sh; -1: it is not there, or not whole.
  */
 int frame_red(const struct camera_frame *frame);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -400,6 +401,26 @@ static void a_child_that_hangs_is_ended(void **state)
     engine_free(engine);
 }
 
+/* One that closes its socket and goes on. */
+static void a_child_that_says_nothing_any_more_is_ended(void **state)
+{
+    static const char script[] = "#!/bin/sh\nexec 3>&-\nexec sleep 1000\n";
+    char path[] = "/tmp/baton-mute-XXXXXX";
+    int fd = mkstemp(path);
+    struct engine *engine = NULL;
+    struct baton_error error = {0};
+    const struct engine_options options = {.program = path};
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, script, sizeof(script) - 1), sizeof(script) - 1);
+    assert_int_equal(fchmod(fd, 0700), 0);
+    (void)close(fd);
+    assert_int_not_equal(engine_start(&engine, &options, &error), 0);
+    assert_null(engine);
+    (void)unlink(path);
+}
+
 static pid_t load(void *userdata)
 {
     (void)userdata;
@@ -510,6 +531,7 @@ int main(void)
         cmocka_unit_test(the_child_is_confined_before_it_sees_a_model),
         cmocka_unit_test(a_child_that_dies_is_an_error_and_a_new_one_works),
         cmocka_unit_test(a_child_that_hangs_is_ended),
+        cmocka_unit_test(a_child_that_says_nothing_any_more_is_ended),
         cmocka_unit_test(a_child_that_hangs_dies_with_who_started_it),
         cmocka_unit_test(models_that_are_damaged_cost_their_child_at_most),
         cmocka_unit_test(a_model_may_have_several_threads),
