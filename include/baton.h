@@ -363,8 +363,9 @@ BATON_API void baton_unsubscribe(struct baton_subscription *subscription);
  * Guarantees: memory: and raft: are linearizable, and an acknowledged write stays, in raft: as long
  * as a quorum of the disks does. redis: gives the same as long as its server keeps its data. A
  * server that fails over to a replica, or starts without its data, may have lost acknowledged
- * writes, and then gives their revisions to other values. So attach the epoch to values that must
- * not be lost, and have the resource check it. */
+ * writes. Their revisions are given to no other values, as its revisions are not below its time in
+ * microseconds, unless its clock is behind. So attach the epoch to values that must not be lost,
+ * and have the resource check it. */
 struct baton_value {
     char *key;
     void *data; /* `bytes` bytes, and a NUL behind them; NULL: no such key, or deleted */

@@ -313,6 +313,7 @@ static const struct game_clue clues[] = {
     {"FLOOR_FORGOTTEN", 960},
     {"SHARED_FORGOTTEN", 285},
     {"HEARD_NOT_PASSED_ON", 823},
+    {"REVISION_TWICE", 103796},
     {NULL, 0},
 };
 

@@ -101,9 +101,21 @@ static void remember(struct yard_store *store, struct yard_key *key)
     store->undo[store->undo_count++] = (struct yard_undo){key, key->value, key->revision};
 }
 
+/* As the script of Redis counts: a write after a loss gets no revision of a lost one. */
+static uint64_t next_revision(struct yard *yard)
+{
+    uint64_t now_us = YARD_MUTANT(REVISION_TWICE) ? 0 : (uint64_t)yard->now / 1000;
+
+    yard->store.revision++;
+    if (yard->store.revision < now_us) {
+        yard->store.revision = now_us;
+    }
+    return yard->store.revision;
+}
+
 static void change(struct yard *yard, struct yard_key *key, struct yard_value *value, span lifetime)
 {
-    uint64_t revision = ++yard->store.revision;
+    uint64_t revision = next_revision(yard);
 
     yard_check_write(yard, key, value);
     remember(&yard->store, key);
@@ -286,7 +298,7 @@ void store_happen(struct yard *yard, struct yard_event *event)
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
-/* As a server does that goes on from what it has: later writes get the revisions of lost ones. */
+/* As a server does that goes on from what it has. */
 static void perhaps_count_from(struct yard *yard, uint64_t revision)
 {
     if (random_chance(&yard->random, 500000)) {
@@ -310,7 +322,7 @@ void store_lose_all(struct yard *yard)
             key->value = NULL;
             key->revision = 0;
             yard_check_key(yard, key);
-            notify(yard, key, ++store->revision);
+            notify(yard, key, next_revision(yard));
         }
     }
     perhaps_count_from(yard, 0);

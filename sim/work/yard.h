@@ -57,6 +57,7 @@ enum {
     X(COPIES_OUTLIVE_LEASE, "a worker's driver does not end its copies before the lease ends")     \
     X(STOPPED_IS_DEAD, "the election takes a stopped worker for a dead one")                       \
     X(PUT_UNCONDITIONAL, "the store does not compare revisions")                                   \
+    X(REVISION_TWICE, "a store that lost writes gives their revisions to others")                  \
     X(HEARD_NOT_PASSED_ON, "a new leader does not know which workers were heard before")
 
 enum yard_mutant {

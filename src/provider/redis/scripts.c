@@ -281,22 +281,30 @@ static const char members[] =
 /* ---- State ----------------------------------------------------------------------------------- */
 
 /* The message of a change: revision, length of the name, 1 for a value or 0, name, value. The reply
- * has the revision at which the key is then: 0 after its deletion. */
-static const char put[] =
+ * has the revision at which the key is then: 0 after its deletion.
+ *
+ * A revision is above the last one and not below the server's time in microseconds. So a server
+ * that lost its last writes, or all, gives their revisions to no others. */
+static const char put[] = NOW COUNTED
     "local at = tonumber(redis.call('HGET', KEYS[1], 'r')) or 0\n"
     "if ARGV[4] ~= 'any' and tonumber(ARGV[4]) ~= at then return {0, at} end\n"
     "if ARGV[3] == '0' and at == 0 then return {1, 0} end\n"
-    "local revision = redis.call('INCR', KEYS[2])\n"
+    "local last = counted(redis.call('GET', KEYS[2]))\n"
+    "if last >= " EPOCH_END " then\n"
+    "  return redis.error_reply('SPOILED no revision is above that of ' .. KEYS[2] .. ': DEL it')\n"
+    "end\n"
+    "local revision = math.max(last + 1, t[1] * 1000000 + t[2])\n"
+    "redis.call('SET', KEYS[2], whole(revision))\n"
     "if ARGV[3] == '0' then\n"
     "  redis.call('DEL', KEYS[1])\n"
     "  redis.call('ZREM', KEYS[3], ARGV[1])\n"
     "else\n"
-    "  redis.call('HSET', KEYS[1], 'd', ARGV[2], 'r', revision)\n"
+    "  redis.call('HSET', KEYS[1], 'd', ARGV[2], 'r', whole(revision))\n"
     "  redis.call('ZADD', KEYS[3], 0, ARGV[1])\n"
     "  if ARGV[5] == '0' then redis.call('PERSIST', KEYS[1])\n"
     "  else redis.call('PEXPIRE', KEYS[1], ARGV[5]) end\n"
     "end\n"
-    "redis.call('PUBLISH', KEYS[4], revision .. ' ' .. #ARGV[1] .. ' ' .. ARGV[3] .. ' ' .. "
+    "redis.call('PUBLISH', KEYS[4], whole(revision) .. ' ' .. #ARGV[1] .. ' ' .. ARGV[3] .. ' ' .. "
     "ARGV[1]\n"
     "           .. ARGV[2])\n"
     "return {1, ARGV[3] == '0' and 0 or revision}\n";
