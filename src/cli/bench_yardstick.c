@@ -215,7 +215,9 @@ static double read_rate(int output)
     return rate;
 }
 
-static int run(const struct yardstick *yardstick, unsigned depth, unsigned long requests,
+/* Whole pipelines: after one request more than it was told, redis-benchmark may end with an error.
+ */
+static int run(const struct yardstick *yardstick, unsigned depth, unsigned long pipelines,
                double *ret_rate, struct baton_error *reterr)
 {
     const struct redis_address *address = &yardstick->address;
@@ -226,7 +228,7 @@ static int run(const struct yardstick *yardstick, unsigned depth, unsigned long 
     (void)snprintf(numbers[0], sizeof(numbers[0]), "%d", address->port);
     (void)snprintf(numbers[1], sizeof(numbers[1]), "%d", address->database);
     (void)snprintf(numbers[2], sizeof(numbers[2]), "%u", depth);
-    (void)snprintf(numbers[3], sizeof(numbers[3]), "%lu", requests);
+    (void)snprintf(numbers[3], sizeof(numbers[3]), "%lu", pipelines * depth);
     (void)snprintf(numbers[4], sizeof(numbers[4]), "%u", yardstick->elections);
     for (size_t i = 0; i < 3; i++) { /* redis-benchmark replaces the middle part by a number */
         (void)snprintf(keys[i], sizeof(keys[i]), THEIRS "__rand_int__:%s", parts[i]);
@@ -280,10 +282,10 @@ static int run(const struct yardstick *yardstick, unsigned depth, unsigned long 
 int yardstick_measure(const struct yardstick *yardstick, unsigned depth, double seconds,
                       double *ret_rate, struct baton_error *reterr)
 {
-    unsigned long first = depth > FIRST_REQUESTS / 4 ? depth * 4ul : FIRST_REQUESTS;
+    unsigned long first = depth > FIRST_REQUESTS / 4 ? 4 : FIRST_REQUESTS / depth;
     int r = run(yardstick, depth, first, ret_rate, reterr);
 
-    return r == BATON_OK
-               ? run(yardstick, depth, (unsigned long)(*ret_rate * seconds) + 1, ret_rate, reterr)
-               : r;
+    return r == BATON_OK ? run(yardstick, depth, (unsigned long)(*ret_rate * seconds / depth) + 1,
+                               ret_rate, reterr)
+                         : r;
 }
