@@ -19,6 +19,7 @@ struct task {
     uint32_t attempt;
     int starts, halts, completions;
     int completed_by; /* a hand; -1: nobody, or it died: perhaps before the leader knew */
+    int completed_in; /* the number of its session */
     bool is_service;
     instant halt_by;     /* of the latest on_halt, */
     span lease_left;     /* when that came, */
