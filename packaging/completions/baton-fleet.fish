@@ -13,7 +13,7 @@ complete -c baton-fleet -l worker -r -d "a worker at ws://HOST:PORT or wss://HOS
 complete -c baton-fleet -l resolve-every -r -d "how often names of workers are resolved again"
 complete -c baton-fleet -l worker-token-file -r -d "file of the bearer token that workers ask for"
 complete -c baton-fleet -l worker-ca -r -d "trusted certificates for workers by wss; the system's if not given"
-complete -c baton-fleet -l grace -r -d "a worker whose connection ended is offline if it cannot be reached again within this time"
+complete -c baton-fleet -l grace -r -d "a worker whose connection ended is offline if it cannot be reached again within this time; at least 100ms"
 complete -c baton-fleet -l silence -r -d "a worker that reports nothing for so long is offline"
 complete -c baton-fleet -l subscriptions-max -r -d "most subscriptions of a worker that has no limit of its own"
 complete -c baton-fleet -l hysteresis -r -d "difference of two workers' loads, in thousandths, that moves no camera"
