@@ -129,38 +129,19 @@ static int take(struct child *child, const struct camera_message *message, int f
 static int read_one(struct child *child, struct baton_error *reterr)
 {
     struct camera_message message;
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } space;
-    struct iovec part = {&message, sizeof(message)};
-    /* There is room for one descriptor; the kernel does not make more of them ours. */
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = space.bytes,
-                            .msg_controllen = CMSG_LEN(sizeof(int))};
-    const struct cmsghdr *passed;
-    int fd = -1, rc;
-    ssize_t got;
+    int fds[HELPER_PASSED], rc;
+    ssize_t got =
+        helper_receive(child->frames.socket, &message, sizeof(message), fds, MSG_DONTWAIT);
 
-    do {
-        got = recvmsg(child->frames.socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-    } while (got < 0 && errno == EINTR);
     if (got <= 0) {
         if (got == 0) {
             (void)uv_poll_stop(&child->poll); /* reported when the process has ended */
         }
         return 0;
     }
-    passed = CMSG_FIRSTHDR(&header);
-    if (passed != NULL && passed->cmsg_level == SOL_SOCKET && passed->cmsg_type == SCM_RIGHTS) {
-        memcpy(&fd, CMSG_DATA(passed), sizeof(fd));
-    }
     rc = message_check(&message, (size_t)got, reterr);
-    rc = rc ? rc : take(child, &message, fd, reterr);
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    rc = rc ? rc : take(child, &message, fds[0], reterr);
+    helper_close(fds);
     return rc != 0 ? rc : 1;
 }
 

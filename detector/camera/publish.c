@@ -1,6 +1,7 @@
 #include "detector/camera/publish.h"
 
 #include "base/error.h"
+#include "detector/helper/helper.h"
 
 #include <errno.h>
 #include <libavutil/pixdesc.h>
@@ -24,32 +25,15 @@ void publisher_fini(struct publisher *publisher)
 
 static bool send_with(struct publisher *publisher, const struct camera_message *message, int fd)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } space = {0};
-    struct iovec part = {(void *)message, sizeof(*message)};
-    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-    ssize_t sent;
+    const int fds[HELPER_PASSED] = {fd, -1};
+    bool is_sent = helper_send(publisher->socket, message, sizeof(*message), fds, MSG_DONTWAIT);
 
-    if (fd >= 0) {
-        header.msg_control = space.bytes;
-        header.msg_controllen = sizeof(space.bytes);
-        struct cmsghdr *passed = CMSG_FIRSTHDR(&header);
-        passed->cmsg_level = SOL_SOCKET;
-        passed->cmsg_type = SCM_RIGHTS;
-        passed->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(passed), &fd, sizeof(fd));
-    }
-    do {
-        sent = sendmsg(publisher->socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
     /* Of all cameras together, since all run as one user, only so many rings may be on their way.
      */
-    if (sent < 0 && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS) {
+    if (!is_sent && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS) {
         publisher->is_stopping = true;
     }
-    return sent >= 0;
+    return is_sent;
 }
 
 bool publisher_send(struct publisher *publisher, const struct camera_message *message)

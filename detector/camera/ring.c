@@ -1,5 +1,7 @@
 #include "detector/camera/ring.h"
 
+#include "detector/helper/helper.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -15,7 +17,6 @@ enum {
     PIXELS_USUAL = 1920 * 1088,
     SLOT_PADDING = 256, /* vector code may read a little past a row's end */
     PAGE_ALIGNMENT = 4096,
-    SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW,
 };
 
 static size_t aligned(size_t bytes, size_t to)
@@ -66,19 +67,11 @@ bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
 int ring_make(uint8_t **ret, int *ret_fd, const struct ring_layout *layout,
               struct baton_error *reterr)
 {
-    void *memory = MAP_FAILED;
-    int fd = memfd_create("baton-frames", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *memory = NULL;
+    int fd = helper_share(&memory, "baton-frames", layout->bytes, reterr);
 
-    if (fd >= 0 && ftruncate(fd, (off_t)layout->bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
-        memory = mmap(NULL, layout->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    if (memory == MAP_FAILED) {
-        int error = errno;
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        return error_set(reterr, BATON_ENOMEM, "shared memory of %zu bytes: %s", layout->bytes,
-                         strerror(error));
+    if (fd < 0) {
+        return fd;
     }
     *ret = memory;
     *ret_fd = fd;
@@ -95,7 +88,7 @@ int ring_map(const uint8_t **ret, int fd, const struct ring_layout *layout,
 
     /* In huge pages, which can run out during a read, the memory would be of another file system.
      */
-    if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &filesystem) != 0 ||
+    if (seals < 0 || (seals & HELPER_SEALS) != HELPER_SEALS || fstatfs(fd, &filesystem) != 0 ||
         filesystem.f_type != TMPFS_MAGIC) {
         return error_set(reterr, BATON_EPROTO, "ring: not sealed shared memory");
     }

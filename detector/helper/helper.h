@@ -2,12 +2,16 @@
  *
  *   parent   helper_find ─▶ helper_spawn (or libuv, with helper_environment)
  *   child    helper_begin, first in its main()
+ *   both     helper_share, helper_send, helper_receive
  *
  * libc only; any thread.
  */
 #ifndef DETECTOR_HELPER_HELPER_H
 #define DETECTOR_HELPER_HELPER_H
 
+#include "base/error.h"
+
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +21,8 @@ enum {
     HELPER_FD = 3, /* the first descriptor that a helper inherits; the others follow */
     HELPER_DESCRIPTORS_MAX = 8,
     HELPER_ENVIRONMENT_MAX = 16,
+    HELPER_PASSED = 2, /* descriptors that a message can take along */
+    HELPER_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW,
 };
 
 /* The path of the program `name`: beside this one, or in the folder of a build or an installation.
@@ -41,5 +47,19 @@ void helper_begin(int argc, char **argv, const char *usage, int count);
  * between the two steps of confine.h, as the second one forbids it. False: it failed, or the parent
  * has died. */
 bool helper_is_bound(void);
+
+/* Makes memory for both sides, sealed by HELPER_SEALS: neither can shorten it while the other one
+ * reads, which would be a SIGBUS. Returns the descriptor that the other side maps, or BATON_ENOMEM.
+ */
+int helper_share(void **ret, const char *name, size_t bytes, struct baton_error *reterr);
+
+/* Sends a datagram; -1 in `fds` ends the descriptors, which stay the caller's. `flags`: MSG_… False
+ * and errno: it was not sent. */
+bool helper_send(int socket, const void *message, size_t bytes, const int fds[HELPER_PASSED],
+                 int flags);
+/* Receives a datagram. Returns its length, which may be above `bytes`; 0: the other end is closed;
+ * -1 and errno. ret_fds: for helper_close(), -1 where none came; no more than these become ours. */
+ssize_t helper_receive(int socket, void *ret, size_t bytes, int ret_fds[HELPER_PASSED], int flags);
+void helper_close(const int fds[HELPER_PASSED]);
 
 #endif

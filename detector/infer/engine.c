@@ -5,7 +5,6 @@
 #include "detector/infer/wire.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,7 +23,6 @@ enum { LOOK_US = 50000, END_LOOK_MS = 1, END_LOOKS = 500 };
 struct engine {
     struct wire_request request; /* large, so not on the stack */
     struct wire_answer answer;
-    enum engine_kind kind;
     char name[ENGINE_NAME_MAX + 1];
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
     int socket;
@@ -138,34 +136,14 @@ static int receive(struct engine *engine, int timeout_ms, struct baton_error *re
 static int ask(struct engine *engine, int first, int second, int timeout_ms,
                struct baton_error *reterr)
 {
+    const int fds[HELPER_PASSED] = {first, second};
+
     if (engine->pid <= 0) {
         return error_set(reterr, BATON_ECLOSED, "the model's process has ended");
     }
     /* If the process has ended, the wait for the answer reports it. */
-    (void)wire_send(engine->socket, &engine->request, first, second);
+    (void)helper_send(engine->socket, &engine->request, sizeof(engine->request), fds, 0);
     return receive(engine, timeout_ms, reterr);
-}
-
-/* Makes shared memory of a fixed size: neither process can shorten it. */
-static int share(size_t bytes, void **ret, struct baton_error *reterr)
-{
-    int fd = memfd_create("baton-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    void *memory = MAP_FAILED;
-
-    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    if (memory == MAP_FAILED) {
-        int errnum = errno;
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        return error_set(reterr, BATON_ENOMEM, "%zu bytes of shared memory: %s", bytes,
-                         strerror(errnum));
-    }
-    *ret = memory;
-    return fd;
 }
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
@@ -186,7 +164,7 @@ static int open_there(struct session *session, int fd, size_t model_bytes,
 {
     struct engine *engine = session->engine;
     void *input = NULL;
-    int memory = share(session->bytes, &input, reterr);
+    int memory = helper_share(&input, "baton-model", session->bytes, reterr);
     int code;
 
     if (memory < 0) {
@@ -314,7 +292,7 @@ static int start(struct engine *engine, const struct engine_options *options, co
         engine->pid = 0;
         return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program, strerror(errnum));
     }
-    memory = share(WIRE_OUTPUT_BYTES, &outputs, reterr);
+    memory = helper_share(&outputs, "baton-model", WIRE_OUTPUT_BYTES, reterr);
     if (memory < 0) {
         return memory;
     }
@@ -357,15 +335,9 @@ int engine_start(struct engine **ret, const struct engine_options *options,
         engine_free(engine);
         return code;
     }
-    engine->kind = engine->answer.kind;
     memcpy(engine->name, engine->answer.name, sizeof(engine->name));
     *ret = engine;
     return 0;
-}
-
-enum engine_kind engine_kind(const struct engine *engine)
-{
-    return engine->kind;
 }
 
 const char *engine_name(const struct engine *engine)

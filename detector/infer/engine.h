@@ -47,7 +47,6 @@ int engine_start(struct engine **ret, const struct engine_options *options,
                  struct baton_error *reterr);
 void engine_free(struct engine *engine); /* after its sessions; NULL allowed */
 
-enum engine_kind engine_kind(const struct engine *engine);
 const char *engine_name(const struct engine *engine); /* for people, see struct library */
 int engine_pid(const struct engine *engine);          /* of the child; 0: it has gone */
 /* True if the child was killed neither by this process nor for its own calls, as by a system

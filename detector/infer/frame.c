@@ -322,8 +322,6 @@ int runner_run(struct runner *runner, const struct runner_turn *turn)
     run->turn = turn;
     run->object_count = 0;
     code = run_stages(run);
-    runner->stats.frames++;
-    runner->stats.failures += code != 0;
     for (int i = 0; i < run->object_count && !code; i++) {
         tell(run, &run->objects[i]);
     }

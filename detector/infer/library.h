@@ -38,7 +38,6 @@ struct network;
 
 /* Each of the two begins with this struct. */
 struct library {
-    enum engine_kind kind;
     char name[ENGINE_NAME_MAX + 1]; /* for people: "onnxruntime 1.30.0", "…, cuda" */
     bool uses_hardware;             /* another provider than the CPU */
     int threads;

@@ -15,7 +15,7 @@ static struct onnx_allocator *allocator;
 /* Adds the provider to a session's options; NULL: the CPU. */
 static struct onnx_status *(*add_provider)(struct onnx_options *, int device);
 
-static struct library onnx = {.kind = ENGINE_ONNXRUNTIME};
+static struct library onnx;
 
 struct onnx_model {
     struct onnx_session *session;

@@ -62,7 +62,7 @@ int opencv_load(struct library **ret, const struct library_options *options,
                 struct baton_error *reterr)
 {
     static const char *const names[] = {"libbaton-opencv.so", NULL};
-    static struct library opencv = {.kind = ENGINE_OPENCV, .open = opencv_open, .run = opencv_run};
+    static struct library opencv = {.open = opencv_open, .run = opencv_run};
     void *library;
     int code = library_find(&library, names, options->path, reterr);
 

@@ -72,8 +72,8 @@ struct runner_turn {
 int runner_run(struct runner *runner, const struct runner_turn *turn);
 
 struct runner_stats {
-    uint64_t frames, runs, failures; /* runs: of models */
-    span busy;                       /* in the models */
+    uint64_t runs; /* of models */
+    span busy;     /* in the models */
 };
 
 void runner_stats(const struct runner *runner, struct runner_stats *ret);

@@ -53,7 +53,6 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
     }
     if (!code) {
         server->outputs = outputs;
-        server->answer.kind = server->library->kind;
         memcpy(server->answer.name, server->library->name, sizeof(server->answer.name));
     }
     return code;
@@ -139,20 +138,17 @@ static void answer(struct server *server, const int fds[2])
     if (server->answer.code) {
         (void)snprintf(server->answer.error, sizeof(server->answer.error), "%s", error.message);
     }
-    for (int i = 0; i < 2; i++) {
-        if (fds[i] >= 0) {
-            (void)close(fds[i]);
-        }
-    }
+    helper_close(fds);
 }
 
 /* The process ends after this, which closes and frees all that is open. */
 void serve_models(int socket)
 {
     struct server *server = calloc(1, sizeof(*server));
-    int fds[2];
+    const size_t bytes = sizeof(server->request);
+    int fds[HELPER_PASSED];
 
-    while (server && wire_receive(socket, &server->request, fds)) {
+    while (server && helper_receive(socket, &server->request, bytes, fds, 0) == (ssize_t)bytes) {
         answer(server, fds);
         if (send(socket, &server->answer, sizeof(server->answer), MSG_NOSIGNAL) < 0) {
             break;

@@ -41,17 +41,11 @@ struct wire_answer {
     int output_count;  /* RUN */
     int64_t batch_max; /* OPEN */
     struct shape shapes[SESSION_OUTPUTS_MAX];
-    enum engine_kind kind; /* START */
-    char name[ENGINE_NAME_MAX + 1];
+    char name[ENGINE_NAME_MAX + 1]; /* START */
     char error[BATON_ERROR_MESSAGE_MAX];
 };
 
 /* True if the answer is within its bounds. Terminates its texts. */
 bool answer_check(struct wire_answer *answer, size_t bytes);
-
-/* Sends a request with up to two descriptors (-1: none). False: the other end is closed. */
-bool wire_send(int socket, const struct wire_request *request, int first, int second);
-/* Receives on the other end. Missing descriptors are -1; false: the connection has ended. */
-bool wire_receive(int socket, struct wire_request *ret, int ret_fds[2]);
 
 #endif

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { FILE_TRIES = 1000 }; /* each is lost only to another one that has its file by then */
+
 struct store {
     char *path; /* of models/ */
     int models_fd, origins_fd;
@@ -110,15 +112,21 @@ void store_close(struct store *store)
 
 int store_file(const struct store *store, struct baton_error *reterr)
 {
-    char path[PATH_MAX];
-    int fd;
+    /* Every user of the name removes it: another one's file in its place is open there. */
+    static const char name[] = ".fetch";
+    int fd = -1;
 
-    (void)snprintf(path, sizeof(path), "%s/.fetch-XXXXXX", store->path);
-    fd = mkostemp(path, O_CLOEXEC); /* not every file system has O_TMPFILE */
+    for (int tries = 0; tries < FILE_TRIES && fd < 0; tries++) {
+        (void)unlinkat(store->models_fd, name, 0); /* also that of a process that was killed */
+        fd = openat(store->models_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST) {
+            break;
+        }
+    }
     if (fd < 0) {
         return failed(reterr, "make", "a file to fetch into");
     }
-    (void)unlink(path);
+    (void)unlinkat(store->models_fd, name, 0);
     return fd;
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const float colours[COLOURS][3] = {{0.9F, 0.1F, 0.1F}, {0.1F, 0.8F, 0.1F}, {0, 0.1F, 0.9F}};
@@ -33,6 +34,11 @@ struct engine *stand_engine(enum engine_kind kind)
         return NULL;
     }
     return engine;
+}
+
+bool stand_is_onnxruntime(const struct engine *engine)
+{
+    return strncmp(engine_name(engine), "onnxruntime", 11) == 0;
 }
 
 struct engine *stand_started(const struct engine_options *options)

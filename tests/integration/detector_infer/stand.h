@@ -18,6 +18,7 @@ int stand_model(const char *name);
 
 /* NULL: it is not there, and a line says so. */
 struct engine *stand_engine(enum engine_kind kind);
+bool stand_is_onnxruntime(const struct engine *engine);
 /* An error fails the test. */
 struct engine *stand_started(const struct engine_options *options);
 struct session *stand_opened(struct engine *engine, const char *model, const struct shape *largest);

@@ -1,10 +1,13 @@
-/* What a helper is given of its parent's environment. */
+/* What a helper is given of its parent's environment, and what both sides send. */
 #include "cmocka_all.h"
 #include "detector/helper/helper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static bool is_given(const char *wanted)
 {
@@ -57,12 +60,90 @@ static void there_is_room_for_all_of_it(void **state)
     }
 }
 
+static void descriptors_go_along_with_a_message(void **state)
+{
+    const int none[HELPER_PASSED] = {-1, -1};
+    int sockets[2], ends[2], fds[HELPER_PASSED];
+    char text[4] = "", byte = 0;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(helper_send(sockets[0], "abc", 3, (int[]){ends[1], -1}, 0));
+    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 3);
+    assert_memory_equal(text, "abc", 3);
+    assert_int_equal(fds[1], -1);
+    assert_int_equal(write(fds[0], "!", 1), 1);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    assert_int_equal(byte, '!');
+    helper_close(fds);
+    assert_true(helper_send(sockets[0], "abcdef", 6, ends, 0));
+    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 6); /* is too long */
+    assert_true(fds[0] >= 0 && fds[1] >= 0);
+    helper_close(fds);
+    assert_true(helper_send(sockets[0], "a", 1, none, 0));
+    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 1);
+    assert_int_equal(fds[0], -1);
+    helper_close(ends);
+    (void)close(sockets[0]);
+    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 0);
+    assert_false(helper_send(sockets[1], "a", 1, none, 0));
+    (void)close(sockets[1]);
+}
+
+/* A process that was taken over may send any number. */
+static void no_more_descriptors_than_there_is_room_for_become_ours(void **state)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(3 * sizeof(int))];
+    } control = {.head = {CMSG_LEN(3 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec part = {(char[]){'a'}, 1};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control)};
+    int sockets[2], fds[HELPER_PASSED], before, after;
+    char byte;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    memcpy(CMSG_DATA(&control.head), (int[]){sockets[0], sockets[0], sockets[0]}, 3 * sizeof(int));
+    before = dup(sockets[0]);
+    (void)close(before);
+    assert_int_equal(sendmsg(sockets[0], &header, 0), 1);
+    assert_int_equal(helper_receive(sockets[1], &byte, 1, fds, 0), 1);
+    helper_close(fds);
+    after = dup(sockets[0]);
+    assert_int_equal(after, before);
+    (void)close(after);
+    helper_close(sockets);
+}
+
+static void shared_memory_keeps_its_size(void **state)
+{
+    enum { BYTES = 8192 };
+    void *memory = NULL;
+    int fd = helper_share(&memory, "test", BYTES, NULL);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_not_equal(ftruncate(fd, 0), 0);
+    assert_int_not_equal(ftruncate(fd, 2 * (off_t)BYTES), 0);
+    assert_int_equal(fcntl(fd, F_GET_SEALS) & HELPER_SEALS, HELPER_SEALS);
+    (void)munmap(memory, BYTES);
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(secrets_stay_and_what_loaders_need_goes_along),
         cmocka_unit_test(huge_pages_are_asked_for_unless_somebody_decided),
         cmocka_unit_test(there_is_room_for_all_of_it),
+        cmocka_unit_test(descriptors_go_along_with_a_message),
+        cmocka_unit_test(no_more_descriptors_than_there_is_room_for_become_ours),
+        cmocka_unit_test(shared_memory_keeps_its_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
