@@ -42,7 +42,7 @@ static void read_pipeline(struct pipeline *ret, int parent_fd)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct archive_rules rules = {.unpacked_bytes_max = UNPACKED_BYTES};
-    struct unpack_child child = {.pid = 0};
+    struct helper child = {.pid = 0};
     int parent_fd = open_place();
     int sockets[2];
 

@@ -5,9 +5,12 @@
 #include "detector/helper/helper.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -19,9 +22,9 @@ struct child {
     struct frames frames; /* its references: also each handle that is not closed */
     struct child_hooks hooks;
     bool is_stopped, has_ended, is_closing;
-    uv_process_t process;
-    bool is_running;
-    uv_poll_t poll;
+    pid_t pid;  /* 0: it has ended */
+    int end_fd; /* its pidfd, readable once it has ended */
+    uv_poll_t poll, end;
     uv_timer_t farewell;
     struct camera_message newest; /* FRAME that is not shown yet; its type is 0 if there is none */
     uint64_t sequence;            /* of the newest frame, of earlier children at first */
@@ -50,7 +53,8 @@ static void close_handles(struct child *child)
     child->is_closing = true;
     uv_close((uv_handle_t *)&child->poll, on_closed);
     uv_close((uv_handle_t *)&child->farewell, on_closed);
-    uv_close((uv_handle_t *)&child->process, on_closed);
+    uv_close((uv_handle_t *)&child->end, on_closed);
+    (void)close(child->end_fd);
     (void)close(child->frames.socket);
     child->frames.socket = -1;
     frames_forget(&child->frames);
@@ -171,12 +175,17 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     child_unref(child);
 }
 
-static void on_process_end(uv_process_t *process, int64_t status, int signal)
+static void on_process_end(uv_poll_t *poll, int rc, int events)
 {
-    struct child *child = process->data;
+    struct child *child = poll->data;
     struct baton_error error;
+    int status = 0;
 
-    child->is_running = false;
+    (void)rc;
+    (void)events;
+    (void)uv_poll_stop(poll);
+    (void)waitpid(child->pid, &status, 0);
+    child->pid = 0;
     frames_ref(&child->frames);
     if (!child->is_stopped) {
         drain(child); /* its last messages */
@@ -185,11 +194,13 @@ static void on_process_end(uv_process_t *process, int64_t status, int signal)
         end(child, &child->error);
     } else if (child->is_at_end) {
         end(child, NULL);
-    } else if (signal != 0) {
-        (void)error_set(&error, BATON_EIO, "decoder process was killed by signal %d", signal);
+    } else if (WIFSIGNALED(status)) {
+        (void)error_set(&error, BATON_EIO, "decoder process was killed by signal %d",
+                        WTERMSIG(status));
         end(child, &error);
     } else {
-        (void)error_set(&error, BATON_EIO, "decoder process ended with status %d", (int)status);
+        (void)error_set(&error, BATON_EIO, "decoder process ended with status %d",
+                        WEXITSTATUS(status));
         end(child, &error);
     }
     if (child->is_stopped) {
@@ -202,8 +213,8 @@ static void on_process_end(uv_process_t *process, int64_t status, int signal)
 
 static void kill_it(struct child *child)
 {
-    if (child->is_running) {
-        (void)uv_process_kill(&child->process, SIGKILL);
+    if (child->pid > 0) {
+        (void)kill(child->pid, SIGKILL);
     }
 }
 
@@ -219,7 +230,7 @@ void child_stop(struct child *child, bool is_killed)
     }
     child->is_stopped = true;
     (void)uv_poll_stop(&child->poll);
-    if (!child->is_running) {
+    if (child->pid == 0) {
         close_handles(child);
         return;
     }
@@ -244,72 +255,49 @@ void child_set_interval(struct child *child, span interval)
 
 int child_pid(const struct child *child)
 {
-    return child->is_running ? child->process.pid : 0;
+    return child->pid;
 }
 
-static int spawn(struct child *child, uv_loop_t *loop, const char *program, int socket)
+/* Neither can fail: the descriptors are our own. */
+static void start_handles(struct child *child, uv_loop_t *loop)
 {
-    char *environment[HELPER_ENVIRONMENT_MAX];
-    char *argv[] = {(char *)"baton-camera", (char *)"--inherited", NULL};
-    uv_stdio_container_t stdio[] = {
-        {.flags = UV_IGNORE},
-        {.flags = UV_IGNORE},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}, /* for loader and sanitizers */
-        {.flags = UV_INHERIT_FD, .data.fd = socket},
-    };
-    uv_process_options_t options = {.exit_cb = on_process_end,
-                                    .file = program,
-                                    .args = argv,
-                                    .env = environment,
-                                    .cwd = "/",
-                                    .stdio = stdio,
-                                    .stdio_count = CAMERA_FD_SOCKET + 1};
-    int rc;
-
-    helper_environment(environment);
-    rc = uv_spawn(loop, &child->process, &options);
-    child->is_running = rc == 0;
-    return rc;
-}
-
-static void init_handles(struct child *child, uv_loop_t *loop)
-{
-    (void)uv_timer_init(loop, &child->farewell); /* neither can fail */
+    (void)uv_timer_init(loop, &child->farewell);
     (void)uv_poll_init(loop, &child->poll, child->frames.socket);
-    child->farewell.data = child;
-    child->poll.data = child;
-    child->process.data = child;
+    (void)uv_poll_init(loop, &child->end, child->end_fd);
+    child->farewell.data = child->poll.data = child->end.data = child;
     child->frames.refs = 3;
+    (void)uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+    (void)uv_poll_start(&child->end, UV_READABLE, on_process_end);
 }
 
 int child_start(struct child **ret, uv_loop_t *loop, const char *program,
                 const struct camera_config *config, const struct child_hooks *hooks,
                 struct baton_error *reterr)
 {
-    struct child *child = calloc(1, sizeof(*child));
-    int sockets[2] = {-1, -1};
-    int rc;
+    struct helper helper;
+    struct child *child = NULL;
+    int end_fd, rc = helper_start(&helper, program, "baton-camera", -1, reterr);
 
-    if (child == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
+    if (rc != 0) {
+        return rc;
     }
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-        free(child);
-        return error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
+    end_fd = pidfd_open(helper.pid, 0);
+    if (end_fd >= 0 &&
+        send(helper.socket, config, sizeof(*config), MSG_NOSIGNAL) == sizeof(*config)) {
+        child = calloc(1, sizeof(*child));
+    }
+    if (child == NULL) {
+        rc = error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
+        (void)helper_kill(&helper);
+        helper_close((int[]){helper.socket, end_fd});
+        return rc;
     }
     child->hooks = *hooks;
     child->sequence = config->sequence;
-    child->frames.socket = sockets[0];
-    init_handles(child, loop);
-    rc = spawn(child, loop, program, sockets[1]);
-    (void)close(sockets[1]);
-    if (rc != 0 ||
-        send(child->frames.socket, config, sizeof(*config), MSG_NOSIGNAL) != sizeof(*config) ||
-        uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable) != 0) {
-        child_stop(child, true);
-        return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program,
-                         rc != 0 ? uv_strerror(rc) : "it takes no config");
-    }
+    child->frames.socket = helper.socket;
+    child->pid = helper.pid;
+    child->end_fd = end_fd;
+    start_handles(child, loop);
     *ret = child;
     return 0;
 }

@@ -26,7 +26,7 @@ struct child_hooks {
     void *userdata;
 };
 
-/* All arguments are borrowed during the call. Returns BATON_EIO or BATON_ENOMEM. */
+/* All arguments are borrowed during the call. Returns BATON_EUNAVAILABLE or BATON_EIO. */
 int child_start(struct child **ret, uv_loop_t *loop, const char *program,
                 const struct camera_config *config, const struct child_hooks *hooks,
                 struct baton_error *reterr);

@@ -136,6 +136,7 @@ int main(int argc, char **argv)
 
     helper_begin(argc, argv, usage, CAMERA_FD_SOCKET + 1 - HELPER_FD);
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
+    (void)!chdir("/"); /* no folder of another user is open to what takes it over */
     broker_prepare();
     if (!read_config(&config)) {
         return EXIT_USAGE; /* not started by baton-detector, or it has ended */

@@ -1,6 +1,6 @@
 /* Programs that baton-detector starts and may lose: each reads strangers' bytes behind fences.
  *
- *   parent   helper_find ─▶ helper_spawn (or libuv, with helper_environment)
+ *   parent   helper_start … helper_kill
  *   child    helper_begin, first in its main()
  *   both     helper_share, helper_send, helper_receive
  *
@@ -18,10 +18,9 @@
 #include <sys/types.h>
 
 enum {
-    HELPER_FD = 3, /* the first descriptor that a helper inherits; the others follow */
-    HELPER_DESCRIPTORS_MAX = 8,
+    HELPER_FD = 3, /* the socket that a helper inherits; a file may follow */
     HELPER_ENVIRONMENT_MAX = 16,
-    HELPER_PASSED = 2, /* descriptors that a message can take along */
+    HELPER_PASSED = 2, /* descriptors that a helper or a message can take along */
     HELPER_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW,
 };
 
@@ -34,10 +33,21 @@ bool helper_find(char ret[PATH_MAX], const char *name);
  * are borrowed; NULL ends them. */
 void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX]);
 
-/* Starts `program` as `name`. descriptors[i] (borrowed) becomes HELPER_FD + i there. Input and
- * output are nowhere, errors are ours. 0 and *ret, for the caller to wait for; or an errno. */
-int helper_spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
-                 size_t count);
+/* A helper that was started. */
+struct helper {
+    pid_t pid;  /* 0: it has ended */
+    int socket; /* the caller's to close */
+};
+
+/* Starts `program` (NULL: the one that helper_find() finds) as `name`. It has the other end of the
+ * socket, whose messages are datagrams, as HELPER_FD, and `file` (borrowed) next to it unless that
+ * is -1. Input and output are nowhere, errors are ours. Returns BATON_EUNAVAILABLE: the program is
+ * not found or cannot be started. */
+int helper_start(struct helper *ret, const char *program, const char *name, int file,
+                 struct baton_error *reterr);
+/* Kills the helper if it still runs, and waits for it. Returns its status, of its own end if that
+ * came first; 0 if it was waited for before. */
+int helper_kill(struct helper *helper);
 
 /* A helper dies with its parent, is not dumpable, and keeps `count` inherited descriptors. If it
  * was started by hand it prints `usage` and ends. */

@@ -1,4 +1,4 @@
-/* The parent's side: finding a helper and starting it. */
+/* The parent's side: finding a helper, starting and ending it. */
 #include "detector/helper/helper.h"
 
 #include <errno.h>
@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 bool helper_find(char ret[PATH_MAX], const char *name)
@@ -56,34 +58,8 @@ void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX])
     ret[count] = NULL;
 }
 
-/* Copies of the descriptors in places that none of them takes in the new process. Returns how many
- * there are. */
-static size_t copy_high(int ret[HELPER_DESCRIPTORS_MAX], const int *descriptors, size_t count)
-{
-    size_t copied = 0;
-
-    while (copied < count && (ret[copied] = fcntl(descriptors[copied], F_DUPFD_CLOEXEC,
-                                                  HELPER_FD + HELPER_DESCRIPTORS_MAX)) >= 0) {
-        copied++;
-    }
-    return copied;
-}
-
-static int place(posix_spawn_file_actions_t *files, const int *descriptors, size_t count)
-{
-    int errnum = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-
-    errnum = errnum
-                 ? errnum
-                 : posix_spawn_file_actions_addopen(files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    for (size_t i = 0; i < count && errnum == 0; i++) {
-        errnum = posix_spawn_file_actions_adddup2(files, descriptors[i], HELPER_FD + (int)i);
-    }
-    return errnum;
-}
-
-static int spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
-                 size_t count)
+/* Neither descriptor has a number below HELPER_FD + HELPER_PASSED. Returns an errno. */
+static int spawn(pid_t *ret, const char *program, const char *name, const int fds[HELPER_PASSED])
 {
     char *argv[] = {(char *)name, (char *)"--inherited", NULL};
     char *environment[HELPER_ENVIRONMENT_MAX];
@@ -94,31 +70,67 @@ static int spawn(pid_t *ret, const char *program, const char *name, const int *d
 
     helper_environment(environment);
     (void)sigemptyset(&none);
-    if (posix_spawn_file_actions_init(&files) != 0) {
-        return ENOMEM;
-    }
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&files);
-        return ENOMEM;
-    }
+    (void)posix_spawn_file_actions_init(&files); /* in glibc neither can fail */
+    (void)posix_spawnattr_init(&attributes);
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     (void)posix_spawnattr_setsigmask(&attributes, &none);
-    errnum = place(&files, descriptors, count);
+    errnum = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    errnum =
+        errnum ? errnum
+               : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    for (int i = 0; i < HELPER_PASSED && fds[i] >= 0 && errnum == 0; i++) {
+        errnum = posix_spawn_file_actions_adddup2(&files, fds[i], HELPER_FD + i);
+    }
     errnum = errnum ? errnum : posix_spawn(ret, program, &files, &attributes, argv, environment);
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&files);
     return errnum;
 }
 
-int helper_spawn(pid_t *ret, const char *program, const char *name, const int *descriptors,
-                 size_t count)
+/* A copy that is in no place of the new process; -1 and errno. */
+static int copy_high(int fd)
 {
-    int copies[HELPER_DESCRIPTORS_MAX];
-    size_t copied = copy_high(copies, descriptors, count);
-    int errnum = copied == count ? spawn(ret, program, name, copies, count) : errno;
+    return fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD + HELPER_PASSED);
+}
 
-    while (copied > 0) {
-        (void)close(copies[--copied]);
+int helper_start(struct helper *ret, const char *program, const char *name, int file,
+                 struct baton_error *reterr)
+{
+    char found[PATH_MAX];
+    int sockets[2] = {-1, -1}, copies[HELPER_PASSED] = {-1, -1};
+    pid_t pid = 0;
+    int errnum = 0;
+
+    if (program == NULL && !helper_find(found, name)) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "%s: not found; is it installed?", found);
     }
-    return errnum;
+    program = program != NULL ? program : found;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 ||
+        (copies[0] = copy_high(sockets[1])) < 0 ||
+        (file >= 0 && (copies[1] = copy_high(file)) < 0)) {
+        errnum = errno;
+    }
+    errnum = errnum ? errnum : spawn(&pid, program, name, copies);
+    helper_close(copies);
+    if (errnum != 0) {
+        helper_close(sockets);
+        return error_set(reterr, BATON_EUNAVAILABLE, "%s: cannot be started: %s", program,
+                         strerror(errnum));
+    }
+    (void)close(sockets[1]);
+    *ret = (struct helper){.pid = pid, .socket = sockets[0]};
+    return 0;
+}
+
+int helper_kill(struct helper *helper)
+{
+    int status = 0;
+
+    if (helper->pid > 0) {
+        (void)kill(helper->pid, SIGKILL);
+        while (waitpid(helper->pid, &status, 0) < 0 && errno == EINTR) {
+        }
+        helper->pid = 0;
+    }
+    return status;
 }

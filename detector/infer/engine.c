@@ -5,7 +5,6 @@
 #include "detector/infer/wire.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,8 +24,7 @@ struct engine {
     struct wire_answer answer;
     char name[ENGINE_NAME_MAX + 1];
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
-    int socket;
-    pid_t pid;       /* 0: gone */
+    struct helper child;
     bool was_killed; /* from outside */
     int open_ms, run_ms, cancel_fd;
     unsigned sessions;
@@ -34,26 +32,16 @@ struct engine {
 
 /* ---- The process ---------------------------------------------------------------------------- */
 
-static void end_process(struct engine *engine)
-{
-    if (engine->pid > 0) {
-        (void)kill(engine->pid, SIGKILL);
-        while (waitpid(engine->pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-        engine->pid = 0;
-    }
-}
-
 /* Sets the error of a process that gave no answer, and ends the process. */
 static int lost(struct engine *engine, const char *why, struct baton_error *reterr)
 {
     int status = 0;
-    pid_t got = engine->pid > 0 ? waitpid(engine->pid, &status, WNOHANG) : 0;
+    pid_t got = engine->child.pid > 0 ? waitpid(engine->child.pid, &status, WNOHANG) : 0;
 
     if (got > 0) {
-        engine->pid = 0;
+        engine->child.pid = 0;
     }
-    end_process(engine);
+    (void)helper_kill(&engine->child);
     if (got > 0 && WIFSIGNALED(status)) {
         engine->was_killed = WTERMSIG(status) == SIGKILL;
         return error_set(reterr, BATON_ECLOSED, "the model's process was ended by signal %d (%s)",
@@ -83,7 +71,8 @@ static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct bat
     instant end = instant_add(clock_now(), SPAN_MS(timeout_ms));
     ssize_t bytes;
 
-    while ((bytes = recv(engine->socket, &engine->answer, sizeof(engine->answer), MSG_TRUNC)) < 0 &&
+    while ((bytes = recv(engine->child.socket, &engine->answer, sizeof(engine->answer),
+                         MSG_TRUNC)) < 0 &&
            (errno == EAGAIN || errno == EINTR)) {
         bool is_silent = errno == EAGAIN;
         if (is_cancelled(engine)) {
@@ -106,7 +95,7 @@ static void wait_for_end(const struct engine *engine)
 {
     for (int looks = 0; looks < END_LOOKS; looks++) {
         siginfo_t info = {.si_pid = 0};
-        if (waitid(P_PID, (id_t)engine->pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0 ||
+        if (waitid(P_PID, (id_t)engine->child.pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0 ||
             info.si_pid != 0) {
             return;
         }
@@ -138,11 +127,11 @@ static int ask(struct engine *engine, int first, int second, int timeout_ms,
 {
     const int fds[HELPER_PASSED] = {first, second};
 
-    if (engine->pid <= 0) {
+    if (engine->child.pid <= 0) {
         return error_set(reterr, BATON_ECLOSED, "the model's process has ended");
     }
     /* If the process has ended, the wait for the answer reports it. */
-    (void)helper_send(engine->socket, &engine->request, sizeof(engine->request), fds, 0);
+    (void)helper_send(engine->child.socket, &engine->request, sizeof(engine->request), fds, 0);
     return receive(engine, timeout_ms, reterr);
 }
 
@@ -260,38 +249,28 @@ void engine_free(struct engine *engine)
     if (!engine) {
         return;
     }
-    if (engine->socket >= 0) {
-        (void)close(engine->socket);
+    if (engine->child.socket >= 0) {
+        (void)close(engine->child.socket);
     }
-    end_process(engine); /* the process has nothing to release */
+    (void)helper_kill(&engine->child); /* the process has nothing to release */
     if (engine->outputs) {
         (void)munmap(engine->outputs, WIRE_OUTPUT_BYTES);
     }
     free(engine);
 }
 
-static int start(struct engine *engine, const struct engine_options *options, const char *program,
+static int start(struct engine *engine, const struct engine_options *options,
                  struct baton_error *reterr)
 {
     static const struct timeval look = {.tv_usec = LOOK_US};
     void *outputs = NULL;
-    int sockets[2];
-    int memory, errnum, code;
+    int memory, code;
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-        return error_set(reterr, BATON_EIO, "socketpair: %s", strerror(errno));
+    code = helper_start(&engine->child, options->program, "baton-model", -1, reterr);
+    if (code) {
+        return code;
     }
-    engine->socket = sockets[0];
-    if (setsockopt(engine->socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) != 0) {
-        (void)close(sockets[1]);
-        return error_set(reterr, BATON_EIO, "setsockopt: %s", strerror(errno));
-    }
-    errnum = helper_spawn(&engine->pid, program, "baton-model", &sockets[1], 1);
-    (void)close(sockets[1]);
-    if (errnum) {
-        engine->pid = 0;
-        return error_set(reterr, BATON_EIO, "%s: cannot be started: %s", program, strerror(errnum));
-    }
+    (void)setsockopt(engine->child.socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
     memory = helper_share(&outputs, "baton-model", WIRE_OUTPUT_BYTES, reterr);
     if (memory < 0) {
         return memory;
@@ -313,24 +292,17 @@ static int start(struct engine *engine, const struct engine_options *options, co
 int engine_start(struct engine **ret, const struct engine_options *options,
                  struct baton_error *reterr)
 {
-    struct engine *engine;
-    char program[PATH_MAX];
+    struct engine *engine = calloc(1, sizeof(*engine));
     int code;
 
-    if (options->program) {
-        (void)snprintf(program, sizeof(program), "%s", options->program);
-    } else if (!helper_find(program, "baton-model")) {
-        return error_set(reterr, BATON_ENOENT, "%s: not found", program);
-    }
-    engine = calloc(1, sizeof(*engine));
     if (!engine) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    engine->socket = -1;
+    engine->child.socket = -1;
     engine->cancel_fd = options->cancel_fd;
     engine->open_ms = options->open_ms ? options->open_ms : ENGINE_OPEN_MS;
     engine->run_ms = options->run_ms ? options->run_ms : ENGINE_RUN_MS;
-    code = start(engine, options, program, reterr);
+    code = start(engine, options, reterr);
     if (code) {
         engine_free(engine);
         return code;
@@ -347,7 +319,7 @@ const char *engine_name(const struct engine *engine)
 
 int engine_pid(const struct engine *engine)
 {
-    return engine->pid;
+    return engine->child.pid;
 }
 
 bool engine_was_killed(const struct engine *engine)

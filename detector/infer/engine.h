@@ -41,8 +41,8 @@ struct session {
 };
 
 /* Starts the child, which lives as long as the engine and the calling thread. Returns BATON_ENOENT
- * if the program or the library is missing, BATON_EUNAVAILABLE if it could not be confined,
- * BATON_EIO or BATON_ENOMEM. */
+ * if the library is missing, BATON_EUNAVAILABLE if the program cannot be started or not be
+ * confined, or BATON_ENOMEM. */
 int engine_start(struct engine **ret, const struct engine_options *options,
                  struct baton_error *reterr);
 void engine_free(struct engine *engine); /* after its sessions; NULL allowed */

@@ -3,16 +3,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "detector/helper/helper.h"
 #include "detector/model/unpack_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,76 +25,33 @@ struct archive_rules archive_rules_default(void)
 
 /* ---- The child ------------------------------------------------------------------------------ */
 
-/* Starts the program with its end of the socket and the archive, which it gets read-only and with
- * a file position of its own. Returns 0 or an errno. */
-static int spawn(struct unpack_child *child, int theirs, int archive_fd, const char *program)
+int unpack_child_start(struct helper *ret, int archive_fd, const struct archive_rules *rules,
+                       struct baton_error *reterr)
 {
     char path[40];
-    int archive, errnum;
+    int archive, rc;
 
+    /* The child gets the archive read-only and with a file position of its own. */
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", archive_fd);
     archive = open(path, O_RDONLY | O_CLOEXEC);
     if (archive < 0) {
-        return errno;
+        return error_set(reterr, BATON_EUNAVAILABLE, "archive: %s", strerror(errno));
     }
-    errnum = helper_spawn(&child->pid, program, "baton-unpack", (const int[]){theirs, archive}, 2);
+    rc = helper_start(ret, rules->program, "baton-unpack", archive, reterr);
     (void)close(archive);
-    return errnum;
+    return rc;
 }
 
-int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct archive_rules *rules,
-                       struct baton_error *reterr)
-{
-    struct unpack_child child = {.socket = -1};
-    char program[PATH_MAX];
-    int sockets[2], errnum;
-
-    if (rules->program != NULL) {
-        (void)snprintf(program, sizeof(program), "%s", rules->program);
-    } else if (!helper_find(program, "baton-unpack")) {
-        return error_set(reterr, BATON_EUNAVAILABLE,
-                         "%s: not found; no other program opens archives: install it", program);
-    }
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "socketpair: %s", strerror(errno));
-    }
-    child.socket = sockets[0];
-    errnum = spawn(&child, sockets[1], archive_fd, program);
-    (void)close(sockets[1]);
-    if (errnum != 0) {
-        (void)close(child.socket);
-        return error_set(reterr, BATON_EUNAVAILABLE, "%s: cannot be started: %s", program,
-                         strerror(errnum));
-    }
-    *ret = child;
-    return 0;
-}
-
-/* The child may have closed its socket and still run; if it has ended, its status stays. */
-static int kill_child(struct unpack_child *child)
-{
-    int status = 0;
-
-    if (child->pid <= 0) {
-        return 0;
-    }
-    (void)kill(child->pid, SIGKILL);
-    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    child->pid = 0;
-    return status;
-}
-
-void unpack_child_end(struct unpack_child *child)
+void unpack_child_end(struct helper *child)
 {
     (void)close(child->socket);
-    (void)kill_child(child);
+    (void)helper_kill(child);
 }
 
-/* It has closed its socket: says how it ended. */
-static int why_it_ended(struct unpack_child *child, struct baton_error *reterr)
+/* It has closed its socket, and may still run: says how it ended. */
+static int why_it_ended(struct helper *child, struct baton_error *reterr)
 {
-    int status = kill_child(child);
+    int status = helper_kill(child);
 
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
         return error_set(reterr, BATON_EPROTO,
@@ -128,7 +82,7 @@ static int accept_error(const struct unpack_message *message, size_t count,
     return error_set(reterr, code, "%.*s", (int)count, (const char *)message->data);
 }
 
-ssize_t unpack_child_receive(struct unpack_child *child, const struct archive_rules *rules,
+ssize_t unpack_child_receive(struct helper *child, const struct archive_rules *rules,
                              struct unpack_message *ret, struct baton_error *reterr)
 {
     struct pollfd fd = {.fd = child->socket, .events = POLLIN};
@@ -185,7 +139,7 @@ static int measure(int fd, const struct archive_rules *rules, uint64_t *ret,
 int archive_unpack(int archive_fd, int parent_fd, const char *name,
                    const struct archive_rules *rules, struct baton_error *reterr)
 {
-    struct unpack_child child;
+    struct helper child;
     uint64_t bytes = 0;
     int rc = measure(archive_fd, rules, &bytes, reterr);
 

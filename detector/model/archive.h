@@ -18,6 +18,7 @@
 #define DETECTOR_MODEL_ARCHIVE_H
 
 #include "base/buffer.h"
+#include "detector/helper/helper.h"
 #include "detector/model/pipeline.h"
 
 #include <stdatomic.h>
@@ -66,22 +67,17 @@ int archive_check(int folder_fd, const struct pipeline *pipeline);
 /* ---- The parts of archive_unpack(), for tests ---- */
 
 /* The process baton-unpack. The thread that starts it must end it. */
-struct unpack_child {
-    int socket;
-    pid_t pid; /* 0: it has ended */
-};
-
-int unpack_child_start(struct unpack_child *ret, int archive_fd, const struct archive_rules *rules,
+int unpack_child_start(struct helper *ret, int archive_fd, const struct archive_rules *rules,
                        struct baton_error *reterr);
-void unpack_child_end(struct unpack_child *child); /* kills it if it still runs */
+void unpack_child_end(struct helper *child); /* kills it if it still runs */
 
 /* Receives the child's next message: its bytes, or a code. BATON_ECANCELED: see `rules`. */
 struct unpack_message;
-ssize_t unpack_child_receive(struct unpack_child *child, const struct archive_rules *rules,
+ssize_t unpack_child_receive(struct helper *child, const struct archive_rules *rules,
                              struct unpack_message *ret, struct baton_error *reterr);
 
 /* Writes what the child gives. */
-int archive_write(struct unpack_child *child, uint64_t archive_bytes, int parent_fd,
-                  const char *name, const struct archive_rules *rules, struct baton_error *reterr);
+int archive_write(struct helper *child, uint64_t archive_bytes, int parent_fd, const char *name,
+                  const struct archive_rules *rules, struct baton_error *reterr);
 
 #endif

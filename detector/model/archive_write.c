@@ -28,7 +28,7 @@ static int failed(struct baton_error *reterr)
 /* ---- The files ------------------------------------------------------------------------------ */
 
 struct writing {
-    struct unpack_child *child;
+    struct helper *child;
     const struct archive_rules *rules;
     uint64_t archive_bytes, total; /* of the archive; of what came out of it */
     int folder_fd;
@@ -195,8 +195,8 @@ int archive_check(int folder_fd, const struct pipeline *pipeline)
 
 /* ---- The folder ----------------------------------------------------------------------------- */
 
-int archive_write(struct unpack_child *child, uint64_t archive_bytes, int parent_fd,
-                  const char *name, const struct archive_rules *rules, struct baton_error *reterr)
+int archive_write(struct helper *child, uint64_t archive_bytes, int parent_fd, const char *name,
+                  const struct archive_rules *rules, struct baton_error *reterr)
 {
     struct writing *to = calloc(1, sizeof(*to));
     struct pipeline pipeline = {0};

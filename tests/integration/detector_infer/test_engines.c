@@ -270,7 +270,7 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
         int code;
         const char *text;
     } cases[] = {{{.program = "/bin/true"}, BATON_ECLOSED, "process"},
-                 {{.program = "/nonexistent/model"}, BATON_EIO, "/nonexistent/model"},
+                 {{.program = "/nonexistent/model"}, BATON_EUNAVAILABLE, "/nonexistent/model"},
                  {{.threads = ENGINE_THREADS_MAX + 1}, BATON_EINVAL, "threads"},
                  {{.kind = ENGINE_ONNXRUNTIME, .library = "/nonexistent/library.so"},
                   BATON_ENOENT,

@@ -130,7 +130,7 @@ static int large_archive(void)
 }
 
 /* Nobody reads what it says, so it waits in the middle of its work. */
-static void start_waiting(struct unpack_child *ret, const struct place *place, int archive_fd)
+static void start_waiting(struct helper *ret, const struct place *place, int archive_fd)
 {
     struct pollfd fd;
 
@@ -144,7 +144,7 @@ static void start_waiting(struct unpack_child *ret, const struct place *place, i
 static void the_child_is_confined_when_it_reads(void **state)
 {
     struct place *place = *state;
-    struct unpack_child child;
+    struct helper child;
     char text[TEXT_BYTES];
     int archive_fd = large_archive();
 
@@ -164,7 +164,7 @@ static void the_child_is_confined_when_it_reads(void **state)
 
 static pid_t start(void *userdata)
 {
-    struct unpack_child child;
+    struct helper child;
 
     start_waiting(&child, userdata, large_archive());
     return child.pid;
