@@ -100,13 +100,9 @@ static bool copy_into(struct still *still, const struct frame *frame)
     }
     (void)av_image_copy_to_buffer(still->pixels, bytes, frame->plane, frame->stride,
                                   AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-    uint8_t *planes[4];
-    int strides[4];
-    (void)av_image_fill_arrays(planes, strides, still->pixels, AV_PIX_FMT_YUV420P, frame->width,
-                               frame->height, 1);
     still->frame = (struct frame){.width = frame->width, .height = frame->height};
-    memcpy(still->frame.plane, planes, sizeof(still->frame.plane));
-    memcpy(still->frame.stride, strides, sizeof(still->frame.stride));
+    (void)av_image_fill_arrays((uint8_t **)still->frame.plane, still->frame.stride, still->pixels,
+                               AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
     return true;
 }
 

@@ -31,12 +31,6 @@ enum {
     NICENESS = 5,
 };
 
-static const char usage[] =
-    "usage: baton-camera --inherited\n"
-    "\n"
-    "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
-    "It opens one camera, decodes it and puts the frames into shared memory.\n";
-
 /* FFmpeg's own log would show the URL. */
 static void say_nothing(void *context, int level, const char *format, va_list arguments)
 {
@@ -134,7 +128,8 @@ int main(int argc, char **argv)
     const struct camera_message end = {.type = MESSAGE_END};
     struct baton_error error;
 
-    helper_begin(argc, argv, usage, CAMERA_FD_SOCKET + 1 - HELPER_FD);
+    helper_begin(argc, argv,
+                 "It opens one camera, decodes it and puts the frames into shared memory.", 1);
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
     (void)!chdir("/"); /* no folder of another user is open to what takes it over */
     broker_prepare();

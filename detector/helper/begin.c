@@ -1,6 +1,7 @@
 /* The child's side. */
 #include "detector/helper/helper.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,12 +20,16 @@ bool helper_is_bound(void)
            getppid() == parent; /* else it died before we asked to be told */
 }
 
-void helper_begin(int argc, char **argv, const char *usage, int count)
+void helper_begin(int argc, char **argv, const char *what, int count)
 {
     parent = getppid();
     if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
         bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
-        (void)fputs(usage, is_help ? stdout : stderr);
+        (void)fprintf(is_help ? stdout : stderr,
+                      "usage: %s --inherited\n\n"
+                      "Started by baton-detector, with descriptors that it inherits; of no use by "
+                      "hand.\n%s\n",
+                      program_invocation_short_name, what);
         exit(is_help ? EXIT_SUCCESS : EXIT_USAGE);
     }
     if (!helper_is_bound()) {

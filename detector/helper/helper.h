@@ -50,8 +50,8 @@ int helper_start(struct helper *ret, const char *program, const char *name, int 
 int helper_kill(struct helper *helper);
 
 /* A helper dies with its parent, is not dumpable, and keeps `count` inherited descriptors. If it
- * was started by hand it prints `usage` and ends. */
-void helper_begin(int argc, char **argv, const char *usage, int count);
+ * was started by hand it prints `what` it does and ends. */
+void helper_begin(int argc, char **argv, const char *what, int count);
 
 /* Repeats what a change of user has undone: to die with the parent, and not to be dumpable. Call it
  * between the two steps of confine.h, as the second one forbids it. False: it failed, or the parent

@@ -2,7 +2,6 @@
 #include "detector/infer/runner_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FRAME = -1 }; /* in place of an object's index: the whole cut */

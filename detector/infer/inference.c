@@ -218,7 +218,7 @@ void inference_feed_free(struct inference_feed *feed)
     part_with(feed, is_running);
 }
 
-void inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
+bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
                           const int rect[4], enum stage progression)
 {
     struct inference *inference = feed->inference;
@@ -237,6 +237,7 @@ void inference_feed_frame(struct inference_feed *feed, const struct camera_frame
     uv_mutex_unlock(&inference->lock);
     uv_cond_signal(&inference->wake); /* the lock is free for it by now */
     camera_frame_unref(old);
+    return old != NULL;
 }
 
 bool inference_feed_is_idle(const struct inference_feed *feed)
@@ -249,10 +250,15 @@ bool inference_feed_is_idle(const struct inference_feed *feed)
     return is_idle;
 }
 
-void inference_feed_stats(const struct inference_feed *feed, uint64_t *frames, uint64_t *dropped)
+/* Only the loop's thread, which asks, writes these two. */
+uint64_t inference_feed_ran(const struct inference_feed *feed)
 {
-    *frames = feed->frames; /* only the loop's thread, which asks, writes these two */
-    *dropped = feed->dropped;
+    return feed->frames;
+}
+
+uint64_t inference_feed_dropped(const struct inference_feed *feed)
+{
+    return feed->dropped;
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */

@@ -77,8 +77,8 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
 void inference_feed_free(struct inference_feed *feed);
 
 /* The frame is held until its turn is over, and replaces one that still waits. `rect`: see struct
- * runner_turn. */
-void inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
+ * runner_turn. True: it did so. */
+bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
                           const int rect[4], enum stage progression);
 
 struct inference_stats {
@@ -95,6 +95,7 @@ void inference_stats(struct inference *inference, struct inference_stats *ret);
 bool inference_feed_is_idle(const struct inference_feed *feed);
 
 /* Counts the feed's frames that ran, and those that a newer one replaced. */
-void inference_feed_stats(const struct inference_feed *feed, uint64_t *frames, uint64_t *dropped);
+uint64_t inference_feed_ran(const struct inference_feed *feed);
+uint64_t inference_feed_dropped(const struct inference_feed *feed);
 
 #endif

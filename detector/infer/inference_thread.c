@@ -2,7 +2,6 @@
  * these again when their child was lost. */
 #include "detector/infer/inference_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void tell(struct inference *inference, struct outcome *outcome)

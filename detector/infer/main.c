@@ -8,24 +8,17 @@
  */
 #include "detector/helper/helper.h"
 #include "detector/infer/serve.h"
-#include "detector/infer/wire.h"
 
 #include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: baton-model --inherited\n"
-    "\n"
-    "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
-    "It runs the models of one pipeline on pictures in shared memory.\n";
-
 int main(int argc, char **argv)
 {
-    helper_begin(argc, argv, usage, 1);
+    helper_begin(argc, argv, "It runs the models of one pipeline on pictures in shared memory.", 1);
     /* Weights belong into the heap, which has huge pages (helper_environment): a mapping of their
      * own begins anywhere, and has fewer of them, by up to half of the model's speed. */
     (void)mallopt(M_MMAP_MAX, 0);
-    serve_models(WIRE_FD);
+    serve_models(HELPER_FD);
     _exit(EXIT_SUCCESS); /* runs no exit handlers of libraries: the fences may forbid their calls */
 }

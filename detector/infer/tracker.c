@@ -1,7 +1,6 @@
 #include "detector/infer/tracker.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,7 +14,6 @@
 #include "detector/infer/library.h"
 
 enum {
-    WIRE_FD = 3,
     WIRE_SESSIONS_MAX = 64,
     WIRE_PATH_MAX = 1024,
     WIRE_OUTPUT_BYTES = 64 << 20, /* of all outputs of one run; untouched pages use no memory */

@@ -231,8 +231,7 @@ int archive_text(struct buffer *ret, int parent_fd, const char *name, struct bat
     (void)snprintf(path, sizeof(path), "%s/%s", name, PIPELINE_FILE);
     fd = openat(parent_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        int errnum = errno;
-        return error_set(reterr, error_from_errno(errnum), "open %s: %s", path, strerror(errnum));
+        return folder_failed(reterr, "open", path);
     }
     while (got > 0 && !ret->failed) {
         uint8_t *room = buffer_reserve(ret, CHUNK_BYTES);

@@ -9,7 +9,6 @@
 #include <fts.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -18,7 +17,7 @@
 
 enum { LOOK_MS = 10 }; /* between two tries to get a lock */
 
-static int failed(struct baton_error *reterr, const char *what, const char *name)
+int folder_failed(struct baton_error *reterr, const char *what, const char *name)
 {
     int errnum = errno;
 
@@ -87,16 +86,16 @@ static int walk(int parent_fd, const char *name, enum visit visit, uint64_t *byt
     path_of(path, parent_fd, name);
     fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     if (fts == NULL) {
-        return failed(reterr, "read folder", name);
+        return folder_failed(reterr, "read folder", name);
     }
     while (rc == 0 && (entry = fts_read(fts)) != NULL) {
         bool is_gone = entry->fts_info == FTS_NS && entry->fts_level > 0;
         errno = entry->fts_errno;
         if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
             (entry->fts_info == FTS_NS && !is_gone)) {
-            rc = failed(reterr, "read folder", name);
+            rc = folder_failed(reterr, "read folder", name);
         } else if (entry->fts_info != FTS_D && !is_gone && visit_entry(entry, visit, bytes) != 0) {
-            rc = failed(reterr, visit == VISIT_SYNC ? "sync" : "remove", entry->fts_name);
+            rc = folder_failed(reterr, visit == VISIT_SYNC ? "sync" : "remove", entry->fts_name);
         }
     }
     (void)fts_close(fts);
@@ -127,7 +126,7 @@ int folder_lock(int fd, int kind, const atomic_bool *is_canceled, struct baton_e
 
     while (flock(fd, is_canceled != NULL ? kind | LOCK_NB : kind) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR) {
-            return failed(reterr, "lock", "the folder");
+            return folder_failed(reterr, "lock", "the folder");
         }
         if (is_canceled != NULL && atomic_load(is_canceled)) {
             return error_set(reterr, BATON_ECANCELED, "waiting for the folder was given up");
@@ -146,10 +145,10 @@ int draft_new(int parent_fd, struct baton_error *reterr)
         return rc;
     }
     if (mkdirat(parent_fd, DRAFT, 0700) != 0) {
-        return failed(reterr, "make folder", DRAFT);
+        return folder_failed(reterr, "make folder", DRAFT);
     }
     fd = folder_open(parent_fd, DRAFT);
-    return fd >= 0 ? fd : failed(reterr, "open folder", DRAFT);
+    return fd >= 0 ? fd : folder_failed(reterr, "open folder", DRAFT);
 }
 
 int draft_take(int parent_fd, const char *name, struct baton_error *reterr)
@@ -157,10 +156,10 @@ int draft_take(int parent_fd, const char *name, struct baton_error *reterr)
     int rc = walk(parent_fd, DRAFT, VISIT_SYNC, NULL, reterr);
 
     if (rc == 0 && renameat2(parent_fd, DRAFT, parent_fd, name, RENAME_NOREPLACE) != 0) {
-        rc = failed(reterr, "name folder", name);
+        rc = folder_failed(reterr, "name folder", name);
     }
     if (rc == 0 && fsync(parent_fd) != 0) {
-        rc = failed(reterr, "sync the folder of", name);
+        rc = folder_failed(reterr, "sync the folder of", name);
         (void)folder_remove(parent_fd, name, NULL);
     }
     return rc;
@@ -175,10 +174,10 @@ int folder_new_file(int folder_fd, const char *name, struct baton_error *reterr)
     for (char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdirat(folder_fd, path, 0700) != 0 && errno != EEXIST) {
-            return failed(reterr, "make folder", path);
+            return folder_failed(reterr, "make folder", path);
         }
         *slash = '/';
     }
     fd = openat(folder_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : failed(reterr, "make file", path);
+    return fd >= 0 ? fd : folder_failed(reterr, "make file", path);
 }

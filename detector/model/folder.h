@@ -30,6 +30,9 @@ int folder_remove(int parent_fd, const char *name, struct baton_error *reterr);
 /* Returns the bytes of all files in the folder. */
 int folder_bytes(int parent_fd, const char *name, uint64_t *ret, struct baton_error *reterr);
 
+/* Sets the error of errno: "make folder x: Permission denied". Returns its code. */
+int folder_failed(struct baton_error *reterr, const char *what, const char *name);
+
 /* Opens a folder that is no link. Returns its descriptor, or -1 with errno. */
 int folder_open(int parent_fd, const char *name);
 

@@ -1,7 +1,6 @@
 /* "fields": {"carBrand": "class", "carYear": {"value": "class", "type": "integer", "map": …}} */
 #include "detector/model/pipeline_int.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

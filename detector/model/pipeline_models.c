@@ -3,8 +3,6 @@
 
 #include "detector/model/name.h"
 
-#include <stdio.h>
-
 #define WORD(symbol, name) name,
 static const char *const layouts[] = {PIPELINE_LAYOUTS(WORD)};
 static const char *const colors[] = {PIPELINE_COLORS(WORD)};

@@ -24,14 +24,6 @@ struct store {
     atomic_uint_fast64_t unpacked, known; /* archives of store_add() */
 };
 
-static int failed(struct baton_error *reterr, const char *what, const char *name)
-{
-    int errnum = errno;
-
-    return error_set(reterr, error_from_errno(errnum), "model cache: %s %s: %s", what, name,
-                     strerror(errnum));
-}
-
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 /* Makes the folder, and those above it with other rights, unless they are there, and opens it.
@@ -47,15 +39,15 @@ static int make_folder(const char *folder, const char *name, struct baton_error 
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(path, strcmp(path, folder) == 0 ? 0700 : 0755) != 0 && errno != EEXIST) {
-            return failed(reterr, "make folder", path);
+            return folder_failed(reterr, "model cache: make folder", path);
         }
         *slash = '/';
     }
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return failed(reterr, "make folder", path);
+        return folder_failed(reterr, "model cache: make folder", path);
     }
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 ? fd : failed(reterr, "open folder", path);
+    return fd >= 0 ? fd : folder_failed(reterr, "model cache: open folder", path);
 }
 
 /* Unless another process adds a model just now, which clears up, too. */
@@ -124,7 +116,7 @@ int store_file(const struct store *store, struct baton_error *reterr)
         }
     }
     if (fd < 0) {
-        return failed(reterr, "make", "a file to fetch into");
+        return folder_failed(reterr, "model cache: make", "a file to fetch into");
     }
     (void)unlinkat(store->models_fd, name, 0);
     return fd;
@@ -160,8 +152,8 @@ static int lock(int folder_fd, const char *name, int kind, const atomic_bool *is
                 struct baton_error *reterr)
 {
     int fd = folder_open(folder_fd, name);
-    int rc =
-        fd < 0 ? failed(reterr, "open folder", name) : folder_lock(fd, kind, is_canceled, reterr);
+    int rc = fd < 0 ? folder_failed(reterr, "model cache: open folder", name)
+                    : folder_lock(fd, kind, is_canceled, reterr);
 
     if (rc != 0 && fd >= 0) {
         close(fd);
@@ -188,7 +180,7 @@ static int hold(const struct store *store, const char *digest, int *ret, struct 
     if (rc == BATON_ENOENT || (rc == 0 && !is_named(store, digest, fd))) {
         rc = error_set(reterr, BATON_ENOENT, "model %s is not in the cache", digest);
     } else if (rc == 0 && futimens(fd, times) != 0) {
-        rc = failed(reterr, "hold", digest);
+        rc = folder_failed(reterr, "model cache: hold", digest);
     }
     if (rc == 0) {
         *ret = fd;
@@ -291,7 +283,7 @@ static int for_each(const struct store *store, int folder_fd,
     int fd = folder_open(folder_fd, ".");
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
-    int rc = folder != NULL ? 0 : failed(reterr, "read", "the folder");
+    int rc = folder != NULL ? 0 : folder_failed(reterr, "model cache: read", "the folder");
 
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (is_digest(entry->d_name)) {
@@ -319,7 +311,7 @@ static int evict_one(const struct store *store, const char *digest, bool is_dama
         (void)folder_remove(store->models_fd, DRAFT, NULL);
         rc = renameat(store->models_fd, digest, store->models_fd, DRAFT) == 0
                  ? folder_remove(store->models_fd, DRAFT, reterr)
-                 : failed(reterr, "remove", digest);
+                 : folder_failed(reterr, "model cache: remove", digest);
         rc = rc ? rc : 1;
     }
     if (fd >= 0) {
@@ -480,7 +472,7 @@ static int write_origin(const struct store *store, const char *key, const json_t
                 0600);
     if (fd < 0 || json_dumpfd(json, fd, JSON_COMPACT) != 0 || fsync(fd) != 0 ||
         renameat(store->origins_fd, draft, store->origins_fd, key) != 0) {
-        rc = failed(reterr, "write origin", key);
+        rc = folder_failed(reterr, "model cache: write origin", key);
     }
     if (fd >= 0) {
         close(fd);

@@ -6,11 +6,9 @@
 #include "detector/model/address.h"
 #include "detector/model/question.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 #include <utlist.h>
 
 enum {

@@ -22,12 +22,6 @@
 
 enum { MEMORY_MAX = 256 << 20 };
 
-static const char usage[] =
-    "usage: baton-unpack --inherited\n"
-    "\n"
-    "Started by baton-detector, with descriptors that it inherits; of no use by hand.\n"
-    "It opens one archive of models and tells what is in it.\n";
-
 static struct unpack_message message;
 
 static int say(size_t count, struct baton_error *reterr)
@@ -103,7 +97,7 @@ int main(int argc, char **argv)
 {
     struct baton_error error = {0};
 
-    helper_begin(argc, argv, usage, UNPACK_ARCHIVE + 1 - HELPER_FD);
+    helper_begin(argc, argv, "It opens one archive of models and tells what is in it.", 2);
     message.code = open_and_serve(&error);
     if (message.code != 0) {
         size_t count = strlen(error.message);

@@ -10,7 +10,7 @@ static void work_free(struct work *work)
 {
     if (work) {
         if (work->feed) {
-            work_figure(work)->dropped += work_dropped(work);
+            work_figure(work)->dropped += inference_feed_dropped(work->feed);
         }
         inference_feed_free(work->feed);
         shared_end(work->shared);
@@ -347,7 +347,7 @@ static void look_elsewhere(struct bound *bound)
     bound->leaving = NULL;
     feed = work ? inference_feed_new(work->shared->inference, on_seen, work) : NULL;
     if (feed) {
-        work_figure(work)->dropped += work_dropped(work);
+        work_figure(work)->dropped += inference_feed_dropped(work->feed);
         inference_feed_free(work->feed);
         work->feed = feed;
     }
@@ -379,14 +379,11 @@ void models_frame(struct models *models, const char *identifier, const struct ca
                   enum stage progression)
 {
     struct bound *bound = models_find(models, identifier);
-    uint64_t before;
     int rect[4];
 
     if (bound && bound->running) {
         image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
-        before = work_dropped(bound->running);
-        inference_feed_frame(bound->running->feed, frame, rect, progression);
-        if (work_dropped(bound->running) > before) {
+        if (inference_feed_frame(bound->running->feed, frame, rect, progression)) {
             rate_add(&bound->dropped, clock_now());
         }
     }

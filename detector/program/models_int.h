@@ -71,7 +71,6 @@ void shared_end(struct shared *shared); /* NULL allowed */
 void models_opened(void *userdata, const char *engine, const struct baton_error *error);
 
 struct figure *work_figure(const struct work *work);
-uint64_t work_dropped(const struct work *work); /* NULL allowed */
 
 void rate_add(struct rate *rate, instant now);
 void latency_add(struct latency *latency, span duration);

@@ -9,17 +9,6 @@ struct figure *work_figure(const struct work *work)
     return figures_find(&work->bound->models->figures, work->model_id);
 }
 
-uint64_t work_dropped(const struct work *work)
-{
-    uint64_t frames = 0;
-    uint64_t dropped = 0;
-
-    if (work && work->feed) {
-        inference_feed_stats(work->feed, &frames, &dropped);
-    }
-    return dropped;
-}
-
 static double rate_of(const struct rate *rate, instant now)
 {
     double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
@@ -75,10 +64,12 @@ void models_measure(struct models *models, struct buffer *body)
     for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
         if (bound->running) {
             work_figure(bound->running)->subscriptions++;
-            work_figure(bound->running)->dropped_now += work_dropped(bound->running);
+            work_figure(bound->running)->dropped_now +=
+                inference_feed_dropped(bound->running->feed);
         }
         if (bound->leaving) {
-            work_figure(bound->leaving)->dropped_now += work_dropped(bound->leaving);
+            work_figure(bound->leaving)->dropped_now +=
+                inference_feed_dropped(bound->leaving->feed);
         }
     }
     figures_write(&models->figures, body);
@@ -108,7 +99,8 @@ void models_describe(const struct models *models, const char *identifier, json_t
     }
     if (work) {
         inference_stats(work->shared->inference, &stats);
-        inference_feed_stats(work->feed, &frames, &dropped);
+        frames = inference_feed_ran(work->feed);
+        dropped = inference_feed_dropped(work->feed);
     }
     model = json_pack(
         "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s*}",

@@ -4,7 +4,6 @@
 #include "detector/camera/ring.h"
 #include "viewer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct gallery gallery;
@@ -96,10 +95,7 @@ static void a_picture_that_is_too_large_is_named_with_the_limit(void **state)
 
 static bool has_skipped(const void *userdata)
 {
-    struct camera_stats stats;
-
-    camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return stats.skipped >= 3;
+    return viewer_stats(userdata).skipped >= 3;
 }
 
 static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void **state)

@@ -303,17 +303,17 @@ static void what_nobody_has_costs_no_memory(void **state)
     av_frame_free(&frames[0]);
 }
 
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pictures_of_cameras_are_decoded_where_they_are_shown, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(what_does_not_suit_a_ring_lies_elsewhere, begin, end),
-        cmocka_unit_test_setup_teardown(without_a_free_slot_it_decodes_all_the_same, begin, end),
-        cmocka_unit_test_setup_teardown(a_slot_is_left_alone_until_decoder_and_parent_give_it_back,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(what_nobody_has_costs_no_memory, begin, end),
-        cmocka_unit_test_setup_teardown(both_kinds_go_together, begin, end),
+        CASE(pictures_of_cameras_are_decoded_where_they_are_shown),
+        CASE(what_does_not_suit_a_ring_lies_elsewhere),
+        CASE(without_a_free_slot_it_decodes_all_the_same),
+        CASE(a_slot_is_left_alone_until_decoder_and_parent_give_it_back),
+        CASE(what_nobody_has_costs_no_memory),
+        CASE(both_kinds_go_together),
     };
     return cmocka_run_group_tests_name("integration_camera_rings", tests, NULL, NULL);
 }

@@ -179,18 +179,10 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     free(log);
 }
 
-static bool is_tried_often(const void *userdata)
-{
-    struct camera_stats stats;
-
-    camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return stats.restarts >= 8;
-}
-
 /* Some cameras lock a user out after five. */
 static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **state)
 {
-    struct viewer wrong = {0}, none = {0}, absent = {0}, right = {0};
+    struct viewer wrong = {0}, none = {0}, absent = {.tries = 8}, right = {0};
     struct camera_stats stats;
 
     (void)state;
@@ -199,10 +191,9 @@ static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **st
     gallery_run_until(&gallery, is_refused, &wrong);
     viewer_open(&none, &gallery, url_of(&server, "", "cam"), NULL);
     gallery_run_until(&gallery, is_refused, &none);
-    camera_stats(none.camera, &stats);
-    assert_non_null(strstr(stats.last_error, "; the URL has none"));
+    assert_non_null(strstr(viewer_stats(&none).last_error, "; the URL has none"));
     viewer_open(&absent, &gallery, url_of(&server, "viewer:canary7@", "absent"), NULL);
-    gallery_run_until(&gallery, is_tried_often, &absent);
+    gallery_run_until(&gallery, viewer_has_tried, &absent);
     camera_stats(wrong.camera, &stats);
     assert_in_range(stats.restarts, 0, 1);
     assert_non_null(strstr(stats.last_error, "; next try in "));
@@ -274,15 +265,11 @@ static pid_t child_of(int pid)
 
 static bool has_no_child(const void *userdata)
 {
-    struct camera_stats stats;
-
-    camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return child_of(stats.pid) == 0;
+    return child_of(viewer_stats(userdata).pid) == 0;
 }
 
 static void a_connected_stream_has_no_broker_but_for_udp(void **state)
 {
-
     (void)state;
     for (int i = 0; i < 2; i++) {
         const struct camera_options options = {.uses_udp = i == 1};
@@ -300,14 +287,6 @@ static void a_connected_stream_has_no_broker_but_for_udp(void **state)
 }
 
 enum { TRIES = 6 };
-
-static bool has_tried(const void *userdata)
-{
-    struct camera_stats stats;
-
-    camera_stats(((const struct viewer *)userdata)->camera, &stats);
-    return stats.restarts >= TRIES;
-}
 
 /* Each pause that was asked for: doubling from 50 to 500 ms, less up to a half of it. */
 static void assert_pauses(void)
@@ -328,7 +307,7 @@ static void assert_pauses(void)
 
 static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **state)
 {
-    struct viewer viewer = {.check = CHECK_SHAPE};
+    struct viewer viewer = {.check = CHECK_SHAPE, .tries = TRIES};
     struct camera_stats stats;
     int port = server.port;
 
@@ -337,7 +316,7 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
     viewer_run_frames(&viewer, 5);
     server_end(&server);
     gallery_run_until(&gallery, viewer_is_offline, &viewer);
-    gallery_run_until(&gallery, has_tried, &viewer);
+    gallery_run_until(&gallery, viewer_has_tried, &viewer);
     assert_pauses();
     start_cameras(&server, port, NULL);
     gallery_run_until(&gallery, viewer_is_online, &viewer);

@@ -6,7 +6,6 @@
 #include "viewer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -152,7 +152,6 @@ static bool reports_online(const char *name)
 static bool has_frames(const void *userdata)
 {
     (void)userdata;
-
     return scene.frames[0] >= scene.wanted[0] && scene.frames[1] >= scene.wanted[1];
 }
 
@@ -407,7 +406,6 @@ static bool is_told_missing(const void *userdata)
 
 static void snapshots_that_are_missing_are_told_while_the_stream_is_fine(void **state)
 {
-
     (void)state;
     send_both(stream.port, "missing", 50, 1);
     run_frames(2, 0);
@@ -420,7 +418,6 @@ static void snapshots_that_are_missing_are_told_while_the_stream_is_fine(void **
 
 static void two_subscriptions_share_stream_and_snapshots(void **state)
 {
-
     (void)state;
     send_both(stream.port, "still", LONG_MS, NAMES);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
@@ -433,7 +430,6 @@ static void two_subscriptions_share_stream_and_snapshots(void **state)
 
 static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
 {
-
     (void)state;
     send_both(NO_PORT, "still", LONG_MS, 1);
     run_frames(1, 0);
@@ -449,7 +445,6 @@ static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
 
 static void another_stream_leaves_the_snapshots_as_they_are(void **state)
 {
-
     (void)state;
     send_both(stream.port, "still", LONG_MS, 1);
     gallery_run_until(&scene.gallery, are_both_online, &scene);
@@ -460,37 +455,25 @@ static void another_stream_leaves_the_snapshots_as_they_are(void **state)
     assert_int_equal(server_count(&snapshots, "get still"), 1);
 }
 
-/* A list of one subscription whose stream is dead: nobody listens at that port. */
-static void send_snapshots(const char *name, int interval_ms)
-{
-    char first[1024], more[256] = "";
-
-    if (name != NULL) {
-        (void)snprintf(more, sizeof(more),
-                       ",\"snapshotUrl\":\"http://127.0.0.1:%d/%s\",\"snapshotInterval\":%d",
-                       snapshots.port, name, interval_ms);
-    }
-    describe(first, sizeof(first), names[0], 1, "cam", more);
-    send_list(first, "");
-}
-
 static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
 {
+    char first[1024];
 
     (void)state;
-    send_snapshots("still", 50);
+    send_both(NO_PORT, "still", 50, 1);
     run_frames(2, 0);
     assert_true(reports_online(names[0]));
-    send_snapshots("still", 60); /* the same camera: nothing is interrupted */
+    send_both(NO_PORT, "still", 60, 1); /* the same camera: nothing is interrupted */
     assert_true(reports_online(names[0]));
     scene.gone[IMAGE_SNAPSHOT] = 0;
-    send_snapshots("missing", 60);
+    send_both(NO_PORT, "missing", 60, 1);
     assert_false(reports_online(names[0]));
     assert_int_equal(scene.gone[IMAGE_SNAPSHOT], 1);
-    send_snapshots("still", 60);
+    send_both(NO_PORT, "still", 60, 1);
     run_frames(2, 0);
     assert_true(reports_online(names[0]));
-    send_snapshots(NULL, 0);
+    describe(first, sizeof(first), names[0], NO_PORT, "cam", "");
+    send_list(first, "");
     assert_false(reports_online(names[0]));
 }
 

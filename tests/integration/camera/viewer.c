@@ -4,7 +4,6 @@
 
 #include "base/crc32c.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,6 +206,13 @@ struct camera_stats viewer_stats(const struct viewer *viewer)
 bool viewer_has_failed(const void *userdata)
 {
     return viewer_stats(userdata).last_error[0] != '\0';
+}
+
+bool viewer_has_tried(const void *userdata)
+{
+    const struct viewer *viewer = userdata;
+
+    return viewer_stats(viewer).restarts >= viewer->tries;
 }
 
 static bool viewer_has_frames(const void *userdata)

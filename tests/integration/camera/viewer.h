@@ -35,6 +35,7 @@ struct viewer {
     enum viewer_check check;
     unsigned wrong;  /* frames that fail the check */
     unsigned wanted; /* frames, by viewer_run_frames */
+    unsigned tries;  /* for viewer_has_tried */
     unsigned sizes;  /* how many times it was another one than before */
     unsigned holds;  /* keeps so many of the first frames that it gets, at most VIEWER_HELD_MAX */
     const struct camera_frame *kept[VIEWER_HELD_MAX];
@@ -63,12 +64,12 @@ bool viewer_is_online(const void *userdata);
 bool viewer_is_offline(const void *userdata);
 bool viewer_has_ended(const void *userdata);
 bool viewer_has_failed(const void *userdata); /* once; viewer_stats() says why */
+bool viewer_has_tried(const void *userdata);  /* again, `tries` times */
 /* Checks that what it holds is unchanged, and gives back all but `count` of it; holds no more. */
 void viewer_let_go(struct viewer *viewer, unsigned count);
 /* Runs until `count` more frames have come. */
 void viewer_run_frames(struct viewer *viewer, unsigned count);
 
-/* Sum over the picture's planes: changes when it is overwritten. */
 /* The left edge of the red rectangle of tests/detector/clips.sh; -1: it is not there, or not whole.
  */
 int frame_red(const struct camera_frame *frame);

@@ -168,16 +168,16 @@ static void a_close_forgets_what_waits(void **state)
     assert_int_equal(bench->done, 0);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_picture_is_made_once_for_all_who_ask, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_boxes_are_another_picture, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(too_many_are_refused_and_the_others_come, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(new_frames_do_not_disturb_what_is_under_way, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_close_forgets_what_waits, set_up, tear_down),
+        TEST(a_picture_is_made_once_for_all_who_ask),
+        TEST(other_boxes_are_another_picture),
+        TEST(too_many_are_refused_and_the_others_come),
+        TEST(new_frames_do_not_disturb_what_is_under_way),
+        TEST(a_close_forgets_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

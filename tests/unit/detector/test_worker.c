@@ -5,7 +5,6 @@
 #include "unit/protocol/examples.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Writes down all that the worker says: "1< …" a message to backend 1, "1x code" a closing,

@@ -246,17 +246,16 @@ static void a_cut_outside_or_a_size_beyond_is_refused(void **state)
     }
 }
 
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(halves_and_quarters_are_the_means_in_every_matrix_and_range,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(
-            one_colour_stays_it_at_every_size_and_nothing_else_is_written, begin, end),
-        cmocka_unit_test_setup_teardown(
-            every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_one, begin, end),
-        cmocka_unit_test_setup_teardown(an_edge_stays_where_it_is, begin, end),
-        cmocka_unit_test_setup_teardown(a_cut_outside_or_a_size_beyond_is_refused, begin, end),
+        CASE(halves_and_quarters_are_the_means_in_every_matrix_and_range),
+        CASE(one_colour_stays_it_at_every_size_and_nothing_else_is_written),
+        CASE(every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_one),
+        CASE(an_edge_stays_where_it_is),
+        CASE(a_cut_outside_or_a_size_beyond_is_refused),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_picture", tests, NULL, NULL);
 }

@@ -23,7 +23,16 @@ static void begin(const struct tracker_rules *rules)
     memset(tracks, 0, sizeof(tracks));
 }
 
-static int end(void **state)
+static int set_up(void **state)
+{
+    struct tracker_rules rules = tracker_rules_default();
+
+    (void)state;
+    begin(&rules);
+    return 0;
+}
+
+static int tear_down(void **state)
 {
     (void)state;
     tracker_free(tracker);
@@ -63,10 +72,7 @@ static const struct box NOTHING = {0};
 
 static void a_moving_object_keeps_its_name_also_over_missing_frames(void **state)
 {
-    struct tracker_rules rules = tracker_rules_default();
-
     (void)state;
-    begin(&rules);
     for (int i = 0; i < 4; i++) { /* 15 pixels a frame */
         assert_int_equal(step(i * FRAME_MS, box((float)(15 * i), 100, 0.9F, 0)), 1);
         assert_int_equal(tracks[0]->is_confirmed, i >= 2);
@@ -87,11 +93,9 @@ static void a_moving_object_keeps_its_name_also_over_missing_frames(void **state
 static void where_pictures_are_rare_an_object_lives_for_several_of_them(void **state)
 {
     enum { RARE_MS = 5000 };
-    struct tracker_rules rules = tracker_rules_default();
     struct box still = box(100, 100, 0.9F, 0);
 
     (void)state;
-    begin(&rules);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(step(i * RARE_MS, still), 1);
     }
@@ -123,10 +127,7 @@ static void what_a_camera_showed_before_it_was_away_is_forgotten(void **state)
 
 static void objects_that_cross_keep_their_names(void **state)
 {
-    struct tracker_rules rules = tracker_rules_default();
-
     (void)state;
-    begin(&rules);
     for (int i = 0; i <= 40; i++) {
         /* Towards each other on almost the same line; they meet in frame 20. */
         struct box right = box((float)(10 * i), 100, 0.9F, 0);
@@ -162,10 +163,7 @@ static void a_vanished_object_is_forgotten_after_its_age(void **state)
 
 static void what_flickers_is_no_object(void **state)
 {
-    struct tracker_rules rules = tracker_rules_default();
-
     (void)state;
-    begin(&rules);
     assert_int_equal(step(0, box(100, 100, 0.9F, 0)), 1);
     assert_int_equal(step(100, box(100, 100, 0.9F, 0)), 1);
     assert_int_equal(step(200, NOTHING), 0);
@@ -176,10 +174,7 @@ static void what_flickers_is_no_object(void **state)
 
 static void an_unsure_box_goes_on_with_an_object_but_begins_none(void **state)
 {
-    struct tracker_rules rules = tracker_rules_default();
-
     (void)state;
-    begin(&rules);
     assert_int_equal(step(0, box(100, 100, 0.3F, 0)), 0);
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(step(i * FRAME_MS, box(100, 100, 0.9F, 0)), 1);
@@ -196,10 +191,7 @@ static void an_unsure_box_goes_on_with_an_object_but_begins_none(void **state)
 
 static void a_class_changes_when_it_was_seen_often_enough(void **state)
 {
-    struct tracker_rules rules = tracker_rules_default();
-
     (void)state;
-    begin(&rules);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(step(i * FRAME_MS, box(100, 100, 0.9F, 4)), 1);
     }
@@ -217,10 +209,7 @@ static void a_class_changes_when_it_was_seen_often_enough(void **state)
 
 static void an_object_whose_report_waits_is_not_forgotten(void **state)
 {
-    struct tracker_rules rules = tracker_rules_default();
-
     (void)state;
-    begin(&rules);
     for (int i = 0; i < 3; i++) {
         (void)step(i * FRAME_MS, box(100, 100, 0.9F, 0));
     }
@@ -262,10 +251,7 @@ static void the_number_of_objects_is_bounded(void **state)
 
 static void time_that_stands_or_goes_back_does_no_harm(void **state)
 {
-    struct tracker_rules rules = tracker_rules_default();
-
     (void)state;
-    begin(&rules);
     assert_int_equal(step(1000, box(100, 100, 0.9F, 0)), 1);
     assert_int_equal(step(1000, box(101, 100, 0.9F, 0)), 1);
     assert_int_equal(step(500, box(102, 100, 0.9F, 0)), 1);
@@ -275,20 +261,22 @@ static void time_that_stands_or_goes_back_does_no_harm(void **state)
     assert_int_equal(count_tracks(), 0);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_moving_object_keeps_its_name_also_over_missing_frames, end),
-        cmocka_unit_test_teardown(where_pictures_are_rare_an_object_lives_for_several_of_them, end),
-        cmocka_unit_test_teardown(what_a_camera_showed_before_it_was_away_is_forgotten, end),
-        cmocka_unit_test_teardown(objects_that_cross_keep_their_names, end),
-        cmocka_unit_test_teardown(a_vanished_object_is_forgotten_after_its_age, end),
-        cmocka_unit_test_teardown(what_flickers_is_no_object, end),
-        cmocka_unit_test_teardown(an_unsure_box_goes_on_with_an_object_but_begins_none, end),
-        cmocka_unit_test_teardown(a_class_changes_when_it_was_seen_often_enough, end),
-        cmocka_unit_test_teardown(an_object_whose_report_waits_is_not_forgotten, end),
-        cmocka_unit_test_teardown(the_number_of_objects_is_bounded, end),
-        cmocka_unit_test_teardown(time_that_stands_or_goes_back_does_no_harm, end),
+        TEST(a_moving_object_keeps_its_name_also_over_missing_frames),
+        TEST(where_pictures_are_rare_an_object_lives_for_several_of_them),
+        TEST(what_a_camera_showed_before_it_was_away_is_forgotten),
+        TEST(objects_that_cross_keep_their_names),
+        TEST(a_vanished_object_is_forgotten_after_its_age),
+        TEST(what_flickers_is_no_object),
+        TEST(an_unsure_box_goes_on_with_an_object_but_begins_none),
+        TEST(a_class_changes_when_it_was_seen_often_enough),
+        TEST(an_object_whose_report_waits_is_not_forgotten),
+        TEST(the_number_of_objects_is_bounded),
+        TEST(time_that_stands_or_goes_back_does_no_harm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

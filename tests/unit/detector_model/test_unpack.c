@@ -176,16 +176,16 @@ static void a_child_that_hangs_dies_with_who_started_it(void **state)
     process_must_die_with_starter(start, *state);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_the_child_says_is_not_believed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_silent_child_is_given_up_with_its_order, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_child_that_is_missing_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_child_is_confined_when_it_reads, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_child_that_hangs_dies_with_who_started_it, set_up,
-                                        tear_down),
+        TEST(what_the_child_says_is_not_believed),
+        TEST(a_silent_child_is_given_up_with_its_order),
+        TEST(a_child_that_is_missing_is_named),
+        TEST(the_child_is_confined_when_it_reads),
+        TEST(a_child_that_hangs_dies_with_who_started_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
