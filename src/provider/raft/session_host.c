@@ -84,7 +84,8 @@ void session_host_set_timer(const struct session_host *host, uv_timer_t *timer,
         (void)uv_timer_stop(timer);
     } else {
         uv_update_time(host->node->loop);
-        (void)uv_timer_start(timer, callback, left.ns > 0 ? (uint64_t)(left.ns / 1000000) + 1 : 0,
+        /* One of 0 ms, set in its own callback, runs again before the loop looks at its sockets. */
+        (void)uv_timer_start(timer, callback, left.ns > 0 ? (uint64_t)(left.ns / 1000000) + 1 : 1,
                              0);
     }
 }
@@ -241,11 +242,14 @@ void session_host_install(struct session_host *host, struct sessions *restored)
 
 /* ---- Keeping --------------------------------------------------------------------------------- */
 
+/* One reading of the clock: the ends of very many sessions take longer than the second after which
+ * the keeper repeats the first of them, and the loop would do nothing else. */
 static void end_overdue(struct session_host *host)
 {
+    const instant now = clock_now();
     struct session_order ended;
 
-    while (is_keeping(host) && keeper_overdue(&host->keeper, clock_now(), &ended)) {
+    while (is_keeping(host) && keeper_overdue(&host->keeper, now, &ended)) {
         log_info(host->node->logger, "session-ends", LOG_U64("session", ended.session),
                  LOG_STR("why", ended.end == SESSION_END_CERTIFIED ? "proved-dead" : "expired"));
         (void)session_host_order(host, &ended); /* the keeper repeats it */
