@@ -114,6 +114,9 @@ static void gather(struct work_leader *leader, instant now)
         return;
     }
     if (leader->is_rebuilt) {
+        /* A worker that has not replied may have got items of a ledger since it was heard. */
+        leader->was_lost =
+            leader->was_lost || (is_anybody_awaited(leader) && !WORK_MUTANT(SILENT_HAD_NOTHING));
         leader_make_buckets(leader);
     }
     leader->is_ready = leader->is_place_due = true;

@@ -134,7 +134,7 @@ struct work_leader {
     bool is_loaded;  /* the list is complete */
     bool is_ready;   /* items are placed: workers that were heard of have reported, or it is time */
     bool is_rebuilt; /* there was no ledger */
-    bool was_lost;   /* a worker knows of a ledger that this leader did not find */
+    bool was_lost;   /* a worker knows, or may know, of a ledger that this leader did not find */
     bool is_complete; /* all buckets of the ledger are there, and its key says so */
     bool is_marking;  /* a put of the key "ledger" is under way */
     bool is_over; /* a later leader writes the ledger, it was lost, or there was no memory for what
