@@ -110,7 +110,8 @@ struct baton_work_options {
     int64_t report_interval_ms; /* of the workers, too; 0: 1 s */
     int64_t silence_ms;         /* a worker that is silent for so long gets nothing new; 0: 5 s */
     int64_t worker_lease_ms;    /* how long a worker may act without being heard, at most: the
-                                   provider's longest lease; 0: 30 s */
+                                   provider's longest lease; 0: 30 s. A longer lease is an error
+                                   event (BATON_EUNSAFE) */
     int64_t keep_ms;            /* results are kept for so long; 0: a day */
     int64_t rebalance_every_ms; /* services are moved for balance, each time; 0: 30 s; negative:
                                    never */

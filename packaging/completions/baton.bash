@@ -28,7 +28,7 @@ _baton() {
         *:state) words=" --revision --lifetime --socket --timeout --json --help --config --log-level --log-json" ;;
         *:publish) words=" --socket --timeout --help --config --log-level --log-json" ;;
         *:subscribe) words=" --count --timeout --socket --json --help --config --log-level --log-json" ;;
-        *:worker) words=" --pool --provider --worker --slots --label --gpus --memory-mib --stop-timeout --drain-timeout --never-lead --strategy --report-interval --silence --rebalance-every --rebalance-percent --keep --http --http-token-file --http-host --help --config --log-level --log-json" ;;
+        *:worker) words=" --pool --provider --worker --slots --label --gpus --memory-mib --stop-timeout --drain-timeout --never-lead --strategy --report-interval --silence --worker-lease --rebalance-every --rebalance-percent --keep --http --http-token-file --http-host --help --config --log-level --log-json" ;;
         *:work) words=" --pool --provider --file --name --id --service --wait --retries --backoff --time-limit --priority --weight --needs --gpus --memory-mib --together --dir --env --timeout --json --help --config --log-level --log-json" ;;
         *:fleet) words=" --fleet --token-file --tls-ca --timeout --prune --dry-run --only --json --help --config --log-level --log-json" ;;
         *:explain) words=" --preset --heartbeat-interval --heartbeat-timeout --lease --election-timeout --clock-drift-ppm --preferred-stable --elections-per-hour-max --json --help --config --log-level --log-json" ;;

@@ -355,6 +355,7 @@ complete -c baton -n '__fish_seen_subcommand_from worker' -l never-lead -d "leav
 complete -c baton -n '__fish_seen_subcommand_from worker' -l strategy -x -a "round-robin least-loaded capability priority" -d "where an item goes, of the workers that have room for it"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l report-interval -r -d "how often a worker reports what it runs"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l silence -r -d "after that without a report a worker gets nothing new"
+complete -c baton -n '__fish_seen_subcommand_from worker' -l worker-lease -r -d "how long a worker may act without being heard, at most: the provider's longest lease (max-lease of redis:)"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l rebalance-every -r -d "how often services are spread anew; 0: never"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l rebalance-percent -r -d "difference of two workers' loads that moves nothing"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l keep -r -d "how long results and ended items are kept"

@@ -447,6 +447,9 @@ const struct option_group group_pool_leader = {
                "where an item goes, of the workers that have room for it"),
         DURATION("report-interval", "1s", NULL, "how often a worker reports what it runs"),
         DURATION("silence", "5s", NULL, "after that without a report a worker gets nothing new"),
+        DURATION("worker-lease", "30s", NULL,
+                 "how long a worker may act without being heard, at most: the provider's longest "
+                 "lease (max-lease of redis:)"),
         DURATION("rebalance-every", "30s", NULL, "how often services are spread anew; 0: never"),
         NUMBER("rebalance-percent", 0, 1000, "20", NULL,
                "difference of two workers' loads that moves nothing"),

@@ -454,6 +454,7 @@ static void configure(const struct options *options, struct work_leader_options 
     (void)placement_strategy_parse(options_text(options, "strategy"), &ret->strategy);
     ret->report_interval = options_duration(options, "report-interval");
     ret->silence = options_duration(options, "silence");
+    ret->worker_lease = options_duration(options, "worker-lease");
     ret->rebalance_every = options_duration(options, "rebalance-every");
     ret->rebalance_percent = (uint32_t)options_number(options, "rebalance-percent");
     ret->keep = options_duration(options, "keep");

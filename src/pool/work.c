@@ -232,10 +232,28 @@ static void begin_session(struct pool *pool)
     drive(pool);
 }
 
+/* A leader that has lost the ledger relies on it. A lease without end is none of a provider that
+ * can lose one. */
+static void check_lease(struct pool *pool)
+{
+    span lease = pool_lease_left(pool), most = pool->leader_options.worker_lease;
+    struct baton_error error;
+
+    if (lease.ns > most.ns && lease.ns != INT64_MAX) {
+        (void)error_set(&error, BATON_EUNSAFE,
+                        "worker %s: its lease is %.3f s, and worker-lease %.3f s: if the state is "
+                        "lost, its items may run twice. Give all processes of the pool the longest "
+                        "lease",
+                        pool->worker->name, (double)lease.ns / 1e9, (double)most.ns / 1e9);
+        pool_complain(pool, &error);
+    }
+}
+
 static void on_acquired(struct pool *pool, uint64_t epoch)
 {
     struct worker *worker = pool->worker;
 
+    check_lease(pool);
     worker->session = epoch;
     worker->doubted_end = INSTANT_PAST;
     tell_of(pool, POOL_SESSION, epoch);

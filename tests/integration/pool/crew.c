@@ -169,6 +169,7 @@ static void on_event(void *userdata, const struct pool_event *event)
 static struct agent_host host = {.program = BATON_PROGRAM, .lease = "2s"};
 static int redis_port;
 pid_t crew_server;
+span crew_worker_lease;
 
 static void nothing(void)
 {
@@ -255,6 +256,7 @@ int crew_set_up(void **state)
 {
     (void)state;
     lives++;
+    crew_worker_lease = SPAN_MS(2500); /* an agent's clients have 2 s */
     memset(crew, 0, sizeof(crew));
     memset(crew_tasks, 0, sizeof(crew_tasks));
     crew_task_count = 0;
@@ -312,7 +314,7 @@ void crew_open(int number, bool leads, bool works)
     config.leader_options.report_interval = SPAN_MS(50);
     config.leader_options.silence = SPAN_S(2);
     config.leader_options.collect = SPAN_MS(500);
-    config.leader_options.worker_lease = SPAN_MS(500);
+    config.leader_options.worker_lease = crew_worker_lease;
     config.leader_options.rebalance_every = SPAN_MS(200);
     (void)snprintf(worker, sizeof(worker), "w%d", number);
     crew_open_member(number);

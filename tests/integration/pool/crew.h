@@ -53,6 +53,7 @@ extern size_t crew_task_count;
  * is none of them. */
 bool crew_choose(const char *provider);
 extern pid_t crew_server; /* of all tests; 0: the provider has none */
+extern span crew_worker_lease;
 int crew_set_up(void **state);
 int crew_tear_down(void **state);
 

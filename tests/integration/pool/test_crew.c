@@ -658,6 +658,21 @@ static void the_leader_tells_its_status_to_whoever_asks(void **state)
     assert_int_equal(found.code, BATON_OK);
 }
 
+static void a_worker_whose_lease_is_longer_than_a_leader_would_wait_says_so(void **state)
+{
+    (void)state;
+
+    if (crew_server == 0) {
+        skip();
+    }
+    crew_open(0, true, true);
+    crew_worker_lease = SPAN_MS(100);
+    crew_open(1, false, true);
+    CREW_AWAIT(strstr(crew[1].error, "worker-lease"));
+    CREW_AWAIT(crew[0].sessions == 1);
+    assert_string_equal(crew[0].error, "");
+}
+
 static void a_status_that_nobody_gives_times_out(void **state)
 {
     struct found found = {.code = 1};
@@ -728,6 +743,7 @@ int main(int count, char **arguments)
         CREW_TEST(many_items_are_several_keys_and_all_of_them_run),
         CREW_TEST(the_list_has_all_items_with_their_states),
         CREW_TEST(the_leader_tells_its_status_to_whoever_asks),
+        CREW_TEST(a_worker_whose_lease_is_longer_than_a_leader_would_wait_says_so),
         CREW_TEST(a_status_that_nobody_gives_times_out),
         CREW_TEST(names_that_make_no_election_are_refused),
     };
