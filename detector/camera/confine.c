@@ -344,7 +344,8 @@ static void limit_all(const struct confinement *confinement)
     limit(RLIMIT_FSIZE, largest.bytes + 4096);
     limit(RLIMIT_MSGQUEUE, 0);
     if (!IS_SANITIZED && !confinement->uses_hardware) { /* both map terabytes that they never use */
-        limit(RLIMIT_AS, (rlim_t)MEMORY_MAX_MIB << 20);
+        unsigned mib = confinement->memory_max_mib;
+        limit(RLIMIT_AS, (rlim_t)(mib > 0 ? mib : MEMORY_MAX_MIB) << 20);
     }
 }
 

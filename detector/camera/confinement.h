@@ -12,7 +12,8 @@ struct confinement {
     bool uses_udp;        /* media arrive and reports leave in datagrams */
     int *listener; /* not NULL: a broker (broker.h) connects for this process, and gets its requests
                       at the descriptor that is put here */
-    bool is_broker; /* it can answer them */
+    bool is_broker;          /* it can answer them */
+    unsigned memory_max_mib; /* 0: as much as a decoder needs */
 };
 
 #endif

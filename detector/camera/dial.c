@@ -1,7 +1,6 @@
 #include "detector/camera/dial.h"
 
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 bool dial_host(struct in6_addr *ret, const struct sockaddr *address, socklen_t bytes)
@@ -19,18 +18,27 @@ bool dial_host(struct in6_addr *ret, const struct sockaddr *address, socklen_t b
     return false;
 }
 
-bool dial_is_allowed(const struct sockaddr *address, socklen_t bytes)
+const uint8_t *dial_v4(const struct in6_addr *host)
 {
     static const uint8_t translated[12] = {0, 0x64, 0xff, 0x9b}; /* by a gateway, to IPv4 */
+
+    return IN6_IS_ADDR_V4MAPPED(host) || memcmp(host, translated, sizeof(translated)) == 0
+               ? &host->s6_addr[12]
+               : NULL;
+}
+
+bool dial_is_allowed(const struct sockaddr *address, socklen_t bytes)
+{
     static const struct in6_addr metadata = {
         .s6_addr = {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}};
     struct in6_addr host;
-    const uint8_t *v4 = &host.s6_addr[12];
+    const uint8_t *v4;
 
     if (!dial_host(&host, address, bytes)) {
         return false;
     }
-    if (IN6_IS_ADDR_V4MAPPED(&host) || memcmp(&host, translated, sizeof(translated)) == 0) {
+    v4 = dial_v4(&host);
+    if (v4 != NULL) {
         bool is_any = v4[0] == 0;
         bool is_link_local = v4[0] == 169 && v4[1] == 254;
         bool is_multicast = v4[0] >= 224; /* and the reserved range above */

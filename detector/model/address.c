@@ -1,9 +1,10 @@
 #include "detector/model/address.h"
 
+#include "detector/camera/dial.h"
+
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -24,17 +25,10 @@ int address_parse(struct url *ret, const char *text, const char *const *hosts,
     struct url url = {0};
     bool is_allowed = hosts == NULL;
 
-    for (const char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c <= 0x20 || *c == 0x7f) {
-            return error_set(reterr, BATON_EINVAL,
-                             "model URL: it holds a space or a control character; percent-encode "
-                             "them");
-        }
-    }
     if (url_parse(&url, text, NULL) != 0 || strncmp(url.scheme, "http", 4) != 0) {
         return error_set(reterr, BATON_EINVAL,
-                         "model URL: must be http or https with a host; special characters in "
-                         "name and password are percent-encoded (@ is %%40)");
+                         "model URL: must be http or https with a host; spaces, and special "
+                         "characters in name and password, are percent-encoded (@ is %%40)");
     }
     for (; hosts != NULL && *hosts != NULL; hosts++) {
         is_allowed = is_allowed || host_fits(url.host, *hosts);
@@ -81,17 +75,13 @@ static bool is_private_v4(const uint8_t at[4])
 
 bool address_is_private(const struct sockaddr *address)
 {
-    static const uint8_t translated[12] = {0, 0x64, 0xff, 0x9b}; /* 64:ff9b::/96 */
-    struct in6_addr six;
+    struct in6_addr host;
+    const uint8_t *v4;
 
-    if (address->sa_family == AF_INET) {
-        struct sockaddr_in four;
-        memcpy(&four, address, sizeof(four));
-        return is_private_v4((const uint8_t *)&four.sin_addr);
+    if (!dial_host(&host, address, sizeof(struct sockaddr_in6))) {
+        return false;
     }
-    memcpy(&six, (const char *)address + offsetof(struct sockaddr_in6, sin6_addr), sizeof(six));
-    return IN6_IS_ADDR_LOOPBACK(&six) || six.s6_addr[0] >> 1 == 0xfc >> 1 ||
-           ((IN6_IS_ADDR_V4MAPPED(&six) ||
-             memcmp(six.s6_addr, translated, sizeof(translated)) == 0) &&
-            is_private_v4(&six.s6_addr[12]));
+    v4 = dial_v4(&host);
+    return v4 != NULL ? is_private_v4(v4)
+                      : IN6_IS_ADDR_LOOPBACK(&host) || host.s6_addr[0] >> 1 == 0xfc >> 1;
 }

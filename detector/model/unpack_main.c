@@ -16,11 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MEMORY_MAX = 256 << 20 };
+/* A small archive may promise so many entries that the library takes gigabytes for them. */
+enum { MEMORY_MAX_MIB = 256 };
 
 static struct unpack_message message;
 
@@ -40,27 +40,14 @@ static int say_bytes(void *userdata, const void *bytes, size_t count, struct bat
     return say(count, reterr);
 }
 
-/* A small archive may promise so many entries that the library takes gigabytes for them. */
-static void limit_memory(void)
-{
-    struct rlimit limit;
-
-    /* Without a limit of memory this is a sanitizer's build: see confine.c. */
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_max != RLIM_INFINITY) {
-        limit = (struct rlimit){MEMORY_MAX, MEMORY_MAX};
-        (void)setrlimit(RLIMIT_AS, &limit);
-    }
-}
-
 static int confine(struct baton_error *reterr)
 {
-    static const struct confinement nothing = {0};
+    static const struct confinement nothing = {.memory_max_mib = MEMORY_MAX_MIB};
     int rc = confine_process(&nothing, reterr);
 
     if (rc == 0 && !helper_is_bound()) {
         rc = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
     }
-    limit_memory();
     return rc ? rc : confine_stream(&nothing, reterr);
 }
 
