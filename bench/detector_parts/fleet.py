@@ -20,7 +20,7 @@ import time
 import urllib.request
 
 from detector_parts import models
-from detector_parts.stand import FPS, children, cpu_s, memory_mib
+from detector_parts.stand import FPS, children, cpu_s, memory_mib, run, start
 
 CAMERAS, CLIP_S, WINDOW_S, LATENCY_S = 16, 20, 10, 12
 RED_STEP, RED_LEFT, RED_WIDTH, RED_TURN = 120 // FPS, 40, 200, 1000
@@ -33,11 +33,11 @@ class Cameras:
     def __init__(self, stand, count, tells_pictures=False):
         path = os.path.join(stand.folder, "camera.h264")
         if not os.path.exists(path):
-            subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", "-i", stand.clip(CLIP_S),
-                            "-c", "copy", "-bsf:v", "h264_mp4toannexb,h264_metadata=aud=insert",
-                            "-f", "h264", path], check=True)
+            run(["ffmpeg", "-nostdin", "-v", "error", "-y", "-i", stand.clip(CLIP_S),
+                 "-c", "copy", "-bsf:v", "h264_mp4toannexb,h264_metadata=aud=insert",
+                 "-f", "h264", path])
         self.sent = {}  # number of the picture in its clip: when it was sent last, in ns
-        self.process = subprocess.Popen(
+        self.process = start(
             ["tests/detector/rtsp_server.py", "0"] + ["tell=pictures"] * tells_pictures +
             [f"c{number}={path}" for number in range(count)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -74,8 +74,8 @@ class Worker:
     """A program that is a worker; `status` is what it says of its frames, or None."""
 
     def __init__(self, command, pattern):
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.process = start(command, stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.said = []
         self.port = None
         for line in self.process.stdout:
@@ -198,9 +198,9 @@ def run_one(stand, kind, archive, engine, count, seconds, then=None):
 def measure_images(worker):
     if not shutil.which("wrk"):
         return None
-    output = subprocess.run(["wrk", "-t", "1", "-c", "8", "-d", "4s", "--latency",
-                             f"http://127.0.0.1:{worker.port}/camera/bench%3Bc0/image"],
-                            stdout=subprocess.PIPE, check=True, text=True).stdout
+    output = run(["wrk", "-t", "1", "-c", "8", "-d", "4s", "--latency",
+                  f"http://127.0.0.1:{worker.port}/camera/bench%3Bc0/image"],
+                 stdout=subprocess.PIPE, text=True).stdout
     return {"requests_per_s": float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1]),
             "p99": re.search(r"99%\s+(\S+)", output)[1],
             "errors": re.search(r"Non-2xx.*|Socket errors.*", output) is not None}

@@ -7,9 +7,10 @@
 """
 import json
 import os
-import subprocess
 import sys
 import zipfile
+
+from detector_parts.stand import run
 
 SIZES = {"small": (320, 192), "large": (640, 384)}
 # Channels, and by how much each layer makes the picture smaller.
@@ -72,7 +73,7 @@ def make(stand):
     every object of every frame is reported."""
     folder = stand.folder
     if not os.path.exists(f"{folder}/rectangles.onnx"):
-        subprocess.run([sys.executable, "tests/models/make.py", folder], check=True)
+        run([sys.executable, "tests/models/make.py", folder])
         make_large(f"{folder}/large.onnx")
         for name, model, report in (("small", "rectangles", {"report": "once"}),
                                     ("large", "large", {"report": "once"}),

@@ -1,10 +1,26 @@
 """What every part needs: clips, programs whose cost is known, a place to show figures."""
+import ctypes
 import os
+import signal
 import statistics
 import subprocess
 import sys
 
 FPS = 15
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_the_benchmark():
+    """Runs in a child before its program: a benchmark that is killed ends no child itself."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def start(command, **options):
+    return subprocess.Popen(command, preexec_fn=end_with_the_benchmark, **options)
+
+
+def run(command, **options):
+    return subprocess.run(command, preexec_fn=end_with_the_benchmark, check=True, **options)
 
 
 class Stand:
@@ -48,8 +64,7 @@ class Stand:
                                 "log-level=none"]}[codec]
             def paint(color, size):
                 return ["-f", "lavfi", "-i", f"color=c={color}:s={size}:r={FPS}:d={seconds}"]
-            subprocess.run(
-                ["ffmpeg", "-nostdin", "-v", "error", "-y", "-f", "lavfi",
+            run(["ffmpeg", "-nostdin", "-v", "error", "-y", "-f", "lavfi",
                  "-i", f"color=c=0x404040:s=1280x720:r={FPS}:d={seconds},noise=alls=6:allf=t",
                  *paint("red", "200x120"), *paint("lime", "120x160"), *paint("blue", "100x100"),
                  "-filter_complex",
@@ -57,7 +72,7 @@ class Stand:
                  "[a][2]overlay=x=600:y='40+mod(t*60,480)'[b];"
                  "[b][3]overlay=x='1100-mod(t*90,1000)':y=560",
                  "-c:v", *encoder, "-pix_fmt", "yuv420p", "-g", "30", "-b:v", "2M", "-maxrate",
-                 "2M", "-bufsize", "1M", "-an", path], check=True, stdin=subprocess.DEVNULL)
+                 "2M", "-bufsize", "1M", "-an", path], stdin=subprocess.DEVNULL)
             self.clips[key] = path
         return self.clips[key]
 
@@ -65,7 +80,7 @@ class Stand:
 def run_measured(command):
     """Its standard output, and the CPU that it and its children took, in seconds: of those that
     were waited for, which are all of ours."""
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    child = start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     output = child.stdout.read()
     child.stdout.close()
     _, status, usage = os.wait4(child.pid, 0)

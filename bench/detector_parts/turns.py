@@ -4,21 +4,16 @@ A machine that others use as well is faster in one second than in the next. Of p
 after another, that is in the difference; here all of them run at once and one at a time, a tenth of
 a second each in turn, so that what comes and goes is everybody's.
 """
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
 
+from detector_parts.stand import start
+
 SLICE_S = 0.1
 ONE_CORE = ["taskset", "-c", "1"]
-PR_SET_PDEATHSIG = 1
-
-
-def end_with_the_benchmark():
-    """A program that stands still would outlive one that is killed."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Runner:
@@ -27,10 +22,8 @@ class Runner:
     def __init__(self, command):
         self.command = command
         self.cpu_s = None  # of the program and of what it waited for, once it has ended
-        self.child = subprocess.Popen(
-            ONE_CORE + command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=end_with_the_benchmark)
+        self.child = start(ONE_CORE + command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, start_new_session=True)
         self.signal(signal.SIGSTOP)
 
     def signal(self, number):
