@@ -6,7 +6,8 @@ usage: rtsp_faults.py [CLIP.h264 [FOLDER SUBJECT]]
 With a FOLDER it speaks rtsps, with a certificate of its own for SUBJECT (IP:127.0.0.1) that it
 puts there as ca.pem, and says "asked" for each request.
 
-It says "ready PORT" and ends with its standard input. The faults:
+It says "ready PORT", then "circle" for each request of that path, and ends with its standard input.
+The faults:
   garbage    any request is answered with random bytes
   silent     a connection is taken and nothing is ever said
   drop       the connection ends at the first request
@@ -16,13 +17,27 @@ It says "ready PORT" and ends with its standard input. The faults:
   circle     to itself, again and again
   babble     PLAY is answered with a status that is no number
   onward     to its own path hush, by rtsp
-  audio      a description without video
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
   source     over UDP: media come from 127.0.0.2, it says; and "astray" if anything is sent there
   healthy    no fault: plays the clip again and again, picture n at n / 15 s by its own clock
   hush       plays twenty pictures of the clip whole, and falls silent between two
+  drip       an answer of which a byte comes every tenth of a second
+  chase      to another path of its own each time
+  zeros      plays, and every packet is empty
+  vast       plays a picture that never ends
+  bare       plays random bytes without any frame
+  burst      plays the clip as fast as it can be sent
+  those of RAW: one kind of request is answered with what stands there, and the connection ends
+  those of SDP: the description is what stands there
+Damage of which a network is capable, and with which a stream goes on:
+  lossy      every ninth packet is missing
+  double     every packet comes twice
+  swapped    every ninth picture comes after the next one
+  leaps      numbers and times of packets jump, forward and back
+  renamed    each picture comes from another source (SSRC)
+  reports    between two pictures there is a report that is none, and one that says goodbye
 """
 import base64
 import itertools
@@ -42,14 +57,37 @@ SPS = bytes.fromhex("6742c00ddb0283f420000003002000000303c1e2855c")
 PPS = bytes.fromhex("68ce3c80")
 
 
-def description(kind):
-    if kind == "audio":
-        return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=a\r\nt=0 0\r\nm=audio 0 RTP/AVP 0\r\n" \
-               "a=control:track\r\n"
-    sets = ",".join(base64.b64encode(unit).decode() for unit in (SPS, PPS))
-    return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=v\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n" \
-           "a=rtpmap:96 H264/90000\r\na=control:track\r\n" \
-           f"a=fmtp:96 packetization-mode=1;sprop-parameter-sets={sets}\r\n"
+SETS = ",".join(base64.b64encode(unit).decode() for unit in (SPS, PPS))
+SESSION = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=v\r\nt=0 0\r\n"
+VIDEO = "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track\r\n"
+HEALTHY = SESSION + VIDEO + f"a=fmtp:96 packetization-mode=1;sprop-parameter-sets={SETS}\r\n"
+SDP = {
+    "audio": SESSION + "m=audio 0 RTP/AVP 0\r\na=control:track\r\n",
+    "blank": "",
+    "codec": SESSION + VIDEO.replace("H264", "ABACUS"),
+    "crowd": SESSION + VIDEO * 20000,
+    "sets": SESSION + VIDEO + "a=fmtp:96 sprop-parameter-sets=" + "!" * 60000 + ",AAAA,,//\r\n",
+    "lines": "v=0\r\n" + "a=x\r\n" * 200000,
+    "text": "".join(map(chr, range(1, 256))) * 100,
+}
+OK = b"RTSP/1.0 200 OK\r\nCSeq: 2\r\nSession: 1\r\n"
+DICE = random.Random(10)
+RAW = {
+    "end-describe": ("DESCRIBE", b""),
+    "end-setup": ("SETUP", b""),
+    "end-play": ("PLAY", b""),
+    "end-head": ("DESCRIBE", OK + b"Content-Le"),
+    "end-body": ("DESCRIBE", OK + b"Content-Length: 500\r\n\r\nv=0\r\n"),
+    "negative": ("DESCRIBE", OK + b"Content-Length: -1\r\n\r\nv=0\r\n"),
+    "nul": ("DESCRIBE", b"RTSP/1.0 200 OK\r\n\0\0: \0\r\n\r\n"),
+    "line": ("OPTIONS", b"RTSP/1.0 200 OK\r\nX: " + b"y" * (1 << 20)),
+    "status": ("SETUP", b"RTSP/1.0 500 Internal Server Error\r\nCSeq: 3\r\n\r\n"),
+    "channels": ("SETUP", OK + b"Transport: RTP/AVP/TCP;interleaved=70000-70001\r\n\r\n"),
+    "datagrams": ("SETUP", OK + b"Transport: RTP/AVP;unicast;server_port=0-0\r\n\r\n"),
+    "nowhere": ("DESCRIBE", b"RTSP/1.0 302 Moved\r\nLocation: file:///etc/passwd\r\n\r\n"),
+    "trash-setup": ("SETUP", DICE.randbytes(200000)),
+    "trash-play": ("PLAY", DICE.randbytes(200000)),
+}
 
 PICTURES = 20
 FPS = 15
@@ -122,6 +160,9 @@ class Liar(socketserver.StreamRequestHandler):
         fault = getattr(self, "fault_" + kind, None)
         if fault:
             return fault()
+        if kind in RAW and method == RAW[kind][0]:
+            self.send(RAW[kind][1])
+            return False
         if method == "PLAY" and kind == "babble":
             self.send(b"RTSP/1.0 babble\r\n\r\n")
             return self.wait_for_end()
@@ -134,7 +175,7 @@ class Liar(socketserver.StreamRequestHandler):
     def reply(self, method, kind, headers, more=""):
         body = ""
         if method == "DESCRIBE":
-            body = description(kind)
+            body = SDP.get(kind, HEALTHY)
             more = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n"
         if method == "SETUP":
             more = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"
@@ -181,7 +222,17 @@ class Liar(socketserver.StreamRequestHandler):
         port = self.server.server_address[1]
         return self.redirect(f"rtsp://127.0.0.1:{port}/hush")
 
+    def fault_drip(self):
+        for byte in itertools.cycle(b"RTSP/1.0 200 OK\r\n" + b"X-More: y\r\n"):
+            self.send(bytes([byte]))
+            time.sleep(0.1)
+
+    def fault_chase(self):
+        return self.redirect(f"rtsp://127.0.0.1:{self.server.server_address[1]}/chase/"
+                             f"{random.randrange(1 << 30)}")
+
     def fault_circle(self):
+        print("circle", flush=True)
         port = self.server.server_address[1]
         return self.redirect(f"rtsp://127.0.0.1:{port}/circle")
 
@@ -189,23 +240,96 @@ class Liar(socketserver.StreamRequestHandler):
         return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,
                            number * 6000 & 0xffffffff, 1) + payload
 
-    def play_picture(self, number, picture):
+    def packets(self, number, picture):
         parts = [part for unit in picture for part in payloads(unit)]
         for i, part in enumerate(parts):
             packet = struct.pack(">BBHII", 0x80, 96 | (i == len(parts) - 1) << 7,
                                  self.sequence & 0xffff, number * 6000, 1) + part
-            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
             self.sequence += 1
+            yield struct.pack(">cBH", b"$", 0, len(packet)) + packet
 
     def play_hush(self):
         for number, picture in enumerate(pictures(sys.argv[1])[:PICTURES]):
-            self.play_picture(number, picture)
+            self.send(b"".join(self.packets(number, picture)))
         self.wait_for_end()
 
-    def play_healthy(self):
+    def play_loop(self, damage, pause_s=1 / FPS):
+        """`damage` makes of a picture's packets those that are sent."""
         for number, picture in enumerate(itertools.cycle(pictures(sys.argv[1]))):
-            self.play_picture(number, picture)
-            time.sleep(1 / FPS)
+            self.send(b"".join(damage(list(self.packets(number, picture)))))
+            time.sleep(pause_s)
+
+    def play_healthy(self):
+        self.play_loop(lambda packets: packets)
+
+    def play_burst(self):
+        self.play_loop(lambda packets: packets, 0)
+
+    def play_lossy(self):
+        count = itertools.count()
+        self.play_loop(lambda packets: [one for one in packets if next(count) % 9 != 8])
+
+    def play_double(self):
+        self.play_loop(lambda packets: [one for one in packets for _ in range(2)])
+
+    def play_swapped(self):
+        count, held = itertools.count(), []
+
+        def swap(packets):
+            if next(count) % 9 == 8:
+                held.extend(packets)
+                return []
+            packets += held
+            held.clear()
+            return packets
+
+        self.play_loop(swap)
+
+    def play_leaps(self):
+        dice = random.Random(11)
+
+        def leap(packets):
+            self.sequence += dice.choice((0, 0, 1, 1000, 40000))
+            time_of = struct.pack(">I", dice.choice((0, 1, 1 << 31, (1 << 32) - 1)))
+            return [one[:8] + time_of + one[12:] if dice.randrange(5) == 0 else one
+                    for one in packets]
+
+        self.play_loop(leap)
+
+    def play_renamed(self):
+        count = itertools.count(1)
+
+        def rename(packets):
+            source = struct.pack(">I", next(count))
+            return [one[:12] + source + one[16:] for one in packets]
+
+        self.play_loop(rename)
+
+    def play_reports(self):
+        dice = random.Random(12)
+
+        def report(packets):
+            parts = dice.randbytes(40), struct.pack(">BBHI", 0x81, 203, 1, 1)  # of it, a goodbye
+            return packets + [struct.pack(">cBH", b"$", 1, len(part)) + part for part in parts]
+
+        self.play_loop(report)
+
+    def play_zeros(self):
+        while True:
+            self.send(struct.pack(">cBH", b"$", 0, 0) * 1000)
+
+    def play_vast(self):
+        for unit in (SPS, PPS):
+            packet = self.packet(0, unit)
+            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+        for number in itertools.count(1):
+            part = bytes([0x7c, 0x85 if number == 1 else 0x05]) + bytes(60000)
+            packet = struct.pack(">BBHII", 0x80, 96, number & 0xffff, 6000, 1) + part
+            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+
+    def play_bare(self):
+        while True:
+            self.send(DICE.randbytes(65536))
 
     def play_midstall(self):
         packet = self.packet(0, bytes(1000))

@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIP_BYTES_MAX = 1 << 20, FLIPPED = 6, CUT = 4 };
+enum {
+    CLIP_BYTES_MAX = 1 << 20,
+    FLIPPED = 6,
+    CUT = 4,
+    HOSTILE_MAX = 16,
+    DIALS_MAX = 16, /* of one try to open a camera: STREAM_DIALS_MAX */
+};
 
 static const struct camera_options hasty = {.stall_ms = 400, .open_ms = 800};
 
@@ -79,23 +85,29 @@ static void print_errors(const struct tries *tries, const char *const *names)
     }
 }
 
-static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
-{
-    static const char *const names[] = {"garbage",  "silent", "drop",     "huge",  "endless",
-                                        "redirect", "audio",  "midstall", "noise", "lengths"};
-    enum { COUNT = sizeof(names) / sizeof(names[0]) };
-    struct server other;
-    struct viewer viewers[COUNT] = {0}, witness = {.check = CHECK_SEQUENCE};
-    struct camera_stats stats;
-    struct tries tries = {viewers, COUNT, 2};
-    char *log;
+/* Cameras that are opened at once, of tests/detector/rtsp_faults.py; NULL ends a row. */
+static const char *const lies[][HOSTILE_MAX] = {
+    {"garbage", "silent", "drop", "huge", "endless", "redirect", "circle", "chase", "nowhere",
+     "drip", "line", "nul", "status"},
+    {"end-describe", "end-setup", "end-play", "end-head", "end-body", "negative", "channels",
+     "datagrams", "trash-setup", "trash-play", "babble"},
+    {"audio", "blank", "codec", "crowd", "sets", "lines", "text"},
+    {"midstall", "noise", "lengths", "zeros", "vast", "bare"},
+};
 
-    (void)state;
+/* Opens the cameras of a row beside one that goes on without losing a picture. */
+static void lie(const char *const *names)
+{
+    struct server other;
+    struct viewer viewers[HOSTILE_MAX] = {0}, witness = {.check = CHECK_SEQUENCE};
+    struct camera_stats stats;
+    struct tries tries = {viewers, 0, 2};
+
     start_faults(&other);
     open_at(&witness, &other, "healthy", NULL);
     viewer_run_frames(&witness, 5);
-    for (int i = 0; i < COUNT; i++) {
-        open_at(&viewers[i], &server, names[i], &hasty);
+    for (; tries.count < HOSTILE_MAX && names[tries.count] != NULL; tries.count++) {
+        open_at(&viewers[tries.count], &server, names[tries.count], &hasty);
     }
     gallery_run_until(&gallery, all_tried, &tries);
     viewer_run_frames(&witness, 15);
@@ -106,10 +118,46 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
     assert_int_equal(witness.wrong, 0); /* every picture between two that were seen was decoded */
     assert_int_equal(witness.offlines, 0);
     assert_int_equal(stats.dropped, 0);
+    for (size_t i = 0; i < tries.count; i++) {
+        viewer_close(&viewers[i]);
+    }
+    viewer_close(&witness);
+    server_end(&other);
+}
+
+static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
+{
+    char *log;
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(lies) / sizeof(lies[0]); row++) {
+        lie(lies[row]);
+    }
     log = gallery_log(&gallery);
     assert_null(strstr(log, "canary"));
     free(log);
-    server_end(&other);
+}
+
+/* What a network does to packets, and one that floods, each open at the same time. */
+static void damage_on_the_way_leaves_a_stream(void **state)
+{
+    static const char *const names[] = {"lossy",   "double",  "swapped", "leaps",
+                                        "renamed", "reports", "burst"};
+    enum { COUNT = sizeof(names) / sizeof(names[0]), FRAMES = 30 };
+    struct viewer viewers[COUNT] = {0};
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        open_at(&viewers[i], &server, names[i], NULL);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        if (viewers[i].frames < FRAMES) {
+            viewer_run_frames(&viewers[i], FRAMES - viewers[i].frames);
+        }
+        if (viewers[i].offlines > 0) {
+            fail_msg("%s: %s", names[i], viewer_stats(&viewers[i]).last_error);
+        }
+    }
 }
 
 /* When FFmpeg's reader is interrupted, it still hands out the picture that it was putting together.
@@ -137,8 +185,14 @@ static void the_step_and_the_fault_of_a_camera_are_named(void **state)
     static const struct {
         const char *scheme, *host, *path, *error;
     } faults[] = {
-        {"rtsp", "127.0.0.1", "circle", "redirects again and again"},
-        {"rtsp", "127.0.0.1", "babble", "not as RTSP wants it"},
+        {"rtsp", "127.0.0.1", "circle", "open: the camera redirects again and again"},
+        {"rtsp", "127.0.0.1", "chase", "open: the camera redirects again and again"},
+        {"rtsp", "127.0.0.1", "babble", "open: the camera's answer is not as RTSP wants it"},
+        {"rtsp", "127.0.0.1", "trash-setup", "open: the camera's answer is not as RTSP wants it"},
+        {"rtsp", "127.0.0.1", "trash-play", "open: the camera's answer is not as RTSP wants it"},
+        {"rtsp", "127.0.0.1", "status", "open: Server returned 5XX"},
+        {"rtsp", "127.0.0.1", "audio", "the camera sends no video"},
+        {"rtsp", "127.0.0.1", "codec", "decoder: this FFmpeg has none for the stream"},
         {"rtsps", "127.0.0.1", "canary", "open: TLS failed"},
         {"rtsp", "a234567890123456789012345678901234567890123456789012345678901234567890", "canary",
          "open: the host's name is not known"},
@@ -155,6 +209,7 @@ static void the_step_and_the_fault_of_a_camera_are_named(void **state)
         gallery_run_until(&gallery, viewer_has_failed, &viewer);
         print_message("%s: %s\n", faults[i].path, viewer_stats(&viewer).last_error);
         assert_non_null(strstr(viewer_stats(&viewer).last_error, faults[i].error));
+        assert_in_range(server_count(&server, "circle"), 2, DIALS_MAX);
         viewer_close(&viewer);
     }
 }
@@ -282,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(servers_that_lie_cost_their_own_camera_and_no_other),
+        CASE(damage_on_the_way_leaves_a_stream),
         CASE(a_stream_that_falls_silent_is_offline_without_another_picture),
         CASE(the_step_and_the_fault_of_a_camera_are_named),
         CASE(a_child_that_stands_still_is_replaced),

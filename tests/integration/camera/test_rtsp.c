@@ -305,6 +305,21 @@ static void assert_pauses(void)
     free(log);
 }
 
+static unsigned long last_pause_ms(void)
+{
+    char *log = gallery_log(&gallery);
+    const char *last = NULL;
+    unsigned long pause_ms;
+
+    for (const char *at = log; (at = strstr(at, "retry_ms=")) != NULL; at++) {
+        last = at;
+    }
+    assert_non_null(last);
+    pause_ms = strtoul(last + strlen("retry_ms="), NULL, 10);
+    free(log);
+    return pause_ms;
+}
+
 static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **state)
 {
     struct viewer viewer = {.check = CHECK_SHAPE, .tries = TRIES};
@@ -326,6 +341,9 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
     }
     viewer_run_frames(&viewer, 5);
     assert_int_equal(viewer.wrong, 0);
+    server_end(&server); /* The next pause is short again: it was online. */
+    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    assert_in_range(last_pause_ms(), 25, 200);
 }
 
 static void a_server_that_stalls_is_noticed_and_another_camera_is_not_touched(void **state)

@@ -244,6 +244,34 @@ static void another_url_is_another_stream_and_a_crop_is_none(void **state)
     assert_int_equal(server_count(&stream, "play other"), 1);
 }
 
+/* A camera gives its main stream and its substream at two paths; each subscription names its own.
+ */
+static void subscriptions_choose_among_the_streams_of_a_camera(void **state)
+{
+    char first[1024], second[1024];
+    struct camera_stats stats[NAMES];
+
+    (void)state;
+    describe(first, sizeof(first), names[0], stream.port, "cam", "");
+    describe(second, sizeof(second), names[1], stream.port, "other", "");
+    send_list(first, second);
+    run_frames(3, 3);
+    for (int i = 0; i < NAMES; i++) {
+        assert_true(reports_online(names[i]));
+        assert_true(watch_stats(scene.watch, names[i], IMAGE_STREAM, &stats[i]));
+        assert_int_equal(stats[i].subscribers, 1);
+    }
+    assert_string_equal(stats[0].codec, "h264");
+    assert_string_equal(stats[1].codec, "hevc");
+    describe(second, sizeof(second), names[1], stream.port, "cam", "");
+    send_list(first, second); /* The second one changes over, and the first one goes on. */
+    run_frames(3, 3);
+    assert_int_equal(server_count(&stream, "play cam"), 1);
+    assert_true(watch_stats(scene.watch, names[1], IMAGE_STREAM, &stats[1]));
+    assert_string_equal(stats[1].codec, "h264");
+    assert_int_equal(stats[1].subscribers, NAMES);
+}
+
 static struct camera_stats stats_of(enum image_source source)
 {
     struct camera_stats stats;
@@ -546,6 +574,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(two_subscriptions_share_a_stream_until_the_last_is_gone),
         CASE(another_url_is_another_stream_and_a_crop_is_none),
+        CASE(subscriptions_choose_among_the_streams_of_a_camera),
         CASE(crops_stages_and_requests_for_the_state_cost_no_frame),
         CASE(snapshots_are_asked_for_while_the_stream_is_shown),
         CASE(the_newest_snapshot_stands_in_at_once),

@@ -1,14 +1,18 @@
-// A thousand idle WebSocket connections, and hostile ones, beside cameras that stream numbered
-// pictures: no camera misses one, and who comes when all places are taken is told so.
+// A thousand idle WebSocket connections, hostile ones, and fifteen hundred requests that never end,
+// beside cameras that stream numbered pictures: no camera misses one, and who comes when all places
+// are taken is told so.
 //   node crowd.js BATON-DETECTOR CURL RTSP-SERVER CLIP
 'use strict';
 const assert = require('assert');
+const fs = require('fs');
 const http = require('http');
+const net = require('net');
 const { DEADLINE_MS, deadline, WebSocket, Backend, list, subscription, online, upgrade } =
     require('./tools');
 const { Camera, Worker } = require('./life');
 
 const IDLE = 1000;
+const SLOW = 1500;
 const BACKENDS_MAX = 8; // WORKER_BACKENDS_MAX
 const CONNECTIONS_MAX = 2048; // SERVICE_CONNECTIONS_MAX
 const PICTURES = 45; // three seconds
@@ -143,6 +147,30 @@ async function hostile(worker) {
     await one.close();
 }
 
+// Their requests come byte by byte and have no end. Others are answered, until all of them are cut off.
+async function slow(worker, owner) {
+    const sockets = Array.from({ length: SLOW }, () => {
+        const socket = net.connect(worker.port, '127.0.0.1');
+        socket.write('GET /camera/a;1/image HTTP/1.1\r\nX-A: ');
+        socket.gone = new Promise((resolve) => socket.on('close', resolve));
+        socket.on('error', () => {});
+        socket.resume();
+        return socket;
+    });
+    const timer = setInterval(() => sockets.forEach((one) => one.destroyed || one.write('y')), 500);
+    const until = Date.now() + DEADLINE_MS;
+    const descriptors = () => fs.readdirSync(`/proc/${worker.child.pid}/fd`).length;
+    while (descriptors() < SLOW) {
+        await owner.report(online(2));
+        assert.ok(Date.now() < until, `${descriptors()} descriptors`);
+    }
+    assert.strictEqual(worker.curl('/healthz').status, 200);
+    assert.strictEqual(worker.curl('/camera/a;1/image').status, 200);
+    assert.ok(descriptors() >= SLOW, 'they were there meanwhile');
+    await deadline(Promise.all(sockets.map((one) => one.gone)), 'the slow to be cut off');
+    clearInterval(timer);
+}
+
 // Takes every place, and asks for more. Places of those who went just now are free a little later:
 // then as many are taken as when nobody but the owner was there.
 async function full(worker, taken) {
@@ -186,6 +214,8 @@ async function full(worker, taken) {
     console.log('ok a thousand idle connections come and go, and no camera misses a picture');
     await undisturbed(cameras, () => hostile(worker));
     console.log('ok hostile messages cost no camera a picture');
+    await undisturbed(cameras, () => slow(worker, owner));
+    console.log('ok fifteen hundred requests that never end cost no camera a picture');
     await undisturbed(cameras, () => full(worker, taken));
     console.log('ok who comes when all places are taken is told so, and costs no camera a picture');
     assert.strictEqual(owner.socket.readyState, WebSocket.OPEN, 'nobody took its place');

@@ -58,6 +58,48 @@ const tests = {
         assert.ok(!worker.log.includes('canary'), worker.log);
     },
 
+    async 'a refused password is tried seldom, says so, and another URL is tried at once'() {
+        const camera = await Camera.start(0);
+        const worker = await Worker.start('--backoff-max', '60s');
+        const backend = await Backend.connect(worker);
+        const wants = (url) => backend.send(list(subscription('hall;door', { rtspUrl: url }),
+            subscription('hall;gate', { rtspUrl: camera.url('nothing') })));
+        const stream = (name) => worker.camera(name).stream;
+        wants(camera.url().replace('canary', 'canary2'));
+        await worker.says(/camera-offline .*hall;door.*refuses name or password; next try in \d+ s/);
+        for (const until = Date.now() + DEADLINE_MS; stream('hall;gate').restarts < 5;) {
+            assert.ok(Date.now() < until, 'other failures are tried again');
+        }
+        assert.ok(stream('hall;door').restarts <= 1);
+        assert.match(stream('hall;door').last_error,
+            /^open: the camera refuses name or password; next try in \d+ s, or at once with another URL$/);
+        wants(camera.url());
+        await backend.report((all) => all.some((one) => one.online));
+        assert.strictEqual(stream('hall;door').last_error, undefined);
+        await backend.close();
+        await worker.stop();
+        await camera.end();
+        assert.ok(!worker.log.includes('canary'), worker.log);
+    },
+
+    async 'forty cameras of one list are online at once'() {
+        const names = Array.from({ length: 40 }, (_, i) => 'cam' + i);
+        const camera = await Camera.start(0, names);
+        const worker = await Worker.start();
+        const backend = await Backend.connect(worker);
+        backend.send(list(...names.map((name) => subscription('hall;' + name,
+            { rtspUrl: camera.url(name) }))));
+        await backend.report(online(names.length));
+        for (const name of names) {
+            const { restarts, decoded } = worker.camera('hall;' + name).stream;
+            assert.ok(decoded > 0, name);
+            assert.strictEqual(camera.count('play ' + name), 1 + restarts, name);
+        }
+        await backend.close();
+        await worker.stop();
+        await camera.end();
+    },
+
     async 'SIGHUP reads the configuration anew and keeps what runs'() {
         const camera = await Camera.start(0);
         const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));

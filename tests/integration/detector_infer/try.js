@@ -108,6 +108,22 @@ const tests = {
             `them, ${detections.length} detections`));
     },
 
+    'a clip that says how it is turned is tried upright'(folder, clip) {
+        const turned = path.join(folder, 'turned.mp4'), upright = path.join(folder, 'upright.mp4');
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', clip, '-c', 'copy',
+            '-metadata:s:v:0', 'rotate=90', turned]);
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', turned, '-c:v', 'libx264', '-qp', '0',
+            '-pix_fmt', 'yuv420p', upright]); // as ffmpeg shows it
+        const [one, other] = [turned, upright].map((file) => {
+            const out = file + '.out';
+            const done = run(['--try', file, '--model', archive, '--out', out]);
+            assert.strictEqual(done.status, 0, done.stderr);
+            return lines_of(path.join(out, 'objects.jsonl'));
+        });
+        assert.ok(one.some(({ box }) => box[1] + box[3] > HEIGHT), 'it is higher than wide');
+        assert.deepStrictEqual(one, other);
+    },
+
     'pictures show where they are, at even distances and where one is reported'(folder) {
         const out = path.join(folder, 'out');
         const reported = new Set(lines_of(path.join(out, 'detections.jsonl'))

@@ -205,6 +205,11 @@ class Server(Answers):
     def get_away(self):
         self.answer(302, Location=f"http://localhost:{self.server.server_port}/good.mpta")
 
+    def get_onto(self):
+        """To the host that the query names, of this server's own port."""
+        host = urllib.parse.urlsplit(self.path).query.split("=")[1]
+        self.answer(302, Location=f"http://{host}:{self.server.server_port}/good.mpta")
+
     def get_large(self):
         self.send_response(200)
         self.send_header("Content-Length", str(1 << 40))

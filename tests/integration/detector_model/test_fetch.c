@@ -389,6 +389,32 @@ static void a_redirect_into_a_private_network_is_refused_unless_it_is_allowed(vo
     close(fd);
 }
 
+/* Were one of them dialled, most would lead to this machine. */
+static void a_redirect_may_spell_an_inner_address_as_it_likes(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1",  "127.1",           "2130706433",
+                                        "0x7f.1",     "0177.0.0.1",      "127.0.0.2",
+                                        "0",          "0.0.0.0",         "[::1]",
+                                        "[::]",       "[::ffff:7f00:1]", "[64:ff9b::7f00:1]",
+                                        "10.0.0.1",   "192.168.0.1",     "172.16.0.1",
+                                        "[fd00::1]",  "100.64.0.1",      "169.254.169.254",
+                                        "2852039166", "[fe80::1]"};
+    struct place *place = *state;
+
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        struct outcome outcome;
+        char url[URL_BYTES];
+
+        (void)snprintf(url, sizeof(url), "http://localhost:%d/onto.mpta?to=%s", place->server.port,
+                       hosts[i]);
+        close(fetch_url(place, url, "", &outcome));
+        if (outcome.error.code != BATON_EAUTH) {
+            fail_msg("%s: %d %s", hosts[i], outcome.error.code, outcome.error.message);
+        }
+    }
+    assert_int_equal(server_count(&place->server, "get good"), 0);
+}
+
 static void private_networks_are_known_by_their_addresses(void **state)
 {
     static const char *const inside[] = {
@@ -529,6 +555,7 @@ int main(void)
         TEST(a_host_that_is_not_allowed_is_refused_also_by_redirect),
         TEST(a_full_disk_is_an_error),
         TEST(a_redirect_into_a_private_network_is_refused_unless_it_is_allowed),
+        TEST(a_redirect_may_spell_an_inner_address_as_it_likes),
         cmocka_unit_test(private_networks_are_known_by_their_addresses),
         cmocka_unit_test_setup_teardown(a_certificate_must_be_right, set_up_tls, tear_down),
     };

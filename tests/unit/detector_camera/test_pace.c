@@ -72,17 +72,36 @@ static void after_a_steady_while_failures_are_counted_anew(void **state)
     assert_int_equal(failures_after(5, SPAN_S(86400)), 1);
 }
 
-static void a_camera_that_restarts_again_and_again_is_tried_again_soon(void **state)
+/* Each restart is over after a second; tries before that fail. Returns the longest pause, in ms. */
+static int64_t longest_pause(int restarts, span online, uint32_t random)
 {
+    int64_t longest = 0;
     unsigned failures = 0;
 
-    (void)state;
-    for (int restarts = 0; restarts < 6; restarts++) {
-        failures = failures_after(failures, SPAN_MS(800));
-        failures = failures_after(failures, SPAN_MS(0)); /* one try came too early */
-        assert_in_range(failures, 1, 4);
+    for (int i = 0; i < restarts; i++) {
+        span away = {0};
+        failures = failures_after(failures, online);
+        while (away.ns < SPAN_MS(1000).ns) {
+            span pause = backoff_after(failures, SPAN_MS(1000), SPAN_MS(60000), random);
+            longest = pause.ns > longest ? pause.ns : longest;
+            away.ns += pause.ns;
+            failures = away.ns < SPAN_MS(1000).ns ? failures_after(failures, SPAN_MS(0)) : failures;
+        }
     }
-    assert_int_equal(failures_after(failures, SPAN_MS(1)), 3);
+    return longest / 1000000;
+}
+
+static void a_camera_that_restarts_again_and_again_is_tried_again_soon(void **state)
+{
+    const uint32_t randoms[] = {0, UINT32_MAX / 2, UINT32_MAX};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(randoms) / sizeof(randoms[0]); i++) {
+        assert_in_range(longest_pause(6, SPAN_MS(2000), randoms[i]), 500, 2000);
+        assert_in_range(longest_pause(6, SPAN_MS(800), randoms[i]), 500, 4000);
+        assert_in_range(longest_pause(1000, SPAN_MS(1), randoms[i]), 500, 4000);
+    }
+    assert_int_equal(failures_after(100, SPAN_MS(1)), 3);
 }
 
 static void a_refused_password_is_tried_a_few_times_far_apart(void **state)
