@@ -41,14 +41,18 @@ static int model_of(const void *bytes, size_t count)
     return fd;
 }
 
-static void with_each(void (*test)(struct engine *engine))
+typedef void engine_test(struct engine *engine);
+
+/* The state is a test that runs on each engine that is there. */
+static void with_each(void **state)
 {
+    engine_test *const *test = *state;
     int tested = 0;
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct engine *engine = stand_engine(kinds[i]);
         if (engine) {
-            test(engine);
+            (*test)(engine);
             engine_free(engine);
             tested++;
         }
@@ -91,7 +95,7 @@ static void detect(struct session *session, const struct drawn *drawn, int count
     detect_as(DECODER_YOLOV8, session, drawn, count);
 }
 
-static void layouts_with(struct engine *engine)
+static void each_layout_of_outputs_gives_the_same_boxes(struct engine *engine)
 {
     static const struct {
         const char *file;
@@ -109,13 +113,7 @@ static void layouts_with(struct engine *engine)
     }
 }
 
-static void each_layout_of_outputs_gives_the_same_boxes(void **state)
-{
-    (void)state;
-    with_each(layouts_with);
-}
-
-static void rectangles_with(struct engine *engine)
+static void rectangles_are_found_where_they_are_drawn(struct engine *engine)
 {
     struct session *session = stand_opened(engine, "rectangles.onnx", &picture);
 
@@ -133,12 +131,6 @@ static void rectangles_with(struct engine *engine)
     session_close(session);
 }
 
-static void rectangles_are_found_where_they_are_drawn(void **state)
-{
-    (void)state;
-    with_each(rectangles_with);
-}
-
 static int best(const struct tensor *output, int64_t at)
 {
     float score = 0;
@@ -148,7 +140,7 @@ static int best(const struct tensor *output, int64_t at)
     return label;
 }
 
-static void colours_with(struct engine *engine)
+static void crops_are_told_apart_by_colour(struct engine *engine)
 {
     static const int wanted[] = {BLUE, RED, GREEN, BLUE};
     struct session *session = stand_opened(engine, "colours.onnx", &crops);
@@ -169,13 +161,7 @@ static void colours_with(struct engine *engine)
     session_close(session);
 }
 
-static void crops_are_told_apart_by_colour(void **state)
-{
-    (void)state;
-    with_each(colours_with);
-}
-
-static void nonsense_with(struct engine *engine)
+static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct engine *engine)
 {
     struct baton_error error = {0};
 
@@ -195,12 +181,6 @@ static void nonsense_with(struct engine *engine)
                          BATON_EINVAL);
         assert_non_null(strstr(error.message, "ONNX Runtime may"));
     }
-}
-
-static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(void **state)
-{
-    (void)state;
-    with_each(nonsense_with);
 }
 
 static void the_faster_engine_is_preferred(void **state)
@@ -481,7 +461,7 @@ static void models_that_are_damaged_cost_their_child_at_most(void **state)
     assert_true(refusals > 0 && runs > 0);
 }
 
-static void threads_with(struct engine *engine)
+static void a_model_may_have_several_threads(struct engine *engine)
 {
     struct engine *twice = stand_started(&(struct engine_options){
         .kind = stand_is_onnxruntime(engine) ? ENGINE_ONNXRUNTIME : ENGINE_OPENCV, .threads = 2});
@@ -491,12 +471,6 @@ static void threads_with(struct engine *engine)
     assert_int_equal(status_of(engine_pid(twice), "Seccomp:"), 2);
     session_close(session);
     engine_free(twice);
-}
-
-static void a_model_may_have_several_threads(void **state)
-{
-    (void)state;
-    with_each(threads_with);
 }
 
 static void nothing_is_left_of_a_child(void **state)
@@ -517,13 +491,21 @@ static void nothing_is_left_of_a_child(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child at all */
 }
 
+#define EACH(test)                                                                                 \
+    {                                                                                              \
+#test, with_each, NULL, NULL, &(engine_test *)                                             \
+        {                                                                                          \
+            test                                                                                   \
+        }                                                                                          \
+    }
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rectangles_are_found_where_they_are_drawn),
-        cmocka_unit_test(each_layout_of_outputs_gives_the_same_boxes),
-        cmocka_unit_test(crops_are_told_apart_by_colour),
-        cmocka_unit_test(a_model_that_cannot_be_run_is_an_error_that_names_the_way_out),
+        EACH(rectangles_are_found_where_they_are_drawn),
+        EACH(each_layout_of_outputs_gives_the_same_boxes),
+        EACH(crops_are_told_apart_by_colour),
+        EACH(a_model_that_cannot_be_run_is_an_error_that_names_the_way_out),
         cmocka_unit_test(the_faster_engine_is_preferred),
         cmocka_unit_test(a_provider_that_is_not_there_leaves_the_work_to_the_cpu),
         cmocka_unit_test(what_is_no_engine_is_an_error_that_says_how_to_get_one),
@@ -534,7 +516,7 @@ int main(void)
         cmocka_unit_test(a_child_that_says_nothing_any_more_is_ended),
         cmocka_unit_test(a_child_that_hangs_dies_with_who_started_it),
         cmocka_unit_test(models_that_are_damaged_cost_their_child_at_most),
-        cmocka_unit_test(a_model_may_have_several_threads),
+        EACH(a_model_may_have_several_threads),
         cmocka_unit_test(nothing_is_left_of_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
