@@ -124,9 +124,11 @@ static int add_object(struct run *run, size_t stage, const struct box *box, stru
     return code;
 }
 
-/* Makes objects of the boxes that the stage found in the frame. */
+/* Makes objects of the boxes that the stage found in the frame. An unsure one that continues no
+ * track is none. */
 static int take_boxes(struct run *run, size_t stage)
 {
+    float sure_from = model_of(run->runner, stage)->confidence;
     struct answer *answer = &run->runner->answer;
     struct tracker *tracker = run->turn->view->trackers[stage];
     struct track *tracks[RUNNER_OBJECTS_MAX] = {NULL};
@@ -138,7 +140,9 @@ static int take_boxes(struct run *run, size_t stage)
     }
     for (int i = 0; i < answer->box_count && !code; i++) {
         struct box box = answer->boxes[i];
-        code = add_object(run, stage, &box, tracks[i]);
+        if (!tracker || tracks[i] || box.score >= sure_from) {
+            code = add_object(run, stage, &box, tracks[i]);
+        }
     }
     return code;
 }

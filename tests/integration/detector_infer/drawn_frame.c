@@ -7,8 +7,9 @@
 
 enum { GREY = 110, NEUTRAL = 128, FRAME_MS = 100 };
 
-/* Red, green and blue in BT.601, 16 to 235. */
-static const uint8_t colours[COLOURS][3] = {{76, 98, 214}, {125, 70, 54}, {46, 220, 111}};
+/* Red, green, blue and pale red in BT.601, 16 to 235. */
+static const uint8_t colours[PALETTE][3] = {
+    {76, 98, 214}, {125, 70, 54}, {46, 220, 111}, {68, 108, 191}};
 
 void drawn_frame_init(struct drawn_frame *ret, int width, int height)
 {

@@ -5,6 +5,10 @@
 #include "detector/camera/camera.h"
 #include "integration/detector_infer/stand.h"
 
+/* Beside the colours of stand.h: a red of which rectangles.onnx is not sure (0.4 in place of 0.9).
+ */
+enum { PALE_RED = COLOURS, PALETTE };
+
 struct drawn_frame {
     struct camera_frame frame;
     uint8_t *memory; /* owned */

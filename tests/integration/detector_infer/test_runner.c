@@ -135,17 +135,25 @@ static void a_report_waits_until_all_is_known(void **state)
     bench_free(bench);
 }
 
-/* Half of the confidence is enough for an object that is known. */
-static void an_object_that_scores_less_than_the_confidence_is_marked(void **state)
+static void track_what_is_sure(struct plan *plan)
 {
-    struct bench *bench = bench_new(track);
+    track(plan);
+    plan->models[0].confidence = 0.5F;
+}
+
+static void an_object_goes_on_down_to_half_of_the_confidence_but_does_not_begin_there(void **state)
+{
+    const struct drawn pale = {PALE_RED, still.x, still.y, still.width, still.height};
+    struct bench *bench = bench_new(track_what_is_sure);
 
     (void)state;
-    for (int step = 0; step < 6; step++) {
-        bench->plan.models[0].confidence = step < 3 ? 0.5F : 0.95F; /* the score is 0.9 */
-        bench_show(bench, step, &still, 1);
+    bench_show(bench, 0, &pale, 1);
+    assert_int_equal(bench->seen.count, 0);
+    for (int step = 1; step < 8; step++) {
+        bench_show(bench, step, step < 4 ? &still : &pale, 1);
         assert_int_equal(bench->seen.count, 1);
-        assert_true(bench->seen.is_unsure == (step >= 3));
+        assert_true(bench->seen.is_unsure == (step >= 4));
+        assert_true(step < 4 || bench->seen.boxes[0].score > 0.25F);
     }
     bench_free(bench);
 }
@@ -388,7 +396,7 @@ int main(void)
         cmocka_unit_test(a_subscription_sees_its_cut_only),
         cmocka_unit_test(an_object_is_reported_once),
         cmocka_unit_test(a_report_waits_until_all_is_known),
-        cmocka_unit_test(an_object_that_scores_less_than_the_confidence_is_marked),
+        cmocka_unit_test(an_object_goes_on_down_to_half_of_the_confidence_but_does_not_begin_there),
         cmocka_unit_test(a_report_does_not_wait_for_ever),
         cmocka_unit_test(an_object_of_which_nothing_is_to_be_said_is_not_reported),
         cmocka_unit_test(an_object_that_changes_is_reported_again),
