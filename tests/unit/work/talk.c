@@ -191,8 +191,11 @@ const char *talk_report(struct talk *talk, const char *worker, uint64_t session,
     char text[256], *rest = text, *one;
 
     (void)snprintf(text, sizeof(text), "%s", claims);
-    message.report = (struct work_report){
-        .session = session, .ledger = talk->knows, .slots = 2, .claims = claim};
+    message.report = (struct work_report){.session = session,
+                                          .ledger = talk->knows,
+                                          .slots = 2,
+                                          .is_reply = talk->replies,
+                                          .claims = claim};
     message.report.seen = seen ? (struct work_number){talk->epoch, seen} : (struct work_number){0};
     (void)snprintf(message.report.worker, sizeof(message.report.worker), "%s", worker);
     while ((one = strsep(&rest, " ")) && *one) {

@@ -26,6 +26,7 @@ struct talk {
     size_t made;    /* buckets without an item that were put: they are not in the line */
     uint64_t told;  /* the number of its latest message */
     uint64_t knows; /* mark of the ledger in each report; 0: none */
+    bool replies;   /* each report is a reply to an ask */
     struct key keys[KEYS_MAX];
     size_t key_count;
     char line[4096];

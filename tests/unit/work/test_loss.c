@@ -78,6 +78,24 @@ static void without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_hear
     starts_when_leases_are_over(talk);
 }
 
+/* w2 was heard before there was a ledger, and may have got items of it since. */
+static void
+without_a_ledger_a_worker_that_does_not_reply_may_have_got_items_since_it_was_heard(void **state)
+{
+    struct talk *talk = *state;
+
+    talk->key_count = 0;
+    talk_lead(talk, EPOCH);
+    work_leader_heard(talk->leader, "w1", 7, 0);
+    work_leader_heard(talk->leader, "w2", 8, 0);
+    work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
+    (void)talk_all_of(talk);
+    (void)talk_submit(talk, "x", "{\"id\":\"a\"}");
+    (void)talk_report(talk, "w1", 7, talk->told, "");
+    (void)talk_later(talk, REPORT_MS);
+    starts_when_leases_are_over(talk);
+}
+
 static void without_a_ledger_what_has_run_waits_though_its_id_is_of_its_own(void **state)
 {
     static const char submission[] = "{\"unique\":true,\"items\":[{}]}";
@@ -329,7 +347,8 @@ static void rebuild_with_late_reply(struct talk *talk, void (*tell)(struct talk 
     talk_reply(talk, "ledger", BATON_OK);
     assert_string_equal(talk_all_of(talk), "read s");
     talk_tell_read(talk, "s/x");
-    assert_non_null(strstr(talk_later(talk, REPORT_MS), "put l"));
+    talk->replies = true;
+    assert_non_null(strstr(talk_report(talk, "w1", 7, talk->told, "a/100"), "put l"));
 }
 
 static void a_ledger_that_is_begun_is_not_complete_when_a_notice_precedes_the_reply(void **state)
@@ -464,6 +483,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(without_a_ledger_all_are_asked_and_what_they_hold_is_kept),
         TEST(without_a_ledger_what_one_worker_lost_waits_for_one_that_is_not_heard),
+        TEST(without_a_ledger_a_worker_that_does_not_reply_may_have_got_items_since_it_was_heard),
         TEST(without_a_ledger_what_has_run_waits_though_its_id_is_of_its_own),
         TEST(after_a_rebuild_what_one_worker_loses_waits_for_one_that_is_not_heard),
         TEST(after_a_rebuild_what_an_ended_session_had_waits_for_one_that_is_not_heard),
