@@ -79,7 +79,7 @@ bool address_is_private(const struct sockaddr *address)
     const uint8_t *v4;
 
     if (!dial_host(&host, address, sizeof(struct sockaddr_in6))) {
-        return false;
+        return true;
     }
     v4 = dial_v4(&host);
     return v4 != NULL ? is_private_v4(v4)

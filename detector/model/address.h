@@ -16,7 +16,8 @@ int address_parse(struct url *ret, const char *text, const char *const *hosts,
 int address_identity(char **ret, int64_t model_id, const char *text, struct baton_error *reterr);
 
 /* True for this machine's own addresses and those of private networks, which another network cannot
- * reach: 10/8, 100.64/10, 127/8, 172.16/12, 192.168/16, ::1, fc00::/7, and what stands for them. */
+ * reach: 10/8, 100.64/10, 127/8, 172.16/12, 192.168/16, ::1, fc00::/7, and what stands for them;
+ * and for what is no address of the internet. */
 bool address_is_private(const struct sockaddr *address);
 
 #endif

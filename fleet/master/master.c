@@ -56,7 +56,8 @@ static void arm(struct master *master)
     if (master->epoch == 0 || master->is_retired || master->closed) {
         return;
     }
-    if (!is_ready(master) || !master_may_write(master)) { /* nobody tells when this ends */
+    /* Nobody tells that the state is ready, or that a lease which seemed over goes on. */
+    if (!is_ready(master) || !master_may_write(master)) {
         next = instant_min(next, instant_add(clock_now(), SPAN_MS(POLL_MS)));
     } else if (!master->round) {
         next = instant_min(next, master->check_at);

@@ -3,14 +3,13 @@
 #ifndef TESTS_INTEGRATION_RAFT_ONE_LOOP_H
 #define TESTS_INTEGRATION_RAFT_ONE_LOOP_H
 
-#include "base/clock.h"
-#include "cmocka_all.h"
+#include "integration/raft/await.h"
 #include "provider/provider.h"
 #include "provider/raft/frame.h"
 #include "provider/raft/parcels.h"
 #include "provider/raft/raft_provider.h"
 
-enum { NODES = 3, PATIENCE_S = 60 };
+enum { NODES = 3 };
 
 struct node {
     struct provider *provider; /* NULL: it is closed */
@@ -73,23 +72,6 @@ void fake_write(int fd, const struct buffer *buffer);
 bool fake_read(int fd);
 /* Waits until n0 has refused the content of a frame, for the `refusals`th time, and closes. */
 void fake_await_refusal(int fd, json_int_t refusals);
-
-#define AWAIT(condition)                                                                           \
-    do {                                                                                           \
-        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
-        while (!(condition)) {                                                                     \
-            assert_true(instant_before(clock_now(), until_));                                      \
-            (void)uv_run(&loop, UV_RUN_ONCE);                                                      \
-        }                                                                                          \
-    } while (0)
-
-#define ASSERT_OK(call)                                                                            \
-    do {                                                                                           \
-        struct baton_error failure_ = {0}, *failure = &failure_;                                   \
-        if ((call) != BATON_OK) {                                                                  \
-            fail_msg("%s: %s", #call, failure->message);                                           \
-        }                                                                                          \
-    } while (0)
 
 #define ONE_LOOP_TEST(test)                                                                        \
     cmocka_unit_test_setup_teardown(test, one_loop_set_up, one_loop_tear_down)

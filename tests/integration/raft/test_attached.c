@@ -1,7 +1,6 @@
 /* Processes that take part through one node, as through their host's agent: each leads, hands on,
  * leaves and comes back by itself. */
-#include "base/clock.h"
-#include "cmocka_all.h"
+#include "integration/raft/await.h"
 #include "lib/process.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"
@@ -11,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MANY = 50, PATIENCE_S = 60 };
+enum { MANY = 50 };
 
 struct candidacy {
     struct provider_election *election;
@@ -47,23 +46,6 @@ static void on_wake(uv_timer_t *timer)
 {
     (void)timer;
 }
-
-#define AWAIT(condition)                                                                           \
-    do {                                                                                           \
-        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
-        while (!(condition)) {                                                                     \
-            assert_true(instant_before(clock_now(), until_));                                      \
-            (void)uv_run(&loop, UV_RUN_ONCE);                                                      \
-        }                                                                                          \
-    } while (0)
-
-#define ASSERT_OK(call)                                                                            \
-    do {                                                                                           \
-        struct baton_error failure_ = {0}, *failure = &failure_;                                   \
-        if ((call) != BATON_OK) {                                                                  \
-            fail_msg("%s: %s", #call, failure->message);                                           \
-        }                                                                                          \
-    } while (0)
 
 /* ---- The node -------------------------------------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 /* Many sessions whose lifetime is over at once, as after a stop of the leader, where the order of
  * each session's end takes long. */
-#include "base/clock.h"
-#include "cmocka_all.h"
+#include "integration/raft/await.h"
 #include "lib/process.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"
@@ -12,7 +11,7 @@
 #include <time.h>
 
 /* All ends together take longer than the second after which each is ordered again. */
-enum { SESSIONS = 15, END_MS = 100, ENDS_MAX = 10 * SESSIONS, PATIENCE_S = 60 };
+enum { SESSIONS = 15, END_MS = 100, ENDS_MAX = 10 * SESSIONS };
 
 static uv_loop_t loop;
 static int ends;
@@ -35,15 +34,6 @@ void __wrap_session_order_encode(struct buffer *buffer, const struct session_ord
     }
     __real_session_order_encode(buffer, order);
 }
-
-#define AWAIT(condition)                                                                           \
-    do {                                                                                           \
-        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
-        while (!(condition)) {                                                                     \
-            assert_true(instant_before(clock_now(), until_));                                      \
-            (void)uv_run(&loop, UV_RUN_ONCE);                                                      \
-        }                                                                                          \
-    } while (0)
 
 static void on_session(void *userdata, uint64_t session)
 {
