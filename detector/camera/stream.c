@@ -93,7 +93,7 @@ static int failed(const struct stream *stream, int error, const char *what,
     case AVERROR_INVALIDDATA:
         return error_set(reterr, BATON_EPROTO, "%s: %s", what,
                          stream->config->kind == SOURCE_RTSP
-                             ? "the camera's answer is not as RTSP wants it"
+                             ? "the camera's answer is missing, or not as RTSP wants it"
                              : "this is no clip that FFmpeg can read");
     default:
         (void)av_strerror(error, text, sizeof(text));

@@ -29,6 +29,10 @@ The faults:
   vast       plays a picture that never ends
   bare       plays random bytes without any frame
   burst      plays the clip as fast as it can be sent
+  challenge  no password is good enough: each challenge has a nonce of its own
+  reset      the connection is reset at the first request
+  broken     plays twenty pictures, and the connection is reset
+  mural      plays pictures of 8400x4500
   those of RAW: one kind of request is answered with what stands there, and the connection ends
   those of SDP: the description is what stands there
 Damage of which a network is capable, and with which a stream goes on:
@@ -38,10 +42,14 @@ Damage of which a network is capable, and with which a stream goes on:
   leaps      numbers and times of packets jump, forward and back
   renamed    each picture comes from another source (SSRC)
   reports    between two pictures there is a report that is none, and one that says goodbye
+  sessionless  no answer names a session
+  sizes      each picture has another size than the one before
 """
 import base64
 import itertools
+import os
 import random
+import re
 import socket
 import socketserver
 import struct
@@ -114,6 +122,24 @@ def payloads(unit):
             for i, part in enumerate(parts)]
 
 
+def bits(*fields):
+    """A unit's bytes: each field is a number in Exp-Golomb code, or a text of bits."""
+    text = "".join(one if isinstance(one, str) else
+                   f"{one + 1:b}".rjust(2 * (one + 1).bit_length() - 1, "0") for one in fields)
+    text += "1" + "0" * (-len(text) - 1 & 7)
+    raw = int(text, 2).to_bytes(len(text) // 8, "big")
+    return re.sub(b"\0\0(?=[\0-\3])", b"\0\0\3", raw)
+
+
+def grey(columns, rows, bottom=0):
+    """A whole grey picture of so many macroblocks, without so many pairs of its last lines."""
+    sps = b"\x67\x42\xc0\x3e" + bits(0, 0, 2, 1, "0", columns - 1, rows - 1, "11", "1", 0, 0, 0,
+                                      bottom, "0")
+    pps = b"\x68" + bits(0, 0, "00", 0, 0, 0, "000", 0, 0, 0, "000")
+    blocks = "00100111" * (columns * rows)  # each as it is predicted
+    return [sps, pps, b"\x65" + bits(0, 7, 0, "0000", 0, "00", 0, blocks)]
+
+
 def listen_astray():
     """Ports of 127.0.0.2, as a camera gives them; who sends there is told."""
     astray = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -183,8 +209,9 @@ class Liar(socketserver.StreamRequestHandler):
                 ports = headers[b"transport"].decode().split("client_port=")[1].split(";")[0]
                 more = (f"Transport: RTP/AVP/UDP;unicast;client_port={ports};"
                         f"server_port={listen_astray()};source=127.0.0.2\r\n")
+        session = "" if kind == "sessionless" else "Session: 1;timeout=60\r\n"
         self.send(f"RTSP/1.0 200 OK\r\nCSeq: {headers.get(b'cseq', b'0').decode()}\r\n"
-                  f"Session: 1;timeout=60\r\n{more}\r\n{body}".encode())
+                  f"{session}{more}\r\n{body}".encode())
 
     def wait_for_end(self):
         while self.request.recv(65536):
@@ -199,6 +226,20 @@ class Liar(socketserver.StreamRequestHandler):
         return self.wait_for_end()
 
     def fault_drop(self):
+        return False
+
+    def fault_challenge(self):
+        print("challenge", flush=True)
+        self.send(b"RTSP/1.0 401 Unauthorized\r\nCSeq: 1\r\nWWW-Authenticate: Digest realm=\"v\", "
+                  b"stale=true, nonce=\"%s\"\r\n\r\n" % random.randbytes(8).hex().encode())
+        return True
+
+    def fault_reset(self):
+        return self.reset()
+
+    def reset(self):
+        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os.close(self.request.detach())
         return False
 
     def fault_huge(self):
@@ -253,17 +294,30 @@ class Liar(socketserver.StreamRequestHandler):
             self.send(b"".join(self.packets(number, picture)))
         self.wait_for_end()
 
-    def play_loop(self, damage, pause_s=1 / FPS):
-        """`damage` makes of a picture's packets those that are sent."""
-        for number, picture in enumerate(itertools.cycle(pictures(sys.argv[1]))):
+    def play_broken(self):
+        self.play_loop(list, shown=pictures(sys.argv[1])[:PICTURES])
+        self.reset()
+
+    def play_loop(self, damage, pause_s=1 / FPS, shown=None):
+        """`damage` makes of a picture's packets those that are sent; `shown` None: the clip."""
+        for number, picture in enumerate(shown or itertools.cycle(pictures(sys.argv[1]))):
             self.send(b"".join(damage(list(self.packets(number, picture)))))
             time.sleep(pause_s)
 
     def play_healthy(self):
-        self.play_loop(lambda packets: packets)
+        self.play_loop(list)
+
+    play_sessionless = play_healthy
 
     def play_burst(self):
-        self.play_loop(lambda packets: packets, 0)
+        self.play_loop(list, 0)
+
+    def play_mural(self):
+        self.play_loop(list, shown=itertools.repeat(grey(525, 282, 6)))
+
+    def play_sizes(self):
+        self.play_loop(list, shown=(grey(4 + number * 7 % 61, 4 + number * 5 % 47)
+                                    for number in itertools.count()))
 
     def play_lossy(self):
         count = itertools.count()

@@ -13,6 +13,9 @@ It says "ready PORT", then "get NAME" for each request, and ends with its standa
   words      no picture             cut        half of one
   giant      a header that claims 65500 x 65500
   endless    bytes without end      slow       one byte, then silence
+  drip       a byte every tenth of a second, without end
+  chunk      a chunk of nearly 2^63 bytes, which never ends
+  chunks     a chunk whose length no number can hold
   uneven     the picture, every second one 300 ms late
 """
 import base64
@@ -79,6 +82,24 @@ class Camera(Answers):
         Camera.asked += 1
         time.sleep(0.3 * (Camera.asked % 2))
         self.get_still()
+
+    def get_drip(self):
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(b"\xff")
+            time.sleep(0.1)
+
+    def get_chunk(self, length=b"7fffffffffffffff"):
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(length + b"\r\n")
+        while True:
+            self.wfile.write(bytes(65536))
+
+    def get_chunks(self):
+        self.get_chunk(b"f" * 16)
 
     def get_slow(self):
         self.send_response(200)

@@ -16,6 +16,7 @@ enum {
     CUT = 4,
     HOSTILE_MAX = 16,
     DIALS_MAX = 16, /* of one try to open a camera: STREAM_DIALS_MAX */
+    CHALLENGES_MAX = 4,
 };
 
 static const struct camera_options hasty = {.stall_ms = 400, .open_ms = 800};
@@ -88,11 +89,11 @@ static void print_errors(const struct tries *tries, const char *const *names)
 /* Cameras that are opened at once, of tests/detector/rtsp_faults.py; NULL ends a row. */
 static const char *const lies[][HOSTILE_MAX] = {
     {"garbage", "silent", "drop", "huge", "endless", "redirect", "circle", "chase", "nowhere",
-     "drip", "line", "nul", "status"},
+     "drip", "line", "nul", "status", "reset", "broken"},
     {"end-describe", "end-setup", "end-play", "end-head", "end-body", "negative", "channels",
      "datagrams", "trash-setup", "trash-play", "babble"},
     {"audio", "blank", "codec", "crowd", "sets", "lines", "text"},
-    {"midstall", "noise", "lengths", "zeros", "vast", "bare"},
+    {"midstall", "noise", "lengths", "zeros", "vast", "bare", "mural"},
 };
 
 /* Opens the cameras of a row beside one that goes on without losing a picture. */
@@ -141,9 +142,9 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
 /* What a network does to packets, and one that floods, each open at the same time. */
 static void damage_on_the_way_leaves_a_stream(void **state)
 {
-    static const char *const names[] = {"lossy",   "double",  "swapped", "leaps",
-                                        "renamed", "reports", "burst"};
-    enum { COUNT = sizeof(names) / sizeof(names[0]), FRAMES = 30 };
+    static const char *const names[] = {"lossy",   "double", "swapped",     "leaps", "renamed",
+                                        "reports", "burst",  "sessionless", "sizes"};
+    enum { COUNT = sizeof(names) / sizeof(names[0]), FRAMES = 30, SIZES = 10 };
     struct viewer viewers[COUNT] = {0};
 
     (void)state;
@@ -158,6 +159,7 @@ static void damage_on_the_way_leaves_a_stream(void **state)
             fail_msg("%s: %s", names[i], viewer_stats(&viewers[i]).last_error);
         }
     }
+    assert_true(viewers[COUNT - 1].sizes > SIZES);
 }
 
 /* When FFmpeg's reader is interrupted, it still hands out the picture that it was putting together.
@@ -187,10 +189,13 @@ static void the_step_and_the_fault_of_a_camera_are_named(void **state)
     } faults[] = {
         {"rtsp", "127.0.0.1", "circle", "open: the camera redirects again and again"},
         {"rtsp", "127.0.0.1", "chase", "open: the camera redirects again and again"},
-        {"rtsp", "127.0.0.1", "babble", "open: the camera's answer is not as RTSP wants it"},
-        {"rtsp", "127.0.0.1", "trash-setup", "open: the camera's answer is not as RTSP wants it"},
-        {"rtsp", "127.0.0.1", "trash-play", "open: the camera's answer is not as RTSP wants it"},
+        {"rtsp", "127.0.0.1", "reset", "open: the camera's answer is missing"},
+        {"rtsp", "127.0.0.1", "babble", "open: the camera's answer is missing"},
+        {"rtsp", "127.0.0.1", "trash-setup", "open: the camera's answer is missing"},
+        {"rtsp", "127.0.0.1", "trash-play", "open: the camera's answer is missing"},
         {"rtsp", "127.0.0.1", "status", "open: Server returned 5XX"},
+        {"rtsp", "127.0.0.1", "challenge", "open: the camera refuses name or password"},
+        {"rtsp", "127.0.0.1", "mural", "picture of 8400x4500: sides must be 1 to 8192"},
         {"rtsp", "127.0.0.1", "audio", "the camera sends no video"},
         {"rtsp", "127.0.0.1", "codec", "decoder: this FFmpeg has none for the stream"},
         {"rtsps", "127.0.0.1", "canary", "open: TLS failed"},
@@ -212,6 +217,19 @@ static void the_step_and_the_fault_of_a_camera_are_named(void **state)
         assert_in_range(server_count(&server, "circle"), 2, DIALS_MAX);
         viewer_close(&viewer);
     }
+}
+
+/* As many wrong passwords as a camera takes before it locks the user out. */
+static void a_camera_that_refuses_every_nonce_is_asked_a_few_times(void **state)
+{
+    struct viewer viewer = {0};
+
+    (void)state;
+    open_at(&viewer, &server, "challenge", &hasty);
+    gallery_run_until(&gallery, viewer_has_failed, &viewer);
+    assert_non_null(strstr(viewer_stats(&viewer).last_error, "refuses name or password; next try"));
+    assert_in_range(server_count(&server, "challenge"), 1, CHALLENGES_MAX);
+    viewer_close(&viewer);
 }
 
 /* However long its camera may be silent. */
@@ -340,6 +358,7 @@ int main(void)
         CASE(damage_on_the_way_leaves_a_stream),
         CASE(a_stream_that_falls_silent_is_offline_without_another_picture),
         CASE(the_step_and_the_fault_of_a_camera_are_named),
+        CASE(a_camera_that_refuses_every_nonce_is_asked_a_few_times),
         CASE(a_child_that_stands_still_is_replaced),
         cmocka_unit_test(clips_that_are_cut_or_have_flipped_bits_come_to_an_end),
         cmocka_unit_test(a_child_that_was_taken_over_is_killed_and_nothing_leaks),

@@ -168,7 +168,8 @@ static void a_camera_that_lies_is_offline_with_the_reason(void **state)
         {"missing", "404", LONG_STALL_MS},       {"redirect", "302", LONG_STALL_MS},
         {"words", "no JPEG", LONG_STALL_MS},     {"cut", "no JPEG", LONG_STALL_MS},
         {"giant", "65500x65500", LONG_STALL_MS}, {"endless", "above", LONG_STALL_MS},
-        {"slow", "Timeout", SHORT_STALL_MS},
+        {"slow", "Timeout", SHORT_STALL_MS},     {"drip", "Timeout", SHORT_STALL_MS},
+        {"chunk", "above", LONG_STALL_MS},       {"chunks", "receiving", LONG_STALL_MS},
     };
 
     (void)state;
