@@ -1,29 +1,34 @@
 #include "sessions/keeper.h"
 
 #include "sessions/mutants.h"
+#include "sessions/sessions_int.h"
 
 /* An end that was ordered may be lost with its leadership or its place in the log: again then. */
 #define END_AGAIN SPAN_S(1)
 
+static void set_expiry(struct keeper *keeper, struct session *session, instant expires)
+{
+    session->expires = expires;
+    deadlines_change(&keeper->sessions->deadlines, &session->expiry, expires);
+}
+
 static void start_over(struct keeper *keeper, struct session *session, instant now)
 {
-    session->expires =
-        instant_add(now, SESSION_MUTANT(ENDS_TOO_EARLY) ? SPAN_NS(session->lifetime.ns / 10 * 9)
-                                                        : session->lifetime);
     session->is_ending = false;
     session->is_dead = false;
-    keeper->look = instant_min(keeper->look, session->expires);
+    set_expiry(keeper, session,
+               instant_add(now, SESSION_MUTANT(ENDS_TOO_EARLY)
+                                    ? SPAN_NS(session->lifetime.ns / 10 * 9)
+                                    : session->lifetime));
 }
 
 void keeper_begin(struct keeper *keeper, struct sessions *sessions, instant now)
 {
-    *keeper = (struct keeper){.sessions = sessions, .is_keeping = true, .look = INSTANT_NEVER};
+    *keeper = (struct keeper){.sessions = sessions, .is_keeping = true};
     for (struct session *at = sessions_next(sessions, NULL); at; at = sessions_next(sessions, at)) {
-        if (SESSION_MUTANT(OLD_LIFETIMES_COUNT) && at->expires.ns != INSTANT_NEVER.ns) {
-            keeper->look = instant_min(keeper->look, at->expires);
-            continue;
+        if (!SESSION_MUTANT(OLD_LIFETIMES_COUNT) || at->expires.ns == INSTANT_NEVER.ns) {
+            start_over(keeper, at, now);
         }
-        start_over(keeper, at, now);
     }
 }
 
@@ -56,8 +61,7 @@ bool keeper_renew(struct keeper *keeper, uint64_t session, instant now)
 static void note_death(struct keeper *keeper, struct session *session, instant now)
 {
     session->is_dead = true;
-    session->expires = now;
-    keeper->look = now;
+    set_expiry(keeper, session, now);
 }
 
 void keeper_prove(struct keeper *keeper, uint64_t node, uint64_t incarnation, instant now)
@@ -86,31 +90,24 @@ void keeper_prove_host(struct keeper *keeper, uint64_t node, uint64_t index, ins
 
 bool keeper_overdue(struct keeper *keeper, instant now, struct session_order *ret)
 {
-    instant first = INSTANT_NEVER;
+    struct session *session;
 
-    if (!keeper->is_keeping || instant_before(now, keeper->look)) {
+    if (instant_before(now, keeper_deadline(keeper))) {
         return false;
     }
-    for (struct session *at = sessions_next(keeper->sessions, NULL); at;
-         at = sessions_next(keeper->sessions, at)) {
-        if (!instant_before(now, at->expires)) {
-            at->is_ending = true;
-            at->expires =
-                SESSION_MUTANT(END_NOT_REPEATED) ? INSTANT_NEVER : instant_add(now, END_AGAIN);
-            *ret = (struct session_order){.type = SESSION_END,
-                                          .session = at->id,
-                                          .epoch = at->attached,
-                                          .end = at->is_dead ? SESSION_END_CERTIFIED
-                                                             : SESSION_END_EXPIRED};
-            return true;
-        }
-        first = instant_min(first, at->expires);
-    }
-    keeper->look = first;
-    return false;
+    session = DEADLINE_OF(struct session, expiry, deadlines_first(&keeper->sessions->deadlines));
+    session->is_ending = true;
+    set_expiry(keeper, session,
+               SESSION_MUTANT(END_NOT_REPEATED) ? INSTANT_NEVER : instant_add(now, END_AGAIN));
+    *ret = (struct session_order){.type = SESSION_END,
+                                  .session = session->id,
+                                  .epoch = session->attached,
+                                  .end = session->is_dead ? SESSION_END_CERTIFIED
+                                                          : SESSION_END_EXPIRED};
+    return true;
 }
 
 instant keeper_deadline(const struct keeper *keeper)
 {
-    return keeper->is_keeping ? keeper->look : INSTANT_NEVER;
+    return keeper->is_keeping ? deadlines_next(&keeper->sessions->deadlines) : INSTANT_NEVER;
 }

@@ -21,7 +21,6 @@
 struct keeper {
     struct sessions *sessions;
     bool is_keeping;
-    instant look; /* no session ends before it */
 };
 
 void keeper_begin(struct keeper *keeper, struct sessions *sessions, instant now);

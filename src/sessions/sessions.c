@@ -45,6 +45,7 @@ static size_t weight_of_session(const struct session *session)
 static void free_session(struct sessions *sessions, struct session *session)
 {
     sessions->bytes -= weight_of_session(session);
+    deadlines_remove(&sessions->deadlines, &session->expiry);
     HASH_DEL(sessions->all, session); /* NOLINT(clang-analyzer-unix.Malloc) */
     free(session->metadata);
     free(session);
@@ -65,6 +66,7 @@ void sessions_free(struct sessions *sessions)
         free_election(sessions, at);
     }
     names_fini(&sessions->names);
+    deadlines_fini(&sessions->deadlines);
     free(sessions);
 }
 
@@ -271,6 +273,10 @@ int session_open(struct sessions *sessions, const struct session_order *order, u
         return BATON_ENOMEM;
     }
     sessions->bytes += weight_of_session(session);
+    if (deadlines_add(&sessions->deadlines, &session->expiry, session->expires) != BATON_OK) {
+        free_session(sessions, session);
+        return BATON_ENOMEM;
+    }
     sessions_report(sessions, &change);
     return BATON_OK;
 }

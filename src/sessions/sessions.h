@@ -26,6 +26,7 @@
 #ifndef SESSIONS_SESSIONS_H
 #define SESSIONS_SESSIONS_H
 
+#include "base/deadlines.h"
 #include "sessions/order.h"
 
 #include <uthash.h>
@@ -48,10 +49,11 @@ struct session {
     char name[SESSION_NAME_MAX];          /* of the process, for people */
     char *metadata;                       /* JSON object, or NULL */
     struct session_contender *first, *last;
-    size_t count;    /* of elections that it contends for */
-    instant expires; /* for keeper.h alone: by this node's clock, and in no snapshot */
-    bool is_ending;  /* for keeper.h alone */
-    bool is_dead;    /* for keeper.h alone: that is proved */
+    size_t count;           /* of elections that it contends for */
+    instant expires;        /* for keeper.h alone: by this node's clock, and in no snapshot */
+    struct deadline expiry; /* for keeper.h alone: its place by that time */
+    bool is_ending;         /* for keeper.h alone */
+    bool is_dead;           /* for keeper.h alone: that is proved */
     UT_hash_handle hh;
 };
 

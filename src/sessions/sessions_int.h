@@ -8,7 +8,8 @@
 struct sessions {
     struct session *all; /* by id, in the order of their ids */
     struct session_election *elections;
-    struct names names; /* of the elections */
+    struct names names;         /* of the elections */
+    struct deadlines deadlines; /* of the sessions, for keeper.h */
     size_t bytes;
     session_change_cb on_change; /* or NULL */
     void *userdata;

@@ -251,10 +251,12 @@ void sessions_install(struct sessions *sessions, struct sessions *restored)
     sessions->all = restored->all;
     sessions->elections = restored->elections;
     sessions->names = restored->names;
+    sessions->deadlines = restored->deadlines;
     sessions->bytes = restored->bytes;
     restored->all = before.all;
     restored->elections = before.elections;
     restored->names = before.names;
+    restored->deadlines = before.deadlines;
     restored->bytes = before.bytes;
     report_sessions(sessions, SESSION_OPENED, sessions->all, restored);
     for (at = restored->elections; at; at = at->next) {

@@ -14,8 +14,8 @@ SYSTEM = {"assert.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdalign.h
           "utlist.h", "utstring.h"}
 # For formats: text into a buffer, a broken-down time, JSON, HTTP. The cores need none of them.
 FORMATS = {"ctype.h", "http_parser.h", "jansson.h", "stdio.h", "strings.h", "time.h"}
-OURS = {"base/clock.h", "base/error.h", "base/buffer.h", "base/crc32c.h", "base/invariant.h",
-        "base/names.h", "base/text.h", "baton/error.h", "baton/types.h"}
+OURS = {"base/clock.h", "base/error.h", "base/buffer.h", "base/crc32c.h", "base/deadlines.h",
+        "base/invariant.h", "base/names.h", "base/text.h", "baton/error.h", "baton/types.h"}
 # Of these a pure file uses types and constants.
 TYPES = {"detector/image.h", "hiredis/hiredis.h", "net/redis/redis.h", "provider/provider.h",
          "provider/redis/scripts.h"}

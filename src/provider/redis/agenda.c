@@ -1,60 +1,19 @@
 /* The deadlines of all registrations: a heap over one timer of the loop. */
 #include "provider/redis/client.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-enum { FIRST_CAPACITY = 16 };
-
 static instant due_of(const struct registration *registration)
 {
     return instant_min(registration->deadline, registration->beat);
-}
-
-static void put(struct agenda *agenda, uint32_t at, struct turn turn)
-{
-    agenda->heap[at] = turn;
-    turn.registration->place = at + 1;
-}
-
-static void rise(struct agenda *agenda, uint32_t at)
-{
-    struct turn turn = agenda->heap[at];
-
-    while (at > 0 && instant_before(turn.due, agenda->heap[(at - 1) / 2].due)) {
-        put(agenda, at, agenda->heap[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    put(agenda, at, turn);
-}
-
-static void sink(struct agenda *agenda, uint32_t at)
-{
-    struct turn turn = agenda->heap[at];
-
-    for (;;) {
-        uint32_t next = 2 * at + 1;
-        if (next + 1 < agenda->count &&
-            instant_before(agenda->heap[next + 1].due, agenda->heap[next].due)) {
-            next++;
-        }
-        if (next >= agenda->count || !instant_before(agenda->heap[next].due, turn.due)) {
-            break;
-        }
-        put(agenda, at, agenda->heap[next]);
-        at = next;
-    }
-    put(agenda, at, turn);
 }
 
 /* ---- The timer ------------------------------------------------------------------------------- */
 
 static void on_due(uv_timer_t *timer);
 
-static void arm(struct client *client)
+static void arm(struct client *client, uint64_t least_ms)
 {
     struct agenda *agenda = &client->agenda;
-    instant due = agenda->count > 0 ? agenda->heap[0].due : INSTANT_NEVER;
+    instant due = deadlines_next(&agenda->turns);
     span left;
 
     if (agenda->is_running || client->is_closing || due.ns == agenda->armed.ns) {
@@ -67,12 +26,13 @@ static void arm(struct client *client)
     } else {
         uv_update_time(client->loop);
         (void)uv_timer_start(&agenda->timer, on_due,
-                             left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : 0, 0);
+                             left.ns > 0 ? (uint64_t)left.ns / 1000000 + 1 : least_ms, 0);
     }
 }
 
 /* Runs all registrations that are due in one turn of the loop, so that their requests leave in one
- * write. A registration that is due again by then waits for the next turn. */
+ * write. One that is due again by then waits for 1 ms: a timer of 0 ms would fire again before the
+ * loop looks at its sockets. */
 static void on_due(uv_timer_t *timer)
 {
     struct client *client = timer->data;
@@ -82,15 +42,14 @@ static void on_due(uv_timer_t *timer)
     client_enter(client);
     agenda->is_running = true;
     agenda->armed = INSTANT_NEVER;
-    for (uint32_t left = agenda->count; left > 0 && agenda->count > 0; left--) {
-        if (instant_before(now, agenda->heap[0].due)) {
-            break;
-        }
-        registration_due(agenda->heap[0].registration, now);
+    for (uint32_t left = agenda->turns.count;
+         left > 0 && !instant_before(now, deadlines_next(&agenda->turns)); left--) {
+        registration_due(DEADLINE_OF(struct registration, turn, deadlines_first(&agenda->turns)),
+                         now);
     }
     enrol_beat_now(client);
     agenda->is_running = false;
-    arm(client);
+    arm(client, 1);
     client_exit(client);
 }
 
@@ -100,8 +59,7 @@ static void on_timer_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
 
-    free(client->agenda.heap);
-    client->agenda.heap = NULL;
+    deadlines_fini(&client->agenda.turns);
     client_release(client);
 }
 
@@ -120,58 +78,28 @@ void agenda_fini(struct client *client)
 
 int agenda_add(struct registration *registration)
 {
-    struct agenda *agenda = &registration->client->agenda;
+    struct client *client = registration->client;
+    int code = deadlines_add(&client->agenda.turns, &registration->turn, due_of(registration));
 
-    if (agenda->count == agenda->capacity) {
-        uint32_t wanted = agenda->capacity > 0 ? 2 * agenda->capacity : FIRST_CAPACITY;
-        struct turn *grown = realloc(agenda->heap, wanted * sizeof(*grown));
-        if (!grown) {
-            return BATON_ENOMEM;
-        }
-        agenda->heap = grown;
-        agenda->capacity = wanted;
-    }
-    put(agenda, agenda->count++, (struct turn){due_of(registration), registration});
-    rise(agenda, agenda->count - 1);
-    arm(registration->client);
-    return BATON_OK;
+    arm(client, 0);
+    return code;
 }
 
 /* Most steps postpone one of the two deadlines, or move the one that is not the next. */
 void agenda_change(struct registration *registration)
 {
-    struct agenda *agenda = &registration->client->agenda;
-    instant due = due_of(registration);
-    uint32_t at = registration->place - 1;
+    struct client *client = registration->client;
 
-    if (registration->place == 0 || agenda->heap[at].due.ns == due.ns) {
-        return;
+    if (registration->turn.place != 0) {
+        deadlines_change(&client->agenda.turns, &registration->turn, due_of(registration));
+        arm(client, 0);
     }
-    if (instant_before(due, agenda->heap[at].due)) {
-        agenda->heap[at].due = due;
-        rise(agenda, at);
-    } else {
-        agenda->heap[at].due = due;
-        sink(agenda, at);
-    }
-    arm(registration->client);
 }
 
 void agenda_remove(struct registration *registration)
 {
-    struct agenda *agenda = &registration->client->agenda;
-    uint32_t at = registration->place - 1;
-    struct turn last;
+    struct client *client = registration->client;
 
-    if (registration->place == 0) {
-        return;
-    }
-    registration->place = 0;
-    last = agenda->heap[--agenda->count];
-    if (last.registration != registration) {
-        put(agenda, at, last);
-        rise(agenda, at);
-        sink(agenda, last.registration->place - 1);
-    }
-    arm(registration->client);
+    deadlines_remove(&client->agenda.turns, &registration->turn);
+    arm(client, 0);
 }

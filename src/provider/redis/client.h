@@ -3,6 +3,7 @@
 #ifndef PROVIDER_REDIS_CLIENT_H
 #define PROVIDER_REDIS_CLIENT_H
 
+#include "base/deadlines.h"
 #include "lease/lease.h"
 #include "lease/majority.h"
 #include "net/redis/cluster.h"
@@ -72,7 +73,7 @@ struct registration {
     instant beat;          /* of the registry */
     int64_t registered_ms; /* by the wall clock: when it began to take part */
     instant starts;        /* it contends from then on */
-    uint32_t place;        /* in the agenda, counted from 1; 0: none */
+    struct deadline turn;  /* in the agenda: the earlier of both */
     int slot;              /* of the guardian's commands */
     instant offered;       /* the lock is offered to another process until then; 0: it is not */
     struct text *holder;   /* the lock's holder, by id; NULL: none */
@@ -107,15 +108,9 @@ struct registration {
     char name[];
 };
 
-struct turn {
-    instant due;
-    struct registration *registration;
-};
-
 /* The registrations in the order of their next deadlines. */
 struct agenda {
-    struct turn *heap; /* the earliest first */
-    uint32_t count, capacity;
+    struct deadlines turns;
     uv_timer_t timer;
     instant armed; /* when the timer fires; INSTANT_NEVER: it is off */
     bool is_running;
