@@ -5,6 +5,8 @@
  *
  * The worker of this process has its election already: what that hears counts (work.c).
  */
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include "pool/pool_int.h"
 
 #include <stdlib.h>
@@ -80,8 +82,12 @@ static struct contender *add(struct pool *pool, const char *worker)
         contender->pool = pool;
         memcpy(contender->worker, worker, strlen(worker) + 1);
         HASH_ADD_STR(pool->contenders, worker, contender);
-        pool->open++;
     }
+    if (contender && !contender->hh.tbl) {
+        free(contender);
+        return NULL;
+    }
+    pool->open += contender != NULL;
     return contender;
 }
 

@@ -1,3 +1,5 @@
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include "pool/heard.h"
 
 #include <stdlib.h>
@@ -22,6 +24,10 @@ void heard_note(struct heard **heard, const struct work_report *report, instant 
         }
         memcpy(one->worker, report->worker, sizeof(one->worker));
         HASH_ADD_STR(*heard, worker, one);
+        if (!one->hh.tbl) {
+            free(one);
+            return;
+        }
     }
     if (report->session >= one->session) {
         one->session = report->session;

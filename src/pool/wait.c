@@ -1,3 +1,5 @@
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include "pool/wait.h"
 
 #include "member/feed.h"
@@ -242,6 +244,10 @@ static int add_ids(struct pool_wait *wait, const char *const *ids, size_t count,
         }
         memcpy(waited->id, ids[i], strlen(ids[i]) + 1);
         HASH_ADD_STR(wait->waited, id, waited);
+        if (!waited->hh.tbl) {
+            free(waited);
+            return error_set(reterr, BATON_ENOMEM, "out of memory");
+        }
         wait->left++;
     }
     return BATON_OK;

@@ -9,6 +9,8 @@
  * A suspended worker has no session as far as the core knows: all copies are halted, with the end
  * of the lease as their deadline, and the leader places them elsewhere.
  */
+/* Out of memory, an element has no table, in place of the process's end. */
+#define HASH_NONFATAL_OOM 1
 #include "pool/pool_int.h"
 
 #include "member/feed.h"
@@ -101,9 +103,14 @@ static void start(struct pool *pool, const struct work_order *order)
     struct worker *worker = pool->worker;
     struct copy *copy = calloc(1, sizeof(*copy));
 
-    if (!copy) {
+    if (copy) {
+        memcpy(copy->id, order->item->id, strlen(order->item->id) + 1);
+        HASH_ADD_STR(worker->copies, id, copy);
+    }
+    if (!copy || !copy->hh.tbl) {
         const struct work_result result = {.id = order->item->id, .epoch = order->epoch};
 
+        free(copy);
         work_worker_ended(worker->core, &result, clock_now());
         return;
     }
@@ -112,8 +119,6 @@ static void start(struct pool *pool, const struct work_order *order)
     copy->attempt = order->attempt;
     copy->serial = ++worker->serial;
     copy->read_at = INSTANT_NEVER;
-    memcpy(copy->id, order->item->id, strlen(order->item->id) + 1);
-    HASH_ADD_STR(worker->copies, id, copy);
     if (copy->item->is_unique && copy->attempt == 1) {
         worker_start(pool, copy, NULL, 0);
     } else {
