@@ -12,7 +12,7 @@
  *   {"type":"ask","leader":…,"number":…,"session":…,"ledger":…}
  *   {"type":"report","worker":"…","session":…,"ledger":…,"seen":{"leader":…,"number":…},
  *    "slots":…,"cpu_permille":…,"gpus":…,"memory_mib":…,"labels":[…],"leaving":…,"reply":…,
- *    "claims":[{"id":"…","epoch":…,"ended":…,"stopping":…,"progress_permille":…,"keys":[…],
+ *    "claims":[{"id":"…","epoch":…,"ended":…,"gone":…,"progress_permille":…,"keys":[…],
  *               "item":{…}}, …]}
  *   {"type":"done","worker":"…","session":…,"result":{"id":"…","epoch":…,"success":…,"code":…,
  *    "began_unix_ms":…,"ended_unix_ms":…,"output":"…" or "output_base64":"…"}}

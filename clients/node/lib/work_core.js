@@ -162,8 +162,10 @@ export const checkpointOf = (value) => !value || value.length < 8 ? { epoch: 0, 
 export const RUNNING = 0;
 export const HALTING = 1;
 export const ENDED = 2;
+export const GONE = 3;
 
-/** An item that is here: it runs, is to end, or its result waits for the leader's ack. */
+/** An item that is here: it runs, is to end, or its end (with a result, or without one: GONE) waits
+ * for the leader's ack. */
 class Held {
   constructor(placing, session) {
     this.id = placing.item.id;
@@ -203,7 +205,7 @@ export class Worker {
 
   /** Nothing runs here, and the leader has all results. */
   get isIdle() {
-    return this.#held.size === 0;
+    return [...this.#held.values()].every(({ state }) => state === GONE);
   }
 
   /** It has this session now, 0: none. Everything of an earlier one is to be stopped. */
@@ -213,6 +215,9 @@ export class Worker {
       for (const held of [...this.#held.values()]) {
         held.then = null;
         this.#halt(held);
+        if (held.state === GONE && session !== 0 && held.session !== session) {
+          this.#forget(held);
+        }
       }
       this.#isAsked = false;
       this.#isReportDue = session !== 0;
@@ -239,7 +244,7 @@ export class Worker {
 
   /** The run has ended, and nothing of it acts any more. */
   ended(held, epoch, result) {
-    if (held.now.epoch !== epoch || held.state === ENDED || this.#held.get(held.id) !== held) {
+    if (held.now.epoch !== epoch || held.state >= ENDED || this.#held.get(held.id) !== held) {
       return;
     }
     if (held.state === HALTING) {
@@ -315,8 +320,10 @@ export class Worker {
       } else if (epoch <= held.now.epoch && held.session === this.#session) {
         if (held.state === ENDED && epoch === held.now.epoch) {
           this.#unsent.add(held);
+        } else if (held.state === GONE) {
+          this.#isReportDue = true; // it never starts again
         }
-      } else if (held.state === ENDED) {
+      } else if (held.state >= ENDED) {
         this.#begin(held, placing);
       } else {
         held.then = placing;
@@ -325,7 +332,7 @@ export class Worker {
     },
     stop: ({ id, epoch }) => {
       const held = this.#held.get(id);
-      if (!held) {
+      if (!held || held.state === GONE) {
         this.#isReportDue = true; // it is not here: that is the reply
         return;
       }
@@ -338,7 +345,7 @@ export class Worker {
     },
     ack: ({ id, epoch }) => {
       const held = this.#held.get(id);
-      if (held?.state === ENDED && held.now.epoch <= epoch) {
+      if (held?.state >= ENDED && held.now.epoch <= epoch) {
         this.#forget(held);
       }
     },
@@ -364,6 +371,8 @@ export class Worker {
   #gone(held) {
     if (held.then) {
       this.#begin(held, held.then);
+    } else if (held.isStarted && [0, held.session].includes(this.#session)) {
+      held.state = GONE;
     } else {
       this.#forget(held);
     }
@@ -383,18 +392,21 @@ export class Worker {
       .forEach((held) => this.#unsent.add(held));
   }
 
-  #claim(held, withItem) {
-    return { id: held.id, epoch: held.now.epoch, ended: held.state === ENDED,
-             stopping: held.state === HALTING, progress_permille: held.progressPermille,
-             ...(withItem ? { item: held.now.item } : {}) };
+  #claim(held, placing, withItem) {
+    return { id: held.id, epoch: placing.epoch, ended: held.state === ENDED,
+             gone: held.state === GONE,
+             progress_permille: held.then ? 0 : held.progressPermille,
+             ...(withItem ? { item: placing.item } : {}) };
   }
 
   #report() {
     let used = 0;
-    const claims = [...this.#held.values()].filter((held) => held.session === this.#session)
+    const claims = [...this.#held.values()]
+      .filter((held) => held.then || held.session === this.#session)
       .map((held) => {
-        used += this.#isAsked ? JSON.stringify(held.now.item).length : 0;
-        return this.#claim(held, this.#isAsked && used < REPLY_MAX);
+        const placing = held.then ?? held.now;
+        used += this.#isAsked ? JSON.stringify(placing.item).length : 0;
+        return this.#claim(held, placing, this.#isAsked && used < REPLY_MAX);
       });
     return { type: 'report', worker: this.#name, ...this.#about, session: this.#session,
              leaving: this.#isLeaving, reply: this.#isAsked, seen: this.#seen, claims };

@@ -215,11 +215,12 @@ class Placing:
     attempt: int
 
 
-RUNNING, HALTING, ENDED = range(3)
+RUNNING, HALTING, ENDED, GONE = range(4)
 
 
 class Held:
-    """An item that is here: it runs, is to end, or its result waits for the leader's ack."""
+    """An item that is here: it runs, is to end, or its end (with a result, or without one: GONE)
+    waits for the leader's ack."""
 
     def __init__(self, placing: Placing, session: int) -> None:
         self.id: str = placing.item["id"]
@@ -255,11 +256,7 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Nothing runs here, and the leader has all results."""
-        return not self._held
-
-    @property
-    def is_running(self) -> bool:
-        return any(held.state != ENDED for held in self._held.values())
+        return all(held.state == GONE for held in self._held.values())
 
     def session(self, session: int) -> None:
         """It has this session now, 0: none. Everything of an earlier one is to be stopped."""
@@ -269,6 +266,8 @@ class Worker:
         for held in list(self._held.values()):
             held.then = None
             self._halt(held)
+            if held.state == GONE and session and held.session != session:
+                self._forget(held)
         self._is_asked = False
         self._is_report_due = session != 0
 
@@ -289,7 +288,8 @@ class Worker:
 
     def ended(self, held: Held, epoch: int, result: Message) -> None:
         """The run has ended, and nothing of it acts any more."""
-        if held.now.epoch != epoch or held.state == ENDED or self._held.get(held.id) is not held:
+        if (held.now.epoch != epoch or held.state in (ENDED, GONE)
+                or self._held.get(held.id) is not held):
             return
         if held.state == HALTING:
             self._gone(held)
@@ -350,7 +350,9 @@ class Worker:
         elif placing.epoch <= held.now.epoch and held.session == self._session:
             if held.state == ENDED and placing.epoch == held.now.epoch:
                 self._unsent[held] = None
-        elif held.state == ENDED:
+            elif held.state == GONE:
+                self._is_report_due = True  # it never starts again
+        elif held.state in (ENDED, GONE):
             self._begin(held, placing)
         else:
             held.then = placing
@@ -358,7 +360,7 @@ class Worker:
 
     def _stop(self, entry: Message) -> None:
         held = self._held.get(entry["id"])
-        if not held:
+        if not held or held.state == GONE:
             self._is_report_due = True  # it is not here: that is the reply
             return
         if held.then and held.then.epoch <= entry["epoch"]:
@@ -368,7 +370,7 @@ class Worker:
 
     def _acknowledged(self, entry: Message) -> None:
         held = self._held.get(entry["id"])
-        if held and held.state == ENDED and held.now.epoch <= entry["epoch"]:
+        if held and held.state in (ENDED, GONE) and held.now.epoch <= entry["epoch"]:
             self._forget(held)
 
     # ---- What runs
@@ -388,6 +390,8 @@ class Worker:
     def _gone(self, held: Held) -> None:
         if held.then:
             self._begin(held, held.then)
+        elif held.is_started and self._session in (0, held.session):
+            held.state = GONE
         else:
             self._forget(held)
         self._is_report_due = self._session != 0
@@ -405,13 +409,14 @@ class Worker:
     def _report(self) -> Message:
         claims, used = [], 0
         for held in self._held.values():
-            if held.session == self._session:
-                used += len(dumps(held.now.item)) if self._is_asked else 0
+            placing = held.then or held.now
+            if held.then or held.session == self._session:
+                used += len(dumps(placing.item)) if self._is_asked else 0
                 claims.append({
-                    "id": held.id, "epoch": held.now.epoch, "ended": held.state == ENDED,
-                    "stopping": held.state == HALTING,
-                    "progress_permille": held.progress_permille,
-                    **({"item": held.now.item} if self._is_asked and used < REPLY_MAX else {})})
+                    "id": held.id, "epoch": placing.epoch,
+                    "ended": held.state == ENDED, "gone": held.state == GONE,
+                    "progress_permille": 0 if held.then else held.progress_permille,
+                    **({"item": placing.item} if self._is_asked and used < REPLY_MAX else {})})
         return {"type": "report", **self._about, "session": self._session,
                 "ledger": self._ledger, "leaving": self._is_leaving, "reply": self._is_asked,
                 "seen": {"leader": self._seen[0], "number": self._seen[1]}, "claims": claims}
