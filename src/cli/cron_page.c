@@ -225,6 +225,7 @@ void cron_page_decide(struct cron_page *page)
         } else if (verdict == CRON_RUN && !make_fire(page, &run)) {
             page->is_dirty = page->is_known = false;
             page->is_to_read = true;
+            page->due_s = INT64_MAX; /* until it is read */
             shared->later(shared);
             return;
         }

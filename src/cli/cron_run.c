@@ -507,6 +507,7 @@ static int run_all(struct cron *cron, struct crontab *crontab, struct baton_erro
         crontab_free(crontab);
         return code;
     }
+    supervise_tell(&cron->supervise);
     prepare(cron);
     member_set_victims(participant_member(cron->participant), &cron->supervise.victims);
     code = open_book(cron, crontab, reterr);

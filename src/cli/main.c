@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -162,9 +163,19 @@ static void keep_large_memory_apart(void)
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 }
 
+/* A parent that reads its signals from a descriptor has blocked them, and so this process. */
+static void unblock_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
+    unblock_signals();
     keep_large_memory_apart();
     return end(dispatch(argc, argv));
 }

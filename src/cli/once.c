@@ -538,6 +538,7 @@ static int run_all(struct once *once, struct baton_error *reterr)
     if (code) {
         return code;
     }
+    supervise_tell(&once->supervise);
     prepare(once);
     member_set_victims(participant_member(once->participant), &once->supervise.victims);
     code = check_provider(once, reterr);

@@ -401,6 +401,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
     if (code) {
         return code;
     }
+    supervise_tell(&run->supervise);
     prepare(run);
     participant_release_reload(run->participant);
     member_set_victims(participant_member(run->participant), &run->supervise.victims);

@@ -224,7 +224,8 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
 {
     int record = -1;
 
-    *supervise = (struct supervise){.orders = -1, .logger = config->logger};
+    *supervise =
+        (struct supervise){.orders = -1, .outlives = config->outlives, .logger = config->logger};
     int code = make_names(&supervise->victims, config->agent != NULL, reterr);
     if (!code && config->data) {
         code = record_take(&record, config->data, config->logger, reterr);
@@ -232,12 +233,6 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
     code = code ? code : start_supervisor(supervise, config, record, reterr);
     if (record >= 0) {
         (void)close(record); /* the supervisor keeps the lock */
-    }
-    if (!code) {
-        log_notice(config->logger, "supervised", LOG_I64("supervisor", supervise->supervisor),
-                   LOG_STR("by", supervise->victims.cgroup[0] ? "ancestry and cgroup" : "ancestry"),
-                   LOG_STR("cgroup", supervise->victims.cgroup),
-                   LOG_STR("at_lease_end", config->outlives ? "may go on" : "ends"));
     }
     return code;
 }
@@ -271,6 +266,14 @@ void supervise_fini(struct supervise *supervise)
         (void)close(supervise->victims.supervisor);
     }
     *supervise = (struct supervise){.orders = -1, .lease = supervise->lease};
+}
+
+void supervise_tell(const struct supervise *supervise)
+{
+    log_notice(supervise->logger, "supervised", LOG_I64("supervisor", supervise->supervisor),
+               LOG_STR("by", supervise->victims.cgroup[0] ? "ancestry and cgroup" : "ancestry"),
+               LOG_STR("cgroup", supervise->victims.cgroup),
+               LOG_STR("at_lease_end", supervise->outlives ? "may go on" : "ends"));
 }
 
 bool supervise_ignores(int number)

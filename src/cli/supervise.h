@@ -27,6 +27,7 @@ struct supervise {
     int orders;             /* socket to the supervisor; -1: none */
     pid_t supervisor;
     struct lease_watch *lease; /* shared with the supervisor; give it to the lease's cell */
+    bool outlives;             /* as configured */
     struct logger *logger;
     /* Of cmd.c. */
     struct cmd *cmds; /* that run */
@@ -50,6 +51,8 @@ int supervise_init(struct supervise *supervise, const struct supervise_config *c
 /* Does the same with the options of the command line. */
 int supervise_begin(struct supervise *supervise, const struct options *options,
                     struct logger *logger, struct baton_error *reterr);
+/* Logs what holds the commands. Call it when no option of the program can be refused any more. */
+void supervise_tell(const struct supervise *supervise);
 /* Ends all commands and the supervisor. May be called twice. */
 void supervise_fini(struct supervise *supervise);
 

@@ -522,6 +522,7 @@ static int serve(struct worker *worker, struct baton_error *reterr)
     }
     code = open_all(worker, reterr);
     if (code == BATON_OK) {
+        supervise_tell(&worker->supervise);
         begin_handles(worker);
         code = worker_http_open(&worker->http, worker->pool, worker->invocation->options, reterr);
         if (code != BATON_OK) {

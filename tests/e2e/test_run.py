@@ -92,6 +92,22 @@ class Running(ProgramTest):
         threads = 3 << 31  # 32 and 33 are the C library's: with threads it handles them itself
         self.assertEqual(ignored & ~threads, ours & ~python & ~threads)
 
+    def test_a_signal_that_was_blocked_at_the_start_ends_it(self):
+        one = self.cluster(1)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        process = self.start(one, "a", [], "sh", "-c", self.script(
+            one, "while :; do sleep 0.05; done", first="trap 'exit 7' TERM"))
+        until(lambda: self.pids(one), "the program runs")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), 7)
+
+    def test_what_is_refused_does_not_say_that_it_runs(self):
+        for words in (("--provider", "redis://127.0.0.1:1/?lease=2m"), ("--peer", "b=x")):
+            done = self.run_alone(*words, "--", "true")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertNotIn("supervised", done.stderr)
+
     def test_an_interrupt_that_was_ignored_at_the_start_ends_nothing(self):
         one = self.cluster(1)
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
