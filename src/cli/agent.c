@@ -275,6 +275,25 @@ static void discard(void *userdata)
     (void)userdata;
 }
 
+static int serve(struct host *host, struct baton_error *reterr)
+{
+    int code = open_host(host, reterr);
+
+    if (!code) {
+        run(host);
+    } else {
+        if (host->member) {
+            member_close(host->member, discard, NULL);
+        }
+        (void)uv_run(&host->loop, UV_RUN_DEFAULT);
+    }
+    agent_free(host->agent);
+    access_free(host->access);
+    member_free(host->member);
+    settings_fini(&host->settings);
+    return code;
+}
+
 int agent_main(const struct invocation *invocation)
 {
     struct host host = {.options = invocation->options};
@@ -286,21 +305,11 @@ int agent_main(const struct invocation *invocation)
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     (void)prctl(PR_SET_DUMPABLE, 0);
     raise_descriptors();
-    (void)uv_loop_init(&host.loop);
-    code = open_host(&host, &error);
+    code = command_open_loop(&host.loop, &error);
     if (!code) {
-        run(&host);
-    } else {
-        if (host.member) {
-            member_close(host.member, discard, NULL);
-        }
-        (void)uv_run(&host.loop, UV_RUN_DEFAULT);
+        code = serve(&host, &error);
+        (void)uv_loop_close(&host.loop);
     }
-    agent_free(host.agent);
-    access_free(host.access);
-    member_free(host.member);
-    settings_fini(&host.settings);
-    (void)uv_loop_close(&host.loop);
     logger_free(host.logger);
     error.code = exit_code_local_error(error.code);
     return code ? command_fail(invocation, &error) : EXIT_OK;

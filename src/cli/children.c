@@ -1,5 +1,7 @@
 #include "cli/children.h"
 
+#include "guardian/victims.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +32,9 @@ int children_kill(children_spares_cb *spares, const void *userdata)
 {
     int found = 1, left = 0;
 
+    if (!victims_has_proc()) {
+        return -1;
+    }
     for (int i = 0; i < PASSES_MAX && found > 0 && left == 0; i++) {
         FILE *children = fopen("/proc/thread-self/children", "re");
         if (children == NULL) {

@@ -8,7 +8,7 @@
 typedef bool children_spares_cb(const void *userdata, pid_t child);
 
 /* Kills every child that is not spared, takes the exit statuses of the dead ones, and returns how
- * many are left; -1: the kernel has no list of children. `spares` NULL: none. The kernel uses a
+ * many are left; -1: /proc has no list of them. `spares` NULL: none. The kernel uses a
  * child's number again only after its status was taken. */
 int children_kill(children_spares_cb *spares, const void *userdata);
 

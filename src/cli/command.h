@@ -6,6 +6,8 @@
 #include "cli/exit_code.h"
 #include "options/config.h"
 
+#include <uv.h>
+
 /* The arguments of a command, borrowed from main(). */
 struct invocation {
     const struct command *command;
@@ -41,6 +43,9 @@ void command_warn_of_misspelt(const struct command *called);
 void command_tell(const struct invocation *invocation, const struct baton_error *error);
 /* Does the same, with a hint for usage errors, and returns the exit code. */
 int command_fail(const struct invocation *invocation, const struct baton_error *error);
+/* Begins the command's event loop, which may need several descriptors. BATON_EIO: there are none;
+ * then the loop must not be used. */
+int command_open_loop(uv_loop_t *ret, struct baton_error *reterr);
 
 int agent_main(const struct invocation *invocation);
 int elections_main(const struct invocation *invocation);

@@ -454,6 +454,16 @@ void command_warn_of_misspelt(const struct command *called)
     }
 }
 
+int command_open_loop(uv_loop_t *ret, struct baton_error *reterr)
+{
+    int failed = uv_loop_init(ret);
+
+    return failed ? error_set(reterr, BATON_EIO,
+                              "no event loop: %s; raise the limit of open files (ulimit -n)",
+                              uv_strerror(failed))
+                  : 0;
+}
+
 void command_tell(const struct invocation *invocation, const struct baton_error *error)
 {
     (void)fprintf(stderr, "baton %s: %s\n", invocation->command->name, error->message);

@@ -544,14 +544,14 @@ int cron_run_main(const struct invocation *invocation)
     participant_hold_reload();
     code = supervise_begin(&cron.supervise, invocation->options, cron.logger, &error);
     cron.alarm_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    (void)uv_loop_init(&cron.loop);
+    code = code ? code : command_open_loop(&cron.loop, &error);
     if (code) {
         crontab_free(crontab);
     } else {
         code = run_all(&cron, crontab, &error);
+        (void)uv_loop_close(&cron.loop);
     }
     supervise_fini(&cron.supervise);
-    (void)uv_loop_close(&cron.loop);
     (void)close(cron.alarm_fd);
     logger_free(cron.logger);
     return code ? command_fail(invocation, &error) : cron.result;

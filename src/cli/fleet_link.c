@@ -2,6 +2,7 @@
 
 #include "base/bearer.h"
 #include "base/buffer.h"
+#include "cli/command.h"
 #include "cli/interrupt.h"
 #include "web/client.h"
 
@@ -295,9 +296,7 @@ int fleet_link_open(struct fleet_link *link, const struct options *options,
 
     *link = (struct fleet_link){.timeout = options_duration(options, "timeout")};
     code = set_up(link, options, reterr);
-    if (code == BATON_OK && uv_loop_init(&link->loop) != 0) {
-        code = error_set(reterr, BATON_EIO, "no descriptor is left for a loop");
-    }
+    code = code ? code : command_open_loop(&link->loop, reterr);
     if (code != BATON_OK) {
         tls_free(link->tls);
         return code;

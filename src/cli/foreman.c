@@ -231,14 +231,32 @@ static bool is_command(const void *userdata, pid_t pid)
     return pid == foreman->command;
 }
 
+/* Takes the exit statuses of adopted children, up to one that is the command. True: it has ended.
+ */
+static bool reap_adopted(const struct foreman *foreman)
+{
+    siginfo_t ended = {0};
+
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+           ended.si_pid != 0) {
+        if (ended.si_pid == foreman->command) {
+            return true;
+        }
+        (void)waitpid(ended.si_pid, NULL, WNOHANG | __WALL);
+        ended.si_pid = 0;
+    }
+    return false;
+}
+
 static int kill_children(const struct foreman *foreman)
 {
     int count = children_kill(is_command, foreman);
 
-    if (count < 0) { /* the kernel has no such list: by group and marker */
+    if (count < 0) { /* /proc has no such list: by group and marker */
         struct victims strays = {.group = foreman->command};
         (void)snprintf(strays.marker, sizeof(strays.marker), "%s", foreman->marker);
         (void)victims_hunt(&strays, 0);
+        (void)reap_adopted(foreman);
     }
     return count < 0 ? 0 : count;
 }
@@ -288,22 +306,11 @@ _Noreturn static void leave(const struct foreman *foreman)
     _exit(EXIT_SUCCESS);
 }
 
-/* Takes the exit statuses of adopted children. The end of the command itself ends all. */
+/* The end of the command itself ends all; if its exec failed, note_exec() handles it. */
 static void reap(struct foreman *foreman)
 {
-    siginfo_t ended = {0};
-
-    while (!foreman->is_ending &&
-           waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
-           ended.si_pid != 0) {
-        if (ended.si_pid == foreman->command && foreman->starting < 0) {
-            foreman->is_ending = true;
-        } else if (ended.si_pid == foreman->command) {
-            break; /* the exec failed: note_exec handles it */
-        } else {
-            (void)waitpid(ended.si_pid, NULL, WNOHANG | __WALL);
-        }
-        ended.si_pid = 0;
+    if (!foreman->is_ending && reap_adopted(foreman)) {
+        foreman->is_ending = foreman->starting < 0;
     }
 }
 

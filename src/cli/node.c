@@ -156,10 +156,12 @@ int node_main(const struct invocation *invocation)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     participant_hold_reload();
-    (void)uv_loop_init(&node.loop);
-    int code = run(&node, invocation, logger, &error);
+    int code = command_open_loop(&node.loop, &error);
+    if (!code) {
+        code = run(&node, invocation, logger, &error);
+        (void)uv_loop_close(&node.loop);
+    }
     int result = code ? command_fail(invocation, &error) : node.result;
-    (void)uv_loop_close(&node.loop);
     act_close(node.act);
     free(node.resident);
     logger_free(logger);

@@ -579,10 +579,12 @@ int once_main(const struct invocation *invocation)
         return cmd_exit_code(code);
     }
     code = supervise_begin(&once.supervise, invocation->options, once.logger, &error);
-    (void)uv_loop_init(&once.loop);
-    code = code ? code : run_all(&once, &error);
+    code = code ? code : command_open_loop(&once.loop, &error);
+    if (!code) {
+        code = run_all(&once, &error);
+        (void)uv_loop_close(&once.loop);
+    }
     supervise_fini(&once.supervise);
-    (void)uv_loop_close(&once.loop);
     logger_free(once.logger);
     return code ? command_fail(invocation, &error) : once.result;
 }

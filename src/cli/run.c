@@ -437,11 +437,13 @@ int run_main(const struct invocation *invocation)
         code = watchdog_open(&run.watchdog, options_duration(invocation->options, "hang"), &error);
     }
     code = code ? code : supervise_begin(&run.supervise, invocation->options, run.logger, &error);
-    (void)uv_loop_init(&run.loop);
-    code = code ? code : run_all(&run, &error);
+    code = code ? code : command_open_loop(&run.loop, &error);
+    if (!code) {
+        code = run_all(&run, &error);
+        (void)uv_loop_close(&run.loop);
+    }
     supervise_fini(&run.supervise);
     watchdog_close(&run.watchdog);
-    (void)uv_loop_close(&run.loop);
     logger_free(run.logger);
     return code ? command_fail(invocation, &error) : run.result;
 }

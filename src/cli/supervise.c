@@ -270,8 +270,13 @@ void supervise_fini(struct supervise *supervise)
 
 void supervise_tell(const struct supervise *supervise)
 {
+    bool has_proc = victims_has_proc(), has_cgroup = supervise->victims.cgroup[0];
+
     log_notice(supervise->logger, "supervised", LOG_I64("supervisor", supervise->supervisor),
-               LOG_STR("by", supervise->victims.cgroup[0] ? "ancestry and cgroup" : "ancestry"),
+               LOG_STR("by", has_proc && has_cgroup ? "ancestry and cgroup"
+                             : has_proc             ? "ancestry"
+                             : has_cgroup           ? "cgroup"
+                                                    : "process group"),
                LOG_STR("cgroup", supervise->victims.cgroup),
                LOG_STR("at_lease_end", supervise->outlives ? "may go on" : "ends"));
 }

@@ -1,5 +1,6 @@
 #include "cli/work_link.h"
 
+#include "cli/command.h"
 #include "cli/interrupt.h"
 #include "member/store.h"
 #include "net/line_client.h"
@@ -194,8 +195,8 @@ int work_link_open(struct work_link *link, const struct options *options,
     *link = (struct work_link){.pool = options_find(options, "pool") ? options_text(options, "pool")
                                                                      : NULL};
     (void)snprintf(name, sizeof(name), "work.%d", (int)getpid());
-    if (uv_loop_init(&link->loop) != 0) {
-        return error_set(reterr, BATON_EIO, "no descriptor is left for a loop");
+    if (command_open_loop(&link->loop, reterr) != BATON_OK) {
+        return reterr->code;
     }
     (void)uv_timer_init(&link->loop, &link->timer);
     link->timer.data = link;

@@ -515,10 +515,10 @@ static void begin_handles(struct worker *worker)
 
 static int serve(struct worker *worker, struct baton_error *reterr)
 {
-    int code;
+    int code = command_open_loop(&worker->loop, reterr);
 
-    if (uv_loop_init(&worker->loop) != 0) {
-        return error_set(reterr, BATON_EIO, "no descriptor is left for a loop");
+    if (code != BATON_OK) {
+        return code;
     }
     code = open_all(worker, reterr);
     if (code == BATON_OK) {

@@ -196,6 +196,15 @@ static void kill_victim(const struct victims *victims, pid_t pid)
     }
 }
 
+bool victims_has_proc(void)
+{
+    char text[32];
+    ssize_t bytes = readlink("/proc/self", text, sizeof(text) - 1);
+
+    text[bytes > 0 ? bytes : 0] = '\0';
+    return strtol(text, NULL, 10) == getpid();
+}
+
 /* Kills all victims in /proc; returns how many processes are one or may become one. */
 static int kill_processes(const struct victims *victims)
 {
@@ -303,11 +312,13 @@ bool victims_hunt(const struct victims *victims, int limit_ms)
     instant limit = instant_add(clock_now(), SPAN_MS(limit_ms));
 
     while (!victims_are_none(victims)) {
+        bool can_look = victims_has_proc();
         victims_kill_cgroup(victims->cgroup);
-        if (kill_processes(victims) == 0 && victims_cgroup_is_empty(victims->cgroup)) {
+        bool is_empty = victims_cgroup_is_empty(victims->cgroup);
+        if (can_look && kill_processes(victims) == 0 && is_empty) {
             return true;
         }
-        if (!instant_before(clock_now(), limit)) {
+        if (!instant_before(clock_now(), limit) || (!can_look && is_empty)) {
             return false;
         }
         pause_shortly();

@@ -48,8 +48,13 @@ bool victims_end(const struct victims *victims, int limit_ms);
 void victims_wake_supervisor(const struct victims *victims);
 
 /* Kills every process that is found by cgroup, group and marker, until none is found (true) or
- * `limit_ms` have passed. True proves nothing: a process may hide. */
+ * `limit_ms` have passed. True proves nothing: a process may hide. Without victims_has_proc() only
+ * the cgroup counts, and the result is false. */
 bool victims_hunt(const struct victims *victims, int limit_ms);
+
+/* Whether /proc is there, and is that of this process's PID namespace: in another one's the numbers
+ * are those of other processes. */
+bool victims_has_proc(void);
 
 /* Kills the processes of the cgroup and of the cgroups below it. */
 void victims_kill_cgroup(const char *folder);

@@ -227,8 +227,8 @@ static int bind_socket(const char *path, struct baton_error *reterr)
                          "%s: a running node listens there; give each node a directory of its own",
                          path);
     }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || fchmod(fd, 0600) != 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
         chmod(path, 0600) != 0) {

@@ -458,8 +458,8 @@ static int bind_socket(struct local_listener *listener, const struct local_place
         return error_set(reterr, BATON_EEXIST, "socket %s: there is a file that is no socket",
                          place->path);
     }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(place->path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || fchmod(fd, place->group != (gid_t)-1 ? 0600 : place->mode) != 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
         (place->group != (gid_t)-1 && lchown(place->path, (uid_t)-1, place->group) != 0) ||

@@ -117,6 +117,13 @@ class Namespaces(ClusterTest):
         self.assertEqual(self.alone("sh", "-c", "exit 42")[1].wait(timeout=60), 42)
         self.assertEqual(self.alone("sh", "-c", "kill -9 $$")[1].wait(timeout=60), 137)
 
+    def test_beside_the_proc_of_another_namespace_the_program_ends_too(self):
+        cluster = self.cluster(1, command="run")
+        cluster.start("a", "--", "sh", "-c", "sleep 100000 & exit 42",
+                      under=[word for word in NAMESPACE if word != "--mount-proc"])
+        self.assertEqual(cluster.processes["a"].wait(timeout=60), 42)
+        self.assertRegex(cluster.log("a"), 'supervised .* by=(cgroup|"process group") ')
+
     def test_signals_reach_the_program(self):
         numbers = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
         script = "".join("trap 'echo %s >>$0' %s; " % ((number.name[3:],) * 2)

@@ -126,6 +126,15 @@ class Running(ProgramTest):
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertIn(one.data("a") + "/supervisor", done.stderr)
 
+    def test_without_descriptors_it_says_so(self):
+        for limit in (8, 10, 14, 16, 20):
+            one = self.cluster(1)
+            done = subprocess.run(
+                ["prlimit", "--nofile=%d" % limit, BATON, "run", *one.arguments("a"), "--", "true"],
+                capture_output=True, text=True, env=clean_environment(), timeout=60, check=False)
+            self.assertIn(done.returncode, (1, 74), "%d: %s" % (limit, done.stderr))
+            self.assertRegex(done.stderr, "(?i)too many open files")
+
     def test_a_program_that_is_stopped_hears_of_the_signal(self):
         one = self.cluster(1)
         process = self.start(one, "a", ["--stop-timeout", "60s"], "sh", "-c", self.script(
