@@ -1,14 +1,15 @@
 /* What baton-unpack says, if a hostile archive has taken it over: whatever it is, no file comes of
- * it but those that pipeline.json names, whole, and of no more bytes than are allowed.
+ * it but those that pipeline.json names, and of no more bytes than are allowed.
  *
  * The input: for each message two bytes of length, then the message. */
 #include "detector/model/archive.h"
-#include "place.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,35 +30,39 @@ static void send_all(int fd, const uint8_t *data, size_t size)
     (void)close(fd);
 }
 
-static void read_pipeline(struct pipeline *ret, int parent_fd)
+static void check(const struct unpacked *unpacked)
 {
-    struct buffer text;
+    const struct buffer *text = &unpacked->text;
+    struct pipeline pipeline;
+    uint64_t bytes = text->bytes;
 
-    buffer_init(&text, ARCHIVE_TEXT_MAX);
-    assert(archive_text(&text, parent_fd, "model", NULL) == 0);
-    assert(pipeline_parse(ret, (const char *)text.data, text.bytes, NULL) == 0);
-    buffer_fini(&text);
+    assert(pipeline_parse(&pipeline, (const char *)text->data, text->bytes, NULL) == 0);
+    for (size_t i = 0; i < PIPELINE_MODELS_MAX; i++) {
+        struct stat status = {0};
+        assert((unpacked->files[i] >= 0) == (i < pipeline.model_count));
+        (void)fstat(unpacked->files[i], &status);
+        bytes += (uint64_t)status.st_size;
+    }
+    assert(bytes == unpacked->bytes && bytes <= UNPACKED_BYTES);
+    pipeline_fini(&pipeline);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct archive_rules rules = {.unpacked_bytes_max = UNPACKED_BYTES};
     struct helper child = {.pid = 0};
-    int parent_fd = open_place();
+    int folder_fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct unpacked unpacked;
     int sockets[2];
 
     assert(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
     child.socket = sockets[0];
     send_all(sockets[1], data, size);
-    if (archive_write(&child, size, parent_fd, "model", &rules, NULL) == 0) {
-        struct pipeline pipeline;
-        uint64_t bytes;
-        read_pipeline(&pipeline, parent_fd);
-        pipeline_fini(&pipeline);
-        assert(folder_bytes(parent_fd, "model", &bytes, NULL) == 0 && bytes <= UNPACKED_BYTES + 64);
-        assert(folder_remove(parent_fd, "model", NULL) == 0);
+    if (archive_write(&unpacked, &child, size, folder_fd, &rules, NULL) == 0) {
+        check(&unpacked);
+        unpacked_fini(&unpacked);
     }
-    assert(folder_remove(parent_fd, DRAFT, NULL) == BATON_ENOENT);
+    (void)close(folder_fd);
     unpack_child_end(&child);
     return 0;
 }

@@ -48,7 +48,6 @@ static void destroy(struct inference *inference)
     (void)close(inference->bell);
     pipeline_fini(&inference->pipeline);
     outcome_free(inference->opened);
-    free(inference->folder);
     free(inference);
 }
 
@@ -283,13 +282,11 @@ static struct inference *make(const struct inference_config *config)
     inference->config = *config;
     inference->config.engine.cancel_fd = eventfd(0, EFD_CLOEXEC);
     inference->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    inference->folder = strdup(config->folder);
     inference->opened = outcome_new(OUTCOME_OPENED);
     inference->last = &inference->first;
     inference->reported = INSTANT_PAST;
     inference->poll.data = inference;
-    if (inference->folder && inference->opened && inference->config.engine.cancel_fd >= 0 &&
-        inference->bell >= 0 &&
+    if (inference->opened && inference->config.engine.cancel_fd >= 0 && inference->bell >= 0 &&
         uv_poll_init(config->loop, &inference->poll, inference->bell) == 0) {
         return inference;
     }

@@ -38,7 +38,7 @@ struct inference_hooks {
     /* Its child was lost, or a frame could not be run; the inference goes on. At most one call a
      * second. */
     void (*failed)(void *userdata, const struct baton_error *error);
-    /* The folder is not read any more. The inference is freed after this call. */
+    /* The files are not read any more. The inference is freed after this call. */
     void (*closed)(void *userdata);
     void *userdata;
 };
@@ -46,7 +46,7 @@ struct inference_hooks {
 struct inference_config {
     uv_loop_t *loop;
     struct engine_options engine; /* texts are borrowed for its life */
-    const char *folder;           /* of the unpacked archive; copied */
+    const int *files;             /* see runner_new(); borrowed until closed() */
     bool uses_stream_time; /* for clips: an object's age follows the clip's time instead of the
                               clock */
     struct inference_hooks hooks;

@@ -36,7 +36,6 @@ struct outcome {
 struct inference {
     struct inference_config config;
     struct pipeline pipeline;
-    char *folder;
     uv_thread_t thread;
     /* Not a uv_async_t: if its writer is interrupted within the call, the loop spins until the
      * writer goes on, which on a shared processor is most of the time. */

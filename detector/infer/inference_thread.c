@@ -48,7 +48,7 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
     int code = engine_start(&inference->engine, &inference->config.engine, reterr);
 
     code = code ? code
-                : runner_new(&inference->runner, &inference->pipeline, inference->folder,
+                : runner_new(&inference->runner, &inference->pipeline, inference->config.files,
                              inference->engine, reterr);
     code = code ? code : runner_prove(inference->runner, reterr);
     if (code) {

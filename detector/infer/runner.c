@@ -2,13 +2,7 @@
 
 #include "detector/infer/runner_int.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- Models --------------------------------------------------------------------------------- */
 
@@ -33,31 +27,20 @@ static int pictures_of(const struct runner *runner, size_t model)
     return has_cuts ? RUNNER_BATCH : 1;
 }
 
-static int open_model(struct runner *runner, size_t index, const char *folder,
-                      struct engine *engine, struct baton_error *reterr)
+static int open_model(struct runner *runner, size_t index, int file, struct engine *engine,
+                      struct baton_error *reterr)
 {
     const struct pipeline_model *model = &runner->pipeline->models[index];
     const struct shape largest = input_shape(&model->input, pictures_of(runner, index));
-    char path[PATH_MAX];
-    int fd, code;
+    int code = session_open(&runner->sessions[index], engine, file, &largest, reterr);
 
-    if (snprintf(path, sizeof(path), "%s/%s", folder, model->file) >= (int)sizeof(path)) {
-        return error_set(reterr, BATON_EINVAL, "model '%s': its path is too long", model->name);
-    }
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        code = error_set(reterr, error_from_errno(errno), "%s", strerror(errno));
-    } else {
-        code = session_open(&runner->sessions[index], engine, fd, &largest, reterr);
-        (void)close(fd);
-    }
     if (code) {
         error_wrap(reterr, "model '%s' (%s)", model->name, model->file);
     }
     return code;
 }
 
-int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
+int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
                struct engine *engine, struct baton_error *reterr)
 {
     struct runner *runner = calloc(1, sizeof(*runner));
@@ -68,7 +51,7 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const char 
     }
     runner->pipeline = pipeline;
     for (size_t i = 0; i < pipeline->model_count && !code; i++) {
-        code = open_model(runner, i, folder, engine, reterr);
+        code = open_model(runner, i, files[i], engine, reterr);
     }
     if (code) {
         runner_free(runner);

@@ -29,10 +29,10 @@ enum {
 struct runner;      /* opaque */
 struct runner_view; /* opaque */
 
-/* Opens the models, which are files of `folder`. `pipeline` and `engine` are borrowed for the
- * runner's life. Returns BATON_EINVAL, with the model and its fault, BATON_ENOENT, BATON_EIO or
+/* Opens the models; `files` has a descriptor for each. `pipeline` and `engine` are borrowed for the
+ * runner's life, the files during the call. Returns BATON_EINVAL, with the model and its fault, or
  * BATON_ENOMEM. */
-int runner_new(struct runner **ret, const struct pipeline *pipeline, const char *folder,
+int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
                struct engine *engine, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* NULL allowed; its views go on with the next one */
 

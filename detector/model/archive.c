@@ -136,7 +136,7 @@ static int measure(int fd, const struct archive_rules *rules, uint64_t *ret,
     return 0;
 }
 
-int archive_unpack(int archive_fd, int parent_fd, const char *name,
+int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
                    const struct archive_rules *rules, struct baton_error *reterr)
 {
     struct helper child;
@@ -145,7 +145,7 @@ int archive_unpack(int archive_fd, int parent_fd, const char *name,
 
     rc = rc ? rc : unpack_child_start(&child, archive_fd, rules, reterr);
     if (rc == 0) {
-        rc = archive_write(&child, bytes, parent_fd, name, rules, reterr);
+        rc = archive_write(ret, &child, bytes, folder_fd, rules, reterr);
         unpack_child_end(&child);
     }
     return rc;

@@ -1,16 +1,18 @@
-/* Model archives: a zip file from outside becomes a folder that holds what pipeline.json names.
+/* Model archives: of a zip file from outside come pipeline.json and a file for each of its models.
  *
  * The archive is refused, with what is wrong and where, and nothing is left behind, if
  *   - it is larger than the rules allow, has more entries, or unpacks to more, or to 100 times its
  *     own size; what comes out counts, not what it says;
  *   - an entry has a password or a compression other than deflate, is no plain file or folder, or
- *     has a name that leads elsewhere on some system (name.h) or is there twice;
+ *     has a name that leads elsewhere on some system or is there twice;
  *   - a checksum or a length is wrong, or its parts contradict each other;
  *   - pipeline.json is not there or wrong, or names a file that is not there.
  * Entries that pipeline.json does not name are never unpacked.
  *
  * The archive is read by a child, baton-unpack, which can open and make nothing; what it hands over
- * is checked once more and written here (unpack_wire.h). A hostile archive costs a child.
+ * is checked once more and written here (unpack_wire.h). A hostile archive costs a child. The files
+ * have no names: they end with the process, however it ends, and no name of an archive becomes one
+ * of this machine.
  *
  * Every call may block on the disk and none belongs on the loop's thread.
  */
@@ -24,15 +26,10 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* The digest of the digests of a folder's files, to find what the disk has damaged. No file of an
- * archive can have this name: see name.h. */
-#define SUM_FILE ".sum"
-
 enum {
     ARCHIVE_ENTRIES_MAX = 1024,
     ARCHIVE_RATIO_MAX = 100,       /* unpacked bytes for each byte of the archive, … */
     ARCHIVE_RATIO_FREE = 16 << 20, /* … above this many */
-    ARCHIVE_TEXT_MAX = PIPELINE_BYTES_MAX + (64 << 10),
 };
 
 struct archive_rules {
@@ -45,24 +42,29 @@ struct archive_rules {
 /* The defaults: 1 GiB, 2 GiB, NULL, NULL. */
 struct archive_rules archive_rules_default(void);
 
-/* Unpacks the archive that `archive_fd` (borrowed) reads, as folder `name` of the folder
- * `parent_fd`, in which nobody else may unpack meanwhile. 0, or
+/* What came out of an archive. */
+struct unpacked {
+    struct buffer text;             /* pipeline.json, as it was checked */
+    int files[PIPELINE_MODELS_MAX]; /* of each model, only to be read; -1: there is none */
+    uint64_t bytes;                 /* of all of it */
+};
+
+void unpacked_fini(struct unpacked *unpacked);
+
+/* Unpacks the archive of `archive_fd` (borrowed) into nameless files of the folder `folder_fd`.
+ * 0, or
  * BATON_EPROTO    not such an archive, or torn
  * BATON_ETOOBIG   above a limit
- * BATON_EEXIST    the folder is there already
  * BATON_EINVAL    it is no file
  * BATON_EUNAVAILABLE  baton-unpack cannot be started, or not be confined
  * BATON_EFULL, BATON_EIO, BATON_ENOMEM, BATON_ECANCELED */
-int archive_unpack(int archive_fd, int parent_fd, const char *name,
+int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
                    const struct archive_rules *rules, struct baton_error *reterr);
 
-/* Appends pipeline.json of a folder that was unpacked to `ret`, which has room for ARCHIVE_TEXT_MAX
- * bytes. */
-int archive_text(struct buffer *ret, int parent_fd, const char *name, struct baton_error *reterr);
-
-/* Reads all of such a folder. Returns BATON_ECORRUPT if it is not what was unpacked (the disk may
- * have damaged it), or BATON_ENOMEM. */
-int archive_check(int folder_fd, const struct pipeline *pipeline);
+/* Makes a file without a name. Returns the descriptor, or a code. A process that is killed within
+ * the call leaves ARCHIVE_NEW_FILE, which everybody may remove. */
+#define ARCHIVE_NEW_FILE ".file"
+int archive_new_file(int folder_fd, struct baton_error *reterr);
 
 /* ---- The parts of archive_unpack(), for tests ---- */
 
@@ -77,7 +79,7 @@ ssize_t unpack_child_receive(struct helper *child, const struct archive_rules *r
                              struct unpack_message *ret, struct baton_error *reterr);
 
 /* Writes what the child gives. */
-int archive_write(struct helper *child, uint64_t archive_bytes, int parent_fd, const char *name,
+int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_bytes, int folder_fd,
                   const struct archive_rules *rules, struct baton_error *reterr);
 
 #endif

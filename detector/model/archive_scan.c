@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "detector/model/archive.h"
-#include "detector/model/name.h"
 #include "detector/model/nearest.h"
 #include "detector/model/unpack_wire.h"
 
@@ -23,6 +22,26 @@ static int zip_failed(zip_error_t *error, const char *what, struct baton_error *
 
 /* ---- The entries ---------------------------------------------------------------------------- */
 
+/* True if the name leads nowhere else on any system: not absolute, without an empty part, "." or
+ * "..", without backslash, colon and control characters. A folder's may end with a slash. */
+static bool is_harmless(const char *name)
+{
+    for (const char *at = name; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f || *at == '\\' || *at == ':') {
+            return false;
+        }
+    }
+    do {
+        size_t bytes = strcspn(name, "/");
+
+        if (bytes == 0 || (bytes <= 2 && strncmp(name, "..", bytes) == 0)) {
+            return false;
+        }
+        name += bytes + (name[bytes] == '/');
+    } while (*name != '\0');
+    return true;
+}
+
 /* Returns what is wrong with an entry, or NULL. The upper half of the attributes is the file's
  * mode, whichever system made the archive. */
 static const char *fault_of(const zip_stat_t *status, zip_uint32_t attributes)
@@ -34,7 +53,7 @@ static const char *fault_of(const zip_stat_t *status, zip_uint32_t attributes)
     if ((status->valid & wanted) != wanted) {
         return "lacks its size";
     }
-    if (!name_is_harmless(status->name)) {
+    if (!is_harmless(status->name)) {
         return "has a name that is absolute, has an empty part, \".\" or \"..\", or a backslash, a "
                "colon or a control character";
     }

@@ -71,25 +71,6 @@ bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int wid
     return stage->region_count == 0;
 }
 
-static bool is_repeated(const struct pipeline *pipeline, size_t model)
-{
-    const char *file = pipeline->models[model].file;
-    bool is_one = strcmp(file, PIPELINE_FILE) == 0;
-
-    for (size_t i = 0; i < model; i++) {
-        is_one = is_one || strcmp(pipeline->models[i].file, file) == 0;
-    }
-    return is_one;
-}
-
-size_t pipeline_file_from(const struct pipeline *pipeline, size_t model)
-{
-    while (model < pipeline->model_count && is_repeated(pipeline, model)) {
-        model++;
-    }
-    return model;
-}
-
 static int compare(const void *text, const void *mapping)
 {
     return strcmp(text, ((const struct pipeline_mapping *)mapping)->from);

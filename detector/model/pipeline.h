@@ -36,6 +36,7 @@ enum {
     PIPELINE_FIELDS_MAX = 32,    /* of one stage */
     PIPELINE_MAP_MAX = 4096,     /* entries of one field's map */
     PIPELINE_NAME_MAX = 63,      /* bytes of the name of a model, a stage, a field */
+    PIPELINE_FILE_MAX = 255,     /* bytes of a file's name in the archive */
     PIPELINE_TEXT_MAX = 127,     /* bytes of a class name, a mapped value */
     PIPELINE_SIDE_MIN = 8,       /* pixels of a model's input */
     PIPELINE_SIDE_MAX = 4096,
@@ -108,7 +109,7 @@ struct pipeline_input {
 
 struct pipeline_model {
     char *name;
-    char *file; /* in the archive; see name.h */
+    char *file; /* its name in the archive */
     struct pipeline_input input;
     enum pipeline_decoder decoder;
     char **classes; /* none for some tensors; names may repeat */
@@ -195,10 +196,6 @@ static inline bool stage_is_on(const struct pipeline_stage *stage, unsigned prog
 /* True if the stage chooses objects of that class, size and middle (0 to 1). */
 bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,
                  struct pipeline_point middle);
-
-/* Returns the first model, from that index on, whose file no earlier model has; model_count: there
- * is none. pipeline.json, which is no model, counts as one that all have. */
-size_t pipeline_file_from(const struct pipeline *pipeline, size_t model);
 
 /* Returns the field's value for that class or text; NULL: the field is left out. */
 const char *field_mapped(const struct pipeline_field *field, const char *text);

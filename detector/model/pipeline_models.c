@@ -1,8 +1,6 @@
 /* "models": {"vehicles": {"file": …, "input": …, "decoder": …, …}} */
 #include "detector/model/pipeline_int.h"
 
-#include "detector/model/name.h"
-
 #define WORD(symbol, name) name,
 static const char *const layouts[] = {PIPELINE_LAYOUTS(WORD)};
 static const char *const colors[] = {PIPELINE_COLORS(WORD)};
@@ -84,12 +82,7 @@ static void read_limits(struct pipeline_model *model, const struct node *node)
 
 static void read_model(struct pipeline_model *model, const struct node *node)
 {
-    struct baton_error error;
-
-    model->file = node_text(node, "file", true, NAME_BYTES_MAX);
-    if (model->file != NULL && name_check(model->file, &error) != 0) {
-        node_fail(node, "file: %s", error.message);
-    }
+    model->file = node_text(node, "file", true, PIPELINE_FILE_MAX);
     model->decoder =
         (enum pipeline_decoder)node_word(node, "decoder", decoders, DECODER_COUNT, NODE_REQUIRED);
     read_input(&model->input, node, decoder_finds_boxes(model->decoder));

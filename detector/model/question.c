@@ -5,13 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
+static struct archive_rules rules_for(const struct question *question,
+                                      const struct question_shelf *shelf)
+{
+    struct archive_rules rules = shelf->archive;
+
+    rules.is_canceled = fetch_is_stopped(question->fetch);
+    return rules;
+}
+
 /* Finds the last model that ran. Without it the whole archive is fetched. */
 static void find_on_disk(struct question *question, const struct question_shelf *shelf)
 {
+    const struct archive_rules rules = rules_for(question, shelf);
     struct origin origin = {.etag = ""};
 
     if (store_origin(shelf->store, question->key, &origin, NULL) == 0 &&
-        store_find(shelf->store, origin.digest, &question->model, NULL) == 0) {
+        store_find(shelf->store, origin.digest, &rules, &question->model, NULL) == 0) {
         memcpy(question->proven, origin.digest, sizeof(question->proven));
         if (question->etag[0] == '\0') {
             memcpy(question->etag, origin.etag, sizeof(question->etag));
@@ -31,9 +41,8 @@ static void note(const struct question *question, const struct question_shelf *s
 
 static void add(struct question *question, const struct question_shelf *shelf, int fd)
 {
-    struct archive_rules rules = shelf->archive;
+    const struct archive_rules rules = rules_for(question, shelf);
 
-    rules.is_canceled = fetch_is_stopped(question->fetch);
     question->code = store_add(shelf->store, fd, &rules, &question->found, &question->error);
     question->outcome = question->code == 0 ? SOURCE_CURRENT
                         : question->code == BATON_EPROTO || question->code == BATON_ETOOBIG

@@ -1,7 +1,6 @@
 #include "detector/model/store.h"
 
 #include "base/error.h"
-#include "detector/model/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,17 +11,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { FILE_TRIES = 1000 }; /* each is lost only to another one that has its file by then */
+enum { COPY_BYTES = 1 << 20, LOOK_MS = 10 /* between two tries to get a lock */ };
+
+/* A file of either folder that is being written. What a killed process leaves is overwritten. */
+static const char draft[] = ".new";
 
 struct store {
-    char *path; /* of models/ */
-    int models_fd, origins_fd;
+    int archives_fd, origins_fd;
     atomic_uint_fast64_t bytes_max;
+    atomic_uint_fast64_t bytes_held;      /* unpacked, of held models */
     atomic_uint_fast64_t unpacked, known; /* archives of store_add() */
 };
+
+static int failed(struct baton_error *reterr, const char *what, const char *name)
+{
+    int errnum = errno;
+
+    return error_set(reterr, error_from_errno(errnum), "model cache: %s %s: %s", what, name,
+                     strerror(errnum));
+}
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
@@ -39,27 +51,56 @@ static int make_folder(const char *folder, const char *name, struct baton_error 
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(path, strcmp(path, folder) == 0 ? 0700 : 0755) != 0 && errno != EEXIST) {
-            return folder_failed(reterr, "model cache: make folder", path);
+            return failed(reterr, "make folder", path);
         }
         *slash = '/';
     }
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return folder_failed(reterr, "model cache: make folder", path);
+        return failed(reterr, "make folder", path);
     }
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 ? fd : folder_failed(reterr, "model cache: open folder", path);
+    return fd >= 0 ? fd : failed(reterr, "open folder", path);
 }
 
-/* Unless another process adds a model just now, which clears up, too. */
-static void sweep_draft(const struct store *store)
+/* Waits for other holders of the lock until `is_canceled` (NULL: never). */
+static int wait_for_lock(int fd, const atomic_bool *is_canceled, struct baton_error *reterr)
 {
-    int fd = folder_open(store->models_fd, ".");
+    static const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 
-    if (fd >= 0) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            (void)folder_remove(store->models_fd, DRAFT, NULL);
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return failed(reterr, "lock", "the folder");
         }
+        if (is_canceled != NULL && atomic_load(is_canceled)) {
+            return error_set(reterr, BATON_ECANCELED, "waiting for the folder was given up");
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+/* Opens the folder anew and locks it, until the descriptor is closed. Returns it, or a code. */
+static int lock(int folder_fd, const atomic_bool *is_canceled, struct baton_error *reterr)
+{
+    int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 ? failed(reterr, "open", "the folder") : wait_for_lock(fd, is_canceled, reterr);
+
+    if (rc != 0 && fd >= 0) {
         close(fd);
+    }
+    return rc ? rc : fd;
+}
+
+/* Removes what a killed process has left; its draft only if no other one is at work just now. */
+static void sweep(const struct store *store)
+{
+    static const atomic_bool is_canceled = true;
+    int lock_fd = lock(store->archives_fd, &is_canceled, NULL);
+
+    (void)unlinkat(store->archives_fd, ARCHIVE_NEW_FILE, 0);
+    if (lock_fd >= 0) {
+        (void)unlinkat(store->archives_fd, draft, 0);
+        close(lock_fd);
     }
 }
 
@@ -69,20 +110,19 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
     struct store *store = calloc(1, sizeof(*store));
     int rc;
 
-    if (store == NULL || asprintf(&store->path, "%s/models", folder) < 0) {
-        free(store);
+    if (store == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    store->models_fd = make_folder(folder, "models", reterr);
+    store->archives_fd = make_folder(folder, "archives", reterr);
     store->origins_fd =
-        store->models_fd < 0 ? store->models_fd : make_folder(folder, "origins", reterr);
+        store->archives_fd < 0 ? store->archives_fd : make_folder(folder, "origins", reterr);
     atomic_init(&store->bytes_max, bytes_max);
     if (store->origins_fd < 0) {
         rc = store->origins_fd;
         store_close(store);
         return rc;
     }
-    sweep_draft(store);
+    sweep(store);
     *ret = store;
     return 0;
 }
@@ -92,41 +132,37 @@ void store_close(struct store *store)
     if (store == NULL) {
         return;
     }
-    if (store->models_fd >= 0) {
-        close(store->models_fd);
+    if (store->archives_fd >= 0) {
+        close(store->archives_fd);
     }
     if (store->origins_fd >= 0) {
         close(store->origins_fd);
     }
-    free(store->path);
     free(store);
 }
 
 int store_file(const struct store *store, struct baton_error *reterr)
 {
-    /* Every user of the name removes it: another one's file in its place is open there. */
-    static const char name[] = ".fetch";
-    int fd = -1;
+    return archive_new_file(store->archives_fd, reterr);
+}
 
-    for (int tries = 0; tries < FILE_TRIES && fd < 0; tries++) {
-        (void)unlinkat(store->models_fd, name, 0); /* also that of a process that was killed */
-        fd = openat(store->models_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST) {
-            break;
-        }
-    }
-    if (fd < 0) {
-        return folder_failed(reterr, "model cache: make", "a file to fetch into");
-    }
-    (void)unlinkat(store->models_fd, name, 0);
-    return fd;
+void store_set_max(struct store *store, uint64_t bytes_max)
+{
+    atomic_store(&store->bytes_max, bytes_max);
+}
+
+void store_counters(const struct store *store, struct store_counters *ret)
+{
+    *ret = (struct store_counters){atomic_load(&store->unpacked), atomic_load(&store->known)};
 }
 
 /* ---- Holding -------------------------------------------------------------------------------- */
 
 int model_pipeline(struct pipeline *ret, const struct model *model, struct baton_error *reterr)
 {
-    return pipeline_parse(ret, (const char *)model->text.data, model->text.bytes, reterr);
+    const struct buffer *text = &model->unpacked.text;
+
+    return pipeline_parse(ret, (const char *)text->data, text->bytes, reterr);
 }
 
 struct model *model_share(struct model *model)
@@ -138,102 +174,87 @@ struct model *model_share(struct model *model)
 void model_release(struct model *model)
 {
     if (model != NULL && atomic_fetch_sub(&model->shares, 1) == 1) {
-        if (model->fd >= 0) {
-            close(model->fd);
+        atomic_fetch_sub(&model->store->bytes_held, model->unpacked.bytes);
+        unpacked_fini(&model->unpacked);
+        if (model->lock_fd >= 0) {
+            close(model->lock_fd);
         }
-        buffer_fini(&model->text);
-        free(model->path);
         free(model);
     }
 }
 
-/* Locks a folder by a descriptor of its own. Returns it, or a code. */
-static int lock(int folder_fd, const char *name, int kind, const atomic_bool *is_canceled,
-                struct baton_error *reterr)
+/* Unpacks the archive; it is not locked yet. */
+static int model_new(struct model **ret, struct store *store, const char *digest, int archive_fd,
+                     const struct archive_rules *rules, struct baton_error *reterr)
 {
-    int fd = folder_open(folder_fd, name);
-    int rc = fd < 0 ? folder_failed(reterr, "model cache: open folder", name)
-                    : folder_lock(fd, kind, is_canceled, reterr);
+    struct model *model = calloc(1, sizeof(*model));
+    int rc = model == NULL
+                 ? error_set(reterr, BATON_ENOMEM, "out of memory")
+                 : archive_unpack(&model->unpacked, archive_fd, store->archives_fd, rules, reterr);
 
-    if (rc != 0 && fd >= 0) {
+    if (rc != 0) {
+        free(model);
+        return rc;
+    }
+    model->store = store;
+    model->lock_fd = -1;
+    atomic_init(&model->shares, 1);
+    (void)snprintf(model->digest, sizeof(model->digest), "%s", digest);
+    atomic_fetch_add(&store->bytes_held, model->unpacked.bytes);
+    *ret = model;
+    return 0;
+}
+
+/* Opens an archive that was kept, and marks it as used, until the descriptor is closed. Returns it,
+ * or a code. It may be removed meanwhile: then it has no name, and is read all the same. */
+static int hold(const struct store *store, const char *digest, struct baton_error *reterr)
+{
+    static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
+    int fd = is_digest(digest) ? openat(store->archives_fd, digest,
+                                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                               : -1;
+    int rc = 0;
+
+    if (fd < 0) {
+        return error_set(reterr, BATON_ENOENT, "model %.64s is not in the cache", digest);
+    }
+    if (flock(fd, LOCK_SH) != 0 || futimens(fd, times) != 0) {
+        rc = failed(reterr, "hold", digest);
         close(fd);
     }
     return rc ? rc : fd;
 }
 
-/* Another process may have removed it while the lock was waited for. */
-static bool is_named(const struct store *store, const char *digest, int fd)
+/* An archive that is damaged is removed. */
+static int check(const struct store *store, const char *digest, int fd, struct baton_error *reterr)
 {
-    struct stat held, named;
+    char found[DIGEST_BYTES] = "";
+    int rc = digest_file(fd, found);
 
-    return fstat(fd, &held) == 0 &&
-           fstatat(store->models_fd, digest, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+    if (rc == BATON_ENOMEM) {
+        return error_set(reterr, rc, "out of memory");
+    }
+    if (rc == 0 && strcmp(found, digest) == 0) {
+        return 0;
+    }
+    (void)unlinkat(store->archives_fd, digest, 0);
+    return error_set(reterr, BATON_ECORRUPT, "model cache: %s is damaged; it is fetched again",
+                     digest);
 }
 
-static int hold(const struct store *store, const char *digest, int *ret, struct baton_error *reterr)
+int store_find(struct store *store, const char *digest, const struct archive_rules *rules,
+               struct model **ret, struct baton_error *reterr)
 {
-    static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-    int fd = lock(store->models_fd, digest, LOCK_SH, NULL, reterr);
-    int rc = fd < 0 ? fd : 0;
+    int fd = hold(store, digest, reterr);
+    int rc = fd < 0 ? fd : check(store, digest, fd, reterr);
 
-    if (rc == BATON_ENOENT || (rc == 0 && !is_named(store, digest, fd))) {
-        rc = error_set(reterr, BATON_ENOENT, "model %s is not in the cache", digest);
-    } else if (rc == 0 && futimens(fd, times) != 0) {
-        rc = folder_failed(reterr, "model cache: hold", digest);
-    }
+    rc = rc ? rc : model_new(ret, store, digest, fd, rules, reterr);
     if (rc == 0) {
-        *ret = fd;
+        (*ret)->lock_fd = fd;
     } else if (fd >= 0) {
         close(fd);
     }
     return rc;
-}
-
-static int check_whole(struct model *model, const struct store *store, struct baton_error *reterr)
-{
-    struct pipeline pipeline = {0};
-    int rc = archive_text(&model->text, store->models_fd, model->digest, reterr);
-
-    rc = rc ? rc : model_pipeline(&pipeline, model, reterr);
-    rc = rc ? rc : archive_check(model->fd, &pipeline);
-    pipeline_fini(&pipeline);
-    return rc == 0 ? 0
-           : rc == BATON_ENOMEM
-               ? error_set(reterr, rc, "out of memory")
-               : error_set(reterr, BATON_ECORRUPT,
-                           "model cache: %s is damaged; it is fetched again", model->digest);
-}
-
-int store_find(struct store *store, const char *digest, struct model **ret,
-               struct baton_error *reterr)
-{
-    struct model *model;
-    int rc;
-
-    if (!is_digest(digest)) {
-        return error_set(reterr, BATON_ENOENT, "model cache: no digest of a model");
-    }
-    model = calloc(1, sizeof(*model));
-    if (model == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    model->fd = -1;
-    buffer_init(&model->text, ARCHIVE_TEXT_MAX);
-    atomic_init(&model->shares, 1);
-    (void)snprintf(model->digest, sizeof(model->digest), "%s", digest);
-    rc = hold(store, digest, &model->fd, reterr);
-    if (rc == 0 && asprintf(&model->path, "%s/%s", store->path, digest) < 0) {
-        model->path = NULL;
-        rc = error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    rc = rc ? rc : check_whole(model, store, reterr);
-    if (rc != 0) {
-        model_release(model);
-        return rc;
-    }
-    *ret = model;
-    return 0;
 }
 
 /* ---- Making room ---------------------------------------------------------------------------- */
@@ -243,33 +264,32 @@ static bool is_earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* All models of the folder. */
+/* All archives of the folder. */
 struct survey {
-    uint64_t bytes;            /* a model whose size cannot be read counts as 0 */
+    uint64_t bytes;
     char oldest[DIGEST_BYTES]; /* the one that was used longest ago and that no process holds */
     struct timespec used;      /* its last use */
 };
 
-/* Adds a model. Sets its time of last use to now if a process holds it. The caller has the folder's
- * lock: the lock that is tried here must not look like a holder to others. */
+/* Adds an archive. Sets its time of last use to now if a process holds it. The caller has the
+ * folder's lock: the lock that is tried here must not look like a holder to others. */
 static void survey_one(struct survey *survey, const struct store *store, const char *digest)
 {
     static const struct timespec now[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-    int fd = folder_open(store->models_fd, digest);
+    int fd = openat(store->archives_fd, digest, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat status;
-    uint64_t bytes = 0;
 
     if (fd < 0) {
         return;
     }
-    (void)folder_bytes(store->models_fd, digest, &bytes, NULL);
-    survey->bytes += bytes;
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        (void)futimens(fd, now);
-    } else if (fstat(fd, &status) == 0 &&
-               (survey->oldest[0] == '\0' || is_earlier(&status.st_mtim, &survey->used))) {
-        (void)snprintf(survey->oldest, DIGEST_BYTES, "%.64s", digest);
-        survey->used = status.st_mtim;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        survey->bytes += (uint64_t)status.st_size;
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            (void)futimens(fd, now);
+        } else if (survey->oldest[0] == '\0' || is_earlier(&status.st_mtim, &survey->used)) {
+            (void)snprintf(survey->oldest, DIGEST_BYTES, "%.64s", digest);
+            survey->used = status.st_mtim;
+        }
     }
     close(fd);
 }
@@ -280,10 +300,10 @@ static int for_each(const struct store *store, int folder_fd,
                                  const char *digest),
                     struct survey *survey, struct baton_error *reterr)
 {
-    int fd = folder_open(folder_fd, ".");
+    int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
-    int rc = folder != NULL ? 0 : folder_failed(reterr, "model cache: read", "the folder");
+    int rc = folder != NULL ? 0 : failed(reterr, "read", "the folder");
 
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (is_digest(entry->d_name)) {
@@ -298,29 +318,7 @@ static int for_each(const struct store *store, int folder_fd,
     return rc;
 }
 
-/* Removes a model unless a process holds it; then it returns 0. A damaged model is removed even if
- * it is held, because its holder needs another copy as well. If this process is killed meanwhile,
- * the next one finishes the removal. The caller has the folder's lock. */
-static int evict_one(const struct store *store, const char *digest, bool is_damaged,
-                     struct baton_error *reterr)
-{
-    int fd = folder_open(store->models_fd, digest);
-    int rc = 0;
-
-    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || is_damaged)) {
-        (void)folder_remove(store->models_fd, DRAFT, NULL);
-        rc = renameat(store->models_fd, digest, store->models_fd, DRAFT) == 0
-                 ? folder_remove(store->models_fd, DRAFT, reterr)
-                 : folder_failed(reterr, "model cache: remove", digest);
-        rc = rc ? rc : 1;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
-/* Removes an origin that cannot be read, or whose model is gone. */
+/* Removes an origin that cannot be read, or whose archive is gone. */
 static void sweep_origin(struct survey *survey, const struct store *store, const char *name)
 {
     struct origin origin;
@@ -328,66 +326,91 @@ static void sweep_origin(struct survey *survey, const struct store *store, const
 
     (void)survey;
     if (rc == BATON_ENOENT ||
-        (rc == 0 && faccessat(store->models_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0)) {
+        (rc == 0 && faccessat(store->archives_fd, origin.digest, F_OK, AT_SYMLINK_NOFOLLOW) != 0)) {
         (void)unlinkat(store->origins_fd, name, 0);
     }
 }
 
-/* Returns 1 if the models are within the bound now, 0 if the held ones alone are too large. */
-static int make_room_locked(const struct store *store, struct baton_error *reterr)
+/* Removes archives until there is room for so many bytes. The caller has the folder's lock. */
+static int make_room(const struct store *store, uint64_t bytes, struct baton_error *reterr)
 {
     for (;;) {
-        struct survey survey = {0};
-        int rc = for_each(store, store->models_fd, survey_one, &survey, reterr);
+        struct survey survey = {.bytes = bytes + atomic_load(&store->bytes_held)};
+        uint64_t bytes_max = atomic_load(&store->bytes_max);
+        int rc = for_each(store, store->archives_fd, survey_one, &survey, reterr);
 
-        if (rc == 0 && survey.bytes <= atomic_load(&store->bytes_max)) {
-            return 1;
-        }
-        rc = rc || survey.oldest[0] == '\0' ? rc : evict_one(store, survey.oldest, false, reterr);
-        if (rc <= 0) {
+        if (rc != 0 || survey.bytes <= bytes_max) {
             return rc;
+        }
+        if (survey.oldest[0] == '\0') {
+            return error_set(reterr, BATON_EFULL,
+                             "model cache: the models in use leave no room for another one within "
+                             "%llu bytes: allow more",
+                             (unsigned long long)bytes_max);
+        }
+        if (unlinkat(store->archives_fd, survey.oldest, 0) != 0) {
+            return failed(reterr, "remove", survey.oldest);
         }
     }
 }
 
-static int add_locked(struct store *store, int archive_fd, const char *digest,
-                      const struct archive_rules *rules, struct model **ret,
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static int open_draft(int folder_fd)
+{
+    return openat(folder_fd, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+/* Closes the draft. If all of it `is_written`, it gets its name once it is on the disk. */
+static int take_draft(int folder_fd, int fd, bool is_written, const char *name,
                       struct baton_error *reterr)
 {
-    int rc = store_find(store, digest, ret, reterr);
+    bool is_taken =
+        is_written && fsync(fd) == 0 && renameat(folder_fd, draft, folder_fd, name) == 0;
+    int rc = is_taken ? 0 : failed(reterr, "write", name);
 
-    if (rc == 0) {
-        atomic_fetch_add(&store->known, 1);
+    if (fd >= 0) {
+        close(fd);
     }
-    if (rc == BATON_ECORRUPT) { /* its files were changed */
-        rc = evict_one(store, digest, true, reterr);
-        rc = rc < 0 ? rc : BATON_ENOENT;
-    }
-    if (rc != BATON_ENOENT) {
-        return rc;
-    }
-    rc = archive_unpack(archive_fd, store->models_fd, digest, rules, reterr);
-    if (rc == 0) {
-        atomic_fetch_add(&store->unpacked, 1);
-        rc = store_find(store, digest, ret, reterr);
+    if (!is_taken) {
+        (void)unlinkat(folder_fd, draft, 0);
     }
     return rc;
 }
 
-static int make_room(struct store *store, struct model **model, struct baton_error *reterr)
+static bool copy(int to, int from)
 {
-    int rc = make_room_locked(store, reterr);
+    off_t at = 0;
+    ssize_t done;
 
-    if (rc != 1) {
-        model_release(*model);
-        (void)make_room_locked(store, NULL); /* no process holds it now */
-        return rc < 0 ? rc
-                      : error_set(reterr, BATON_EFULL,
-                                  "model cache: the models in use leave no room for another one "
-                                  "within %llu bytes: allow more",
-                                  (unsigned long long)atomic_load(&store->bytes_max));
+    do {
+        done = sendfile(to, from, &at, COPY_BYTES);
+    } while (done > 0 || (done < 0 && errno == EINTR));
+    return done == 0;
+}
+
+/* Keeps the archive of a model that is held. The caller has the folder's lock. */
+static int keep(struct store *store, struct model *model, int archive_fd,
+                struct baton_error *reterr)
+{
+    /* One of that digest may be damaged. */
+    bool is_known = unlinkat(store->archives_fd, model->digest, 0) == 0;
+    struct stat status = {0};
+    int fd, rc;
+
+    (void)fstat(archive_fd, &status);
+    rc = make_room(store, (uint64_t)status.st_size, reterr);
+    if (rc != 0) {
+        return rc;
     }
-    return 0;
+    fd = open_draft(store->archives_fd);
+    rc = take_draft(store->archives_fd, fd, fd >= 0 && copy(fd, archive_fd), model->digest, reterr);
+    if (rc == 0) {
+        model->lock_fd = hold(store, model->digest, reterr);
+        rc = model->lock_fd < 0 ? model->lock_fd : 0;
+    }
+    atomic_fetch_add(is_known ? &store->known : &store->unpacked, rc == 0);
+    return rc;
 }
 
 int store_add(struct store *store, int archive_fd, const struct archive_rules *rules,
@@ -402,29 +425,20 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
                          rc == BATON_ENOMEM ? "out of memory"
                                             : "model cache: an archive cannot be read");
     }
-    lock_fd = lock(store->models_fd, ".", LOCK_EX, rules->is_canceled, reterr);
+    lock_fd = lock(store->archives_fd, rules->is_canceled, reterr);
     if (lock_fd < 0) {
         return lock_fd;
     }
-    (void)folder_remove(store->models_fd, DRAFT, NULL); /* of a process that was killed */
-    rc = add_locked(store, archive_fd, digest, rules, &model, reterr);
-    rc = rc ? rc : make_room(store, &model, reterr);
+    rc = model_new(&model, store, digest, archive_fd, rules, reterr);
+    rc = rc ? rc : keep(store, model, archive_fd, reterr);
     (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
     close(lock_fd);
-    if (rc == 0) {
-        *ret = model;
+    if (rc != 0) {
+        model_release(model);
+        return rc;
     }
-    return rc;
-}
-
-void store_set_max(struct store *store, uint64_t bytes_max)
-{
-    atomic_store(&store->bytes_max, bytes_max);
-}
-
-void store_counters(const struct store *store, struct store_counters *ret)
-{
-    *ret = (struct store_counters){atomic_load(&store->unpacked), atomic_load(&store->known)};
+    *ret = model;
+    return 0;
 }
 
 /* ---- Origins -------------------------------------------------------------------------------- */
@@ -456,27 +470,19 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
     return rc;
 }
 
-/* Writes a new file and renames it, under the folder's lock, so that what a killed writer has left
- * is overwritten. The origin is a hint: its loss costs one fetch. */
+/* The origin is a hint: its loss costs one fetch. */
 static int write_origin(const struct store *store, const char *key, const json_t *json,
                         struct baton_error *reterr)
 {
-    static const char draft[] = ".new";
-    int lock_fd = lock(store->origins_fd, ".", LOCK_EX, NULL, reterr);
-    int fd, rc = 0;
+    int lock_fd = lock(store->origins_fd, NULL, reterr);
+    int fd, rc;
 
     if (lock_fd < 0) {
         return lock_fd;
     }
-    fd = openat(store->origins_fd, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                0600);
-    if (fd < 0 || json_dumpfd(json, fd, JSON_COMPACT) != 0 || fsync(fd) != 0 ||
-        renameat(store->origins_fd, draft, store->origins_fd, key) != 0) {
-        rc = folder_failed(reterr, "model cache: write origin", key);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
+    fd = open_draft(store->origins_fd);
+    rc = take_draft(store->origins_fd, fd, fd >= 0 && json_dumpfd(json, fd, JSON_COMPACT) == 0, key,
+                    reterr);
     close(lock_fd);
     return rc;
 }

@@ -1,14 +1,17 @@
-/* Models on the disk: unpacked archives, by the SHA-256 digest of their bytes.
+/* Models on the disk: archives as they were fetched, by the SHA-256 digest of their bytes.
  *
- *   FOLDER/models/<digest>/     a model, with its sum; its time is that of its last use
- *   FOLDER/models/.draft/       one that is being unpacked, or removed
+ *   FOLDER/archives/<digest>    an archive; its time is that of its last use
  *   FOLDER/origins/<key>        the digest and the ETag of the last model of an address that ran
  *
- * Several processes may share a folder, and each may be killed at any moment: a model is there
- * whole or not at all, and the next process that opens the folder removes the draft of an ended
- * one. One process at a time adds, under the folder's lock. When the models take more than the
- * bound, the one with the oldest use is removed first; a model that is held is locked (shared), in
- * use and stays. Locks are the kernel's, so they end with their process.
+ * A model that is held is unpacked, into files without names (archive.h), which its holder reads.
+ * So the name of an archive says whether the disk has damaged it, and no process leaves a part of
+ * one behind: an archive is there whole or not at all, by one rename, and what has no name ends
+ * with its process. Several processes may share a folder, and each may be killed at any moment.
+ *
+ * When the archives and the files of held models take more than the bound, the archive with the
+ * oldest use is removed first; the archive of a model that is held is locked (shared), in use and
+ * stays. One process at a time adds or removes, under the folder's lock. Locks are the kernel's, so
+ * they end with their process.
  *
  * Every call but the last two may block on the disk: none belongs on the loop's thread. Several
  * threads may use a store at once.
@@ -23,13 +26,13 @@ enum { ETAG_BYTES = 257 }; /* with its NUL */
 
 struct store; /* opaque */
 
-/* Makes the folder, and those above it, if they are missing. `bytes_max` is for all models,
- * unpacked. */
+/* Makes the folder, and those above it, if they are missing. `bytes_max` is for all archives, and
+ * what this process has unpacked of them. */
 int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr);
 /* Sets another bound, which counts from the next added model on. Any thread. */
 void store_set_max(struct store *store, uint64_t bytes_max);
-void store_close(struct store *store); /* NULL is allowed; held models stay held */
+void store_close(struct store *store); /* NULL is allowed; no model is held any more */
 
 /* Results of store_add() so far. */
 struct store_counters {
@@ -44,22 +47,22 @@ int store_file(const struct store *store, struct baton_error *reterr);
 
 /* A model that is held. */
 struct model {
+    struct store *store;
     char digest[DIGEST_BYTES];
-    char *path;         /* of its folder */
-    struct buffer text; /* its pipeline.json, as it was checked */
-    int fd;             /* its lock */
-    atomic_int shares;  /* the first holder, and each model_share() */
+    struct unpacked unpacked;
+    int lock_fd;       /* of its archive */
+    atomic_int shares; /* the first holder, and each model_share() */
 };
 
-/* Unpacks the archive unless that was done before. `archive_fd` is borrowed. Returns the codes of
+/* Unpacks the archive and keeps it. `archive_fd` is borrowed. Returns the codes of
  * archive_unpack(); BATON_EFULL also if held models leave no room. */
 int store_add(struct store *store, int archive_fd, const struct archive_rules *rules,
               struct model **ret, struct baton_error *reterr);
 
-/* Reads all of the model. Returns BATON_ENOENT if it is missing, or BATON_ECORRUPT if it differs
- * from what was unpacked (SUM_FILE in archive.h); the next store_add() unpacks it again. */
-int store_find(struct store *store, const char *digest, struct model **ret,
-               struct baton_error *reterr);
+/* Unpacks an archive that was kept. Returns the codes of archive_unpack(), BATON_ENOENT if it is
+ * missing, or BATON_ECORRUPT if it is not what was kept; then it is removed. */
+int store_find(struct store *store, const char *digest, const struct archive_rules *rules,
+               struct model **ret, struct baton_error *reterr);
 
 /* The record of an address. The key is a digest: see digest_of(). */
 struct origin {

@@ -10,7 +10,7 @@
 #include "detector/camera/confine.h"
 #include "detector/helper/helper.h"
 #include "detector/model/archive_scan.h"
-#include "detector/model/name.h"
+#include "detector/model/pipeline.h"
 #include "detector/model/unpack_wire.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static int confine(struct baton_error *reterr)
 /* Gives each file that the parent names. */
 static int serve(zip_t *zip, struct baton_error *reterr)
 {
-    char name[NAME_BYTES_MAX + 1];
+    char name[PIPELINE_FILE_MAX + 1];
     ssize_t got;
     int rc = 0;
 

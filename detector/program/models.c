@@ -187,7 +187,7 @@ void models_opened(void *userdata, const char *engine, const struct baton_error 
 
     shared->is_open = !error;
     if (!error) {
-        log_info(models->config.logger, "model-open", LOG_STR("folder", shared->model->path),
+        log_info(models->config.logger, "model-open", LOG_STR("digest", shared->model->digest),
                  LOG_STR("engine", engine));
     }
     shared->users++; /* keeps it until its last user got the error */
@@ -233,7 +233,7 @@ static bool runs_already(const struct bound *bound, const struct model *model)
 {
     const struct work *running = bound->running;
 
-    return running && strcmp(running->shared->model->path, model->path) == 0 &&
+    return running && strcmp(running->shared->model->digest, model->digest) == 0 &&
            running->model_id == bound->model_id &&
            strcmp(running->model_name, bound->model_name) == 0;
 }

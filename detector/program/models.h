@@ -1,11 +1,11 @@
 /* The pipelines of a worker's subscriptions, opened, shared, exchanged and closed as these change.
  *
- *   service's `changed` ─▶ models_event ─▶ supply_order ─▶ model: its folder, its pipeline
- *   watch's frame ─▶ models_frame ─▶ feed of the subscription ─▶ inference of that folder
+ *   service's `changed` ─▶ models_event ─▶ supply_order ─▶ model: its pipeline, its files
+ *   watch's frame ─▶ models_frame ─▶ feed of the subscription ─▶ inference of that model
  *   service_detected ◀─ hooks.detected ◀───────────────────────┘
  *
  * The supply says which model a subscription gets, and when it gets another (supply.h).
- * Subscriptions whose models are the same folder share one inference, so one child and one copy
+ * Subscriptions whose models are the same archive share one inference, so one child and one copy
  * of the models. A new inference runs beside the old one until its models are open; then it gets
  * the frames, and results that the old one has under way are still reported. A model that cannot
  * run is reported, and the old inference goes on.

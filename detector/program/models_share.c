@@ -41,17 +41,17 @@ static void on_failed(void *userdata, const struct baton_error *error)
     const struct models_config *config = &shared->models->config;
 
     note_failure(shared, error);
-    log_warning(config->logger, "model-failed", LOG_STR("folder", shared->model->path),
+    log_warning(config->logger, "model-failed", LOG_STR("digest", shared->model->digest),
                 LOG_STR("error", error->message));
     if (config->failed) {
         config->failed(config->userdata, error);
     }
 }
 
-static struct shared *find_shared(struct models *models, const char *folder)
+static struct shared *find_shared(struct models *models, const char *digest)
 {
     for (struct shared *shared = models->shareds; shared; shared = shared->next) {
-        if (shared->users > 0 && strcmp(shared->model->path, folder) == 0) {
+        if (shared->users > 0 && strcmp(shared->model->digest, digest) == 0) {
             return shared;
         }
     }
@@ -63,7 +63,7 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
     const struct models_config *models = &shared->models->config;
     const struct inference_config config = {.loop = models->loop,
                                             .engine = models->engine,
-                                            .folder = shared->model->path,
+                                            .files = shared->model->unpacked.files,
                                             .uses_stream_time = models->uses_stream_time,
                                             .hooks = {models_opened, on_failed, on_closed, shared}};
     struct pipeline pipeline = {0};
@@ -77,7 +77,7 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
 int shared_begin(struct shared **ret, struct models *models, struct model *model,
                  struct baton_error *reterr)
 {
-    struct shared *shared = find_shared(models, model->path);
+    struct shared *shared = find_shared(models, model->digest);
     int code;
 
     if (!shared) {

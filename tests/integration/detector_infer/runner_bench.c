@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ALWAYS = (1 << STAGE_COUNT) - 1 };
 
@@ -96,7 +97,7 @@ void plan_init(struct plan *plan)
                                                  .field_count = 2};
     plan->pipeline =
         (struct pipeline){.models = plan->models,
-                          .model_count = 3,
+                          .model_count = MODELS_COUNT,
                           .stages = plan->stages,
                           .stage_count = STAGES,
                           .track = {.iou = 0.2F, .max_age_ms = 2000, .report = REPORT_ONCE}};
@@ -105,6 +106,20 @@ void plan_init(struct plan *plan)
 void plan_untracked(struct plan *plan)
 {
     plan->pipeline.track.is_on = false;
+}
+
+int plan_open(const struct plan *plan, struct runner **ret, struct baton_error *error)
+{
+    int files[MODELS_COUNT], code;
+
+    for (int i = 0; i < MODELS_COUNT; i++) {
+        files[i] = stand_model(plan->models[i].file);
+    }
+    code = runner_new(ret, &plan->pipeline, files, bench_engine, error);
+    for (int i = 0; i < MODELS_COUNT; i++) {
+        (void)close(files[i]);
+    }
+    return code;
 }
 
 /* ---- What is seen --------------------------------------------------------------------------- */
@@ -131,7 +146,7 @@ struct bench *bench_new(void (*change)(struct plan *plan))
     if (change) {
         change(&bench->plan);
     }
-    if (runner_new(&bench->runner, &bench->plan.pipeline, MODELS, bench_engine, &error) != 0) {
+    if (plan_open(&bench->plan, &bench->runner, &error) != 0) {
         fail_msg("%s", error.message);
     }
     bench->view = runner_view_new(bench->runner);

@@ -21,16 +21,19 @@ extern struct pipeline_field bench_brand_fields[];
 
 /* Objects, the brand of each by its colour, the text on each. */
 enum { OBJECTS, BRAND, TEXT, STAGES };
+enum { MODELS_COUNT = 3 };
 
 struct plan {
     struct pipeline pipeline;
-    struct pipeline_model models[3]; /* rectangles, their colours, the stripes on them */
+    struct pipeline_model models[MODELS_COUNT]; /* rectangles, their colours, the stripes on them */
     struct pipeline_stage stages[STAGES];
     struct pipeline_region region;
 };
 
 void plan_init(struct plan *plan);
 void plan_untracked(struct plan *plan);
+/* A runner of it, on bench_engine. */
+int plan_open(const struct plan *plan, struct runner **ret, struct baton_error *error);
 
 struct seen {
     struct box boxes[SEEN_MAX];

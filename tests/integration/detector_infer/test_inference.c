@@ -20,6 +20,7 @@ struct show {
     struct inference *inference;
     struct inference_feed *feed, *second; /* the second is often NULL */
     struct camera *camera;
+    int file; /* of its model */
     int run_ms;
     bool is_opened, is_failed, has_closed, has_ended;
     struct baton_error error;
@@ -131,11 +132,12 @@ static void open_pipeline(struct show *show, struct pipeline pipeline, bool is_c
 {
     struct inference_config config = {.loop = &show->gallery.loop,
                                       .engine = {.run_ms = show->run_ms},
-                                      .folder = MODELS,
+                                      .files = &show->file,
                                       .uses_stream_time = is_clip_time,
                                       .hooks = {on_opened, on_failed, on_closed, show}};
     struct baton_error error = {0};
 
+    show->file = stand_model(pipeline.models[0].file);
     if (inference_open(&show->inference, &pipeline, &config, &error) != 0) {
         fail_msg("%s", error.message);
     }
@@ -184,6 +186,7 @@ static void show_free(struct show *show)
     inference_close(show->inference);
     gallery_run_until(&show->gallery, is_set, &show->has_closed);
     gallery_fini(&show->gallery);
+    (void)close(show->file);
     free(show);
 }
 

@@ -35,7 +35,8 @@ static int add(struct store *store, const char *path, struct baton_error *error)
 static int check(struct store *store, const char *digest, struct baton_error *error)
 {
     struct model *model = NULL;
-    int rc = store_find(store, digest, &model, error);
+    const struct archive_rules rules = archive_rules_default();
+    int rc = store_find(store, digest, &rules, &model, error);
 
     if (rc == 0) {
         (void)printf("%s\n", digest);

@@ -4,7 +4,6 @@
 
 #include "detector/model/address.h"
 #include "detector/model/fetch.h"
-#include "detector/model/folder.h"
 #include "integration/camera/server.h"
 #include "lib/process.h"
 

@@ -207,12 +207,12 @@ static void fails(struct asker *asker)
     supply_failed(asker->order, asker->model, &error);
 }
 
-/* The model's file on the disk is cut. */
+/* The archive on the disk is cut. */
 static void damage(const struct place *place, const char *digest)
 {
     char path[512];
 
-    (void)snprintf(path, sizeof(path), "%s/models/%s/models/cars.onnx", place->folder, digest);
+    (void)snprintf(path, sizeof(path), "%s/archives/%s", place->folder, digest);
     assert_int_equal(truncate(path, 1000), 0);
 }
 

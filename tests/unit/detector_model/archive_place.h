@@ -1,4 +1,4 @@
-/* A folder to unpack into, and what a good archive holds. */
+/* A folder for files without names, and what a good archive holds. */
 #ifndef UNIT_DETECTOR_MODEL_ARCHIVE_PLACE_H
 #define UNIT_DETECTOR_MODEL_ARCHIVE_PLACE_H
 
@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { ARCHIVE_BYTES = 1 << 20 };
@@ -23,7 +24,14 @@ struct place {
     int fd;
     struct buffer archive;
     struct archive_rules rules;
+    struct unpacked unpacked; /* what came of the last good one */
 };
+
+static inline int unpack(struct place *place, int archive_fd, struct baton_error *error)
+{
+    unpacked_fini(&place->unpacked);
+    return archive_unpack(&place->unpacked, archive_fd, place->fd, &place->rules, error);
+}
 
 static inline int set_up(void **state)
 {
@@ -35,6 +43,7 @@ static inline int set_up(void **state)
     assert_true(place->fd >= 0);
     buffer_init(&place->archive, ARCHIVE_BYTES);
     place->rules = archive_rules_default();
+    memset(place->unpacked.files, -1, sizeof(place->unpacked.files));
     *state = place;
     return 0;
 }
@@ -43,6 +52,7 @@ static inline int tear_down(void **state)
 {
     struct place *place = *state;
 
+    unpacked_fini(&place->unpacked);
     process_remove_folder(place->path);
     close(place->fd);
     buffer_fini(&place->archive);

@@ -1,7 +1,6 @@
 /* The cache of models: bound, order, what is held; crashes and other processes. */
 #include "cmocka_all.h"
 
-#include "detector/model/folder.h"
 #include "detector/model/store.h"
 #include "lib/process.h"
 #include "unit/detector_model/sample.h"
@@ -19,10 +18,11 @@
 
 enum {
     MODEL_BYTES = 10000,
-    ROOM = 3 * 11000, /* for three of them and their pipelines, not for four */
+    EACH = 11000,    /* as an archive or unpacked, with its pipeline */
+    ROOM = 4 * EACH, /* for three that are kept, with the one that is added */
     KINDS = 6,
     WRITERS = 4,
-    KILLS = 40,
+    KILLS = 20,
 };
 
 struct place {
@@ -106,17 +106,9 @@ static struct model *added(const struct place *place, char letter)
 /* The letter of a model that is held, if it is whole; else 0. */
 static char letter_of(const struct model *model)
 {
-    char path[PATH_MAX], text[MODEL_BYTES + 1];
-    ssize_t got;
-    int fd;
+    char text[MODEL_BYTES + 1];
+    ssize_t got = pread(model->unpacked.files[0], text, sizeof(text), 0);
 
-    (void)snprintf(path, sizeof(path), "%s/models/cars.onnx", model->path);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-    got = read(fd, text, sizeof(text));
-    close(fd);
     for (ssize_t i = 0; i < got; i++) {
         if (text[i] != text[0]) {
             return 0;
@@ -125,21 +117,25 @@ static char letter_of(const struct model *model)
     return got == MODEL_BYTES ? text[0] : '\0';
 }
 
+static const char *path_of(const struct place *place, const char *name, char ret[PATH_MAX])
+{
+    (void)snprintf(ret, PATH_MAX, "%s/archives/%s", place->path, name);
+    return ret;
+}
+
 static bool has(const struct place *place, const char *digest)
 {
     char path[PATH_MAX];
 
-    (void)snprintf(path, sizeof(path), "%s/models/%s", place->path, digest);
-    return access(path, F_OK) == 0;
+    return access(path_of(place, digest, path), F_OK) == 0;
 }
 
-/* Entries of models/; those that are no models too. */
-static unsigned count_models(const struct place *place)
+/* With what is there beside them. */
+static unsigned count_archives(const struct place *place)
 {
     char path[PATH_MAX];
 
-    (void)snprintf(path, sizeof(path), "%s/models", place->path);
-    return process_count_entries(path);
+    return process_count_entries(path_of(place, "", path));
 }
 
 static void what_was_added_is_found_also_by_the_next_process(void **state)
@@ -158,11 +154,11 @@ static void what_was_added_is_found_also_by_the_next_process(void **state)
     model_release(model);
     store_close(place->store);
     place->store = opened(place, ROOM);
-    assert_int_equal(store_find(place->store, digest, &found, NULL), 0);
+    assert_int_equal(store_find(place->store, digest, &place->rules, &found, NULL), 0);
     assert_int_equal(letter_of(found), 'a');
     model = added(place, 'a'); /* and not unpacked again */
     assert_string_equal(model->digest, digest);
-    assert_int_equal(count_models(place), 1);
+    assert_int_equal(count_archives(place), 1);
     model_release(model);
     model_release(found);
     model_release(NULL);
@@ -176,9 +172,10 @@ static void what_is_not_there_is_not_found(void **state)
 
     assert_int_equal(digest_of("abc", 3, digest), 0);
     assert_string_equal(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    assert_int_equal(store_find(place->store, digest, &model, NULL), BATON_ENOENT);
-    assert_int_equal(store_find(place->store, "../../etc", &model, NULL), BATON_ENOENT);
-    assert_int_equal(store_find(place->store, "", &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place->store, digest, &place->rules, &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place->store, "../../etc", &place->rules, &model, NULL),
+                     BATON_ENOENT);
+    assert_int_equal(store_find(place->store, "", &place->rules, &model, NULL), BATON_ENOENT);
     assert_null(model);
 }
 
@@ -193,47 +190,46 @@ static void the_one_used_longest_ago_goes_first(void **state)
         (void)snprintf(digests[i], sizeof(digests[i]), "%s", model->digest);
         model_release(model);
     }
-    assert_int_equal(store_find(place->store, digests[0], &model, NULL), 0); /* used again */
+    /* Used again: */
+    assert_int_equal(store_find(place->store, digests[0], &place->rules, &model, NULL), 0);
     model_release(model);
     model_release(added(place, 'd'));
     assert_true(has(place, digests[0]));
     assert_false(has(place, digests[1]));
     assert_true(has(place, digests[2]));
-    assert_int_equal(count_models(place), 3);
+    assert_int_equal(count_archives(place), 3);
 }
 
 static void what_is_held_is_used_until_it_is_released(void **state)
 {
     struct place *place = *state;
-    struct model *held = added(place, 'a'), *model = added(place, 'b');
+    struct model *held = added(place, 'a'), *model;
     char digests[2][DIGEST_BYTES];
 
+    store_set_max(place->store, ROOM + EACH);
+    model = added(place, 'b');
     (void)snprintf(digests[0], DIGEST_BYTES, "%s", held->digest);
     (void)snprintf(digests[1], DIGEST_BYTES, "%s", model->digest);
     model_release(model);
     model_release(added(place, 'c'));
     model_release(held);
+    store_set_max(place->store, ROOM);
     model_release(added(place, 'd'));
     assert_true(has(place, digests[0]));
     assert_false(has(place, digests[1]));
 }
 
-/* A disk that has damaged a folder, or somebody who put a file there. */
-static void what_cannot_be_measured_keeps_no_model_out(void **state)
+static void what_is_no_archive_keeps_none_out(void **state)
 {
     struct place *place = *state;
     char path[PATH_MAX], digest[DIGEST_BYTES];
-    int fd;
 
     assert_int_equal(digest_of("abc", 3, digest), 0);
-    (void)snprintf(path, sizeof(path), "%s/models/%s", place->path, digest);
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    close(fd);
+    assert_int_equal(mkdir(path_of(place, digest, path), 0700), 0);
     for (int letter = 'a'; letter < 'f'; letter++) {
         model_release(added(place, (char)letter));
     }
-    assert_int_equal(count_models(place), 1 + 3);
+    assert_int_equal(count_archives(place), 1 + 3);
 }
 
 static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
@@ -242,13 +238,14 @@ static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
     struct model *held[3], *model = NULL;
     struct baton_error error = {0};
 
+    store_set_max(place->store, 3 * 2 * EACH);
     for (int i = 0; i < 3; i++) {
         held[i] = added(place, (char)('a' + i));
     }
     assert_int_equal(add(place, 'd', &model, &error), BATON_EFULL);
     assert_non_null(strstr(error.message, "models in use leave no room"));
     assert_null(model);
-    assert_int_equal(count_models(place), 3);
+    assert_int_equal(count_archives(place), 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(letter_of(held[i]), 'a' + i);
     }
@@ -269,20 +266,17 @@ static void a_bad_archive_leaves_the_cache_as_it_is(void **state)
     model_release(added(place, 'a'));
     assert_int_equal(store_add(place->store, fd, &place->rules, &model, NULL), BATON_EPROTO);
     assert_null(model);
-    assert_int_equal(count_models(place), 1);
+    assert_int_equal(count_archives(place), 1);
     close(fd);
 }
 
-/* One byte of the file becomes another, its end is cut off, or it is gone. */
-static void damage(const char *path, int how)
+static void damage(const char *path, bool is_cut)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
     char byte = 0;
 
     assert_true(fd >= 0);
-    if (how == 2) {
-        assert_int_equal(unlink(path), 0);
-    } else if (how == 1) {
+    if (is_cut) {
         assert_int_equal(ftruncate(fd, 7), 0);
     } else {
         assert_int_equal(pread(fd, &byte, 1, 5), 1);
@@ -292,28 +286,29 @@ static void damage(const char *path, int how)
     close(fd);
 }
 
-static void a_model_that_was_damaged_is_unpacked_again_also_while_it_is_held(void **state)
+static void an_archive_that_was_damaged_is_removed_and_harms_no_holder(void **state)
 {
-    static const char *const files[] = {"models/cars.onnx", "pipeline.json", ".sum"};
     struct place *place = *state;
     struct baton_error error = {0};
 
-    for (int i = 0; i < 18; i++) {
-        struct model *model = added(place, 'a'), *held = NULL;
-        char path[PATH_MAX], digest[DIGEST_BYTES];
+    for (int is_cut = 0; is_cut < 2; is_cut++) {
+        struct model *model = added(place, 'a'), *found = NULL;
+        char path[PATH_MAX];
 
-        (void)snprintf(digest, sizeof(digest), "%s", model->digest);
-        (void)snprintf(path, sizeof(path), "%s/%s", model->path, files[i % 3]);
-        damage(path, i / 3 % 3);
-        if (i < 9) {
-            model_release(model);
-            model = NULL;
-        }
-        assert_int_equal(store_find(place->store, digest, &held, &error), BATON_ECORRUPT);
+        damage(path_of(place, model->digest, path), is_cut);
+        assert_int_equal(letter_of(model), 'a');
+        assert_int_equal(store_find(place->store, model->digest, &place->rules, &found, &error),
+                         BATON_ECORRUPT);
         assert_non_null(strstr(error.message, "is damaged"));
-        held = added(place, 'a');
-        assert_int_equal(letter_of(held), 'a');
-        model_release(held);
+        assert_false(has(place, model->digest));
+        found = added(place, 'a');
+        assert_true(has(place, found->digest));
+        damage(path_of(place, model->digest, path), is_cut); /* also if nobody has noticed it */
+        model_release(found);
+        found = added(place, 'a');
+        model_release(found);
+        assert_int_equal(store_find(place->store, model->digest, &place->rules, &found, &error), 0);
+        model_release(found);
         model_release(model);
     }
 }
@@ -350,8 +345,7 @@ static void a_file_to_fetch_into_has_no_name(void **state)
     int fd;
 
     /* A process was killed between the two steps. */
-    (void)snprintf(left, sizeof(left), "%s/models/.fetch", place->path);
-    fd = open(left, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = open(path_of(place, ".file", left), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
     fd = store_file(place->store, NULL);
@@ -364,7 +358,7 @@ static void a_file_to_fetch_into_has_no_name(void **state)
     close(fd);
 }
 
-/* Adds and finds, forever; ends with 1 if a model that it holds is not whole. */
+/* Adds, forever; ends with 1 if a model that it holds is not whole. */
 static void write_forever(const struct place *place, unsigned seed)
 {
     struct place own = *place;
@@ -406,7 +400,7 @@ static pid_t start_writer(const struct place *place, unsigned seed)
 }
 
 /* Several processes on one folder, killed one after another in the middle of whatever they do. */
-static void killed_processes_leave_only_whole_models(void **state)
+static void killed_processes_leave_only_whole_archives(void **state)
 {
     struct place *place = *state;
     pid_t writers[WRITERS];
@@ -442,7 +436,7 @@ static void killed_processes_leave_only_whole_models(void **state)
     store_close(place->store);
     place->store = opened(place, ROOM);
     model_release(added(place, 'a'));
-    assert_true(count_models(place) <= 3); /* no drafts, and within the bound */
+    assert_true(count_archives(place) <= 3); /* no drafts, and within the bound */
     for (int letter = 'a'; letter < 'a' + KINDS; letter++) {
         struct model *model = added(place, (char)letter);
         assert_int_equal(letter_of(model), letter);
@@ -459,13 +453,13 @@ int main(void)
         TEST(what_is_not_there_is_not_found),
         TEST(the_one_used_longest_ago_goes_first),
         TEST(what_is_held_is_used_until_it_is_released),
-        TEST(what_cannot_be_measured_keeps_no_model_out),
+        TEST(what_is_no_archive_keeps_none_out),
         TEST(what_is_held_stays_and_a_cache_full_of_it_says_so),
         TEST(a_bad_archive_leaves_the_cache_as_it_is),
-        TEST(a_model_that_was_damaged_is_unpacked_again_also_while_it_is_held),
+        TEST(an_archive_that_was_damaged_is_removed_and_harms_no_holder),
         TEST(an_origin_is_remembered_as_long_as_its_model),
         TEST(a_file_to_fetch_into_has_no_name),
-        TEST(killed_processes_leave_only_whole_models),
+        TEST(killed_processes_leave_only_whole_archives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
