@@ -43,6 +43,11 @@ struct camera_callbacks {
     void *userdata;
 };
 
+/* How fast these counters grow; 0 while it is offline. */
+struct camera_fps {
+    double received, decoded, dropped, shown;
+};
+
 struct camera_stats {
     char url[URL_MASKED_MAX];
     bool is_online;
@@ -57,6 +62,7 @@ struct camera_stats {
     uint64_t shown;                      /* handed to subscribers */
     uint64_t skipped;                    /* replaced by a newer one, or too many were held */
     uint64_t still;                      /* not shown to this subscription, because nothing moved */
+    struct camera_fps fps;
     uint64_t restarts;
     char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */
 };

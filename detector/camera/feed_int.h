@@ -12,6 +12,7 @@
 #include "detector/camera/feed.h"
 #include "detector/camera/motion.h"
 #include "detector/camera/pace.h"
+#include "detector/camera/rate.h"
 
 struct camera {
     struct feed *feed;
@@ -46,6 +47,9 @@ struct feed {
     unsigned refusals;                 /* of its password, since it was online last */
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
     struct camera_counts counted;      /* of this child's counts, in `stats` already */
+    struct {
+        struct rate received, decoded, dropped, shown;
+    } rates;
     struct camera_stats stats;
 };
 

@@ -3,6 +3,7 @@
 #ifndef DETECTOR_PROGRAM_MODELS_INT_H
 #define DETECTOR_PROGRAM_MODELS_INT_H
 
+#include "detector/camera/rate.h"
 #include "detector/program/figures.h"
 #include "detector/program/models.h"
 
@@ -34,13 +35,6 @@ struct latency {
     unsigned count;
 };
 
-/* Frames a second, over the last few seconds. */
-struct rate {
-    instant begin;
-    unsigned count;
-    double last;
-};
-
 struct bound {
     struct models *models;
     char *identifier;
@@ -51,8 +45,9 @@ struct bound {
     bool is_waiting;                         /* for the first answer to the order */
     struct work *coming, *running, *leaving; /* NULL: none */
     char last_error[BATON_ERROR_MESSAGE_MAX];
-    struct latency latency;    /* from a frame's arrival to its results */
-    struct rate rate, dropped; /* frames that ran; frames that a newer one replaced */
+    struct latency latency; /* from a frame's arrival to its results */
+    uint64_t ran, dropped;  /* frames; those that a newer one replaced */
+    struct rate ran_rate, dropped_rate;
     UT_hash_handle hh;
 };
 
@@ -72,7 +67,6 @@ void models_opened(void *userdata, const char *engine, const struct baton_error 
 
 struct figure *work_figure(const struct work *work);
 
-void rate_add(struct rate *rate, instant now);
 void latency_add(struct latency *latency, span duration);
 
 struct bound *models_find(const struct models *models, const char *identifier);

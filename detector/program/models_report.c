@@ -2,32 +2,11 @@
 
 #include <stdlib.h>
 
-enum { RATE_WINDOW_S = 5, LATENCIES = sizeof(((struct latency *)NULL)->ms) / sizeof(float) };
+enum { LATENCIES = sizeof(((struct latency *)NULL)->ms) / sizeof(float) };
 
 struct figure *work_figure(const struct work *work)
 {
     return figures_find(&work->bound->models->figures, work->model_id);
-}
-
-static double rate_of(const struct rate *rate, instant now)
-{
-    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
-
-    bool is_known = rate->last > 0 && seconds <= 2 * RATE_WINDOW_S;
-
-    return is_known ? rate->last : seconds > 0 ? rate->count / seconds : 0;
-}
-
-void rate_add(struct rate *rate, instant now)
-{
-    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
-
-    if (seconds > RATE_WINDOW_S) {
-        rate->last = seconds > 2 * RATE_WINDOW_S ? 0 : rate->count / seconds;
-        rate->begin = now;
-        rate->count = 0;
-    }
-    rate->count++;
 }
 
 void latency_add(struct latency *latency, span duration)
@@ -87,7 +66,7 @@ static const char *state_of(const struct bound *bound)
 
 void models_describe(const struct models *models, const char *identifier, json_t *ret)
 {
-    const struct bound *bound = models_find(models, identifier);
+    struct bound *bound = models_find(models, identifier);
     const struct work *work = bound ? bound->running : NULL;
     struct inference_stats stats = {0};
     uint64_t frames = 0;
@@ -110,10 +89,10 @@ void models_describe(const struct models *models, const char *identifier, json_t
         stats.feeds, "inferred", (json_int_t)frames, "dropped", (json_int_t)dropped, "failures",
         (json_int_t)stats.failures, "restarts", (json_int_t)stats.restarts, "milliseconds_a_run",
         stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
-        rate_of(&bound->rate, clock_now()), "dropped_fps", rate_of(&bound->dropped, clock_now()),
-        "latency_p50_ms", latency_of(&bound->latency, 50), "latency_p99_ms",
-        latency_of(&bound->latency, 99), "last_error",
-        bound->last_error[0] ? bound->last_error : NULL);
+        rate_count(&bound->ran_rate, bound->ran, clock_now()), "dropped_fps",
+        rate_count(&bound->dropped_rate, bound->dropped, clock_now()), "latency_p50_ms",
+        latency_of(&bound->latency, 50), "latency_p99_ms", latency_of(&bound->latency, 99),
+        "last_error", bound->last_error[0] ? bound->last_error : NULL);
     if (model) {
         (void)json_object_set_new(ret, "model_state", model);
     }

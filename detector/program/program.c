@@ -15,6 +15,7 @@
 
 enum {
     SIGNALS = 3,
+    LOOK_MS = 1000,
     FILES_WANTED = SERVICE_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
 };
 
@@ -31,9 +32,8 @@ struct program {
     struct archives *archives;
     struct models *models;
     uv_signal_t signals[SIGNALS];
-    struct rates *rates;
     uv_timer_t alive;
-    uv_timer_t look;  /* reads the cameras' counters */
+    uv_timer_t look;
     bool has_changed; /* subscriptions, since the last look */
     bool has_handles;
     bool is_draining;
@@ -126,7 +126,7 @@ static void on_describe(void *userdata, const char *identifier, json_t *camera)
 {
     struct program *program = userdata;
 
-    program_describe_camera(program->watch, program->rates, identifier, camera);
+    program_describe_camera(program->watch, identifier, camera);
     models_describe(program->models, identifier, camera);
 }
 
@@ -265,31 +265,14 @@ static void on_alive(uv_timer_t *timer)
 
 /* Cameras and models allocate pieces of many sizes. The C library would keep the gaps between them
  * when they are freed: some kilobytes for each change. */
-static void give_memory_back(struct program *program)
+static void on_look(uv_timer_t *timer)
 {
+    struct program *program = timer->data;
+
     if (program->has_changed) {
         program->has_changed = false;
         (void)malloc_trim(0);
     }
-}
-
-static void on_look(uv_timer_t *timer)
-{
-    struct program *program = timer->data;
-    const struct worker *worker = service_worker(program->service);
-    const struct subscription *subscription;
-    instant now = clock_now();
-    bool is_online;
-
-    for (size_t i = 0; (subscription = worker_subscription(worker, i, &is_online)) != NULL; i++) {
-        struct camera_stats stats;
-
-        if (watch_stats(program->watch, subscription->identifier, IMAGE_STREAM, &stats)) {
-            rates_count(&program->rates, subscription->identifier, &stats, now);
-        }
-    }
-    rates_sweep(&program->rates);
-    give_memory_back(program);
 }
 
 static void start_handles(struct program *program)
@@ -304,7 +287,7 @@ static void start_handles(struct program *program)
     }
     (void)uv_timer_init(&program->loop, &program->look);
     program->look.data = program;
-    (void)uv_timer_start(&program->look, on_look, RATES_LOOK_MS, RATES_LOOK_MS);
+    (void)uv_timer_start(&program->look, on_look, LOOK_MS, LOOK_MS);
     (void)uv_timer_init(&program->loop, &program->alive);
     program->has_handles = true;
     if (alive_ms > 0) {
@@ -443,8 +426,6 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     }
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     service_free(program.service);
-    rates_sweep(&program.rates);
-    rates_sweep(&program.rates); /* none has been counted since: all go */
     camera_pool_free(program.pool);
     models_free(program.models);
     archives_free(program.archives);

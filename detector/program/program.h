@@ -13,7 +13,6 @@
 #include "detector/infer/engine.h"
 #include "detector/program/archives.h"
 #include "detector/program/models.h"
-#include "detector/program/rates.h"
 #include "detector/service.h"
 #include "options/program.h"
 
@@ -46,8 +45,7 @@ int program_settings(struct program_settings *ret, const struct options *options
 int program_interval_ms(const struct options *options);
 
 /* Adds the fields of a camera to `ret`, for /status. */
-void program_describe_camera(const struct watch *watch, const struct rates *rates,
-                             const char *identifier, json_t *ret);
+void program_describe_camera(const struct watch *watch, const char *identifier, json_t *ret);
 
 /* Runs the pipeline of settings->model on settings->clip, to its end. The caller prints the error.
  */
