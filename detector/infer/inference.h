@@ -19,11 +19,7 @@
 
 #include <uv.h>
 
-enum {
-    INFERENCE_FEEDS_MAX = 1024,
-    INFERENCE_BACKOFF_MIN_MS = 500,
-    INFERENCE_BACKOFF_MAX_MS = 30000,
-};
+enum { INFERENCE_FEEDS_MAX = 1024 };
 
 struct inference;      /* opaque */
 struct inference_feed; /* opaque: the frames of one subscription */

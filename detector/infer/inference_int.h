@@ -56,7 +56,7 @@ struct inference {
     /* the thread's */
     struct engine *engine;
     struct runner *runner;
-    int64_t backoff_ms;
+    unsigned losses; /* of its child, in a row */
 };
 
 /* The thread's function; `userdata` is the inference. */

@@ -2,7 +2,11 @@
  * these again when their child was lost. */
 #include "detector/infer/inference_int.h"
 
+#include "detector/camera/pace.h"
+
 #include <string.h>
+
+enum { PAUSE_MIN_MS = 500, PAUSE_MAX_MS = 30000 }; /* before the models are opened again */
 
 static void tell(struct inference *inference, struct outcome *outcome)
 {
@@ -112,9 +116,9 @@ static void take_sighting(void *userdata, const struct sighting *sighting)
 }
 
 /* Returns true if the thread shall end, which ends the pause early. */
-static bool pause_for(struct inference *inference, int64_t pause_ms)
+static bool pause_for(struct inference *inference, span pause)
 {
-    instant end = instant_add(clock_now(), SPAN_MS(pause_ms));
+    instant end = instant_add(clock_now(), pause);
     bool is_stopping;
 
     uv_mutex_lock(&inference->lock);
@@ -127,18 +131,15 @@ static bool pause_for(struct inference *inference, int64_t pause_ms)
     return is_stopping;
 }
 
-/* Opens the models again; the pause doubles from one failure to the next. False: the thread shall
- * end. */
+/* Opens the models again. False: the thread shall end. */
 static bool reopen(struct inference *inference)
 {
     struct outcome *outcome;
 
     close_engine(inference);
-    while (!pause_for(inference, inference->backoff_ms)) {
+    while (!pause_for(inference, backoff_after(++inference->losses, SPAN_MS(PAUSE_MIN_MS),
+                                               SPAN_MS(PAUSE_MAX_MS), 0))) {
         struct baton_error error = {0};
-        inference->backoff_ms = inference->backoff_ms * 2 < INFERENCE_BACKOFF_MAX_MS
-                                    ? inference->backoff_ms * 2
-                                    : INFERENCE_BACKOFF_MAX_MS;
         uv_mutex_lock(&inference->lock);
         inference->stats.restarts++;
         uv_mutex_unlock(&inference->lock);
@@ -187,7 +188,7 @@ static bool serve(struct inference *inference)
     bool is_lost;
 
     if (!outcome) {
-        return !pause_for(inference, INFERENCE_BACKOFF_MIN_MS);
+        return !pause_for(inference, SPAN_MS(PAUSE_MIN_MS));
     }
     if (!take_turn(inference, outcome)) {
         outcome_free(outcome);
@@ -196,7 +197,7 @@ static bool serve(struct inference *inference)
     run(inference, outcome);
     is_lost = engine_pid(inference->engine) == 0;
     if (!is_lost) {
-        inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
+        inference->losses = 0;
     }
     take_stats(inference, outcome->error.code != 0);
     tell(inference, outcome);
@@ -208,7 +209,6 @@ void inference_work(void *userdata)
     struct inference *inference = userdata;
     struct outcome *opened = inference->opened;
 
-    inference->backoff_ms = INFERENCE_BACKOFF_MIN_MS;
     inference->opened = NULL;
     (void)open_engine(inference, &opened->error);
     tell(inference, opened);
