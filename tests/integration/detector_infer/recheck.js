@@ -111,35 +111,6 @@ const tests = {
             assert.strictEqual(value('archives_recheck_failures_total'), 0);
         }),
 
-    'where the new one cannot run, others and the next worker have the one from before': () =>
-        with_all(often, async (all) => {
-            const { shop } = all;
-            const torn = path.join(all.folder, 'torn.mpta');
-            const why = /rectangles\.onnx.*; model 7 \(Cars\) goes on$/;
-            alter(archive, torn, 'models/rectangles.onnx', 'old[:len(old) // 2]');
-            all.wants('canary');
-            await all.sees('Ferrari');
-            shop.put('/a.mpta', fs.readFileSync(torn), '"torn"');
-            await all.worker.says(/model-refused .*model-id=7 .*running=Cars/);
-            all.wants('canary', 'canary');
-            await all.backend.next('a Ferrari of the other', (m) => is_brand('Ferrari')(m) &&
-                m.subscriptionIdentifier === 'hall;1');
-            assert.match(all.worker.camera('hall;1').model_state.last_error, why);
-            await all.backend.close();
-            await all.worker.stop();
-
-            await all.start();
-            all.wants('canary');
-            await all.sees('Ferrari');
-            while (state(all.worker).last_error === undefined) await all.asks(1);
-            assert.match(state(all.worker).last_error, why);
-            assert.strictEqual(shop.sent['/a.mpta'], 3);
-            shop.put('/a.mpta', all.renamed, '"2"');
-            all.wants('canary2');
-            await all.sees('Fiat');
-            assert.strictEqual(state(all.worker).last_error, undefined);
-        }),
-
     'a signature that is too old is one line in the log, and a fresh one mends it': () => with_all(often,
         async (all) => {
             const { shop, worker } = all;
