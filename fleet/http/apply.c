@@ -11,7 +11,7 @@
  */
 #include "fleet/http/handlers.h"
 #include "fleet/http/inside.h"
-#include "fleet/workers/discovery.h"
+#include "fleet/workers/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,25 +130,24 @@ static void register_one(struct apply *apply, const char *url)
 {
     char id[DISCOVERY_ID_MAX], key[DISCOVERY_ID_MAX + 16];
     struct fleet_state *state = apply->http->parts.state;
+    uint64_t revision;
     json_t *json;
 
     if (strncmp(url, "ws://", 5) != 0 && strncmp(url, "wss://", 6) != 0) {
         apply->workers_skipped++;
         return;
     }
-    discovery_id(url, id);
-    if (fleet_state_worker(state, id) != NULL || fleet_state_worker_at(state, url) != NULL) {
-        return;
-    }
-    if (apply->is_dry) {
-        apply->workers++;
+    json = worker_record(state, url, "registered", id, &revision);
+    if (json == NULL) {
         return;
     }
     (void)snprintf(key, sizeof(key), "worker/%s", id);
-    json = json_pack("{s:s, s:s}", "url", url, "source", "registered");
     apply->waiting++;
-    if (fleet_state_put_json(state, key, json, 0, on_registered, apply, &apply->error) !=
-        BATON_OK) {
+    if (apply->is_dry) {
+        apply->workers++;
+        apply->waiting--;
+    } else if (fleet_state_put_json(state, key, json, revision, on_registered, apply,
+                                    &apply->error) != BATON_OK) {
         apply->waiting--;
         apply->code = apply->error.code;
     }

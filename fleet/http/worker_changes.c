@@ -12,20 +12,6 @@
 
 enum { KEY_ROOM = 600 };
 
-/* As the shared state has it; the URL whole. */
-static json_t *stored(const struct fleet_worker *worker)
-{
-    json_t *json =
-        json_pack("{s:s, s:s, s:I, s:b, s:b}", "url", worker->url, "source", worker->source,
-                  "maxSubscriptions", (json_int_t)worker->subscriptions_max, "cordoned",
-                  (int)worker->is_cordoned, "draining", (int)worker->is_draining);
-
-    if (json != NULL && worker->labels != NULL) {
-        (void)json_object_set_new(json, "labels", json_string(worker->labels));
-    }
-    return json;
-}
-
 /* ---- Writes ---------------------------------------------------------------------------------- */
 
 struct worker_write {
@@ -112,7 +98,7 @@ void workers_put(struct call *call)
     if (!call_condition(call, worker != NULL ? worker->revision : 0, &condition)) {
         return;
     }
-    json = worker != NULL ? stored(worker) : json_object();
+    json = worker != NULL ? fleet_worker_json(worker) : json_object();
     (void)json_object_set_new(json, "source", json_string("registered"));
     if (worker_fields_take(json, call->body, true, &error) != BATON_OK) {
         json_decref(json);
@@ -136,7 +122,7 @@ void workers_patch(struct call *call)
         return;
     }
     condition.revision = condition.is_given ? condition.revision : worker->revision;
-    json = stored(worker);
+    json = fleet_worker_json(worker);
     if (worker_fields_take(json, call->body, false, &error) != BATON_OK) {
         json_decref(json);
         call_fail(call, &error);
@@ -157,7 +143,7 @@ void workers_set(struct call *call)
         return;
     }
     condition = (struct condition){false, worker->revision};
-    json = stored(worker);
+    json = fleet_worker_json(worker);
     (void)json_object_set_new(json, is_cordon ? "cordoned" : "draining",
                               json_boolean(action == ACTION_CORDON || action == ACTION_DRAIN));
     write_worker(call, json, &condition, 200);
@@ -171,7 +157,7 @@ void workers_delete(struct call *call)
     if (worker == NULL) {
         return;
     }
-    if (strcmp(worker->source, "static") == 0 || strcmp(worker->source, "dns") == 0) {
+    if (fleet_worker_is_discovered(worker)) {
         call_refuse(call, 409, NULL,
                     "the worker \"%s\" is from --worker (%s) and would come back; take it out "
                     "there, or cordon and drain it",

@@ -95,13 +95,8 @@ static bool is_found(const struct find *find, const char *id)
     return find->count > 0 && bsearch(id, find->found, find->count, sizeof(*find->found), compare);
 }
 
-/* Others are those that people have registered or declared in a file: theirs. */
-static bool is_of_discovery(const struct fleet_worker *record)
-{
-    return strcmp(record->source, "static") == 0 || strcmp(record->source, "dns") == 0;
-}
-
-/* A record keeps what people have set. A worker that is registered under another id is there: two
+/* Records that people have registered or declared in a file are theirs. A record keeps what people
+ * have set. A worker that is registered under another id is there: two
  * records would be two backends that take it from one another. */
 static int add_record(const struct fleet_state *state, const struct discovered *found,
                       struct round *round)
@@ -113,20 +108,15 @@ static int add_record(const struct fleet_state *state, const struct discovered *
     if (!record && fleet_state_worker_at(state, found->url)) {
         return BATON_OK;
     }
-    if (record && (!is_of_discovery(record) || (strcmp(record->url, found->url) == 0 &&
-                                                strcmp(record->source, found->source) == 0))) {
+    if (record &&
+        (!fleet_worker_is_discovered(record) ||
+         (strcmp(record->url, found->url) == 0 && strcmp(record->source, found->source) == 0))) {
         return BATON_OK;
     }
     (void)snprintf(key, sizeof(key), "worker/%s", found->id);
-    json = json_pack("{s:s,s:s,s:b,s:b}", "url", found->url, "source", found->source, "cordoned",
-                     record && record->is_cordoned, "draining", record && record->is_draining);
-    if (json && record && record->labels) {
-        (void)json_object_set_new(json, "labels", json_string(record->labels));
-    }
-    if (json && record && record->subscriptions_max > 0) {
-        (void)json_object_set_new(json, "maxSubscriptions",
-                                  json_integer((json_int_t)record->subscriptions_max));
-    }
+    json = record ? fleet_worker_json(record) : json_object();
+    (void)json_object_set_new(json, "url", json_string(found->url));
+    (void)json_object_set_new(json, "source", json_string(found->source));
     return round_add(round, STEP_TAKES, key, json, false, record ? record->revision : 0);
 }
 
@@ -151,7 +141,7 @@ int find_register(const struct master *master, const struct survey *survey, stru
     }
     for (size_t i = 0; find->is_whole && code == BATON_OK && i < survey->count; i++) {
         const struct fleet_worker *record = survey->records[i];
-        if (!survey->workers[i].is_online && is_of_discovery(record) &&
+        if (!survey->workers[i].is_online && fleet_worker_is_discovered(record) &&
             !is_found(find, record->id)) {
             code = delete_record(record, round);
         }

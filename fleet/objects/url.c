@@ -47,6 +47,19 @@ static struct parts parts_of(const char *url)
     return parts;
 }
 
+/* NULL: its bracket does not close. */
+static const char *host_end_of(const struct parts *parts)
+{
+    size_t bytes = (size_t)(parts->path - parts->host);
+    bool is_bracketed = bytes > 0 && parts->host[0] == '[';
+    const char *end = memchr(parts->host, is_bracketed ? ']' : ':', bytes);
+
+    if (is_bracketed) {
+        return end ? end + 1 : NULL;
+    }
+    return end ? end : parts->path;
+}
+
 static bool has_scheme(const char *url, size_t bytes, const char *scheme)
 {
     return strlen(scheme) == bytes && strncasecmp(url, scheme, bytes) == 0;
@@ -97,23 +110,15 @@ static const char *fault_of_port(const char *port, const char *end)
 
 static const char *fault_of_host(const struct parts *parts)
 {
-    const char *host = parts->host, *end = parts->path, *name_end;
-    size_t bytes = (size_t)(end - host);
+    const char *host = parts->host, *end = parts->path, *name_end = host_end_of(parts);
 
     if (parts->host > parts->user &&
         memchr(parts->user, '@', (size_t)(parts->host - 1 - parts->user))) {
         return "it has more than one @ before its path; in a name or password @ is written %40";
     }
-    if (bytes > 0 && host[0] == '[') {
-        name_end = memchr(host, ']', bytes);
-        if (!name_end ||
-            strspn(host + 1, DIGITS "abcdefABCDEF:.%") < (size_t)(name_end - host - 1)) {
-            return "its host in brackets is no address of IPv6";
-        }
-        name_end++;
-    } else {
-        const char *colon = memchr(host, ':', bytes);
-        name_end = colon ? colon : end;
+    if (!name_end || (host < end && host[0] == '[' &&
+                      strspn(host + 1, DIGITS "abcdefABCDEF:.%") < (size_t)(name_end - host - 2))) {
+        return "its host in brackets is no address of IPv6";
     }
     if (name_end == host) {
         return "its host is missing";
@@ -187,6 +192,38 @@ int fleet_url_check(const char *url, enum fleet_url_use use, const char *field,
         fault = fault_of_worker(&parts);
     }
     return fault ? error_set(reterr, BATON_EINVAL, "%s: %s", field, fault) : BATON_OK;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+/* 0: it is neither named nor that of a worker's scheme. */
+static unsigned long port_of(const char *url, const struct parts *parts, const char *host_end)
+{
+    if (host_end < parts->path) {
+        return strtoul(host_end + 1, NULL, 10);
+    }
+    return has_scheme(url, parts->scheme_bytes, "ws")    ? 80
+           : has_scheme(url, parts->scheme_bytes, "wss") ? 443
+                                                         : 0;
+}
+
+static bool is_same_text(const char *a, const char *a_end, const char *b, const char *b_end)
+{
+    return a_end - a == b_end - b && strncasecmp(a, b, (size_t)(a_end - a)) == 0;
+}
+
+bool fleet_url_is_same(const char *a, const char *b)
+{
+    struct parts one = parts_of(a), other = parts_of(b);
+    const char *one_end = host_end_of(&one), *other_end = host_end_of(&other);
+    const char *one_path = strcmp(one.path, "/") == 0 ? "" : one.path;
+    const char *other_path = strcmp(other.path, "/") == 0 ? "" : other.path;
+
+    return one_end && other_end &&
+           is_same_text(a, a + one.scheme_bytes, b, b + other.scheme_bytes) &&
+           is_same_text(one.host, one_end, other.host, other_end) &&
+           port_of(a, &one, one_end) == port_of(b, &other, other_end) &&
+           strcmp(one_path, other_path) == 0;
 }
 
 /* ---- Masking --------------------------------------------------------------------------------- */

@@ -34,6 +34,10 @@ char *fleet_url_masked(const char *url, enum fleet_url_use use);
 enum { FLEET_SHOWN_MAX = 64 };
 const char *fleet_text_shown(const char *text, char ret[static FLEET_SHOWN_MAX]);
 
+/* Whether two URLs of workers, both checked, lead to the same place: scheme and host in letters of
+ * either case, the scheme's port or none, "/" or no path. */
+bool fleet_url_is_same(const char *a, const char *b);
+
 /* Whether it has a password before its host. */
 bool fleet_url_has_password(const char *url);
 

@@ -13,7 +13,7 @@
 #include "base/buffer.h"
 #include "fleet/objects/file.h"
 #include "fleet/state/state.h"
-#include "fleet/workers/discovery.h"
+#include "fleet/workers/record.h"
 #include "member/store.h"
 
 #include <jansson.h>
@@ -273,16 +273,13 @@ static void add_workers(struct declared *declared)
     const struct fleet_state *state = engine_state(declared->engine);
 
     for (size_t i = 0; i < declared->file.worker_count; i++) {
-        const char *url = declared->file.workers[i];
         char id[DISCOVERY_ID_MAX];
-        json_t *record;
+        uint64_t revision;
+        json_t *record = worker_record(state, declared->file.workers[i], "declared", id, &revision);
 
-        discovery_id(url, id);
-        if (fleet_state_worker(state, id) || fleet_state_worker_at(state, url)) {
-            continue;
+        if (record) {
+            put_worker(declared, id, record, revision);
         }
-        record = json_pack("{s:s, s:s}", "url", url, "source", "declared");
-        put_worker(declared, id, record, 0);
         json_decref(record);
     }
 }
@@ -309,7 +306,7 @@ static void delete_one(struct declared *declared, int kind, const char *id)
 
     if (kind == WORKERS) {
         worker = fleet_state_worker(state, id);
-        if (worker) {
+        if (worker && strcmp(worker->source, "declared") == 0) {
             put_worker(declared, id, NULL, worker->revision);
         }
     } else if (fleet_state_object(state, (enum fleet_kind)kind, id, &revision)) {

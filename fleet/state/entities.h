@@ -2,6 +2,7 @@
 #ifndef FLEET_STATE_ENTITIES_H
 #define FLEET_STATE_ENTITIES_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,12 @@ struct fleet_worker {
     bool is_cordoned, is_draining;
     uint64_t revision;
 };
+
+/* Whether it comes from --worker, by its URL or by a name server: then it comes back if it is
+ * deleted. */
+bool fleet_worker_is_discovered(const struct fleet_worker *worker);
+/* As the state has it, to be changed and written. NULL: out of memory. */
+json_t *fleet_worker_json(const struct fleet_worker *worker);
 
 struct fleet_assigned {
     const char *worker;

@@ -2,6 +2,7 @@
 #include "fleet/state/state_int.h"
 
 #include "base/error.h"
+#include "fleet/objects/url.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,21 +102,13 @@ size_t fleet_state_worker_count(const struct fleet_state *state)
     return state->cache.orders[SECTION_WORKER].count;
 }
 
-static size_t bytes_of_url(const char *url)
-{
-    size_t bytes = strlen(url);
-
-    return bytes > 0 && url[bytes - 1] == '/' ? bytes - 1 : bytes;
-}
-
 const struct fleet_worker *fleet_state_worker_at(const struct fleet_state *state, const char *url)
 {
     const struct order *order = &state->cache.orders[SECTION_WORKER];
-    size_t bytes = bytes_of_url(url);
 
     for (size_t i = 0; i < order->count; i++) {
         const struct fleet_worker *worker = &order->of[i]->value->worker;
-        if (bytes_of_url(worker->url) == bytes && memcmp(worker->url, url, bytes) == 0) {
+        if (fleet_url_is_same(worker->url, url)) {
             return worker;
         }
     }

@@ -60,6 +60,24 @@ bool fleet_worker_id_is_valid(const char *id)
            strcmp(id, "..") != 0;
 }
 
+bool fleet_worker_is_discovered(const struct fleet_worker *worker)
+{
+    return strcmp(worker->source, "static") == 0 || strcmp(worker->source, "dns") == 0;
+}
+
+json_t *fleet_worker_json(const struct fleet_worker *worker)
+{
+    json_t *json =
+        json_pack("{s:s, s:s, s:I, s:b, s:b}", "url", worker->url, "source", worker->source,
+                  "maxSubscriptions", (json_int_t)worker->subscriptions_max, "cordoned",
+                  (int)worker->is_cordoned, "draining", (int)worker->is_draining);
+
+    if (json && worker->labels) {
+        (void)json_object_set_new(json, "labels", json_string(worker->labels));
+    }
+    return json;
+}
+
 /* ---- Values ---------------------------------------------------------------------------------- */
 
 static int read_worker(struct fleet_worker *worker, const char *id, const json_t *json,

@@ -344,6 +344,26 @@ class Beginnings(FleetTest):
         self.assertEqual([one["id"] for one in process.ask("GET", "/api/workers")[1]["items"]],
                          ["127.0.0.1-10", "mine"])
 
+    def test_a_worker_that_the_api_made_stays_when_the_file_has_it_no_more(self):
+        self.declare({"displays": [{"id": "d"}]})
+        process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
+        until(lambda: process.ask("GET", "/api/displays/d")[0] == 200, process.log)
+        process.ask("PUT", "/api/workers/127.0.0.1-9", {"url": "ws://127.0.0.1:9"})
+        self.declare({"workers": ["ws://127.0.0.1:9", "ws://127.0.0.1:10"]})
+        until(lambda: process.ask("GET", "/api/workers/127.0.0.1-10")[0] == 200, process.log)
+        self.declare({"workers": []})
+        until(lambda: process.ask("GET", "/api/workers/127.0.0.1-10")[0] == 404, process.log)
+        self.assertEqual(process.ask("GET", "/api/workers/127.0.0.1-9")[0], 200)
+
+    def test_a_declared_worker_gets_the_scheme_that_the_file_has_now(self):
+        self.declare({"workers": ["ws://127.0.0.1:9"]})
+        process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
+        worker = "/api/workers/127.0.0.1-9"
+        until(lambda: process.ask("POST", worker + "/cordon")[0] == 200, process.log)
+        self.declare({"workers": ["wss://127.0.0.1:9"]})
+        until(lambda: process.ask("GET", worker)[1]["url"] == "wss://127.0.0.1:9", process.log)
+        self.assertTrue(process.ask("GET", worker)[1]["cordoned"])
+
     def test_off_loopback_it_needs_a_token_or_that_everybody_may(self):
         for flags in (), ("--read-token-file", self.token()):
             process = self.begin("memory:", "--http", "0.0.0.0:0", *flags)

@@ -221,6 +221,18 @@ class OneProcess(unittest.TestCase):
         self.assertEqual(json.loads(lines[-1])["changed"], 1)
         self.expect(204, "DELETE", "/api/displays/from-file")
 
+    def test_a_file_registers_workers_and_gives_them_another_scheme(self):
+        for text, count in ((b"workers: [ws://127.0.0.1:7]", 1),
+                            (b"workers: [WS://127.0.0.1:7/]", 0),
+                            (b"workers: [wss://127.0.0.1:7]", 1)):
+            for how in "?dry-run=1", "":
+                done = self.expect(200, "POST", "/api/apply" + how, text, kind=YAML).json
+                self.assertEqual(done["workers"], count, (text, how))
+        self.assertEqual(self.expect(200, "GET", "/api/workers/127.0.0.1-7").json["url"],
+                         "wss://127.0.0.1:7")
+        self.expect(409, "PUT", "/api/workers/twice", {"url": "wss://127.0.0.1:7/"})
+        self.expect(204, "DELETE", "/api/workers/127.0.0.1-7")
+
     def test_events_are_followed_and_gone_on_with(self):
         follower = self.fleet.follow("/events?only=object-changed")
         self.expect(201, "PUT", "/api/displays/event-1", {})

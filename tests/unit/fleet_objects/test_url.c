@@ -124,6 +124,36 @@ static void a_password_is_what_stands_behind_a_user(void **state)
     assert_false(fleet_url_has_password("h:554"));
 }
 
+static void urls_of_workers_are_the_same_if_they_lead_to_the_same_place(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool is_same;
+    } pairs[] = {
+        {"ws://h:8000", "ws://h:8000/", true},
+        {"ws://H:8000", "WS://h:8000", true},
+        {"ws://h", "ws://h:80/", true},
+        {"wss://h:443", "wss://h", true},
+        {"ws://[FE80::1]", "ws://[fe80::1]:80/", true},
+        {"dns+ws://n:1", "dns+ws://N:1/", true},
+        {"ws://h:8000/a", "ws://h:8000/a", true},
+        {"ws://h:8000", "wss://h:8000", false},
+        {"ws://h:8000", "ws://h:8001", false},
+        {"ws://h", "ws://h:443", false},
+        {"ws://h/a", "ws://h/A", false},
+        {"ws://h/a", "ws://h/", false},
+        {"ws://h1", "ws://h", false},
+        {"ws://[::1]", "ws://[::2]", false},
+        {"ws://h", "dns+ws://h", false},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        assert_int_equal(fleet_url_is_same(pairs[i].a, pairs[i].b), pairs[i].is_same);
+        assert_int_equal(fleet_url_is_same(pairs[i].b, pairs[i].a), pairs[i].is_same);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +161,7 @@ int main(void)
         cmocka_unit_test(what_no_worker_takes_is_refused_and_never_quoted),
         cmocka_unit_test(people_see_where_it_leads_and_nothing_secret),
         cmocka_unit_test(a_password_is_what_stands_behind_a_user),
+        cmocka_unit_test(urls_of_workers_are_the_same_if_they_lead_to_the_same_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
