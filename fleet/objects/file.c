@@ -4,11 +4,14 @@
 #include "fleet/objects/url.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { READ_BYTES = 64 * 1024, ROOM_MIN = 64, NUMBER_MAX = 24 };
 
@@ -222,6 +225,20 @@ void fleet_file_fini(struct fleet_file *file)
     *file = (struct fleet_file){0};
 }
 
+static bool hash(char ret[static FLEET_FILE_HASH_TEXT], const char *text, size_t bytes)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned count = 0;
+
+    if (!EVP_Digest(text, bytes, digest, &count, EVP_sha256(), NULL)) {
+        return false;
+    }
+    for (unsigned i = 0; i < count && i < (FLEET_FILE_HASH_TEXT - 1) / 2; i++) {
+        (void)snprintf(ret + (size_t)2 * i, 3, "%02x", digest[i]);
+    }
+    return true;
+}
+
 /* Moves what was read into the file. */
 static int hand_over(struct file_reading *reading, struct fleet_file *ret)
 {
@@ -289,6 +306,10 @@ int fleet_file_read(struct fleet_file *ret, const char *name, const char *text, 
     code = file_parse(reading, text, bytes);
     code = code ? code : check_references(reading);
     code = code ? code : hand_over(reading, ret);
+    if (code == BATON_OK && !hash(ret->hash, text, bytes)) {
+        fleet_file_fini(ret);
+        code = refuse_memory(reading);
+    }
     reading_fini(reading);
     return code;
 }
@@ -353,17 +374,42 @@ static int check_readers(const struct fleet_file *file, FILE *opened, const char
     return BATON_OK;
 }
 
+/* A pipe is refused: opening it would wait for a writer, and it cannot be read a second time. */
+static int open_file(FILE **ret, const char *path, struct baton_error *reterr)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    int code;
+
+    if (descriptor >= 0 && fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode)) {
+        (void)close(descriptor);
+        return error_set(reterr, BATON_EINVAL,
+                         "%s: must be a file, which is read again when it changes; this is a "
+                         "folder, a pipe or a device",
+                         path);
+    }
+    *ret = descriptor >= 0 ? fdopen(descriptor, "r") : NULL;
+    if (*ret) {
+        return BATON_OK;
+    }
+    code = error_set(reterr, errno == ENOENT ? BATON_ENOENT : BATON_EIO, "%s: %s", path,
+                     strerror(errno));
+    if (descriptor >= 0) {
+        (void)close(descriptor);
+    }
+    return code;
+}
+
 int fleet_file_load(struct fleet_file *ret, const char *path, struct baton_error *reterr)
 {
-    FILE *opened = fopen(path, "re");
+    FILE *opened = NULL;
     struct fleet_file file = {0};
     char *text = NULL;
     size_t bytes = 0;
-    int code;
+    int code = open_file(&opened, path, reterr);
 
-    if (!opened) {
-        return error_set(reterr, errno == ENOENT ? BATON_ENOENT : BATON_EIO, "%s: %s", path,
-                         strerror(errno));
+    if (code != BATON_OK) {
+        return code;
     }
     code = read_all(opened, path, &text, &bytes, reterr);
     if (code == BATON_OK) {

@@ -17,16 +17,15 @@
 #include "member/store.h"
 
 #include <jansson.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     LOOK_MS = 1000,
+    SETTLE_MS = 1500,  /* longer than from one look to the next */
     AGAIN_FIRST_S = 1, /* after a failure; then twice as long each time, up to */
     AGAIN_MAX_S = 60,
-    HASH_TEXT = 65,
     WORKERS = FLEET_KINDS, /* the list behind the kinds' */
     PIECE_BYTES = 64 * 1024,
     PIECES_MAX = 999,
@@ -39,8 +38,8 @@ struct declared {
     struct logger *logger;
     uv_fs_poll_t poll; /* of the file */
     uv_timer_t timer;  /* waits for the engine */
+    struct fleet_observer observer;
     struct fleet_file file;
-    char hash[HASH_TEXT];
     json_t *note; /* of the file before: {"models": [ids], …, "workers": [ids]}; NULL: none */
     uint64_t revision; /* of the note's head */
     size_t pieces;     /* of the new note */
@@ -49,7 +48,7 @@ struct declared {
     unsigned handles;
     bool is_reading;
     bool is_wanted;   /* again, once this reading is over */
-    instant again_at; /* not before, after a failure */
+    instant again_at; /* not before, after a failure or a change */
     int64_t again_s;  /* the latest pause; 0: the latest reading did not fail */
     bool is_closed;
 };
@@ -89,9 +88,6 @@ static void end_reading(struct declared *declared, const char *problem)
         free_if_done(declared);
     } else if (problem) {
         fail(declared, problem);
-    } else if (declared->is_wanted) {
-        declared->is_wanted = false;
-        declared_read(declared);
     }
 }
 
@@ -160,9 +156,9 @@ static int put_piece(struct declared *declared, int piece, const char *text, siz
 static void put_head(struct declared *declared)
 {
     struct baton_error error = {0};
-    char text[HASH_TEXT + 64];
-    int bytes = snprintf(text, sizeof(text), "{\"hash\":\"%s\",\"pieces\":%zu}", declared->hash,
-                         declared->pieces);
+    char text[FLEET_FILE_HASH_TEXT + 64];
+    int bytes = snprintf(text, sizeof(text), "{\"hash\":\"%s\",\"pieces\":%zu}",
+                         declared->file.hash, declared->pieces);
 
     if (put_piece(declared, 0, text, (size_t)bytes, declared->revision, on_noted, &error) !=
         BATON_OK) {
@@ -214,7 +210,7 @@ static void put_note(struct declared *declared)
 
 /* Of the values of all keys of the note, in their order. */
 static void take_note(struct declared *declared, const struct provider_value *values, size_t count,
-                      char ret_hash[static HASH_TEXT])
+                      char ret_hash[static FLEET_FILE_HASH_TEXT])
 {
     json_t *head = count > 0 ? json_loadb(values[0].data, values[0].bytes, 0, NULL) : NULL;
     const char *hash = json_string_value(json_object_get(head, "hash"));
@@ -227,7 +223,7 @@ static void take_note(struct declared *declared, const struct provider_value *va
     }
     declared->revision = head ? values[0].revision : 0;
     declared->note = hash ? json_loadb((const char *)text.data, text.bytes, 0, NULL) : NULL;
-    (void)snprintf(ret_hash, HASH_TEXT, "%s", hash ? hash : "");
+    (void)snprintf(ret_hash, FLEET_FILE_HASH_TEXT, "%s", hash ? hash : "");
     buffer_fini(&text);
     json_decref(head);
 }
@@ -363,14 +359,14 @@ static void on_note(void *userdata, int code, const struct provider_value *value
 {
     struct declared *declared = userdata;
     struct baton_error error = {0};
-    char hash[HASH_TEXT];
+    char hash[FLEET_FILE_HASH_TEXT];
 
     if (code != BATON_OK || declared->is_closed) {
         end_reading(declared, code == BATON_OK ? NULL : "the state cannot be read");
         return;
     }
     take_note(declared, values, count, hash);
-    if (strcmp(hash, declared->hash) == 0) {
+    if (strcmp(hash, declared->file.hash) == 0) {
         end_reading(declared, NULL);
         return;
     }
@@ -379,31 +375,6 @@ static void on_note(void *userdata, int code, const struct provider_value *value
     if (code != BATON_OK) {
         end_reading(declared, error.message);
     }
-}
-
-static int hash_file(const char *path, char ret[static HASH_TEXT], struct baton_error *reterr)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    char chunk[16 * 1024];
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    FILE *file = fopen(path, "re");
-    unsigned bytes = 0;
-    size_t count;
-
-    if (context && file && EVP_DigestInit_ex(context, EVP_sha256(), NULL)) {
-        while ((count = fread(chunk, 1, sizeof(chunk), file)) > 0) {
-            (void)EVP_DigestUpdate(context, chunk, count);
-        }
-        (void)EVP_DigestFinal_ex(context, digest, &bytes);
-    }
-    if (file) {
-        (void)fclose(file);
-    }
-    EVP_MD_CTX_free(context);
-    for (unsigned i = 0; i < bytes && i < (HASH_TEXT - 1) / 2; i++) {
-        (void)snprintf(ret + (size_t)2 * i, 3, "%02x", digest[i]);
-    }
-    return bytes > 0 ? BATON_OK : error_set(reterr, BATON_EIO, "%s: cannot be read", path);
 }
 
 /* A name that stands for several workers is resolved again and again, which --worker does. */
@@ -443,8 +414,11 @@ void declared_read(struct declared *declared)
         declared->is_wanted = true;
         return;
     }
-    code = hash_file(declared->path, declared->hash, &error);
-    code = code ? code : load(&declared->file, declared->path, &error);
+    code = load(&declared->file, declared->path, &error);
+    if (code == BATON_EIO || code == BATON_ENOMEM) { /* nothing is wrong with what is in it */
+        fail(declared, error.message);
+        return;
+    }
     if (code != BATON_OK) {
         log_error(declared->logger, "declared-refused", LOG_STR("error", error.message),
                   LOG_STR("advice", "what was declared before stays"));
@@ -459,12 +433,40 @@ void declared_read(struct declared *declared)
     }
 }
 
+/* It may be half written, and valid all the same: on_timer() reads it once another look has found
+ * it unchanged. */
 static void on_file(uv_fs_poll_t *poll, int status, const uv_stat_t *before, const uv_stat_t *now)
 {
+    struct declared *declared = poll->data;
+
     (void)before;
     (void)now;
     if (status == 0) {
-        declared_read(poll->data);
+        declared->is_wanted = true;
+        declared->again_at = instant_add(clock_now(), SPAN_MS(SETTLE_MS));
+    }
+}
+
+static bool has_objects(const struct fleet_state *state)
+{
+    size_t count = 0;
+
+    for (int kind = 0; kind < FLEET_KINDS; kind++) {
+        count += fleet_state_count(state, (enum fleet_kind)kind);
+    }
+    return count > 0;
+}
+
+/* When all is gone, the provider may have lost its data: then the note is gone, too, and the file
+ * is applied again. */
+static void on_change(struct fleet_observer *observer, const struct fleet_state_event *event)
+{
+    struct declared *declared =
+        (struct declared *)((char *)observer - offsetof(struct declared, observer));
+
+    if ((event->change == FLEET_CHANGED_OBJECT || event->change == FLEET_CHANGED_WORKER) &&
+        !has_objects(engine_state(declared->engine))) {
+        declared->is_wanted = true;
     }
 }
 
@@ -497,6 +499,8 @@ int declared_open(struct declared **ret, struct engine *engine, const char *path
     (void)uv_fs_poll_init(declared->loop, &declared->poll);
     declared->timer.data = declared->poll.data = declared;
     declared->handles = 2;
+    declared->observer.on_change = on_change;
+    fleet_state_observe(engine_state(engine), &declared->observer);
     (void)uv_timer_start(&declared->timer, on_timer, 10, 100);
     (void)uv_fs_poll_start(&declared->poll, on_file, path, LOOK_MS);
     return BATON_OK;
@@ -514,6 +518,7 @@ void declared_close(struct declared *declared)
 {
     if (declared) {
         declared->is_closed = true;
+        fleet_state_ignore(engine_state(declared->engine), &declared->observer);
         uv_close((uv_handle_t *)&declared->timer, on_handle_closed);
         uv_close((uv_handle_t *)&declared->poll, on_handle_closed);
     }

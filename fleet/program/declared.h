@@ -1,5 +1,6 @@
-/* The file of --config, which declares the fleet: read at the start, when it changes and when
- * asked; a bad file is refused whole, and what was declared before stays.
+/* The file of --config, which declares the fleet: read at the start, when it changes, when asked,
+ * and when the provider has lost all; a bad file is refused whole, and what was declared before
+ * stays.
  *
  * What the latest file declared is noted in the state, with a hash of the file: the same file is
  * not applied twice, so that changes by the API last through a restart; and what a file has no

@@ -232,6 +232,14 @@ class OnRedis(Recoveries, FleetTest):
         self.begin_redis()
         self.wait_placed(workers, [0], identifiers(3))
 
+    def test_a_redis_that_lost_its_data_gets_the_file_again(self):
+        workers = self.start(2, 1)
+        subprocess.run(["redis-cli", "-p", str(self.redis_port), "FLUSHALL"], check=True,
+                       stdout=subprocess.DEVNULL)
+        until(lambda: any(not one["subscriptions"]
+                          for one in workers.commands(0, "setSubscriptionList")), self.logs)
+        self.wait_placed(workers, [0], identifiers(2))
+
     def test_tail_goes_on_when_its_process_is_back_and_has_its_state_again(self):
         self.start(2, 1, displays=1)
         process = next(iter(self.processes.values()))
@@ -363,6 +371,26 @@ class Beginnings(FleetTest):
         self.declare({"workers": ["wss://127.0.0.1:9"]})
         until(lambda: process.ask("GET", worker)[1]["url"] == "wss://127.0.0.1:9", process.log)
         self.assertTrue(process.ask("GET", worker)[1]["cordoned"])
+
+    def test_a_file_that_grows_is_read_once_it_is_whole(self):
+        self.declare({"displays": [{"id": "before"}]})
+        process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
+        until(lambda: process.ask("GET", "/api/displays/before")[0] == 200, process.log)
+        seen, latest, longest = set(), time.monotonic(), 0
+        with open(self.folder + "/fleet.yaml", "w", encoding="utf-8") as file:  # as scp does
+            file.write("displays:\n")
+            for i in range(30):
+                file.write("- id: d%d\n" % i)
+                file.flush()
+                time.sleep(0.1)
+                seen.add(process.ask("GET", "/api/displays/before")[0])
+                longest = max(longest, time.monotonic() - latest)
+                latest = time.monotonic()
+            file.write("- id: before\n")
+        until(lambda: process.ask("GET", "/api/displays/d29")[0] == 200, process.log)
+        self.assertEqual(process.ask("GET", "/api/displays/before")[0], 200)
+        if longest < 0.8:  # else the writer itself has paused for long
+            self.assertEqual(seen, {200})
 
     def test_off_loopback_it_needs_a_token_or_that_everybody_may(self):
         for flags in (), ("--read-token-file", self.token()):

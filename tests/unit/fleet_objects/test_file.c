@@ -244,6 +244,37 @@ static void a_password_that_everybody_may_read_is_refused(void **state)
     assert_int_equal(fleet_file_load(&file, path, &error), BATON_ENOENT);
 }
 
+static void what_is_no_file_is_refused_at_once(void **state)
+{
+    struct fleet_file file = {0};
+    struct baton_error error = {0};
+    char path[64];
+    (void)state;
+
+    make_file(path, whole, 0640);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes into it */
+    for (size_t i = 0; i < 3; i++) {
+        const char *const paths[] = {path, "/tmp", "/dev/zero"};
+
+        assert_int_equal(fleet_file_load(&file, paths[i], &error), BATON_EINVAL);
+        assert_non_null(strstr(error.message, "must be a file"));
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
+static void a_file_has_the_hash_of_its_text(void **state)
+{
+    struct fleet_file file = {0};
+    struct baton_error error = {0};
+    (void)state;
+
+    assert_int_equal(load(&file, "displays: []\n", &error), BATON_OK);
+    assert_string_equal(file.hash, /* printf 'displays: []\n' | sha256sum */
+                        "2f4e7497332e3e97dd1a9e8fa99b58e6cbb4390a452f687ea4c3b1547295bcd2");
+    fleet_file_fini(&file);
+}
+
 static void the_example_is_a_whole_fleet(void **state)
 {
     struct fleet_file file = {0};
@@ -332,6 +363,8 @@ int main(void)
         cmocka_unit_test(what_a_person_gets_wrong_is_refused_with_line_value_and_way_out),
         cmocka_unit_test(no_message_has_a_password),
         cmocka_unit_test(a_password_that_everybody_may_read_is_refused),
+        cmocka_unit_test(what_is_no_file_is_refused_at_once),
+        cmocka_unit_test(a_file_has_the_hash_of_its_text),
         cmocka_unit_test(the_example_is_a_whole_fleet),
         cmocka_unit_test(the_page_has_every_field_with_its_range),
         cmocka_unit_test(the_example_of_the_page_is_right),
