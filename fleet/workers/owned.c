@@ -134,8 +134,13 @@ void owned_look(struct owned *owned)
     const struct fleet_worker *worker =
         fleet_state_worker(owned->owners->config.state, owned->worker);
 
+    if (owned->link != NULL && worker == NULL && !owned->is_link_closing) {
+        owned->has_other = true;
+        owned_refresh(owned);
+    }
     if (owned->link != NULL &&
         (worker == NULL || strcmp(worker->url, link_url(owned->link)) != 0)) {
+        owned->is_moved = owned->epoch != 0;
         close_link(owned, false);
     }
     owned_queue(owned);
@@ -148,7 +153,7 @@ static void on_acquired(struct owned *owned, uint64_t epoch)
     owned->owners->leading += owned->epoch == 0;
     owned->epoch = epoch;
     owned->asked_at = INSTANT_PAST; /* what it asked for in an earlier leadership, it got */
-    owned->is_draining = false;
+    owned->is_draining = owned->is_moved = false;
     owned_tell(owned, "worker-owned", json_pack("{s:I}", "epoch", (json_int_t)epoch));
 }
 
@@ -214,6 +219,7 @@ static void begin(struct owned *owned, instant now)
     struct baton_error error = {0};
     char name[BATON_NAME_MAX];
 
+    owned->is_moved = false;
     (void)snprintf(name, sizeof(name), "%s%s", WORKER_ELECTION, owned->worker);
     if (candidacy_begin(&owned->candidacy, member_of(owned), name, NULL, on_event, &error) !=
         BATON_OK) {
@@ -290,6 +296,8 @@ static void leave(struct owned *owned)
     }
 }
 
+/* At another address a worker may have obeyed the owner of another id, whose epoch is later than
+ * this one's, and would refuse each list: so leadership is given up, and had anew. */
 bool owned_settle(struct owned *owned, instant now)
 {
     bool stays = owned->is_listed && !owned->owners->is_closing;
@@ -301,11 +309,12 @@ bool owned_settle(struct owned *owned, instant now)
         return owned->candidacy.election != NULL || owned->link != NULL ||
                (owned->is_wanted && stays);
     }
-    if (owned->epoch != 0 && stays) { /* also where it is wanted no more: until the first joins */
+    if (owned->epoch != 0 && stays &&
+        !owned->is_moved) { /* also where it is wanted no more: until the first joins */
         if (!owned->is_draining) {
             tend(owned, now);
         }
-    } else if (!owned->is_wanted || !stays) {
+    } else if (!owned->is_wanted || !stays || owned->is_moved) {
         leave(owned);
     } else if (strcmp(owned->first, owned->owners->process) == 0) {
         ask_for(owned, now);

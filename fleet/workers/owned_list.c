@@ -48,10 +48,14 @@ static void add(const struct fleet_state *state, const char *id, struct list *li
         .crop = wanted->subscription.crop};
 }
 
+/* Of a worker that was deleted it is empty: nobody would tell it later that others have its part.
+ */
 static bool list_make(const struct owned *owned, struct list *ret)
 {
     const struct fleet_state *state = owned->owners->config.state;
-    const struct fleet_assigned *assigned = fleet_state_assigned(state, owned->worker);
+    const struct fleet_assigned *assigned = fleet_state_worker(state, owned->worker) != NULL
+                                                ? fleet_state_assigned(state, owned->worker)
+                                                : NULL;
     size_t count = assigned != NULL ? assigned->count : 0;
     size_t most = count < PROTOCOL_SUBSCRIPTIONS_MAX ? count : PROTOCOL_SUBSCRIPTIONS_MAX;
 

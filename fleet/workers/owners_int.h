@@ -38,6 +38,7 @@ struct owned {
     bool is_wanted;    /* so did the latest `owners` that was read to its end */
     bool is_queued;
     bool is_link_closing;
+    bool is_moved;    /* to another address since it leads: it needs a later epoch */
     bool is_draining; /* leadership is about to go */
     bool is_held;     /* the draining waits for the link's end */
     bool has_slot;    /* it is being given up; */
@@ -72,7 +73,8 @@ struct owners {
 
 /* Does what is to be done next for this worker. False: nothing keeps it any more. */
 bool owned_settle(struct owned *owned, instant now);
-/* The worker itself has changed: it may have another URL, or be gone. */
+/* The worker itself has changed: it may have another URL, or be gone; then it gets an empty list.
+ */
 void owned_look(struct owned *owned);
 
 /* ---- owned_list.c ---------------------------------------------------------------------------- */

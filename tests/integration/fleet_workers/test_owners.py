@@ -280,10 +280,24 @@ class Owners(unittest.TestCase):
         other.wait_list(["d;c"])
         hand.wait("live", since, change="sync", inSync=True)
 
-    def test_a_worker_that_is_deleted_is_left(self):
+    def test_a_worker_at_the_address_of_another_one_has_a_later_epoch_there(self):
+        hand, first = self.one_of_each()
+        other = self.worker()
+        self.own(w0=["a"], w1=["a"])  # so the owner of w1 has the later epoch
+        other.wait("command")
+        self.put("worker/w1", None)
+        other.wait("disconnected")
+        since = hand.mark()
+        self.put("worker/w0", {"url": "ws://127.0.0.1:%d/" % other.port, "source": "static"})
+        other.wait_list(["d;c"])
+        hand.wait("live", since, change="sync", inSync=True)
+        self.assertEqual(other.find("fenced"), [])
+
+    def test_a_worker_that_is_deleted_gets_an_empty_list_and_is_left(self):
         hand, worker = self.one_of_each()
         self.put("worker/w0", None)
         worker.wait("disconnected")
+        self.assertEqual(worker.commands(0, "setSubscriptionList")[-1]["subscriptions"], [])
         since = hand.mark()
         self.own()
         hand.wait("worker-released", since)
