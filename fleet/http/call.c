@@ -338,7 +338,7 @@ static bool read_tag(const char *text, uint64_t *ret)
         return false;
     }
     *ret = strtoull(text + 1, &end, 10);
-    return strcmp(end, "\"") == 0;
+    return strcmp(end, "\"") == 0 && *ret <= INT64_MAX; /* not PROVIDER_ANY_REVISION */
 }
 
 bool call_condition(struct call *call, uint64_t revision, struct condition *ret)

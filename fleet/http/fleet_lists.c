@@ -54,7 +54,9 @@ void unplaced_list(struct call *call)
     for (size_t i = 0; i < count && i < LIST_MAX; i++) {
         (void)json_array_append(items, json_array_get(list, i));
     }
-    call_json(call, 200, json_pack("{s:o, s:I}", "items", items, "count", (json_int_t)count),
+    call_json(call, 200,
+              json_pack("{s:o, s:I}", "items", items, "count",
+                        (json_int_t)fleet_state_unplaced_count(call->http->parts.state)),
               revision);
 }
 
@@ -83,7 +85,7 @@ static size_t count_owned(const struct fleet_http *http, const char *process)
 
     while ((worker = fleet_state_next_worker(http->parts.state, worker)) != NULL) {
         const struct worker_live *live = worker_table_find(http->parts.table, worker->id);
-        count += live != NULL && strcmp(live->process, process) == 0;
+        count += live != NULL && live->is_online && strcmp(live->process, process) == 0;
     }
     return count;
 }

@@ -65,9 +65,8 @@ static void put_objects(const struct fleet_http *http, struct buffer *out)
                       fleet_kind_name((enum fleet_kind)kind),
                       fleet_state_count(state, (enum fleet_kind)kind));
     }
-    exposition_single(
-        out, PREFIX "unplaced", "gauge", "Subscriptions that no worker has.",
-        (double)json_array_size(json_object_get(fleet_state_unplaced(state, NULL), "unplaced")));
+    exposition_single(out, PREFIX "unplaced", "gauge", "Subscriptions that no worker has.",
+                      (double)fleet_state_unplaced_count(state));
 }
 
 static void put_workers(const struct fleet_http *http, struct buffer *out)

@@ -98,14 +98,14 @@ void status_get(struct call *call)
     span left = election_lease_left(election);
     bool leads;
     json_t *leader = leader_json(http, &leads);
-    json_t *json = json_pack(
-        "{s:s, s:s, s:s, s:b, s:f, s:o, s:o, s:o, s:I, s:I, s:o}", "fleet", fleet_state_name(state),
-        "process", http->parts.process, "version", http->parts.version, "ready",
-        (int)fleet_state_is_ready(state), "uptimeS",
-        (double)instant_since(clock_now(), http->started).ns / 1e9, "leader", leader, "objects",
-        counts_json(state), "workers", workers_json(http), "unplaced",
-        (json_int_t)json_array_size(json_object_get(fleet_state_unplaced(state, NULL), "unplaced")),
-        "followers", (json_int_t)events_followers(http->events), "foreign", foreign_json(state));
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:b, s:f, s:o, s:o, s:o, s:I, s:I, s:o}", "fleet",
+                  fleet_state_name(state), "process", http->parts.process, "version",
+                  http->parts.version, "ready", (int)fleet_state_is_ready(state), "uptimeS",
+                  (double)instant_since(clock_now(), http->started).ns / 1e9, "leader", leader,
+                  "objects", counts_json(state), "workers", workers_json(http), "unplaced",
+                  (json_int_t)fleet_state_unplaced_count(state), "followers",
+                  (json_int_t)events_followers(http->events), "foreign", foreign_json(state));
 
     if (json != NULL && leads && left.ns != INT64_MAX) {
         (void)json_object_set_new(json, "leaseLeftMs", json_real((double)left.ns / 1e6));

@@ -140,6 +140,8 @@ const json_t *fleet_state_data(const struct fleet_state *state, const char *disp
 const char *fleet_state_next_data(const struct fleet_state *state, const char *display);
 const json_t *fleet_state_owners(const struct fleet_state *state, uint64_t *ret_revision);
 const json_t *fleet_state_unplaced(const struct fleet_state *state, uint64_t *ret_revision);
+/* How many have no worker; the list may be cut. */
+size_t fleet_state_unplaced_count(const struct fleet_state *state);
 
 const struct fleet_foreign *fleet_state_next_foreign(const struct fleet_state *state,
                                                      const struct fleet_foreign *cursor);

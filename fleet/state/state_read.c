@@ -90,6 +90,14 @@ const json_t *fleet_state_unplaced(const struct fleet_state *state, uint64_t *re
     return find_json(state, SECTION_UNPLACED, "", ret_revision);
 }
 
+size_t fleet_state_unplaced_count(const struct fleet_state *state)
+{
+    json_int_t count =
+        json_integer_value(json_object_get(fleet_state_unplaced(state, NULL), "count"));
+
+    return count > 0 ? (size_t)count : 0; /* another program may have written the value */
+}
+
 /* ---- In order -------------------------------------------------------------------------------- */
 
 size_t fleet_state_count(const struct fleet_state *state, enum fleet_kind kind)

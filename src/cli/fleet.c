@@ -8,6 +8,8 @@
 
 enum { PATH_ROOM = 2048 };
 
+#define SESSION_MAX (INT64_C(1) << 53) /* what JSON of any program has as an integer */
+
 /* ---- Changes --------------------------------------------------------------------------------- */
 
 static int change(const struct invocation *invocation, struct fleet_link *link, const char *method,
@@ -50,7 +52,7 @@ static int session(const struct invocation *invocation, struct fleet_link *link)
     struct baton_error error = {0};
     int64_t number = 0;
 
-    if (!is_none && value_number(text, INT64_MIN, INT64_MAX, &number, &error) != BATON_OK) {
+    if (!is_none && value_number(text, 0, SESSION_MAX, &number, &error) != BATON_OK) {
         (void)error_wrap(&error, "SESSION (or none)");
         return command_fail(invocation, &error);
     }

@@ -62,7 +62,8 @@ class OneProcess(unittest.TestCase):
         for method, body in ("PUT", {"name": "d"}), ("PATCH", {"name": "d"}), ("DELETE", None):
             self.expect(412, method, "/api/displays/when", body, if_match=old)
         self.expect(412, "PUT", "/api/displays/not-there", {}, if_match="*")
-        self.expect(400, "PUT", "/api/displays/when", {}, if_match="garbage")
+        for wrong in "garbage", '"18446744073709551615"', '"99999999999999999999"':
+            self.expect(400, "PUT", "/api/displays/when", {}, if_match=wrong)
         self.assertEqual(self.expect(200, "GET", "/api/displays/when").json["name"], "c")
         self.expect(204, "DELETE", "/api/displays/when", if_match=new)
 
@@ -232,6 +233,20 @@ class OneProcess(unittest.TestCase):
                          "wss://127.0.0.1:7")
         self.expect(409, "PUT", "/api/workers/twice", {"url": "wss://127.0.0.1:7/"})
         self.expect(204, "DELETE", "/api/workers/127.0.0.1-7")
+
+    def test_all_that_have_no_worker_are_counted_although_the_list_is_cut(self):
+        fleet = Fleet()
+        self.addCleanup(fleet.close)
+        many = {"models": [{"id": 1, "name": "m", "url": "http://m/1"}],
+                "cameras": [{"id": "c", "rtspUrl": "rtsp://h/1"}],
+                "displays": [{"id": "display-%05d" % i} for i in range(3000)],
+                "subscriptions": [{"display": "display-%05d" % i, "camera": "c", "model": 1}
+                                  for i in range(3000)]}
+        self.assertEqual(fleet.ask("POST", "/api/apply", many).status, 200)
+        until(lambda: fleet.ask("GET", "/status").json["unplaced"] == 3000, fleet.log)
+        self.assertEqual(fleet.ask("GET", "/api/unplaced").json["count"], 3000)
+        self.assertIn("\nbaton_fleet_unplaced 3000\n",
+                      fleet.ask("GET", "/metrics").body.decode())
 
     def test_events_are_followed_and_gone_on_with(self):
         follower = self.fleet.follow("/events?only=object-changed")
@@ -442,6 +457,7 @@ class Commands(unittest.TestCase):
                 (1, ["cordon", "no-such"], "no-such"), (64, ["nonsense"], "must be status"),
                 (64, ["move", "d1;c1"], "SUBSCRIPTION WORKER"),
                 (64, ["session", "d1", "x"], "none"),
+                (64, ["session", "d1", "9007199254740993"], "0 to 9007199254740992"),
                 (1, ["stage", "d1", "away"], "car_fueling"), (1, ["apply", "-"], "body:1"),
                 (64, ["apply", "/no/such/file"], "/no/such/file"),
                 (64, ["--token-file", "/no/such/file", "status"], "--token-file"),
