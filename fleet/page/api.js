@@ -2,6 +2,9 @@
 // the tab lives.
 
 const TOKEN = 'baton-fleet-token';
+const ANSWER_MS = 8000; // for reading; a change may wait for others
+const CHANGE_MS = 30000;
+const PAGE = 1000; // items of one answer at most
 let asking = null;
 
 export class Refusal extends Error {
@@ -28,10 +31,12 @@ async function askOnce() {
   return asking;
 }
 
-// A response that is no refusal for want of a token.
+// A response that is no refusal for want of a token. A TimeoutError: nobody answers, though the
+// connection stands; not with a signal of the caller's own.
 export async function request(path, options = {}) {
   for (;;) {
-    const response = await fetch(path, { ...options, headers: headers(options.headers) });
+    const signal = AbortSignal.timeout(options.method && options.method !== 'GET' ? CHANGE_MS : ANSWER_MS);
+    const response = await fetch(path, { signal, ...options, headers: headers(options.headers) });
     if (response.status !== 401) return response;
     await askOnce();
   }
@@ -54,6 +59,21 @@ export async function call(method, path, body, etag) {
 
 export async function get(path) {
   return (await call('GET', path)).answer;
+}
+
+// The first `most` items of a list, however many answers they are in, and whether there are more.
+export async function list(path, most = Infinity) {
+  const items = [];
+  let next = '';
+  do {
+    const url = new URL(path, location);
+    url.searchParams.set('limit', Math.min(PAGE, most - items.length));
+    if (next) url.searchParams.set('after', next);
+    const page = await get(url.pathname + url.search);
+    items.push(...page.items);
+    next = page.next;
+  } while (next && items.length < most);
+  return { items, hasMore: Boolean(next) };
 }
 
 // /leader and the like say something with 503, too.

@@ -1,7 +1,7 @@
 // The page of a fleet: asks the process that served it, follows its events, and shows what changed.
 
 import { byId, keep, make, write } from './dom.js';
-import { credentials, get, peek } from './api.js';
+import { credentials, get, list, peek } from './api.js';
 import { ask } from './dialogs.js';
 import { follow } from './events.js';
 import * as cameras from './cameras.js';
@@ -14,6 +14,7 @@ const LINES = 300;
 
 let shown = STEP;
 let workerList = [];
+let stream = null; // ends the connection of the events
 
 credentials.ask = async () => {
   for (;;) {
@@ -27,14 +28,14 @@ credentials.ask = async () => {
 
 function figures(status) {
   const { workers: w, objects: o } = status;
-  const list = [
+  const all = [
     ['leader', status.leader.leader || 'nobody', status.leader.leader ? '' : 'bad'],
     ['workers online', `${w.online}/${w.total}`, w.online < w.total ? 'warn' : ''],
     ['subscriptions', o.subscriptions, ''],
     ['without a place', status.unplaced, status.unplaced ? 'bad' : ''],
     ['cameras', o.cameras, ''], ['displays', o.displays, ''],
   ];
-  keep(byId('summary'), list, (one) => one[0],
+  keep(byId('summary'), all, (one) => one[0],
     (one) => make('div', { class: 'figure' }, make('b'), make('span', {}, one[0])),
     (element, one) => {
       write(element.firstChild, one[1]);
@@ -52,14 +53,14 @@ async function loadStatus() {
 }
 
 async function loadWorkers() {
-  workerList = (await get('/api/workers')).items;
+  workerList = (await list('/api/workers')).items;
   workers.show(workerList);
 }
 
 async function loadCameras() {
-  const page = await get(`/api/subscriptions?live=1&limit=${Math.min(1000, shown)}`);
-  cameras.show(page.items, workerList);
-  byId('more').hidden = !page.next;
+  const { items, hasMore } = await list('/api/subscriptions?live=1', shown);
+  cameras.show(items, workerList);
+  byId('more').hidden = !hasMore;
 }
 
 const loads = {
@@ -68,7 +69,7 @@ const loads = {
   processes: [async () => cluster.processes((await peek('/api/processes')).items), 3000],
   cameras: [loadCameras, 3000],
   unplaced: [async () => cameras.unplaced((await get('/api/unplaced')).items), 3000],
-  displays: [async () => displays.show((await get('/api/displays?limit=500')).items), 10000],
+  displays: [async () => displays.show((await list('/api/displays')).items), 10000],
 };
 const again = new Map(); // by name: asks soon, but at most ten times a second
 
@@ -77,7 +78,9 @@ async function keepLoading(name, [load, everyMs]) {
     const soon = new Promise((resolve) => { again.set(name, resolve); });
     try {
       if (!document.hidden) await load();
-    } catch { /* the line at the top says that nobody answers */ }
+    } catch (error) { // the line at the top says that nobody answers
+      if (error.name === 'TimeoutError') stream?.abort(); // of a process that hangs, too
+    }
     await Promise.race([soon, new Promise((resolve) => { setTimeout(resolve, everyMs); })]);
     await new Promise((resolve) => { setTimeout(resolve, 100); });
   }
@@ -122,8 +125,9 @@ function onEvent(name, fields) {
   log(name, fields);
 }
 
-function onState(state) {
+function onState(state, connection) {
   const line = byId('link');
+  stream = connection;
   line.className = state;
   write(line, state === 'live' ? `live from ${location.host}` : `${location.host} does not answer`);
   if (state === 'live') refresh(...Object.keys(loads));

@@ -1,5 +1,6 @@
 """The page of a fleet, in a real Chromium, beside real processes."""
 import json
+import signal
 import unittest
 
 import chromium
@@ -47,6 +48,14 @@ class Page(FleetTest):
         self.processes[name].start()
         browser.wait_text("#link", "live from")
         self.assertTrue(browser.value("window.isTheSamePage"))
+
+    def test_the_page_says_that_its_process_hangs_and_is_back_with_it(self):
+        browser, process = self.browser, self.processes["a"]
+        self.open_at("a")
+        process.run.send_signal(signal.SIGSTOP)
+        browser.wait_text("#link", "does not answer")
+        process.run.send_signal(signal.SIGCONT)
+        browser.wait_text("#link", "live from")
 
     def test_what_is_there_is_shown_and_never_as_markup(self):
         browser = self.browser
