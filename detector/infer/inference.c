@@ -88,10 +88,6 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
                                             .count = outcome->count,
                                             .busy = outcome->busy};
 
-    uv_mutex_lock(&inference->lock);
-    feed->frames++;
-    inference->stats.frames++;
-    uv_mutex_unlock(&inference->lock);
     if (feed->seen && !inference->is_closed && outcome->error.code == 0) {
         feed->is_telling = true;
         feed->seen(feed->userdata, &result);
@@ -229,10 +225,6 @@ bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame
     feed->pending = frame;
     memcpy(feed->rect, rect, sizeof(feed->rect));
     feed->progression = progression;
-    if (old) {
-        feed->dropped++;
-        inference->stats.dropped++;
-    }
     uv_mutex_unlock(&inference->lock);
     uv_cond_signal(&inference->wake); /* the lock is free for it by now */
     camera_frame_unref(old);
@@ -247,17 +239,6 @@ bool inference_feed_is_idle(const struct inference_feed *feed)
     is_idle = !feed->pending && feed->running <= feed->is_telling;
     uv_mutex_unlock(&feed->inference->lock);
     return is_idle;
-}
-
-/* Only the loop's thread, which asks, writes these two. */
-uint64_t inference_feed_ran(const struct inference_feed *feed)
-{
-    return feed->frames;
-}
-
-uint64_t inference_feed_dropped(const struct inference_feed *feed)
-{
-    return feed->dropped;
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */

@@ -81,17 +81,13 @@ struct inference_stats {
     char engine[ENGINE_NAME_MAX + 1]; /* "" until ready */
     int pid;                          /* of the child; 0: none */
     int feeds;
-    uint64_t frames, dropped, failures, restarts, runs; /* runs: of models */
-    span busy;                                          /* in the models */
+    uint64_t failures, restarts, runs; /* runs: of models */
+    span busy;                         /* in the models */
 };
 
 void inference_stats(struct inference *inference, struct inference_stats *ret);
 
 /* True if no frame waits or is under way; within `seen`, apart from the frame of that call. */
 bool inference_feed_is_idle(const struct inference_feed *feed);
-
-/* Counts the feed's frames that ran, and those that a newer one replaced. */
-uint64_t inference_feed_ran(const struct inference_feed *feed);
-uint64_t inference_feed_dropped(const struct inference_feed *feed);
 
 #endif

@@ -18,7 +18,6 @@ struct inference_feed {
     int running;     /* turns that are under way, or done and not reported yet: at times two */
     bool is_telling; /* within `seen` */
     uint64_t served; /* the number of its last turn */
-    uint64_t frames, dropped;
 };
 
 /* A message of the thread to the loop; they are read oldest first. */

@@ -78,7 +78,7 @@ static const struct family {
      offsetof(struct figure, failures), false},
     {"baton_detector_model_frames_dropped_total",
      "Frames that a newer one overtook before the model was free.",
-     offsetof(struct figure, dropped_now), false},
+     offsetof(struct figure, dropped), false},
     {"baton_detector_model_run_seconds",
      "A frame's turn: from its preparation to what was seen in it.", offsetof(struct figure, run),
      true},

@@ -28,7 +28,6 @@ struct figure {
     uint64_t opened, refused;   /* for a subscription */
     uint64_t failures;          /* its child was lost, or a frame could not be run */
     struct histogram run, late; /* duration of a frame's turn; from its arrival to its results */
-    uint64_t dropped_now;       /* with those of current feeds; set before figures_write() */
     unsigned subscriptions;     /* at work; set before figures_write() */
 };
 

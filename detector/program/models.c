@@ -9,9 +9,6 @@
 static void work_free(struct work *work)
 {
     if (work) {
-        if (work->feed) {
-            work_figure(work)->dropped += inference_feed_dropped(work->feed);
-        }
         inference_feed_free(work->feed);
         shared_end(work->shared);
         free(work->model_name);
@@ -347,7 +344,6 @@ static void look_elsewhere(struct bound *bound)
     bound->leaving = NULL;
     feed = work ? inference_feed_new(work->shared->inference, on_seen, work) : NULL;
     if (feed) {
-        work_figure(work)->dropped += inference_feed_dropped(work->feed);
         inference_feed_free(work->feed);
         work->feed = feed;
     }
@@ -384,6 +380,7 @@ void models_frame(struct models *models, const char *identifier, const struct ca
     if (bound && bound->running) {
         image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
         if (inference_feed_frame(bound->running->feed, frame, rect, progression)) {
+            work_figure(bound->running)->dropped++;
             (void)rate_count(&bound->dropped_rate, ++bound->dropped, clock_now());
         }
     }

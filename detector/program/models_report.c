@@ -38,17 +38,10 @@ void models_measure(struct models *models, struct buffer *body)
 {
     for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
         models->figures.of[i].subscriptions = 0;
-        models->figures.of[i].dropped_now = models->figures.of[i].dropped;
     }
     for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
         if (bound->running) {
             work_figure(bound->running)->subscriptions++;
-            work_figure(bound->running)->dropped_now +=
-                inference_feed_dropped(bound->running->feed);
-        }
-        if (bound->leaving) {
-            work_figure(bound->leaving)->dropped_now +=
-                inference_feed_dropped(bound->leaving->feed);
         }
     }
     figures_write(&models->figures, body);
@@ -69,8 +62,6 @@ void models_describe(const struct models *models, const char *identifier, json_t
     struct bound *bound = models_find(models, identifier);
     const struct work *work = bound ? bound->running : NULL;
     struct inference_stats stats = {0};
-    uint64_t frames = 0;
-    uint64_t dropped = 0;
     json_t *model;
 
     if (!bound) {
@@ -78,16 +69,15 @@ void models_describe(const struct models *models, const char *identifier, json_t
     }
     if (work) {
         inference_stats(work->shared->inference, &stats);
-        frames = inference_feed_ran(work->feed);
-        dropped = inference_feed_dropped(work->feed);
     }
     model = json_pack(
         "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s*}",
         "state", state_of(bound), "shared", stats.feeds > 1, "engine",
         stats.engine[0] ? stats.engine : NULL, "running", work ? work->model_name : NULL,
         "running_id", (json_int_t)(work ? work->model_id : 0), "pid", stats.pid, "subscriptions",
-        stats.feeds, "inferred", (json_int_t)frames, "dropped", (json_int_t)dropped, "failures",
-        (json_int_t)stats.failures, "restarts", (json_int_t)stats.restarts, "milliseconds_a_run",
+        stats.feeds, "inferred", (json_int_t)bound->ran, "dropped", (json_int_t)bound->dropped,
+        "failures", (json_int_t)stats.failures, "restarts", (json_int_t)stats.restarts,
+        "milliseconds_a_run",
         stats.runs > 0 ? (double)stats.busy.ns / 1e6 / (double)stats.runs : 0.0, "fps",
         rate_count(&bound->ran_rate, bound->ran, clock_now()), "dropped_fps",
         rate_count(&bound->dropped_rate, bound->dropped, clock_now()), "latency_p50_ms",

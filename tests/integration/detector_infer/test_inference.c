@@ -25,8 +25,8 @@ struct show {
     bool is_opened, is_failed, has_closed, has_ended;
     struct baton_error error;
     unsigned results, second_results, wanted, found, drawn, boxes, reports;
+    unsigned dropped, wanted_dropped;
     uint64_t number;
-    uint64_t wanted_dropped;
 };
 
 /* Where tests/detector/clips.sh draws at that time. */
@@ -82,12 +82,13 @@ static void on_closed(void *userdata)
 
 static void on_frame(void *userdata, const struct camera_frame *frame)
 {
-    const struct show *show = userdata;
+    struct show *show = userdata;
     const int rect[4] = {0, 0, frame->picture.width, frame->picture.height};
+    const int cut[4] = {0, 0, CLIP_WIDTH, 70};
 
-    inference_feed_frame(show->feed, frame, rect, STAGE_NONE);
+    show->dropped += inference_feed_frame(show->feed, frame, rect, STAGE_NONE);
     if (show->second) {
-        inference_feed_frame(show->second, frame, (int[]){0, 0, CLIP_WIDTH, 70}, STAGE_NONE);
+        show->dropped += inference_feed_frame(show->second, frame, cut, STAGE_NONE);
     }
 }
 
@@ -111,10 +112,8 @@ static bool has_results(const void *userdata)
 static bool has_dropped(const void *userdata)
 {
     const struct show *show = userdata;
-    struct inference_stats stats;
 
-    inference_stats(show->inference, &stats);
-    return stats.dropped >= show->wanted_dropped;
+    return show->dropped >= show->wanted_dropped;
 }
 
 static struct show *show_bare(void)
@@ -219,9 +218,8 @@ static void every_frame_of_a_clip_shows_what_is_drawn_in_it(void **state)
     assert_int_equal(show->found, CLIP_FRAMES * COLOURS);
     assert_int_equal(show->boxes, CLIP_FRAMES * COLOURS);
     assert_int_equal(show->reports, COLOURS);
-    assert_int_equal(stats.frames, CLIP_FRAMES);
     assert_int_equal(stats.runs, CLIP_FRAMES);
-    assert_int_equal(stats.dropped, 0);
+    assert_int_equal(show->dropped, 0);
     show_free(show);
 }
 
@@ -393,9 +391,8 @@ static void several_subscriptions_share_the_models(void **state)
     assert_int_equal(kill(pid, SIGCONT), 0);
     gallery_run_until(&show->gallery, both_have_results, show);
     inference_stats(show->inference, &stats);
-    assert_true(inference_feed_ran(show->second) >= 10);
     assert_int_equal(stats.feeds, 2);
-    assert_true(stats.runs >= stats.frames);
+    assert_true(stats.runs >= show->results + show->second_results);
     camera_close(show->camera);
     show->camera = NULL;
     inference_feed_free(show->second);

@@ -112,7 +112,7 @@ static void a_model_is_called_what_it_was_called_last(void **state)
     figure_rename(figure, "\"Trucks\"");
     (void)snprintf(figure->engine, sizeof(figure->engine), "opencv 4.6.0");
     figure->subscriptions = 3;
-    figure->dropped_now = 9;
+    figure->dropped = 9;
     text = page(&figures);
     assert_has(text,
                "baton_detector_model_subscriptions{model_id=\"-1\",model_name=\"\\\"Trucks\\\"\""
