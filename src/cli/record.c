@@ -216,8 +216,15 @@ static int reserve(int fd, const char *path, struct baton_error *reterr)
 static int take(int fd, const char *path, struct logger *logger, struct baton_error *reterr)
 {
     struct content content;
+    bool is_free = lock(fd);
 
-    if (!lock(fd)) {
+    if (!is_free && errno != EWOULDBLOCK) {
+        return error_set(reterr, BATON_EIO,
+                         "%s: cannot be locked: %s; --data must name a directory on a disk that "
+                         "has locks (flock)",
+                         path, strerror(errno));
+    }
+    if (!is_free) {
         bool is_ours = read_content(fd, &content);
         if (is_ours && lives(&content.wrapper)) {
             return error_set(reterr, BATON_EIO, "%s: process %d uses this data directory", path,

@@ -211,7 +211,10 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
     if (supervise->supervisor < 0) {
         (void)close(orders[0]);
         (void)close(guardian[0]);
-        return error_set(reterr, BATON_EIO, "no supervisor of commands: %s", strerror(errnum));
+        return error_set(reterr, BATON_EIO, "no supervisor of commands: %s%s", strerror(errnum),
+                         theirs.wrapper < 0 && errnum != EMFILE && errnum != ENFILE
+                             ? "; Linux 5.3 or later is needed, and pidfd_open(2) must be allowed"
+                             : "");
     }
     supervise->orders = orders[0];
     supervise->victims.supervisor = guardian[0];

@@ -135,6 +135,19 @@ class Running(ProgramTest):
             self.assertIn(done.returncode, (1, 74), "%d: %s" % (limit, done.stderr))
             self.assertRegex(done.stderr, "(?i)too many open files")
 
+    def test_what_the_system_lacks_is_named(self):
+        for call, reason in (("flock:error=ENOLCK", "cannot be locked"),
+                             ("pidfd_open:error=EPERM", "pidfd_open")):
+            words = ["strace", "-f", "-o", "/dev/null", "-e", "inject=" + call]
+            if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL,
+                              check=False).returncode != 0:
+                self.skipTest("strace cannot inject here")
+            done = subprocess.run(
+                [*words, BATON, "run", *self.cluster(1).arguments("a"), "--", "true"],
+                capture_output=True, text=True, env=clean_environment(), timeout=60, check=False)
+            self.assertEqual(done.returncode, 74, done.stderr)
+            self.assertIn(reason, done.stderr)
+
     def test_a_program_that_is_stopped_hears_of_the_signal(self):
         one = self.cluster(1)
         process = self.start(one, "a", ["--stop-timeout", "60s"], "sh", "-c", self.script(
