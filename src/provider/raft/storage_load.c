@@ -67,7 +67,8 @@ static int check_owner(const struct storage *storage, const struct storage_ident
     if (strcmp(cluster, identity->cluster) != 0 || strcmp(node, identity->node) != 0) {
         return error_set(reterr, BATON_EEXIST,
                          "data directory %s belongs to node \"%s\" of cluster \"%s\", not to "
-                         "\"%s\" of \"%s\"; give each node a directory of its own",
+                         "\"%s\" of \"%s\"; give each node a directory of its own, or start this "
+                         "one by its name (--node)",
                          identity->directory, node, cluster, identity->node, identity->cluster);
     }
     return BATON_OK;
