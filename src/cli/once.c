@@ -31,13 +31,21 @@
 #include <string.h>
 #include <time.h>
 
-enum { KEY_BYTES = 160, SEEN_MAX = 64, LINGER_MS = 10000, LOOK_MS = 100, SIGNALS = 6 };
+enum {
+    KEY_BYTES = 160,
+    SEEN_MAX = 64,
+    LINGER_MS = 10000,
+    LOOK_MS = 100,
+    AGAIN_MS = 1000,
+    SIGNALS = 6
+};
 
 struct once {
     uv_loop_t loop;
     uv_signal_t signals[SIGNALS];
     uv_timer_t patience;
     uv_timer_t linger;
+    uv_timer_t again;     /* after a read that failed */
     uv_poll_t supervisor; /* readable: it is dead */
     int64_t linger_ms;    /* time left to wait for other nodes */
     const struct invocation *invocation;
@@ -70,6 +78,7 @@ static void on_closed(void *userdata)
     }
     uv_close((uv_handle_t *)&once->patience, NULL);
     uv_close((uv_handle_t *)&once->linger, NULL);
+    uv_close((uv_handle_t *)&once->again, NULL);
     uv_close((uv_handle_t *)&once->supervisor, NULL);
 }
 
@@ -355,6 +364,23 @@ static void start(struct once *once, uint64_t epoch)
     }
 }
 
+static void on_again(uv_timer_t *timer)
+{
+    look(timer->data);
+}
+
+/* A provider that does not answer now may do so later; --wait-timeout says how long to wait. */
+static void note_unread(struct once *once, int code, const char *what)
+{
+    if (code == BATON_ETIMEDOUT || code == BATON_EUNAVAILABLE) {
+        log_warning(once->logger, "result-not-read", LOG_STR("key", once->key),
+                    LOG_STR("text", what));
+        (void)uv_timer_start(&once->again, on_again, AGAIN_MS, 0);
+    } else {
+        fail(once, code, once->key);
+    }
+}
+
 static void on_read(void *userdata, int code, const struct provider_value *values, size_t count)
 {
     struct once *once = userdata;
@@ -364,7 +390,7 @@ static void on_read(void *userdata, int code, const struct provider_value *value
         return;
     }
     if (code && code != BATON_ENOENT) {
-        fail(once, code, once->key);
+        note_unread(once, code, baton_strerror(code));
     } else if (!code && count > 0 && values[0].data && !is_spent(once, &values[0])) {
         take_result(once, &values[0]);
     } else if (participant_is_leader(once->participant, &epoch)) {
@@ -385,7 +411,7 @@ static void look(struct once *once)
     int code = store_get(participant_member(once->participant), once->key, on_read, once, &error);
     if (code) {
         once->is_asking = false;
-        fail(once, code, error.message);
+        note_unread(once, code, error.message);
     }
 }
 
@@ -505,6 +531,8 @@ static void prepare(struct once *once)
     once->patience.data = once;
     (void)uv_timer_init(&once->loop, &once->linger);
     once->linger.data = once;
+    (void)uv_timer_init(&once->loop, &once->again);
+    once->again.data = once;
     (void)uv_poll_init(&once->loop, &once->supervisor, once->supervise.victims.process);
     once->supervisor.data = once;
     (void)uv_poll_start(&once->supervisor, UV_READABLE, on_supervisor_dead);

@@ -3,8 +3,10 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 
 from harness import BATON, baton, Cluster, ProgramTest, free_ports, is_alive, main, until
 
@@ -22,6 +24,37 @@ class RedisCluster(Cluster):
 
     def arguments(self, name):
         return ["--node", name, "--data", self.data(name), "--provider", self.url]
+
+
+class CutOnce(threading.Thread):
+    """Forwards connections to a server, and ends the first one that says `word`."""
+
+    def __init__(self, target, word):
+        super().__init__(daemon=True)
+        self.target, self.word = target, word
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.is_cut = False
+        self.start()
+
+    def run(self):
+        while True:
+            client, server = self.listener.accept()[0], socket.create_connection(self.target)
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self.forward, args=pair, daemon=True).start()
+
+    def forward(self, source, sink):
+        try:
+            while data := source.recv(65536):
+                if self.word in data and not self.is_cut:
+                    self.is_cut = True
+                    break
+                sink.sendall(data)
+            source.shutdown(socket.SHUT_RDWR)
+            sink.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other way has ended it
+        source.close()
 
 
 class OnRedis(ProgramTest):
@@ -386,6 +419,15 @@ class OnRedis(ProgramTest):
         waits = re.search(r"--wait-timeout TIME [^(]*\(default: (\d+)m\)",
                           baton("once", "--help").stdout)
         self.assertGreaterEqual(int(waits.group(1)), 1)  # the default lease is half of that
+
+    def test_once_reads_again_if_the_server_hung_up(self):
+        link = CutOnce(("127.0.0.1", self.port), b"key:once/schema")
+        self.addCleanup(link.listener.close)
+        url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=9s&max-lease=600s" % link.port
+        done = baton("once", "schema", "--node", "a", "--provider", url, "--", "sh", "-c", "exit 3")
+        self.assertTrue(link.is_cut)
+        self.assertIn("result-not-read", done.stderr)
+        self.assertEqual(done.returncode, 3, done.stderr)
 
     def test_a_hung_leader_is_killed_where_asked(self):
         short = self.cluster(2, "kill-outliving=on")
