@@ -24,8 +24,7 @@ static const char draft[] = ".new";
 struct store {
     int archives_fd, origins_fd;
     atomic_uint_fast64_t bytes_max;
-    atomic_uint_fast64_t bytes_held;      /* unpacked, of held models */
-    atomic_uint_fast64_t unpacked, known; /* archives of store_add() */
+    atomic_uint_fast64_t bytes_held; /* unpacked, of held models */
 };
 
 static int failed(struct baton_error *reterr, const char *what, const char *name)
@@ -149,11 +148,6 @@ int store_file(const struct store *store, struct baton_error *reterr)
 void store_set_max(struct store *store, uint64_t bytes_max)
 {
     atomic_store(&store->bytes_max, bytes_max);
-}
-
-void store_counters(const struct store *store, struct store_counters *ret)
-{
-    *ret = (struct store_counters){atomic_load(&store->unpacked), atomic_load(&store->known)};
 }
 
 /* ---- Holding -------------------------------------------------------------------------------- */
@@ -393,11 +387,10 @@ static bool copy(int to, int from)
 static int keep(struct store *store, struct model *model, int archive_fd,
                 struct baton_error *reterr)
 {
-    /* One of that digest may be damaged. */
-    bool is_known = unlinkat(store->archives_fd, model->digest, 0) == 0;
     struct stat status = {0};
     int fd, rc;
 
+    (void)unlinkat(store->archives_fd, model->digest, 0); /* it may be damaged */
     (void)fstat(archive_fd, &status);
     rc = make_room(store, (uint64_t)status.st_size, reterr);
     if (rc != 0) {
@@ -409,7 +402,6 @@ static int keep(struct store *store, struct model *model, int archive_fd,
         model->lock_fd = hold(store, model->digest, reterr);
         rc = model->lock_fd < 0 ? model->lock_fd : 0;
     }
-    atomic_fetch_add(is_known ? &store->known : &store->unpacked, rc == 0);
     return rc;
 }
 

@@ -34,13 +34,6 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
 void store_set_max(struct store *store, uint64_t bytes_max);
 void store_close(struct store *store); /* NULL is allowed; no model is held any more */
 
-/* Results of store_add() so far. */
-struct store_counters {
-    uint64_t unpacked, known; /* `known`: the digest was there already */
-};
-
-void store_counters(const struct store *store, struct store_counters *ret);
-
 /* Makes a file without a name in the store's folder, for an archive to be fetched. Returns the
  * descriptor, or a code. */
 int store_file(const struct store *store, struct baton_error *reterr);

@@ -140,12 +140,10 @@ void archives_free(struct archives *archives)
 void archives_measure(const struct archives *archives, struct buffer *body)
 {
     struct supply_counters supply = {0};
-    struct store_counters store;
 
     if (archives->supply) {
         supply = supply_counters(archives->supply);
     }
-    store_counters(archives->store, &store);
 
     const struct {
         const char *name, *help;
@@ -157,10 +155,6 @@ void archives_measure(const struct archives *archives, struct buffer *body)
          supply.unchanged},
         {"baton_detector_archives_fetch_failures_total", "Archives that could not be fetched.",
          supply.fetch_fails},
-        {"baton_detector_archives_unpacked_total", "Archives that were new and good.",
-         store.unpacked},
-        {"baton_detector_archives_known_total",
-         "Archives that were fetched and in the cache already, by their digest.", store.known},
         {"baton_detector_archives_refused_total",
          "Archives that came and are none, or found no room.", supply.refused},
         {"baton_detector_archives_from_before_total",

@@ -69,7 +69,7 @@ const tests = {
         assert.strictEqual(all.shop.sent['/a.mpta'], 3);
         const { value } = metrics(all.worker);
         assert.strictEqual(value('model_opened_total', { model_id: '7' }), 4);
-        assert.strictEqual(value('archives_unpacked_total'), 2);
+        assert.strictEqual(value('archives_fetched_total'), 3);
         assert.ok(value('archives_rechecks_total') >= 15);
         assert.strictEqual(value('archives_recheck_failures_total'), 0);
         assert.strictEqual(value('archives_fetch_failures_total'), 0);
