@@ -313,6 +313,9 @@ struct node {
 void node_retire(struct node *node);
 /* Makes this process a member: it listens, dials, promises and votes. */
 int node_begin(struct node *node, struct baton_error *reterr);
+
+/* compaction.c: starts the timer of checkpoints */
+void compaction_begin(struct node *node);
 /* Soon, outside of any step. */
 void node_compact_if_long(struct node *node);
 

@@ -8,7 +8,6 @@
 #include "provider/raft/metadata.h"
 #include "provider/raft/named.h"
 #include "provider/raft/node.h"
-#include "sessions/sessions.h"
 
 #include <openssl/rand.h>
 #include <stdio.h>
@@ -156,63 +155,9 @@ static void on_timer(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* The log has more bytes than it may, and than the state that replaces it. Orders of sessions are
- * small, come in thousands, and stay in memory until then: of them the memory counts. */
-static bool is_long(const struct node *node)
-{
-    return (node->applied_bytes > NODE_COMPACT_BYTES && node->applied_bytes > node->state_bytes) ||
-           (node->order_bytes > NODE_COMPACT_ORDER_BYTES && node->order_bytes > node->state_bytes);
-}
-
-/* Bounds what the next start has to read: moves SQLite's log into the file, and compacts a long log
- * of entries. */
-static void on_checkpoint(uv_timer_t *timer)
-{
-    struct node *node = timer->data;
-    struct raft_status status;
-    struct baton_error error;
-
-    raft_get_status(node->raft, &status);
-    if ((status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES || is_long(node)) &&
-        !node->state_is_lost) {
-        struct raft_input compact = {.type = RAFT_IN_COMPACT,
-                                     .compact = {.index = status.applied_index}};
-        struct buffer state;
-        buffer_init(&state, 2 * ((size_t)KEYS_ALL_MAX + SESSIONS_BYTES_MAX));
-        state_snapshot(node, &state);
-        compact.compact.data = state.data;
-        compact.compact.bytes = state.bytes;
-        if (!state.failed) {
-            (void)node_step(node, &compact);
-        }
-        node->applied_bytes = node->order_bytes = 0;
-        node->state_bytes = state.bytes;
-        buffer_fini(&state);
-    }
-    meeting_remember(node);
-    if (!status.storage_failed && storage_checkpoint(node->storage, &error) != BATON_OK) {
-        struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
-        log_error(node->logger, "checkpoint-failed", LOG_STR("error", error.message));
-        event_error(node, error.code, &error);
-        (void)node_step(node, &failed);
-    }
-}
-
-void node_compact_if_long(struct node *node)
-{
-    if (is_long(node) && uv_is_active((uv_handle_t *)&node->checkpoint)) {
-        (void)uv_timer_start(&node->checkpoint, on_checkpoint, 0,
-                             uv_timer_get_repeat(&node->checkpoint));
-    }
-}
-
 static int begin_timers(struct node *node, struct baton_error *reterr)
 {
-    uint64_t every_ms = (uint64_t)(node->options.checkpoint.ns / 1000000);
-
-    if (every_ms > 0) {
-        (void)uv_timer_start(&node->checkpoint, on_checkpoint, every_ms, every_ms);
-    }
+    compaction_begin(node);
     node->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (node->timer_fd < 0 || uv_poll_init(node->loop, &node->timer, node->timer_fd) != 0) {
         return error_set(reterr, BATON_EIO, "a timer: no descriptor left");
