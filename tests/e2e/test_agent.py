@@ -200,6 +200,15 @@ class Group(AgentTest):
         each = reader.ask("get", keys=["no", "k", "nor this"])["values"]
         self.assertEqual([(one["key"], one["text"]) for one in each], [("k", "v")])
 
+    def test_what_is_stored_is_moved_out_of_sqlites_log_before_the_log_is_full(self):
+        """Long before the checkpoint: else the log grows, and each write costs several."""
+        agent = self.member(self.port, "--checkpoint", "1h")
+        log = pathlib.Path(agent.folder, "data", "raft.db-wal")
+        writer, salt = self.client(agent), log.read_bytes()[16:24]  # new whenever the log begins
+        for i in range(130):
+            self.assertTrue(writer.ask("put", key="k", text=str(i))["ok"])
+        until(lambda: log.read_bytes()[16:24] != salt, agent.log)
+
     def test_a_write_that_the_logs_leader_took_with_it_is_given_up_when_another_leads(self):
         agents = self.group(3)
         leader = until(lambda: next((one for one in agents if self.leads_the_log(one)), None),

@@ -1,7 +1,37 @@
-/* Keeps what a start has to read short: moves SQLite's log into its file, and replaces a long log
- * of entries by a snapshot. */
+/* Keeps the disk's content short, at moments at which nobody waits for a write: moves SQLite's log
+ * into its file, and replaces a long log of entries by a snapshot. */
 #include "provider/raft/node.h"
 #include "sessions/sessions.h"
+
+/* The members store the same at the same time, and should not all be busy at the same time. */
+enum { MOVE_LOG_MIN_MS = 100, MOVE_LOG_SPREAD_MS = 1000 };
+
+static void move_log(struct node *node)
+{
+    struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
+    struct baton_error error;
+
+    if (storage_checkpoint(node->storage, &error) != BATON_OK) {
+        log_error(node->logger, "checkpoint-failed", LOG_STR("error", error.message));
+        event_error(node, error.code, &error);
+        (void)node_step(node, &failed);
+    }
+}
+
+static void on_log_due(uv_timer_t *timer)
+{
+    move_log(timer->data);
+}
+
+/* Not at once: what was written last is waited for. */
+void node_move_log_if_due(struct node *node)
+{
+    if (storage_is_log_due(node->storage) && !uv_is_active((uv_handle_t *)&node->log_timer) &&
+        !uv_is_closing((uv_handle_t *)&node->log_timer)) {
+        (void)uv_timer_start(&node->log_timer, on_log_due,
+                             MOVE_LOG_MIN_MS + node_draw_number(node) % MOVE_LOG_SPREAD_MS, 0);
+    }
+}
 
 /* The log has more bytes than it may, and than the state that replaces it. Orders of sessions are
  * small, come in thousands, and stay in memory until then: of them the memory counts. */
@@ -17,7 +47,6 @@ static void on_checkpoint(uv_timer_t *timer)
 {
     struct node *node = timer->data;
     struct raft_status status;
-    struct baton_error error;
 
     raft_get_status(node->raft, &status);
     if ((status.applied_index >= status.first_index + NODE_COMPACT_ENTRIES || is_long(node)) &&
@@ -37,12 +66,7 @@ static void on_checkpoint(uv_timer_t *timer)
         buffer_fini(&state);
     }
     meeting_remember(node);
-    if (!status.storage_failed && storage_checkpoint(node->storage, &error) != BATON_OK) {
-        struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
-        log_error(node->logger, "checkpoint-failed", LOG_STR("error", error.message));
-        event_error(node, error.code, &error);
-        (void)node_step(node, &failed);
-    }
+    move_log(node);
 }
 
 void node_compact_if_long(struct node *node)
@@ -58,6 +82,7 @@ void compaction_begin(struct node *node)
     uint64_t every_ms = (uint64_t)(node->options.checkpoint.ns / 1000000);
 
     if (every_ms > 0) {
-        (void)uv_timer_start(&node->checkpoint, on_checkpoint, every_ms, every_ms);
+        (void)uv_timer_start(&node->checkpoint, on_checkpoint,
+                             every_ms - node_draw_number(node) % (every_ms / 2 + 1), every_ms);
     }
 }

@@ -155,6 +155,7 @@ static void perform(struct node *node, const struct raft_update *update)
         node->counters.writes++;
         r = storage_write(node->storage, update->write, &error);
         report_slow_disk(node, begun);
+        node_move_log_if_due(node);
     }
     if (r == BATON_OK) {
         note_stored(node, update->write);

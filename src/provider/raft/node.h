@@ -250,6 +250,7 @@ struct node {
     bool is_armed;   /* set and not expired */
     bool was_member; /* the latest members in the log's line had this node */
     uv_timer_t checkpoint;
+    uv_timer_t log_timer;       /* active while SQLite's log is due to be moved */
     uv_timer_t pending_timer;   /* active while connections are pending */
     uv_timer_t handshake_timer; /* delays the next handshake */
     int open_handles;           /* to close before the memory is freed */
@@ -313,11 +314,13 @@ struct node {
 void node_retire(struct node *node);
 /* Makes this process a member: it listens, dials, promises and votes. */
 int node_begin(struct node *node, struct baton_error *reterr);
+uint64_t node_draw_number(const struct node *node);
 
 /* compaction.c: starts the timer of checkpoints */
 void compaction_begin(struct node *node);
-/* Soon, outside of any step. */
+/* Both soon, outside of any step. */
 void node_compact_if_long(struct node *node);
+void node_move_log_if_due(struct node *node);
 
 /* node.c */
 int node_step(struct node *node, const struct raft_input *input);

@@ -137,6 +137,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     close_handle(node, (uv_handle_t *)&node->request_timer);
     close_handle(node, (uv_handle_t *)&node->turn);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* this handle always exists */
+    close_handle(node, (uv_handle_t *)&node->log_timer);
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -194,7 +195,7 @@ static void take_identity(struct node *node, const struct storage_loaded *loaded
     meeting_begin(node, loaded);
 }
 
-static uint64_t draw_number(const struct node *node)
+uint64_t node_draw_number(const struct node *node)
 {
     uint64_t number;
 
@@ -229,8 +230,8 @@ static int begin_core(struct node *node, struct baton_error *reterr)
     start.entry_count = loaded.entry_count;
     start.eligible = node->eligible;
     start.is_outlived = node->options.is_guardian_only;
-    start.seed = draw_number(node);
-    node->next_request = draw_number(node);
+    start.seed = node_draw_number(node);
+    node->next_request = node_draw_number(node);
     r = raft_new(&node->raft, &start, clock_now(), reterr);
     if (r != BATON_OK) {
         (void)error_wrap(reterr, "data directory %s", node->options.data);
@@ -306,6 +307,8 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     }
     (void)uv_timer_init(node->loop, &node->checkpoint);
     node->checkpoint.data = node;
+    (void)uv_timer_init(node->loop, &node->log_timer);
+    node->log_timer.data = node;
     (void)uv_timer_init(node->loop, &node->pending_timer);
     node->pending_timer.data = node;
     (void)uv_timer_init(node->loop, &node->handshake_timer);
@@ -314,7 +317,7 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->request_timer.data = node;
     (void)uv_idle_init(node->loop, &node->turn);
     node->turn.data = node;
-    node->open_handles += 5;
+    node->open_handles += 6;
     if (node->options.group[0]) {
         node->base.ops = &named_ops;
         node->eligible = true;

@@ -12,9 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of SQLite's log: about thirty votes between two checkpoints. */
-#define LOG_ROOM_TEXT "131072"
-enum { LOG_ROOM = 131072 };
+/* SQLite's log has these bytes from the start on, and is moved into the file before it is longer,
+ * if there is a quiet moment. Each page of it has a header of 24 bytes. */
+enum { LOG_ROOM = 1024 * 1024, LOG_PAGE = 4096, LOG_PAGES_DUE = LOG_ROOM / (LOG_PAGE + 24) / 2 };
+enum { LOG_PAGES_MAX = 1000 }; /* then it is moved at once, and a write waits for that */
 
 #define ENTRY_COLUMNS                                                                              \
     " (idx INTEGER PRIMARY KEY, term INTEGER NOT NULL, kind INTEGER NOT NULL,"                     \
@@ -311,28 +312,37 @@ static int check_integrity(struct storage *storage, struct baton_error *reterr)
     return r;
 }
 
-static bool has_room(const struct storage *storage)
+/* Writes the blocks of SQLite's log at the start; a clean end removes the log. A write to blocks
+ * that a file does not have yet, or that were never written, costs the file system writes to its
+ * journal, and an entry waits for them. Zeros are no valid page of the log. This is only for speed:
+ * a full disk may still have room for votes. */
+static int make_room(struct storage *storage, struct baton_error *reterr)
 {
-    char path[STORAGE_PATH_MAX + 8];
-    struct stat about;
+    static char zeros[16 * LOG_PAGE];
+    sqlite3_file *log = NULL;
+    sqlite3_int64 at = 0;
 
-    (void)snprintf(path, sizeof(path), "%s-wal", storage->path);
-    return stat(path, &about) == 0 && about.st_size >= LOG_ROOM;
+    if (sqlite3_file_control(storage->db, NULL, SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK ||
+        !log->pMethods || log->pMethods->xFileSize(log, &at) != SQLITE_OK || at >= LOG_ROOM) {
+        return BATON_OK;
+    }
+    while (at < LOG_ROOM && log->pMethods->xWrite(log, zeros, sizeof(zeros), at) == SQLITE_OK) {
+        at += (sqlite3_int64)sizeof(zeros);
+    }
+    return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) == SQLITE_OK
+               ? BATON_OK
+               : error_set(reterr, BATON_EIO, "%s-wal: fsync failed", storage->path);
 }
 
-/* Allocates the blocks of SQLite's log at the start; a clean end removes the log. A write that
- * extends a file costs the file system a second write, and a vote waits for it. This is only for
- * speed: a full disk may still have room for votes. */
-static void make_room(struct storage *storage)
+static int on_log(void *userdata, sqlite3 *db, const char *name, int pages)
 {
-    static const char fill[] = "DROP TABLE IF EXISTS room; CREATE TABLE room (x);"
-                               "INSERT INTO room VALUES (zeroblob(" LOG_ROOM_TEXT "));"
-                               "DROP TABLE room;";
+    struct storage *storage = userdata;
 
-    if (!has_room(storage)) {
-        (void)sqlite3_exec(storage->db, fill, NULL, NULL, NULL);
-        (void)sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    storage->log_pages = pages;
+    if (pages >= LOG_PAGES_MAX) { /* a failure is the next checkpoint's, too */
+        (void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     }
+    return SQLITE_OK;
 }
 
 /* Makes the file private: SQLite creates it readable for all users, and its log gets the file's
@@ -386,7 +396,8 @@ static int open_database(struct storage *storage, const struct storage_identity 
         r = check_integrity(storage, reterr);
     }
     if (r == BATON_OK) {
-        make_room(storage);
+        (void)sqlite3_wal_hook(storage->db, on_log, storage);
+        r = make_room(storage, reterr);
     }
     return r == BATON_OK && !is_new ? prepare(storage, reterr) : r;
 }
@@ -561,21 +572,6 @@ int storage_write(struct storage *storage, const struct raft_write *write,
     return r;
 }
 
-int storage_checkpoint(struct storage *storage, struct baton_error *reterr)
-{
-    if (storage->failed) {
-        return BATON_OK; /* reported already by the write that failed */
-    }
-    if (sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
-        SQLITE_OK) {
-        storage->failed = true;
-        return storage_error(storage, "checkpoint", reterr);
-    }
-    return BATON_OK;
-}
-
-/* ---- Identity -------------------------------------------------------------------------------- */
-
 static int write_text(struct storage *storage, char *sql, const char *doing,
                       struct baton_error *reterr)
 {
@@ -591,6 +587,29 @@ static int write_text(struct storage *storage, char *sql, const char *doing,
     sqlite3_free(sql);
     return r;
 }
+
+bool storage_is_log_due(const struct storage *storage)
+{
+    return storage->log_pages >= LOG_PAGES_DUE;
+}
+
+/* The first write behind a checkpoint begins the log anew, which costs a second fsync: it is made
+ * here, where nobody waits for it. */
+int storage_checkpoint(struct storage *storage, struct baton_error *reterr)
+{
+    if (storage->failed || storage->log_pages <= 1) {
+        return BATON_OK; /* reported already by the write that failed; nothing to move */
+    }
+    if (sqlite3_wal_checkpoint_v2(storage->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
+        SQLITE_OK) {
+        storage->failed = true;
+        return storage_error(storage, "checkpoint", reterr);
+    }
+    return write_text(storage, sqlite3_mprintf("PRAGMA user_version = %d", STORAGE_VERSION),
+                      "checkpoint", reterr);
+}
+
+/* ---- Identity -------------------------------------------------------------------------------- */
 
 int storage_set_group(struct storage *storage, uint64_t group, struct baton_error *reterr)
 {

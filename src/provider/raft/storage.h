@@ -82,7 +82,11 @@ int storage_cast_out(struct storage *storage, const char *text, struct baton_err
 int storage_remember(struct storage *storage, const struct storage_peer *peer,
                      struct baton_error *reterr);
 
-/* Moves the write-ahead log into the file, which bounds what a start has to read. */
+/* Whether the write-ahead log should be moved into the file soon: it must not become longer than
+ * its blocks on disk, else a write takes several times as long. */
+bool storage_is_log_due(const struct storage *storage);
+/* Moves the write-ahead log into the file, which bounds what a start has to read. Takes as long as
+ * several writes: for a moment at which nobody waits for one. */
 int storage_checkpoint(struct storage *storage, struct baton_error *reterr);
 
 void storage_close(struct storage *storage); /* NULL allowed */

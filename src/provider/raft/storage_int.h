@@ -32,6 +32,7 @@ struct storage {
     sqlite3_stmt *statements[STATEMENT_COUNT];
     int lock_fd;
     bool failed;
+    int log_pages;   /* of SQLite's log, since its last beginning */
     int64_t made_ns; /* the file's creation time; 0: the file system has none */
     char path[STORAGE_PATH_MAX];
 };

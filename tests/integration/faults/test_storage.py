@@ -181,6 +181,19 @@ class DiskFails(StorageTest):
         self.assert_one_at_a_time(three)
 
 
+    def test_nothing_is_begun_on_a_log_of_which_an_fsync_failed(self):
+        """Also where the fsync is only of the room for later writes."""
+        for number in range(1, 5):
+            one = self.watched(1, *QUICK)
+            name = one.names[0]
+            one.start(name, under=(
+                "strace", "-D", "-f", "-o", os.devnull, "-P",
+                os.path.join(one.data(name), "raft.db-wal"), "-e", "trace=fdatasync", "-e",
+                "inject=fdatasync:error=EIO:when=%d" % number))
+            until(lambda one=one, name=name: one.processes[name].poll() is not None, one.logs)
+            self.assertEqual(one.processes[name].returncode, 74, one.logs())
+
+
 class DiskIsFull(StorageTest):
     def mount(self, path, *options):
         done = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "none", path],

@@ -211,6 +211,80 @@ static void a_vote_makes_no_file_longer(void **state)
     }
 }
 
+static void write_number(struct storage *storage, uint64_t number)
+{
+    struct raft_hard_state hard = {.term = number, .vote = 7};
+    struct raft_entry entry = {.term = number, .kind = RAFT_ENTRY_DATA, .data = "w", .bytes = 1};
+    struct raft_write write = {
+        .hard = &hard, .first_index = number, .entries = &entry, .entry_count = 1};
+
+    assert_int_equal(storage_write(storage, &write, NULL), 0);
+}
+
+static void the_log_stays_as_long_as_it_was_while_it_is_moved_when_due(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    const off_t room = log_bytes();
+    int moves = 0;
+    uint64_t number = 0;
+    (void)state;
+
+    storage_loaded_fini(&loaded);
+    while (moves < 3) {
+        for (int i = 0; i < 20; i++) { /* the writes until there is a quiet moment */
+            write_number(storage, ++number);
+            assert_int_equal(log_bytes(), room);
+        }
+        if (storage_is_log_due(storage)) {
+            assert_int_equal(storage_checkpoint(storage, NULL), 0);
+            assert_false(storage_is_log_due(storage));
+            moves++;
+        }
+        assert_true(number < 1000);
+    }
+    storage_close(storage);
+    storage = open_ok(&loaded);
+    assert_int_equal(loaded.entry_count, number);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
+enum { LOG_HEADER_BYTES = 32 };
+
+static ssize_t (*real_pwrite)(int fd, const void *data, size_t bytes, off_t at);
+static int log_headers;
+
+static ssize_t counting_pwrite(int fd, const void *data, size_t bytes, off_t at)
+{
+    log_headers += at == 0 && bytes == LOG_HEADER_BYTES;
+    return real_pwrite(fd, data, bytes, at);
+}
+
+/* With each header of its log SQLite makes a second fsync. */
+static void no_write_begins_the_log_anew(void **state)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    (void)state;
+
+    storage_loaded_fini(&loaded);
+    real_pwrite = (ssize_t(*)(int, const void *, size_t, off_t))(void (*)(void))vfs->xGetSystemCall(
+        vfs, "pwrite64");
+    assert_int_equal(vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)counting_pwrite),
+                     SQLITE_OK);
+    for (uint64_t number = 1; number < 10; number++) {
+        log_headers = 0;
+        write_number(storage, number);
+        assert_int_equal(log_headers, 0);
+        assert_int_equal(storage_checkpoint(storage, NULL), 0);
+        assert_int_equal(log_headers, 1);
+    }
+    (void)vfs->xSetSystemCall(vfs, "pwrite64", NULL);
+    storage_close(storage);
+}
+
 static void truncation_and_snapshots_take_the_entries_along(void **state)
 {
     struct storage_loaded loaded;
@@ -583,6 +657,8 @@ int main(void)
         IN_DIRECTORY(a_directory_that_the_group_refused_stays_refused),
         IN_DIRECTORY(a_copy_of_a_directory_is_refused_and_the_original_goes_on),
         IN_DIRECTORY(a_vote_makes_no_file_longer),
+        IN_DIRECTORY(the_log_stays_as_long_as_it_was_while_it_is_moved_when_due),
+        IN_DIRECTORY(no_write_begins_the_log_anew),
         IN_DIRECTORY(truncation_and_snapshots_take_the_entries_along),
         IN_DIRECTORY(a_second_process_is_refused_and_told_whose_it_is),
         IN_DIRECTORY(a_directory_of_another_node_or_cluster_is_refused),
