@@ -4,7 +4,7 @@ import test from 'node:test';
 import { BatonError, Client, Lost } from '../../clients/node/lib/index.js';
 import { Pool } from '../../clients/node/lib/work.js';
 
-const DEADLINE_MS = 60000;
+const DEADLINE_MS = 240000;
 const ABOUT = { slots: 4, reportIntervalMs: 100 };
 
 // A test with a pool, and a client that ends with it.

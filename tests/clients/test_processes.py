@@ -12,12 +12,15 @@ import sys
 import threading
 import unittest
 
-from harness import SHORT_MS, RealAgent, until
+from harness import DEADLINE_S, SHORT_MS, RealAgent, until
 
 SOURCE = pathlib.Path(__file__).parents[2]
 EXAMPLES = SOURCE / "examples/clients"
 COMMANDS = {"python": [sys.executable, "-B", EXAMPLES / "report.py"],
             "node": [shutil.which("node"), "report.mjs"]}
+
+# With it Python writes a line in parts, and those of another process come between them.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 class Worker:
@@ -32,7 +35,7 @@ class Worker:
             shutil.copy(EXAMPLES / "report.mjs", agent.folder)
         self.process = subprocess.Popen(
             [*COMMANDS[language], "report"], stdout=output, cwd=agent.folder,
-            env={**os.environ, "BATON_AGENT": agent.path})
+            env={**ENVIRONMENT, "BATON_AGENT": agent.path})
         self.all = lines
 
     def lines(self):
@@ -107,7 +110,7 @@ class Processes(unittest.TestCase):
         for language in COMMANDS:
             leader, other, epoch = self.two(language)
             leader.process.send_signal(signal.SIGTERM)
-            self.assertEqual(leader.process.wait(60), 0)
+            self.assertEqual(leader.process.wait(DEADLINE_S), 0)
             self.until_works(other, epoch)
             self.judge()
             other.close()

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 import manifests
-from harness import BATON, until
+from harness import BATON, DEADLINE_S, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, "../integration/faults"))
@@ -230,7 +230,7 @@ class Container:
              "--regid=%d" % self.pod.setting(self.container, "runAsGroup"),
              "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", *words],
             env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            universal_newlines=True, timeout=60, check=False)
+            universal_newlines=True, timeout=DEADLINE_S, check=False)
 
     def probe(self, name):
         """Its output; an AssertionError if it fails."""
@@ -244,7 +244,7 @@ class Container:
             done = subprocess.run(
                 ["ip", "netns", "exec", self.hosts.network.space(self.host), "curl", "-fsS", url],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True,
-                timeout=60, check=False)
+                timeout=DEADLINE_S, check=False)
         assert done.returncode == 0, "%s of %s: %s" % (name, self.name, done.stdout)
         return done.stdout
 

@@ -650,7 +650,7 @@ class Data(AgentTest):
         self.assertEqual(reader.events, [])
 
     def test_who_does_not_read_its_list_is_closed_and_the_others_go_on(self):
-        agent = self.agent("--client-lease", "1s")
+        agent = self.agent("--client-lease", "10s")  # in which the other one reads 20 MiB
         deaf, other = Client(agent.path), Client(agent.path)
         self.addCleanup(deaf.close)
         self.addCleanup(other.close)

@@ -12,14 +12,14 @@ import unittest
 import urllib.error
 import urllib.request
 
-from harness import (BATON, ClusterTest, baton, clean_environment, free_ports, main, slow_disk,
-                     until)
+from harness import (BATON, DEADLINE_S, ClusterTest, baton, clean_environment, free_ports, main,
+                     slow_disk, until)
 
 
 def fetch(port, path, **headers):
     request = urllib.request.Request("http://127.0.0.1:%d%s" % (port, path), headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -77,7 +77,7 @@ class Asking(ClusterTest):
                    b"\0" * 4096, b"GET " + b"/" * 60000 + b" HTTP/1.1\r\n\r\n",
                    b"POST /status HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"]
         for data in hostile * 5:
-            with socket.create_connection(("127.0.0.1", port), timeout=30) as one:
+            with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as one:
                 try:
                     one.sendall(data)
                 except OSError:
@@ -89,7 +89,7 @@ class Asking(ClusterTest):
         path = os.path.join(self.three.data(self.leader), "control.sock")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         self.three.signal(self.leader, signal.SIGTERM)
-        self.assertEqual(self.three.processes[self.leader].wait(timeout=60), 0)
+        self.assertEqual(self.three.processes[self.leader].wait(timeout=DEADLINE_S), 0)
         self.assertFalse(os.path.exists(path))
         self.three.wait_leader([name for name in self.three.names if name != self.leader])
 
@@ -320,7 +320,7 @@ class Operating(ClusterTest):
             return any(line["event"] == "leader-changed" for line in list(lines))
         until(has_event, "an event")
         self.three.kill(follower)
-        self.assertEqual(watch.wait(timeout=60), 69)
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 69)
         reader.join()
         done = baton("watch", "--data", self.three.data(self.others[1]), "--timeout", "1ms")
         self.assertEqual(done.returncode, 124)

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from harness import BATON, baton, clean_environment, main
+from harness import BATON, DEADLINE_S, baton, clean_environment, main
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -185,7 +185,7 @@ class Errors(unittest.TestCase):
             def expect(code, says, data, *under):
                 done = subprocess.run(
                     [*under, BATON, "node", "--data", data, "--listen", "127.0.0.1:0"],
-                    stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                    stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn("baton node: --data %s: %s" % (data, says), done.stderr)
             expect(64, "the directory above it does not exist; create that one",
@@ -220,7 +220,7 @@ class Errors(unittest.TestCase):
         for command, *words in (("pass", "--to"), ("join",), ("leave",)):
             done = subprocess.run([BATON.encode(), command.encode(), b"-d", b"/nonexistent",
                                    *map(str.encode, words), b"\xff=127.0.0.1:1"],
-                                  stderr=subprocess.PIPE, timeout=60, check=False)
+                                  stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn(b"UTF-8", done.stderr)
 
@@ -229,7 +229,7 @@ class Errors(unittest.TestCase):
                                (b"--election", b"redis://127.0.0.1:1")):
             done = subprocess.run([BATON.encode(), b"run", b"--provider", provider, flag, b"\xff",
                                    b"--wait-timeout", b"100ms", b"--", b"true"],
-                                  stderr=subprocess.PIPE, timeout=60, check=False)
+                                  stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn(b"UTF-8", done.stderr)
 
@@ -262,7 +262,7 @@ class Errors(unittest.TestCase):
                 with server.accept()[0] as connection:
                     self.assertIn(b"GET /status HTTP/1.1\r\n", connection.recv(4096))
                     connection.sendall(says)
-                _, told = status.communicate(timeout=60)
+                _, told = status.communicate(timeout=DEADLINE_S)
                 self.assertEqual(status.returncode, code, told)
                 self.assertIn("http://%s/status: " % address, told)
                 self.assertIn(reason, told)
@@ -275,7 +275,7 @@ class Errors(unittest.TestCase):
                     done = subprocess.run(
                         [BATON, *words] if not closed else
                         ["sh", "-c", '"$0" "$@" >&-', BATON, *words], stdout=full,
-                        stderr=subprocess.PIPE, universal_newlines=True, timeout=60, check=False)
+                        stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False)
                 self.assertEqual(done.returncode, 74, (words, closed, done.stderr))
                 self.assertIn("standard output: ", done.stderr)
 
@@ -321,7 +321,7 @@ class Errors(unittest.TestCase):
             self.expect(64, path, "explain", "--config", path)
             if os.path.exists(detector):
                 done = subprocess.run([detector, "--config", path], stdin=subprocess.DEVNULL,
-                                      stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
+                                      stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S,
                                       check=False)
                 self.assertEqual(done.returncode, 64, done.stderr)
                 self.assertIn(path, done.stderr)

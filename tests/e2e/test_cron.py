@@ -15,7 +15,8 @@ import tempfile
 import time
 
 from agents import Agent, LONG
-from harness import BATON, Cluster, ClusterTest, baton, clean_environment, free_ports, main, until
+from harness import (BATON, DEADLINE_S, Cluster, ClusterTest, baton, clean_environment, free_ports,
+                     main, until)
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 
@@ -356,7 +357,7 @@ class Faults(CronTest):
         def kill_supervisor(name):
             word = [w for w in hosts.log(name).split() if w.startswith("supervisor=")][-1]
             os.kill(int(word.split("=")[1]), signal.SIGKILL)
-            self.assertEqual(hosts.processes[name].wait(timeout=60), 1, hosts.log(name))
+            self.assertEqual(hosts.processes[name].wait(timeout=DEADLINE_S), 1, hosts.log(name))
         self.rerun_after(hosts, kill_supervisor)
 
     def test_a_foreman_that_is_killed_fails_its_command_alone(self):
@@ -401,7 +402,7 @@ class Faults(CronTest):
         self.assertIsNone(passing.poll())
         hosts.go()
         until(lambda: [run for run in hosts.runs("start") if run.node != first.node], hosts.logs)
-        self.assertEqual(passing.wait(timeout=60), 0)
+        self.assertEqual(passing.wait(timeout=DEADLINE_S), 0)
         self.assertIn(first, hosts.runs("end"))
         self.check_once(hosts)
         self.check_apart(hosts)
@@ -420,7 +421,7 @@ class Faults(CronTest):
         self.started(hosts, "job")
         self.server.send_signal(signal.SIGSTOP)
         hosts.signal("a", signal.SIGTERM)
-        self.assertEqual(hosts.processes["a"].wait(timeout=60), 0, hosts.log("a"))
+        self.assertEqual(hosts.processes["a"].wait(timeout=DEADLINE_S), 0, hosts.log("a"))
 
     def test_sigterm_stops_the_command_and_hands_over(self):
         hosts = self.job(self.hosts(3))
@@ -519,7 +520,7 @@ class Lines(CronTest):
         hosts.start("a")
         until(lambda: len(hosts.runs("end")) >= 2, hosts.logs)
         hosts.signal("a", signal.SIGTERM)
-        self.assertEqual(hosts.processes["a"].wait(timeout=60), 0)
+        self.assertEqual(hosts.processes["a"].wait(timeout=DEADLINE_S), 0)
 
 
 class Check(CronTest):

@@ -10,7 +10,8 @@ import tempfile
 import threading
 import unittest
 
-from harness import BATON, ProgramTest, baton, clean_environment, free_ports, main, until
+from harness import (BATON, DEADLINE_S, ProgramTest, baton, clean_environment, free_ports, main,
+                     until)
 
 BUILD = os.environ["BATON_BUILD"]
 SOURCE = os.environ["BATON_SOURCE"]
@@ -43,7 +44,7 @@ class Service:
     def end(self, number):
         if self.process.poll() is None:
             self.process.send_signal(number)
-        self.process.wait(60)
+        self.process.wait(DEADLINE_S)
         self.reader.join()
         self.process.stdout.close()
 
@@ -62,8 +63,8 @@ class Examples(ProgramTest):
         until(lambda: self.ask("PING") == "PONG", "an answer of redis-server")
 
     def ask(self, *words):
-        return subprocess.run(["redis-cli", "-p", str(self.port), *words], timeout=30, check=False,
-                              stdout=subprocess.PIPE, universal_newlines=True).stdout.strip()
+        return subprocess.run(["redis-cli", "-p", str(self.port), *words], stdout=subprocess.PIPE,
+                              text=True, timeout=DEADLINE_S, check=False).stdout.strip()
 
     def has_long_been_there(self, election):
         """The server can have forgotten no lease of this election."""
@@ -138,7 +139,7 @@ class Examples(ProgramTest):
         asks = self.begin("jobs", third, 2, str(jobs))
         until(lambda: workers[0].lines, "a job runs in the first process")
         workers[0].end(signal.SIGKILL)
-        self.assertEqual(asks.process.wait(120), 0)
+        self.assertEqual(asks.process.wait(DEADLINE_S), 0)
         asks.reader.join()
         sieve = bytearray(b"\1") * (jobs * 10000)
         sieve[:2] = b"\0\0"
@@ -208,7 +209,7 @@ class Examples(ProgramTest):
                                    env=dict(environment, NODE="copy-%d" % number),
                                    stdin=subprocess.DEVNULL)
                   for number in range(4)]
-        self.assertEqual([copy.wait(120) for copy in copies], [0, 0, 0, 0])
+        self.assertEqual([copy.wait(DEADLINE_S) for copy in copies], [0, 0, 0, 0])
         with sqlite3.connect(database) as after:
             self.assertEqual(after.execute("SELECT count(*) FROM versions").fetchone(), (1,))
             self.assertEqual(after.execute("SELECT state FROM orders").fetchall(), [("new",)])
@@ -227,7 +228,7 @@ class Examples(ProgramTest):
             done = subprocess.run(
                 ["sh", os.path.join(EXAMPLES, "migration", "migrate.sh")], cwd=folder, check=False,
                 env=dict(clean_environment(), PROVIDER=self.url, DATABASE="shop.db", BATON=BATON,
-                         NODE="copy-%d" % number), stdin=subprocess.DEVNULL, timeout=120)
+                         NODE="copy-%d" % number), stdin=subprocess.DEVNULL, timeout=DEADLINE_S)
             self.assertEqual(done.returncode, 0)
             with sqlite3.connect(os.path.join(folder, "shop.db")) as database:
                 versions = database.execute("SELECT version FROM versions").fetchall()
@@ -273,7 +274,7 @@ class Readme(unittest.TestCase):
                                      stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
                                      env=clean_environment())
             try:
-                shell.wait(120)
+                shell.wait(DEADLINE_S)
             finally:
                 if shell.poll() is None:
                     os.killpg(shell.pid, signal.SIGKILL)

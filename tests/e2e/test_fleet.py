@@ -11,7 +11,7 @@ import threading
 import time
 
 from fleets import RAFT, FleetTest, Process, declaration, identifiers
-from harness import BATON, clean_environment, free_ports, main, until
+from harness import BATON, DEADLINE_S, clean_environment, free_ports, main, until
 
 
 class Recoveries:
@@ -99,7 +99,7 @@ class Recoveries:
         index = [workers.id(i) for i in range(2)].index(worker)
         self.processes[owner].run.send_signal(signal.SIGTERM)
         until(lambda: self.owners().get(worker) not in (None, "", owner), self.logs)
-        self.assertEqual(self.processes[owner].run.wait(60), 0)
+        self.assertEqual(self.processes[owner].run.wait(DEADLINE_S), 0)
         # No connection is used before the one before has ended: a busy worker may accept it sooner.
         connected = 0
         for event in workers.of(index, "connected", "disconnected", "command"):
@@ -310,7 +310,7 @@ class Beginnings(FleetTest):
         process = self.begin("redis://127.0.0.1:%d" % free_ports(1)[0])
         until(lambda: "provider-silent" in process.log(), process.log)
         process.run.send_signal(signal.SIGTERM)
-        self.assertEqual(process.run.wait(60), 0)
+        self.assertEqual(process.run.wait(DEADLINE_S), 0)
 
     def test_probes_are_answered_while_the_provider_is_away(self):
         url = self.start_redis()
@@ -332,13 +332,13 @@ class Beginnings(FleetTest):
         until(lambda: process.ask("GET", "/leader")[0] == 200, process.log)
         resource.prlimit(process.run.pid, resource.RLIMIT_FSIZE, (4096, 4096))
         process.ask("PUT", "/api/displays/d", {})
-        self.assertEqual(process.run.wait(60), 1)
+        self.assertEqual(process.run.wait(DEADLINE_S), 1)
         self.assertIn("storage-failed", process.log())
 
     def test_a_name_of_several_workers_is_refused_in_the_file(self):
         self.declare({"workers": ["ws://127.0.0.1:9", "dns+ws://localhost:9"]})
         process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
-        self.assertEqual(process.run.wait(60), 64)
+        self.assertEqual(process.run.wait(DEADLINE_S), 64)
         self.assertIn("workers[1]: dns+ws://localhost:9 stands for several workers: give it as "
                       "--worker", process.log())
 
@@ -395,7 +395,7 @@ class Beginnings(FleetTest):
     def test_off_loopback_it_needs_a_token_or_that_everybody_may(self):
         for flags in (), ("--read-token-file", self.token()):
             process = self.begin("memory:", "--http", "0.0.0.0:0", *flags)
-            self.assertEqual(process.run.wait(60), 64)
+            self.assertEqual(process.run.wait(DEADLINE_S), 64)
             self.assertIn("--change-token-file", process.log())
             os.unlink(process.path)
         for flags in ("--insecure",), ("--change-token-file", self.token()):
@@ -413,7 +413,7 @@ class Beginnings(FleetTest):
 
     def test_the_guide_names_each_event_that_leaves(self):
         process = self.begin("memory:", "--webhook", "http://127.0.0.1:9/", "--webhook-events", "x")
-        self.assertEqual(process.run.wait(60), 64)
+        self.assertEqual(process.run.wait(DEADLINE_S), 64)
         events = process.log().splitlines()[0].split("there are: ")[1].split(", ")
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs",
                                "fleet.md"), encoding="utf-8") as file:
@@ -431,7 +431,7 @@ class Beginnings(FleetTest):
                 (("--tls-cert", self.token(), "--tls-key", self.token()), "--tls-cert "),
                 (("--config", self.folder + "/fleet.yaml"), "--config: ")):
             process = self.begin("memory:", *flags)
-            self.assertEqual(process.run.wait(60), 64, flags)
+            self.assertEqual(process.run.wait(DEADLINE_S), 64, flags)
             self.assertTrue(process.log().startswith("baton-fleet: " + said), process.log())
             os.unlink(process.path)
 

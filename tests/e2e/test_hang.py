@@ -8,22 +8,23 @@ import signal
 import sys
 import time
 
-from harness import ClusterTest, baton, guardian_of, main, until
+from harness import DEADLINE_S, ClusterTest, baton, guardian_of, main, until
 
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "10m", "--lease", "10m",
          "--proofs", "guardian", "--log-level", "info")
 SEED = int(os.environ.get("HANG_SEED", "0")) or random.SystemRandom().randrange(1, 10 ** 6)
 
 
-# argv: how long it says that it is alive; then it stands still.
+# argv: a file, until which it says that it is alive; then it stands still.
 ALIVE = r"""
 import os, socket, sys, time
 address = os.environ["NOTIFY_SOCKET"]
 notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 notices.connect("\0" + address[1:] if address[0] == "@" else address)
-interval, end = int(os.environ["WATCHDOG_USEC"]) / 4e6, time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
+interval = int(os.environ["WATCHDOG_USEC"]) / 4e6
+while not os.path.exists(sys.argv[1]):
     notices.send(b"STATUS=well\nWATCHDOG=1")
+    print("is alive", flush=True)
     time.sleep(interval)
 print("stands still", flush=True)
 time.sleep(1000)
@@ -65,7 +66,7 @@ class Hang(ClusterTest):
         cluster.signal(old, signal.SIGSTOP)
         new = cluster.wait_leader([name for name in cluster.names if name != old])
         self.assertRegex(cluster.log(new), "leader-proved-gone .*guardian")
-        self.assertEqual(cluster.processes[old].wait(timeout=60), -signal.SIGKILL)
+        self.assertEqual(cluster.processes[old].wait(timeout=DEADLINE_S), -signal.SIGKILL)
 
     def test_a_killed_leader_says_so_at_its_next_start_and_may_hang_longer(self):
         cluster, old = self.begin()
@@ -113,9 +114,9 @@ class Hang(ClusterTest):
             time.sleep(chance.uniform(0, 0.6))
             self.check_leads_on(cluster, leader, epoch)
 
-    def begin_watched(self, seconds):
+    def begin_watched(self, end):
         cluster = self.cluster(3, *LEASE, "--hang", "500ms", "--watchdog", command="run")
-        cluster.start_all("--", sys.executable, "-c", ALIVE, str(seconds))
+        cluster.start_all("--", sys.executable, "-c", ALIVE, os.path.join(cluster.dir, end))
         leader = cluster.wait_leader()
         for name in cluster.names:
             until(lambda name=name: (cluster.status(name) or {"leader": {"id": ""}})["leader"]["id"]
@@ -123,14 +124,17 @@ class Hang(ClusterTest):
         return cluster, leader
 
     def test_a_program_that_no_longer_says_that_it_is_alive_is_killed_and_followed(self):
-        cluster, old = self.begin_watched(1)
+        cluster, old = self.begin_watched("end")
+        until(lambda: "is alive" in cluster.log(old), "its program runs")
+        with open(os.path.join(cluster.dir, "end"), "w", encoding="utf-8"):
+            pass
         new = cluster.wait_leader([name for name in cluster.names if name != old])
         self.assertRegex(cluster.log(new), "leader-proved-gone .*guardian")
         self.assertIn("stands still", cluster.log(old))
-        self.assertEqual(cluster.processes[old].wait(timeout=60), -signal.SIGKILL)
+        self.assertEqual(cluster.processes[old].wait(timeout=DEADLINE_S), -signal.SIGKILL)
 
     def test_a_program_that_never_said_that_it_is_alive_is_not_watched(self):
-        cluster, leader = self.begin_watched(0)
+        cluster, leader = self.begin_watched(".")  # it is there
         epoch = cluster.status(leader)["epoch"]
         until(lambda: "stands still" in cluster.log(leader), "it runs")
         time.sleep(1.5)  # three times the bound: that is what is tested

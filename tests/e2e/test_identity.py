@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 import threading
 
-from harness import BATON, ClusterTest, baton, clean_environment, free_ports, main, until
+from harness import (BATON, DEADLINE_S, ClusterTest, baton, clean_environment, free_ports, main,
+                     until)
 
 
 def crc32c(data):
@@ -92,7 +93,7 @@ class Identity(ClusterTest):
         return leader, next(name for name in cluster.names if name != leader)
 
     def ends_with(self, cluster, name, code):
-        self.assertEqual(cluster.processes[name].wait(60), code, cluster.log(name))
+        self.assertEqual(cluster.processes[name].wait(DEADLINE_S), code, cluster.log(name))
 
     def stop(self, cluster, name):
         cluster.signal(name, signal.SIGTERM)

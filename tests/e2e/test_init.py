@@ -80,7 +80,7 @@ class Namespaces(ClusterTest):
         others = [name for name in cluster.names if name != old]
         new = cluster.wait_leader(others)
         self.assertRegex(cluster.log(new), "leader-proved-gone .*guardian")
-        self.assertEqual(cluster.processes[old].wait(timeout=harness.DEADLINE_S), 137)
+        self.assertEqual(cluster.processes[old].wait(harness.DEADLINE_S), 137)
 
     def test_undivided_its_death_costs_the_lease_and_it_says_so(self):
         cluster = self.begin(1, "--init", "off")
@@ -114,8 +114,8 @@ class Namespaces(ClusterTest):
         self.assertTrue(is_alive(elector))
 
     def test_the_exit_code_is_that_of_the_program(self):
-        self.assertEqual(self.alone("sh", "-c", "exit 42")[1].wait(timeout=60), 42)
-        self.assertEqual(self.alone("sh", "-c", "kill -9 $$")[1].wait(timeout=60), 137)
+        self.assertEqual(self.alone("sh", "-c", "exit 42")[1].wait(harness.DEADLINE_S), 42)
+        self.assertEqual(self.alone("sh", "-c", "kill -9 $$")[1].wait(harness.DEADLINE_S), 137)
 
     def test_beside_the_proc_of_another_namespace_the_program_ends_too(self):
         cluster = self.cluster(1, command="run")
@@ -143,14 +143,14 @@ class Namespaces(ClusterTest):
         for number in numbers:
             os.kill(first, number)
             until(lambda number=number: number.name[3:] in got(), "%s arrives" % number.name)
-        self.assertEqual(process.wait(timeout=60), 7)
+        self.assertEqual(process.wait(harness.DEADLINE_S), 7)
 
     def test_a_stopped_container_hands_over(self):
         cluster = self.begin(3, *LEASE, command="node")
         old = cluster.wait_leader()
         self.wait_for_followers(cluster, old)
         os.kill(self.first(cluster, old), signal.SIGTERM)
-        self.assertEqual(cluster.processes[old].wait(timeout=harness.DEADLINE_S), 0)
+        self.assertEqual(cluster.processes[old].wait(harness.DEADLINE_S), 0)
         cluster.wait_leader([name for name in cluster.names if name != old])
         self.assertIn("loss=shutdown", cluster.log(old))
 
@@ -160,7 +160,7 @@ class Namespaces(ClusterTest):
         until(lambda: os.path.exists(record), "the program runs")
         first = self.first(cluster, "a")
         os.kill(self.elector(cluster, "a"), signal.SIGKILL)
-        self.assertEqual(process.wait(timeout=60), 137)
+        self.assertEqual(process.wait(harness.DEADLINE_S), 137)
         self.assertFalse(is_alive(first))
 
 
@@ -173,7 +173,7 @@ class Forced(ClusterTest):
         return one, one.processes["a"]
 
     def test_the_exit_code_is_that_of_the_program(self):
-        self.assertEqual(self.start_one("sh", "-c", "exit 42")[1].wait(timeout=60), 42)
+        self.assertEqual(self.start_one("sh", "-c", "exit 42")[1].wait(harness.DEADLINE_S), 42)
 
     def test_an_interrupt_of_the_terminal_reaches_the_program_once(self):
         """The terminal sends it to process 1 and to the elector. Two that come together may become

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ClusterTest, baton, until
+from harness import DEADLINE_S, ClusterTest, baton, until
 
 BUILD = os.environ["BATON_BUILD"]
 SOURCE = os.environ["BATON_SOURCE"]
@@ -75,7 +75,7 @@ endforeach()
 def run(*words, env=None, cwd=None):
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd,
                           universal_newlines=True, env={**os.environ, **(env or {})},
-                          timeout=240, check=False)
+                          timeout=DEADLINE_S, check=False)
     if done.returncode != 0:
         raise AssertionError("%s: %d\n%s" % (" ".join(words), done.returncode, done.stdout))
     return done.stdout
@@ -137,7 +137,7 @@ class Library(unittest.TestCase):
         for beats, code in ((0, 0), (100, 0), (1, -signal.SIGKILL)):
             url = "raft://127.0.0.1:0?node=a&hang=500ms&data=%s/data%d" % (self.dir, beats)
             done = subprocess.run([program, url, str(beats)], env={**os.environ, **self.env},
-                                  stderr=subprocess.PIPE, timeout=60, check=False)
+                                  stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
             self.assertEqual(done.returncode, code, (beats, done.stderr))
 
     def test_the_examples_build_against_what_is_installed(self):
@@ -145,7 +145,7 @@ class Library(unittest.TestCase):
             program = os.path.join(self.dir, name)
             run(CC, "-Wall", "-Wextra", "-Werror", "-std=gnu17", "-o", program,
                 os.path.join(SOURCE, "examples", name + ".c"), *self.flags("--cflags", "--libs"))
-            done = subprocess.run([program], env={**os.environ, **self.env}, timeout=60,
+            done = subprocess.run([program], env={**os.environ, **self.env}, timeout=DEADLINE_S,
                                   stderr=subprocess.PIPE, universal_newlines=True, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, "^usage: .*/%s URL" % name)
@@ -220,7 +220,7 @@ class Example(unittest.TestCase):
                     service.send_signal(signal.SIGTERM)
                     break
             seen += service.stdout.read().split("\n")
-            self.assertEqual(service.wait(60), 0)
+            self.assertEqual(service.wait(DEADLINE_S), 0)
         told = [line for line in seen if not line.startswith(("working", "leader:")) and line]
         self.assertEqual(told, ["leading example", "draining", "no longer leading: resigned"])
         self.assertFalse([line for line in seen[seen.index("draining"):]
@@ -360,7 +360,7 @@ class Guide(ClusterTest):
         url = "raft://%s?node=a&peers=%s&data=%s&preset=fast&heartbeat-timeout=1500ms&" \
               "lease=1500ms" % (four.address("a"), peers.replace("^", "%5E"), four.data("a"))
         done = subprocess.run([program, url, old], stdout=subprocess.PIPE, check=False,
-                              stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+                              stderr=subprocess.PIPE, universal_newlines=True, timeout=DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         staying = sorted({"a", "b", "c", "d"} - {old})
         until(lambda: sorted(member["name"] for member in json.loads(

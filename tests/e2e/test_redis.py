@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 import threading
 
-from harness import BATON, baton, Cluster, ProgramTest, free_ports, is_alive, main, until
+from harness import (BATON, DEADLINE_S, Cluster, ProgramTest, baton, free_ports, is_alive, main,
+                     until)
 
 LEASE = "600s"  # nobody waits for that: a lease that moves was given back
 BEAT = "5s"
@@ -80,7 +81,7 @@ class OnRedis(ProgramTest):
     def ask(self, *words):
         done = subprocess.run(["redis-cli", "-p", str(self.port), "-n", "3", "-a",
                                self.password, "--no-auth-warning", *words], stdout=subprocess.PIPE,
-                              universal_newlines=True, timeout=30, check=False)
+                              universal_newlines=True, timeout=DEADLINE_S, check=False)
         return done.stdout.strip()
 
     def history(self):
@@ -435,7 +436,7 @@ class OnRedis(ProgramTest):
         short.start_all()
         first = short.wait_leader()
         short.signal(first, signal.SIGSTOP)
-        self.assertEqual(short.processes[first].wait(60), -signal.SIGKILL)
+        self.assertEqual(short.processes[first].wait(DEADLINE_S), -signal.SIGKILL)
         short.wait_leader([name for name in short.names if name != first])
 
     def test_a_hang_costs_its_bound_and_not_the_lease(self):
@@ -444,7 +445,7 @@ class OnRedis(ProgramTest):
         first = two.wait_leader()
         until(lambda: is_alive(two.status(first)["redis"]["guardian_pid"]), "it has a guardian")
         two.signal(first, signal.SIGSTOP)
-        self.assertEqual(two.processes[first].wait(60), -signal.SIGKILL)
+        self.assertEqual(two.processes[first].wait(DEADLINE_S), -signal.SIGKILL)
         two.wait_leader([name for name in two.names if name != first])
 
 

@@ -8,7 +8,7 @@ import termios
 import urllib.error
 import urllib.request
 
-from harness import BATON, ProgramTest, clean_environment, main, slow_disk, until
+from harness import BATON, DEADLINE_S, ProgramTest, clean_environment, main, slow_disk, until
 
 RELOADED, REFUSED = " notice  reloaded ", " error   reload-refused "
 
@@ -32,7 +32,7 @@ class Reload(ProgramTest):
 
     def openssl(self, *words):
         done = subprocess.run(["openssl", *words], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=60, check=False)
+                              text=True, timeout=DEADLINE_S, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def certify(self, *names, authority="ca", subject=None):
@@ -134,7 +134,7 @@ class Reload(ProgramTest):
         url = "http://127.0.0.1:%d/status" % self.three.status("a")["http_port"]
         request = urllib.request.Request(url, headers={"Authorization": "Bearer " + token})
         try:
-            return urllib.request.urlopen(request, timeout=60).status
+            return urllib.request.urlopen(request, timeout=DEADLINE_S).status
         except urllib.error.HTTPError as error:
             return error.code
 
@@ -188,7 +188,7 @@ class Reload(ProgramTest):
         until(lambda: self.pids(self.three), "the program runs")
         self.reload("a")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(timeout=60), 7)
+        self.assertEqual(process.wait(timeout=DEADLINE_S), 7)
 
     def test_the_end_of_the_terminal_ends_the_program(self):
         self.three = self.cluster(1)
@@ -206,7 +206,7 @@ class Reload(ProgramTest):
         os.close(theirs)
         until(lambda: self.pids(self.three), "the program runs")
         os.close(ours)
-        self.assertEqual(process.wait(timeout=60), 5)
+        self.assertEqual(process.wait(timeout=DEADLINE_S), 5)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from harness import BATON, ProgramTest, baton, clean_environment, is_alive, main, until
+from harness import BATON, DEADLINE_S, ProgramTest, baton, clean_environment, is_alive, main, until
 
 
 class Running(ProgramTest):
@@ -69,7 +69,7 @@ class Running(ProgramTest):
             one, "while :; do sleep 0.05; done", first="trap 'exit 7' TERM"))
         until(lambda: self.pids(one), "the program runs")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(timeout=60), 7)
+        self.assertEqual(process.wait(timeout=DEADLINE_S), 7)
 
     def test_a_signal_that_was_ignored_at_the_start_stays_ignored(self):
         one = self.cluster(1)
@@ -79,7 +79,7 @@ class Running(ProgramTest):
         until(lambda: self.pids(one), "the program runs")
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(timeout=60), 7)
+        self.assertEqual(process.wait(timeout=DEADLINE_S), 7)
 
     def test_the_program_ignores_what_was_ignored_at_the_start_too(self):
         numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -116,13 +116,14 @@ class Running(ProgramTest):
         until(lambda: self.pids(one), "the program runs")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(timeout=60), 7)
+        self.assertEqual(process.wait(timeout=DEADLINE_S), 7)
 
     def test_without_room_for_the_record_of_what_runs_nothing_is_run(self):
         one = self.cluster(1)
         done = subprocess.run(
             ["prlimit", "--fsize=100", BATON, "run", *one.arguments("a"), "--", "true"],
-            capture_output=True, text=True, env=clean_environment(), timeout=60, check=False)
+            capture_output=True, text=True, env=clean_environment(), timeout=DEADLINE_S,
+            check=False)
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertIn(one.data("a") + "/supervisor", done.stderr)
 
@@ -158,7 +159,7 @@ class Running(ProgramTest):
                 return pid and file.read().rsplit(")", 1)[1].split()[0] == "T"
         until(is_stopped, "the program has stopped itself")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(timeout=50), 3)
+        self.assertEqual(process.wait(timeout=DEADLINE_S), 3)
 
     def test_what_a_service_started_for_the_program_ends_with_it(self):
         """It descends from no process of ours, and has the program's environment."""
@@ -172,8 +173,8 @@ class Running(ProgramTest):
         self.addCleanup(service.wait)
         self.addCleanup(service.kill)
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
-        self.assertEqual(service.wait(timeout=60), -signal.SIGKILL)
+        process.wait(timeout=DEADLINE_S)
+        self.assertEqual(service.wait(timeout=DEADLINE_S), -signal.SIGKILL)
 
     def test_a_cgroup_that_somebody_removes_does_not_keep_the_program_from_running(self):
         three = self.cluster(3)
@@ -307,7 +308,7 @@ class Running(ProgramTest):
         three.signal(old, signal.SIGSTOP)
         until(lambda: [name for name in self.pids(three) if name != old], "it runs elsewhere")
         self.assertFalse(is_alive(pid), "the old program is dead before")
-        self.assertEqual(three.processes[old].wait(timeout=60), -signal.SIGKILL)
+        self.assertEqual(three.processes[old].wait(timeout=DEADLINE_S), -signal.SIGKILL)
 
     def test_on_loss_exit_ends_with_75(self):
         three = self.cluster(3)
@@ -317,7 +318,7 @@ class Running(ProgramTest):
         for name in three.names:
             if name != old:
                 three.kill(name)
-        self.assertEqual(processes[old].wait(timeout=60), 75, three.log(old))
+        self.assertEqual(processes[old].wait(timeout=DEADLINE_S), 75, three.log(old))
 
 
 class Once(ProgramTest):
@@ -352,7 +353,7 @@ class Once(ProgramTest):
         self.once(three, "a", "exit 3", "--wait-timeout", "0")
         until(lambda: os.path.exists(os.path.join(three.data("a"), "raft.db")), "it has begun")
         self.once(three, "b", "exit 3")
-        self.assertEqual(three.processes["a"].wait(timeout=60), 3, three.log("a"))
+        self.assertEqual(three.processes["a"].wait(timeout=DEADLINE_S), 3, three.log("a"))
 
     def test_a_failed_result_is_kept_for_a_time_of_its_own(self):
         one = self.cluster(1)
@@ -392,7 +393,7 @@ class Once(ProgramTest):
         three = self.cluster(3)
         for name in three.names:
             self.once(three, name, "echo $BATON_NODE >>%s/begun; exit 7" % three.dir)
-        codes = {name: three.processes[name].wait(timeout=60) for name in three.names}
+        codes = {name: three.processes[name].wait(timeout=DEADLINE_S) for name in three.names}
         self.assertEqual(set(codes.values()), {7}, "".join(map(three.log, three.names)))
         self.assertEqual(len(self.begun(three)), 1)
 
@@ -410,7 +411,7 @@ class Once(ProgramTest):
     def test_another_node_runs_it_when_the_first_one_dies(self):
         three, first = self.first_of_three()
         three.kill(first)
-        codes = {name: three.processes[name].wait(timeout=60)
+        codes = {name: three.processes[name].wait(timeout=DEADLINE_S)
                  for name in three.names if name != first}
         self.assertEqual(set(codes.values()), {0}, "".join(map(three.log, three.names)))
         self.assertEqual(len(self.begun(three)), 2)
@@ -433,7 +434,7 @@ class Once(ProgramTest):
             self.once(three, name, script, "--preferred-stable", "1s")
         first = until(lambda: self.begun(three), "somebody runs it")[0]
         self.once(three, "c", script, "--preferred-stable", "1s", "--priority", "9")
-        codes = {name: three.processes[name].wait(timeout=60) for name in three.names}
+        codes = {name: three.processes[name].wait(timeout=DEADLINE_S) for name in three.names}
         self.assertEqual(set(codes.values()), {5}, "".join(map(three.log, three.names)))
         self.assertEqual(self.begun(three), [first, "c"])
         self.assertEqual(self.clean(three), [first], three.log(first))
@@ -445,7 +446,7 @@ class Once(ProgramTest):
                       "while :; do sleep 0.05; done" % (name, one.dir))
             until(lambda: self.begun(one), "it runs")
             one.signal("a", getattr(signal, "SIG" + name))
-            self.assertEqual(one.processes["a"].wait(timeout=60), 3, one.log("a"))
+            self.assertEqual(one.processes["a"].wait(timeout=DEADLINE_S), 3, one.log("a"))
 
     def test_a_quit_that_the_program_survives_ends_nothing_later(self):
         three = self.cluster(3)
@@ -468,10 +469,10 @@ class Once(ProgramTest):
                 self.once(three, name, self.script_that_ends_cleanly(three))
             first = until(lambda: self.begun(three), "somebody runs it")[0]
             three.signal(first, number)
-            self.assertEqual(three.processes[first].wait(timeout=60), 128 + number,
+            self.assertEqual(three.processes[first].wait(timeout=DEADLINE_S), 128 + number,
                              three.log(first))
             others = [name for name in three.names if name != first]
-            codes = {name: three.processes[name].wait(timeout=60) for name in others}
+            codes = {name: three.processes[name].wait(timeout=DEADLINE_S) for name in others}
             self.assertEqual(set(codes.values()), {5}, "".join(map(three.log, three.names)))
             self.assertEqual(self.clean(three), [first])
 
@@ -481,7 +482,7 @@ class Once(ProgramTest):
                   "while :; do sleep 0.05; done" % one.dir, "--stop-timeout", "100ms")
         until(lambda: self.begun(one), "it runs")
         one.signal("a", signal.SIGTERM)
-        self.assertEqual(one.processes["a"].wait(timeout=60), 128 + signal.SIGTERM, one.log("a"))
+        self.assertEqual(one.processes["a"].wait(DEADLINE_S), 128 + signal.SIGTERM, one.log("a"))
 
     def test_what_was_killed_for_a_leadership_in_jeopardy_is_run_again(self):
         three, first = self.first_of_three()
@@ -492,7 +493,7 @@ class Once(ProgramTest):
         for name in others:
             three.signal(name, signal.SIGCONT)
         # The others may have been taken for dead, and be left behind: that is another matter.
-        self.assertEqual(three.processes[first].wait(timeout=60), 0, three.log(first))
+        self.assertEqual(three.processes[first].wait(timeout=DEADLINE_S), 0, three.log(first))
 
 
 if __name__ == "__main__":

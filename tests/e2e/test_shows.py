@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BATON, baton, clean_environment, is_alive, main, until
+from harness import BATON, DEADLINE_S, baton, clean_environment, is_alive, main, until
 
 
 class Shows(unittest.TestCase):
@@ -33,7 +33,7 @@ class Shows(unittest.TestCase):
                               env=clean_environment()) as bench:
             folder = until(lambda: self.folder(bench), "its files")
             bench.send_signal(signal.SIGINT)
-            self.assertEqual(bench.wait(timeout=60), 128 + signal.SIGINT)
+            self.assertEqual(bench.wait(timeout=DEADLINE_S), 128 + signal.SIGINT)
         self.assertFalse(os.path.exists(folder))
 
     def test_who_stops_reading_the_demo_leaves_nothing_behind(self):
@@ -43,13 +43,13 @@ class Shows(unittest.TestCase):
             self.assertIn(b"first leader", demo.stdout.readline())
             folder = self.folder(demo)
             demo.stdout.close()
-            self.assertEqual(demo.wait(timeout=60), 128 + 13)
+            self.assertEqual(demo.wait(timeout=DEADLINE_S), 128 + 13)
         self.assertFalse(os.path.exists(folder))
 
     def test_logs_that_the_demo_names_are_there(self):
         done = subprocess.run(["sh", "-c", 'ulimit -f 16; exec "$0" demo --nodes 3', BATON],
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
+                              stderr=subprocess.PIPE, universal_newlines=True, timeout=DEADLINE_S,
                               env=clean_environment(), check=False)
         self.assertEqual(done.returncode, 124, done.stderr)
         folder = re.search(r"logs in (\S+)", done.stderr).group(1)
@@ -194,7 +194,7 @@ class Shows(unittest.TestCase):
                           encoding="ascii") as children:
                     agents = [int(pid) for pid in children.read().split()]
                 bench.send_signal(signal.SIGINT)
-                self.assertEqual(bench.wait(timeout=60), 128 + signal.SIGINT)
+                self.assertEqual(bench.wait(timeout=DEADLINE_S), 128 + signal.SIGINT)
             self.assertEqual(len(agents), 3)
             self.assertFalse(any(is_alive(pid) for pid in agents))
             self.assertEqual(os.listdir(folder), [])

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
-from harness import clean_environment, until
+from harness import DEADLINE_S, clean_environment, until
 
 BUILD = os.environ["BATON_BUILD"]
 RUN = os.path.join(os.environ["BATON_SOURCE"], "examples", "softbody", "run.py")
@@ -34,7 +34,7 @@ class SpreadRun(unittest.TestCase):
     def run_it(self, *more, **options):
         return subprocess.run(self.words(*more, **options), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              universal_newlines=True, env=self.environment, timeout=240)
+                              universal_newlines=True, env=self.environment, timeout=DEADLINE_S)
 
     def left(self):
         """The processes of this run."""
@@ -95,7 +95,7 @@ class SpreadRun(unittest.TestCase):
         until(lambda: len(self.left()) >= 5 and "frame" in {line[0] for line in self.log()},
               "five processes at work")
         run.send_signal(number)
-        code = run.wait(60)
+        code = run.wait(DEADLINE_S)
         until(lambda: not self.left(), "no process is left")
         return code
 

@@ -14,7 +14,7 @@ import threading
 import time
 
 import harness
-from harness import ProgramTest, guardian_of, is_alive, main, until
+from harness import DEADLINE_S, ProgramTest, guardian_of, is_alive, main, until
 
 # Long enough that a test sees whether somebody waited for its end.
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "4s", "--lease", "4s")
@@ -208,7 +208,7 @@ class Survivors(ProgramTest):
         cluster, old = self.begin("daemon")
         epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
         os.kill(supervisor, signal.SIGKILL)
-        self.assertEqual(cluster.processes[old].wait(timeout=60), 1, cluster.log(old))
+        self.assertEqual(cluster.processes[old].wait(timeout=DEADLINE_S), 1, cluster.log(old))
         self.assertIn("supervisor-is-dead", cluster.log(old))
         self.check_handed_on(cluster, epoch)
 
@@ -217,7 +217,7 @@ class Survivors(ProgramTest):
         other = next(name for name in cluster.names if name != old)
         _, supervisor = self.helpers(cluster, other)
         os.kill(supervisor, signal.SIGKILL)
-        self.assertEqual(cluster.processes[other].wait(timeout=60), 1, cluster.log(other))
+        self.assertEqual(cluster.processes[other].wait(timeout=DEADLINE_S), 1, cluster.log(other))
         self.assertIn("supervisor-is-dead", cluster.log(other))
         self.assertEqual(cluster.status(old)["leader"]["id"], old)
 
@@ -239,7 +239,7 @@ class Survivors(ProgramTest):
         epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
         worker = self.actor(old)[0]
         os.kill(supervisor, signal.SIGKILL)
-        self.assertEqual(cluster.processes[old].wait(timeout=60), 1, cluster.log(old))
+        self.assertEqual(cluster.processes[old].wait(timeout=DEADLINE_S), 1, cluster.log(old))
         until(lambda: not is_alive(worker), "the worker has ended")
         self.check_handed_on(cluster, epoch)
 
@@ -250,7 +250,7 @@ class Survivors(ProgramTest):
         self.stop_for_good(supervisor)
         harness.baton("pass", "--data", cluster.data(old), "--to", new, "--timeout", "10s")
         os.kill(supervisor, signal.SIGKILL)
-        self.assertEqual(cluster.processes[new].wait(timeout=60), 1, cluster.log(new))
+        self.assertEqual(cluster.processes[new].wait(timeout=DEADLINE_S), 1, cluster.log(new))
         self.assertIn("supervisor-is-dead", cluster.log(new))
         self.assertNotIn("loss=shutdown", cluster.log(new), "leadership was handed over")
 
@@ -270,7 +270,7 @@ class Survivors(ProgramTest):
         epoch = self.epoch()
         cluster.signal(old, signal.SIGSTOP)
         self.check_handed_on(cluster, epoch)
-        self.assertEqual(cluster.processes[old].wait(timeout=60), -signal.SIGKILL)
+        self.assertEqual(cluster.processes[old].wait(timeout=DEADLINE_S), -signal.SIGKILL)
 
     def test_a_stopped_wrapper_and_supervisor_do_not_let_it_outlive_the_lease_either(self):
         cluster, old = self.begin()

@@ -26,7 +26,7 @@ enum { PORT_MIN = 10000, PORT_END = 32768 };
 
 static instant patience(void)
 {
-    return instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
+    return instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
 }
 
 static void pause_a_moment(void)
@@ -174,7 +174,7 @@ void process_wait_readable(int fd)
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     int count;
     do {
-        count = poll(&polled, 1, PROCESS_PATIENCE_MS);
+        count = poll(&polled, 1, PATIENCE_MS);
     } while (count < 0 && errno == EINTR);
     assert_int_equal(count, 1);
 }

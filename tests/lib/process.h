@@ -1,17 +1,17 @@
 /* Real processes for tests: started, waited for with a deadline, and never left behind.
  *
- * Deadlines are generous (PROCESS_PATIENCE_MS) and only say how long a broken test takes to fail;
+ * Deadlines are generous (PATIENCE_MS) and only say how long a broken test takes to fail;
  * no test measures time with them. Every failure is a cmocka failure of the calling test, so the
  * functions may only be used in the test's own process.
  */
 #ifndef TESTS_LIB_PROCESS_H
 #define TESTS_LIB_PROCESS_H
 
+#include "lib/patience.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-enum { PROCESS_PATIENCE_MS = 30000 };
 
 /* Runs body(userdata) in a new process, which exits with the result and dies with the test. */
 pid_t process_fork(int (*body)(void *userdata), void *userdata);

@@ -99,7 +99,7 @@ static void the_descriptor_is_readable_while_events_wait(void **state)
     waits = (struct pollfd){.fd = baton_fd(group->members[0].baton), .events = POLLIN};
     assert_int_equal(poll(&waits, 1, 0), 0);
     baton_stop(group->members[0].baton);
-    assert_int_equal(poll(&waits, 1, GROUP_PATIENCE_MS), 1);
+    assert_int_equal(poll(&waits, 1, PATIENCE_MS), 1);
     assert_int_equal(baton_dispatch(group->members[0].baton), 1);
     assert_int_equal(heard.stopped, 1);
     assert_int_equal(poll(&waits, 1, 0), 0);

@@ -118,8 +118,8 @@ static void jobs_of_a_pool_run_once_and_their_results_are_kept(void **state)
     }
     (void)snprintf(items + at, sizeof(items) - at, "]");
     given = submit(baton, "jobs", items);
-    ASSERT_OK(baton_work_wait(baton, "pool", (const char *const *)given->ids, JOBS,
-                              GROUP_PATIENCE_MS, &results, failure));
+    ASSERT_OK(baton_work_wait(baton, "pool", (const char *const *)given->ids, JOBS, PATIENCE_MS,
+                              &results, failure));
     for (int i = 0; i < JOBS; i++) {
         assert_int_equal(ran[i], 1);
         assert_int_equal(results[i].end, BATON_WORK_COMPLETED);

@@ -3,10 +3,11 @@
 #define TESTS_PROVIDER_GROUP_H
 
 #include "cmocka_all.h"
+#include "lib/patience.h"
 
 #include <baton.h>
 
-enum { GROUP_NODES = 3, GROUP_PATIENCE_MS = 60000 };
+enum { GROUP_NODES = 3 };
 
 /* A provider as the suite sees it: one row of the table in providers.c. */
 struct tested_provider {
@@ -52,7 +53,7 @@ void group_check_one(struct group *group);
     do {                                                                                           \
         int looks_ = 0;                                                                            \
         while (!(condition)) {                                                                     \
-            assert_true(looks_++ < GROUP_PATIENCE_MS);                                             \
+            assert_true(looks_++ < PATIENCE_MS);                                                   \
             group_pause();                                                                         \
         }                                                                                          \
     } while (0)

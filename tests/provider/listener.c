@@ -46,7 +46,7 @@ void listener_want(struct listener *listener, const char *wanted)
 void listener_await(struct listener *listener)
 {
     for (int looks = 0; !listener->is_there; looks++) {
-        if (looks > GROUP_PATIENCE_MS) {
+        if (looks > PATIENCE_MS) {
             struct listener now;
 
             pthread_mutex_lock(&listener->lock);

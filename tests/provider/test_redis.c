@@ -32,7 +32,7 @@ static redisContext *client(void)
     redisContext *context = redisConnect("127.0.0.1", port);
 
     for (int i = 0; !context || context->err != 0; i++) {
-        assert_true(i < GROUP_PATIENCE_MS);
+        assert_true(i < PATIENCE_MS);
         redisFree(context);
         group_pause();
         context = redisConnect("127.0.0.1", port);
@@ -582,7 +582,7 @@ static void a_dead_peer_of_the_seed_is_removed_and_a_living_one_stays(void **sta
     tell("HSET race:channels ghost worker:slave:ghost");
     tell("HSET race:slaves ghost {\"nodeId\":\"ghost\"}");
     for (long long beat = 1; comings.ghost_left == 0; beat++) {
-        assert_true(beat < GROUP_PATIENCE_MS);
+        assert_true(beat < PATIENCE_MS);
         snprintf(alive, sizeof(alive), "HSET race:processes alive {\"lastSeen\":%lld}", beat);
         tell(alive);
         group_pause();

@@ -193,7 +193,7 @@ static bool has_trouble(struct life *life)
             if (has_trouble(life)) {                                                               \
                 return;                                                                            \
             }                                                                                      \
-            assert_true(looks_++ < SERVER_PATIENCE_MS / 5);                                        \
+            assert_true(looks_++ < PATIENCE_MS / 5);                                               \
             server_pause();                                                                        \
         }                                                                                          \
     } while (0)

@@ -35,7 +35,7 @@ static void open_and_await(struct listener *listener, const char *wanted, const 
             listener_close(listener);
             open_at(listener, wanted, user);
         }
-        assert_true(looks < GROUP_PATIENCE_MS);
+        assert_true(looks < PATIENCE_MS);
         group_pause();
     }
     listener_await(listener);

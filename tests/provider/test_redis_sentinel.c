@@ -318,7 +318,7 @@ static void expect(const char *url, const char *wanted)
     for (int looks = 1; !heard.is_there; looks++) {
         if (looks % 1000 == 0) {
             baton_close(baton);
-            if (looks > SERVER_PATIENCE_MS / 5) {
+            if (looks > PATIENCE_MS / 5) {
                 fail_msg("no \"%s\"; the latest: %s", wanted, heard.message);
             }
             baton = open_listening(url, &heard);

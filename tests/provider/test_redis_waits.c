@@ -192,7 +192,7 @@ static void many_elections_wait_together(void **state)
         elections[i] = campaign(baton, name, &heard);
     }
     for (int i = 0; i < MANY; i++) {
-        ASSERT_OK(baton_wait_leadership(elections[i], GROUP_PATIENCE_MS, failure));
+        ASSERT_OK(baton_wait_leadership(elections[i], PATIENCE_MS, failure));
     }
     assert_true(has_lock(&replica, "race-49"));
     assert_int_equal(heard.refusals, 0);

@@ -104,7 +104,7 @@ void witnesses_end(struct witnesses *witnesses)
 
 int witnesses_await_leader(struct witnesses *witnesses, uint64_t above)
 {
-    for (int looks = 0; looks < GROUP_PATIENCE_MS; looks++) {
+    for (int looks = 0; looks < PATIENCE_MS; looks++) {
         for (int i = 0; i < WITNESS_NODES; i++) {
             if (witnesses->pids[i] > 0 && witnesses->of[i]->leads &&
                 witnesses->of[i]->epoch > above) {

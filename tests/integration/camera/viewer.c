@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include "base/crc32c.h"
+#include "lib/patience.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct gallery *gallery = timer->data;
 
-    gallery->is_over = ++gallery->ticks * TICK_MS > VIEWER_PATIENCE_MS;
+    gallery->is_over = ++gallery->ticks * TICK_MS > PATIENCE_MS;
 }
 
 void gallery_init(struct gallery *gallery)

@@ -4,7 +4,7 @@
 
 #include "detector/camera/camera.h"
 
-enum { VIEWER_PATIENCE_MS = 30000, VIEWER_HELD_MAX = CAMERA_HELD_MAX + CAMERA_COPIED_MAX };
+enum { VIEWER_HELD_MAX = CAMERA_HELD_MAX + CAMERA_COPIED_MAX };
 
 struct gallery {
     uv_loop_t loop;

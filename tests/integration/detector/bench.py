@@ -41,7 +41,7 @@ decode.measure = ways[way]
 runpy.run_path(bench + "/detector", run_name="__main__")
 """
 PROGRAMS = {"turns": 2, "measured": 1, "fleet": 3, "run": 1}
-PATIENCE_MS = 60000
+PATIENCE_MS = 240000
 AGAIN_S = 20
 SIGNALS_MAX = 4
 

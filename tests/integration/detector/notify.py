@@ -27,7 +27,7 @@ def main(program):
             worker.send_signal(signal.SIGTERM)
             while "STOPPING=1" not in told:
                 told.append(manager.recv(4096).decode())
-            _, log = worker.communicate(timeout=60)
+            _, log = worker.communicate(timeout=240)
             assert worker.returncode == 0, log
         finally:
             worker.kill()

@@ -18,7 +18,7 @@ try {
 }
 
 const [program, curl] = process.argv.slice(2);
-const DEADLINE_MS = 90000;
+const DEADLINE_MS = 240000;
 
 // Where workers keep their models, unless they are told.
 process.env.XDG_CACHE_HOME = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-cache-'));

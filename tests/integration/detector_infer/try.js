@@ -11,7 +11,7 @@ const { score } = require('./score');
 
 const [program, ffmpeg, models] = process.argv.slice(2);
 const archive = path.join(models, 'rectangles.mpta');
-const DEADLINE_MS = 120000;
+const DEADLINE_MS = 240000;
 const FPS = 15, FRAMES = 180, WIDTH = 640, HEIGHT = 360;
 
 // Colour, size, where it is in frame n, first and last frame in which it is. All is even, so that

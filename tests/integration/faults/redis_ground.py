@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import tempfile
 
-from faults import WatchedCluster, skip
+from faults import DEADLINE_S, WatchedCluster, skip
 from harness import free_ports, until
 
 
@@ -55,7 +55,7 @@ class RedisServer:
 
     def ask(self, *words):
         done = subprocess.run(["redis-cli", "-p", str(self.port), *words], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, universal_newlines=True, timeout=30,
+                              stderr=subprocess.DEVNULL, text=True, timeout=DEADLINE_S,
                               check=False)
         return done.stdout.strip()
 

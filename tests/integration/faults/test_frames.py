@@ -6,7 +6,7 @@ import socket
 import unittest
 
 import wire
-from faults import FaultTest, main, until
+from faults import DEADLINE_S, FaultTest, main, until
 
 
 class Strangers(FaultTest):
@@ -137,7 +137,7 @@ class Crowds(FaultTest):
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, count + 200)), hard))
         idle = []
         for _ in range(count):
-            one = socket.create_connection(("127.0.0.1", port), timeout=30)
+            one = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
             self.addCleanup(one.close)
             idle.append(one)
         return idle

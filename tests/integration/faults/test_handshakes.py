@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import unittest
 
-from faults import FaultTest, main, until
+from faults import DEADLINE_S, FaultTest, main, until
 
 # A certificate whose signatures are slow: some 4 ms each.
 BITS = 4096
@@ -60,7 +60,7 @@ class Handshakes(FaultTest):
         for _ in range(count):
             try:
                 one = socket.create_connection(("127.0.0.1", self.three.ports[self.leader]),
-                                               timeout=30)
+                                               timeout=DEADLINE_S)
                 one.sendall(data)
                 opened.append(one)
             except ConnectionError:

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from chaos import SECONDS, SEED
-from faults import FaultTest, Leadership, first_overlap, main, skip, until
+from faults import DEADLINE_S, FaultTest, Leadership, first_overlap, main, skip, until
 from redis_ground import RedisServer, WatchedRedis
 
 PYTHON = "/usr/bin/python3"  # of the packages: it has the stock client
@@ -44,7 +44,7 @@ class Plain:
         record = [path for known, path in self.lives if known == name][-1]
         until(lambda: os.path.exists(record), "it has begun")
         self.processes[name].send_signal(signal.SIGTERM)
-        return self.processes[name].wait(60)
+        return self.processes[name].wait(DEADLINE_S)
 
     def close(self):
         for name, process in self.processes.items():

@@ -13,8 +13,9 @@
 #include "cmocka_all.h"
 #include "fleet/master/master.h"
 #include "fleet/workers/discovery.h"
+#include "lib/patience.h"
 
-enum { PEERS = 3, YARD_WORKERS = 6, PATIENCE_S = 60, EVENTS_MAX = 256 };
+enum { PEERS = 3, YARD_WORKERS = 6, EVENTS_MAX = 256 };
 
 struct peer {
     struct member *member; /* NULL: it is closed */

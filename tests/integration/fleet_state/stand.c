@@ -17,7 +17,8 @@ static uv_timer_t wake;
 static const char *chosen; /* provider */
 static pid_t server;       /* redis; 0: none */
 static int server_port;
-static struct agent_host agent = {.program = BATON_PROGRAM, .lease = "2s"};
+/* The lease outlasts what keeps the loop of all peers busy. */
+static struct agent_host agent = {.program = BATON_PROGRAM, .lease = "20s"};
 static int lives; /* of the fixture: each has its own state */
 static char folder[64];
 static int ports[PEERS];

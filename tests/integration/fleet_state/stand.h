@@ -7,9 +7,10 @@
 #include "base/error.h"
 #include "cmocka_all.h"
 #include "fleet/state/state.h"
+#include "lib/patience.h"
 #include "member/store.h"
 
-enum { PEERS = 3, PATIENCE_S = 60, EVENTS_MAX = 64, TEXT_MAX = 512 };
+enum { PEERS = 3, EVENTS_MAX = 64, TEXT_MAX = 512 };
 
 /* An event, as it was told. */
 struct heard {

@@ -5,7 +5,7 @@
  * in the table of workers. It reads commands, a line each:
  *
  *   put KEY JSON       writes a key of the fleet's state        delete KEY
- *   line               prints "line" for each election: name, leader, waiting
+ *   line               prints "line" for each election: name, leader, waiting; then "lines": code
  *   close              closes the owners, then all, and ends    (so does the end of the input)
  *
  * A model's URL is fresh each time: it gets ?n= with a number that grows.
@@ -183,6 +183,7 @@ static void on_elections(void *userdata, int code, const struct provider_electio
         say("line", json_pack("{s:s, s:s, s:I}", "name", elections[i].name, "leader",
                               elections[i].leader, "waiting", (json_int_t)elections[i].waiting));
     }
+    say("lines", json_pack("{s:i}", "code", code));
 }
 
 static void obey(char *line)

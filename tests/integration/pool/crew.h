@@ -4,12 +4,13 @@
 #define TESTS_INTEGRATION_POOL_CREW_H
 
 #include "cmocka_all.h"
+#include "lib/patience.h"
 #include "pool/client.h"
 #include "pool/pool.h"
 #include "pool/submit.h"
 #include "pool/wait.h"
 
-enum { CREW_MAX = 8, CREW_ITEMS_MAX = 1024, CREW_PATIENCE_S = 60, CREW_SLOTS = 8 };
+enum { CREW_MAX = 8, CREW_ITEMS_MAX = 1024, CREW_SLOTS = 8 };
 
 /* An item, as all workers of the crew have it. */
 struct task {
@@ -86,7 +87,7 @@ char *crew_items(size_t count, const char *members);
 
 #define CREW_AWAIT(condition)                                                                      \
     do {                                                                                           \
-        instant until_ = instant_add(clock_now(), SPAN_S(CREW_PATIENCE_S));                        \
+        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
         while (!(condition)) {                                                                     \
             if (!instant_before(clock_now(), until_)) {                                            \
                 fail_msg("not in time: %s", #condition);                                           \

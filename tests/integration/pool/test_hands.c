@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
-enum { HANDS = 3, JOBS = 200, JOB_MS = 20, ROUNDS = 6, PATIENCE_MS = 60000, LOOK_MS = 5 };
+enum { HANDS = 3, JOBS = 200, JOB_MS = 20, ROUNDS = 6, LOOK_MS = 5 };
 
 static char folder[64];
 static char path[96];

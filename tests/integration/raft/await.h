@@ -4,10 +4,9 @@
 
 #include "base/clock.h"
 #include "cmocka_all.h"
+#include "lib/patience.h"
 
 #include <uv.h>
-
-enum { PATIENCE_S = 60 };
 
 #define AWAIT(condition)                                                                           \
     do {                                                                                           \

@@ -16,14 +16,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum {
-    NODES = 3,
-    ELECTIONS = 300,
-    LEADERSHIPS_MAX = 16,
-    LOOKS_A_COUNT = 20,
-    PATIENCE_MS = 60000,
-    NOBODY = -1
-};
+enum { NODES = 3, ELECTIONS = 300, LEADERSHIPS_MAX = 16, LOOKS_A_COUNT = 20, NOBODY = -1 };
 
 struct leadership {
     uint64_t epoch;

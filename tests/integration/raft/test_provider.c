@@ -190,7 +190,7 @@ static void spawn_all(const char *more)
 /* The number of the node that leads; fails the test if none does in time. */
 static int wait_for_leader_other_than(int other)
 {
-    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
+    instant deadline = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
     while (instant_before(clock_now(), deadline)) {
         for (int i = 1; i <= NODES; i++) {
             if (i != other && reports[i].epoch > 0) {
@@ -205,7 +205,7 @@ static int wait_for_leader_other_than(int other)
 
 static void wait_until_all_follow(int leader)
 {
-    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
+    instant deadline = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
     for (int i = 1; i <= NODES; i++) {
         while (reports[i].leader_seen != leader) {
             assert_true(instant_before(clock_now(), deadline));
@@ -216,7 +216,7 @@ static void wait_until_all_follow(int leader)
 
 static void wait_for_loss(int number)
 {
-    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
+    instant deadline = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
     while (reports[number].loss == 0 && instant_before(clock_now(), deadline)) {
         poll(NULL, 0, 1);
     }
@@ -426,7 +426,7 @@ static int greet(int number, const struct greeting *greeting)
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr = {htonl(INADDR_LOOPBACK)},
                                   .sin_port = htons((uint16_t)ports[number - 1])};
-    struct timeval patience = {.tv_sec = PROCESS_PATIENCE_MS / 1000};
+    struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
     struct buffer buffer;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -555,7 +555,7 @@ static void three_in_one_process_elect_and_close_without_a_leak(void **state)
     for (int i = 0; i < NODES; i++) {
         begin(&ones[i], &loop, i + 1, "");
     }
-    instant deadline = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));
+    instant deadline = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));
     while (leader == 0 && instant_before(clock_now(), deadline)) {
         uv_run(&loop, UV_RUN_ONCE);
         for (int i = 1; i <= NODES; i++) {

@@ -1,6 +1,7 @@
 #include "probe.h"
 
 #include "cmocka_all.h"
+#include "lib/patience.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ void probe_turn(struct probe *probe, int *turns)
 
     (void)uv_run(&probe->loop, UV_RUN_ONCE);
     *turns += ticks - before;
-    if (*turns > PROBE_PATIENCE_MS / 5) {
+    if (*turns > PATIENCE_MS / 5) {
         fail_msg("waited in vain; the last error: %s; the last answer: %s", probe->error.message,
                  probe->answer);
     }

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { PROBE_PATIENCE_MS = 60000, PROBE_TEXT_MAX = 512 };
+enum { PROBE_TEXT_MAX = 512 };
 
 struct probe {
     uv_loop_t loop;

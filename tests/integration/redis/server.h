@@ -2,13 +2,14 @@
 #ifndef TESTS_INTEGRATION_REDIS_SERVER_H
 #define TESTS_INTEGRATION_REDIS_SERVER_H
 
+#include "lib/patience.h"
+
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 enum {
     SERVER_WORDS_MAX = 40,
-    SERVER_PATIENCE_MS = 60000,
     SERVER_HISTORY_BYTES = 41, /* forty digits and the end of the string */
 };
 
@@ -61,7 +62,7 @@ long server_number(const struct server *server, const char *command, const char 
     do {                                                                                           \
         int looks_ = 0;                                                                            \
         while (!(condition)) {                                                                     \
-            assert_true(looks_++ < SERVER_PATIENCE_MS / 5);                                        \
+            assert_true(looks_++ < PATIENCE_MS / 5);                                               \
             server_pause();                                                                        \
         }                                                                                          \
     } while (0)

@@ -14,7 +14,7 @@
 
 /* Large values, so that the reply to a list takes a while; each small one is put once
  * between two lists at most. */
-enum { LARGE = 4, KEYS = 2000, A_TICK = 2, ROUNDS = 3, PATIENCE_S = 60, URL_MAX = 160 };
+enum { LARGE = 4, KEYS = 2000, A_TICK = 2, ROUNDS = 3, URL_MAX = 160 };
 
 static uv_loop_t loop;
 static uv_timer_t tick;

@@ -14,7 +14,7 @@ void pause_a_moment(void)
 void await(const atomic_int *number, int least)
 {
     for (int i = 0; *number < least; i++) {
-        assert_true(i < PROCESS_PATIENCE_MS);
+        assert_true(i < PATIENCE_MS);
         pause_a_moment();
     }
 }

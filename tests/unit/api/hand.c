@@ -123,7 +123,7 @@ void begin(struct hand *hand, const char *node, const char *worker)
 void end(struct hand *hand)
 {
     for (int i = 0; toilers > 0; i++) {
-        assert_true(i < PROCESS_PATIENCE_MS);
+        assert_true(i < PATIENCE_MS);
         pause_a_moment();
     }
     baton_close(hand->baton);
@@ -147,7 +147,7 @@ enum baton_work_end await_end(struct baton *baton, const char *id)
     struct baton_work_result *result = NULL;
     enum baton_work_end how;
 
-    OK(baton_work_wait(baton, "pool", &id, 1, PROCESS_PATIENCE_MS, &result, failure));
+    OK(baton_work_wait(baton, "pool", &id, 1, PATIENCE_MS, &result, failure));
     how = result->end;
     baton_work_results_free(result, 1);
     return how;

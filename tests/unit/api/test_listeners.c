@@ -307,7 +307,7 @@ static void on_the_loop_s_thread_nothing_waits_and_a_write_begins(void **state)
     assert_int_equal(inside.change, BATON_EDEADLK);
     assert_int_equal(inside.put, BATON_OK);
     for (int i = 0; baton_get(baton, "k", &value, NULL) != BATON_OK; i++) {
-        assert_true(i < PROCESS_PATIENCE_MS);
+        assert_true(i < PATIENCE_MS);
         pause_a_moment();
     }
     baton_values_free(value, 1);

@@ -61,7 +61,7 @@ static void any_thread_may_call_anything(void **state)
                      baton_epoch(elections[0]) == baton_epoch(elections[1]));
     }
     for (int i = 0; rounds == 0; i++) {
-        assert_true(i < PROCESS_PATIENCE_MS);
+        assert_true(i < PATIENCE_MS);
         pause_a_moment();
     }
     baton_stop(batons[0]);
@@ -99,7 +99,7 @@ static void await_queued(struct baton *baton, int least)
     int count = 0;
 
     for (int i = 0; count < least; i++) {
-        assert_true(i < PROCESS_PATIENCE_MS);
+        assert_true(i < PATIENCE_MS);
         pause_a_moment();
         count = 0;
         lock(baton);
@@ -216,7 +216,7 @@ static void an_election_stays_for_a_hand_over_that_nobody_waits_for(void **state
                                 resign_too_late, &parting, NULL),
                      BATON_OK);
     for (int i = 0; baton_dispatch(baton) == 0; i++) {
-        assert_true(i < PROCESS_PATIENCE_MS);
+        assert_true(i < PATIENCE_MS);
         pause_a_moment();
     }
     for (int i = 0; i < 50; i++) {

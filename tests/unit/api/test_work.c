@@ -306,7 +306,7 @@ static void the_list_and_the_status_show_what_there_is(void **state)
         assert_non_null(at);
     }
     assert_non_null(strstr(list, "\"state\":\"processing\",\"worker\":\"w\","));
-    OK(baton_work_status(other, "pool", PROCESS_PATIENCE_MS, &status, failure));
+    OK(baton_work_status(other, "pool", PATIENCE_MS, &status, failure));
     assert_non_null(strstr(status, "\"worker\":\"w\""));
     free(list);
     free(status);

@@ -213,9 +213,8 @@ static void *wait_late(void *userdata)
     const char *id = "never";
 
     late->begun++;
-    assert_int_equal(
-        baton_work_wait(late->hand->baton, "pool", &id, 1, PROCESS_PATIENCE_MS, NULL, NULL),
-        BATON_ECLOSED);
+    assert_int_equal(baton_work_wait(late->hand->baton, "pool", &id, 1, PATIENCE_MS, NULL, NULL),
+                     BATON_ECLOSED);
     late->over++;
     return NULL;
 }
@@ -225,7 +224,7 @@ static void *leave_late(void *userdata)
     struct late *late = userdata;
 
     late->begun++;
-    assert_int_equal(baton_work_leave(late->hand->work, PROCESS_PATIENCE_MS, NULL), BATON_ECLOSED);
+    assert_int_equal(baton_work_leave(late->hand->work, PATIENCE_MS, NULL), BATON_ECLOSED);
     late->over++;
     return NULL;
 }
@@ -236,9 +235,8 @@ static void *ask_late(void *userdata)
     char *text;
 
     late->begun++;
-    assert_int_equal(
-        baton_work_status(late->hand->baton, "other", PROCESS_PATIENCE_MS, &text, NULL),
-        BATON_ECLOSED);
+    assert_int_equal(baton_work_status(late->hand->baton, "other", PATIENCE_MS, &text, NULL),
+                     BATON_ECLOSED);
     late->over++;
     return NULL;
 }
@@ -284,8 +282,8 @@ static void *churn(void *baton)
         char *list = NULL;
 
         OK(baton_work_cancel(baton, "pool", given->ids[1], failure));
-        OK(baton_work_wait(baton, "pool", (const char *const *)given->ids, count,
-                           PROCESS_PATIENCE_MS, &results, failure));
+        OK(baton_work_wait(baton, "pool", (const char *const *)given->ids, count, PATIENCE_MS,
+                           &results, failure));
         assert_int_equal(results[0].end, BATON_WORK_COMPLETED);
         assert_int_equal(results[count - 1].end,
                          count == 1 ? BATON_WORK_COMPLETED : BATON_WORK_CANCELLED);

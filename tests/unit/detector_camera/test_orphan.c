@@ -3,6 +3,7 @@
 
 #include "detector/camera/broker.h"
 #include "detector/camera/confine.h"
+#include "lib/patience.h"
 
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { PATIENCE_MS = 30000 };
 
 /* Whether a child of that process has its filter: 0 or the child's number. */
 static pid_t confined_child(pid_t parent)

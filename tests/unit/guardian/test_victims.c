@@ -43,7 +43,7 @@ static void a_process_group_dies_whole(void **state)
     assert_int_equal(pipe(ready), 0);
     child = process_fork(lead_a_group, &ready[1]);
     process_read(ready[0], pids, sizeof(pids));
-    (void)victims_hunt(&(struct victims){.group = child}, PROCESS_PATIENCE_MS);
+    (void)victims_hunt(&(struct victims){.group = child}, PATIENCE_MS);
     assert_false(process_lives(pids[0]) || process_lives(pids[1]));
     assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
     close(ready[0]);
@@ -75,7 +75,7 @@ static void who_left_group_and_parent_is_found_by_the_marker(void **state)
     process_read(ready[0], number, 8);
     orphan = (pid_t)atoi(number);
     assert_true(process_lives(orphan));
-    (void)victims_hunt(&marked, PROCESS_PATIENCE_MS);
+    (void)victims_hunt(&marked, PATIENCE_MS);
     process_wait_gone(orphan);
     close(ready[0]);
     close(ready[1]);
@@ -105,7 +105,7 @@ static void a_process_in_the_middle_of_execve_is_searched_again(void **state)
     for (int i = 0; i < 300; i++) {
         pid_t child = process_fork(replace_itself, &ready[1]);
         process_read(ready[0], &line, 1);
-        (void)victims_hunt(&marked, PROCESS_PATIENCE_MS);
+        (void)victims_hunt(&marked, PATIENCE_MS);
         process_wait_gone(child);
         assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
     }
@@ -160,7 +160,7 @@ static void a_marker_matches_those_of_single_commands_too(void **state)
     pid_t child = start_longer(&longer);
     (void)state;
 
-    (void)victims_hunt(&marked, PROCESS_PATIENCE_MS);
+    (void)victims_hunt(&marked, PATIENCE_MS);
     assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
 }
 
@@ -185,7 +185,7 @@ static void a_supervisor_that_dies_without_a_reply_leaves_it_uncertain(void **st
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
     close(pair[1]);
-    assert_false(victims_end(&(struct victims){.supervisor = pair[0]}, PROCESS_PATIENCE_MS));
+    assert_false(victims_end(&(struct victims){.supervisor = pair[0]}, PATIENCE_MS));
     close(pair[0]);
 }
 
@@ -198,7 +198,7 @@ static void a_reply_counts_though_its_sender_is_gone(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
     assert_int_equal(send(pair[1], &byte, 1, 0), 1);
     close(pair[1]);
-    assert_true(victims_end(&(struct victims){.supervisor = pair[0]}, PROCESS_PATIENCE_MS));
+    assert_true(victims_end(&(struct victims){.supervisor = pair[0]}, PATIENCE_MS));
     close(pair[0]);
 }
 

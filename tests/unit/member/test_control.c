@@ -43,7 +43,7 @@ static struct part a, b;
 /* Runs the loop until it holds. */
 #define UNTIL(holds)                                                                               \
     do {                                                                                           \
-        instant limit_ = instant_add(clock_now(), SPAN_MS(PROCESS_PATIENCE_MS));                   \
+        instant limit_ = instant_add(clock_now(), SPAN_MS(PATIENCE_MS));                           \
         while (!(holds)) {                                                                         \
             assert_true(instant_before(clock_now(), limit_));                                      \
             (void)uv_run(&loop, UV_RUN_NOWAIT);                                                    \

@@ -1,6 +1,7 @@
 /* The states of a hand-over, and the order of its events. The provider is memory:, both members run
  * on one loop, and the test runs the loop. */
 #include "cmocka_all.h"
+#include "lib/patience.h"
 #include "member/feed.h"
 #include "member/handover.h"
 #include "member/handover_int.h"
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PATIENCE_S = 20 };
 
 struct seen {
     char course[64]; /* 'A' acquired, 'D' drain, 'L' lost, 'E' error, 'S' stopped, 'r' the reply */

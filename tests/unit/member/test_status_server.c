@@ -257,7 +257,7 @@ static void two_hundred_slow_clients_delay_no_probe(void **state)
 
 static void a_head_that_comes_byte_by_byte_is_cut_off(void **state)
 {
-    enum { LOOKS_MAX = PROCESS_PATIENCE_MS / 10 };
+    enum { LOOKS_MAX = PATIENCE_MS / 10 };
     int fd = dial(*state);
     int looks = 0;
 

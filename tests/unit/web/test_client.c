@@ -13,7 +13,7 @@
 
 #define OK "HTTP/1.1 200 OK\r\n"
 
-enum { HEAD_MAX = 1024, BODY_MAX = 4096, PATIENCE_MS = 30000, SHORT_MS = 100 };
+enum { HEAD_MAX = 1024, BODY_MAX = 4096, SHORT_MS = 100 };
 
 struct world {
     uv_loop_t loop;

@@ -18,7 +18,7 @@
 #define SWITCHES "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 #define OPENED   SWITCHES "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n"
 
-enum { MESSAGE_MAX = 1 << 20, BACKLOG_MAX = 4 << 20, PATIENCE_MS = 30000, TEXTS = 7 };
+enum { MESSAGE_MAX = 1 << 20, BACKLOG_MAX = 4 << 20, TEXTS = 7 };
 
 static const size_t lengths[TEXTS] = {0, 1, 125, 126, 65535, 65536, MESSAGE_MAX};
 
