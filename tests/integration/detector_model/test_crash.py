@@ -42,8 +42,9 @@ def archive(folder, seed):
 
 
 def traced(inject, log, arguments):
-    return subprocess.run(["strace", "-f", "-o", log, "-e", f"trace={inject.split(':')[0]}",
-                           "-e", f"inject={inject}", TOOL, *arguments],
+    return subprocess.run(["strace", "-f", "--seccomp-bpf", "-o", log,
+                           "-e", f"trace={inject.split(':')[0]}", "-e", f"inject={inject}",
+                           TOOL, *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
 
 
