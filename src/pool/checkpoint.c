@@ -36,15 +36,17 @@ static uint64_t epoch_in(const struct reply *reply)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* A value that is too short is none. */
+/* A value that is too short is none. One that is there at a first attempt was stored late for an
+ * earlier item of the id. */
 static void on_read(struct pool *pool, const char *key, uint64_t serial, const struct reply *reply)
 {
     struct copy *copy = copy_of(pool, key, serial);
-    bool is_there = reply->data && reply->bytes >= EPOCH_BYTES;
+    bool is_there;
 
     if (!copy || copy->is_started) {
         return;
     }
+    is_there = copy->attempt > 1 && reply->data && reply->bytes >= EPOCH_BYTES;
     if (reply->code != BATON_OK) {
         copy->read_at = instant_add(clock_now(), SPAN_MS(RETRY_MS));
         pool_complain(pool, reply->error);

@@ -550,6 +550,29 @@ static void a_checkpoint_of_an_earlier_attempt_is_replaced(void **state)
     assert_int_equal(crew_task("one")->halts, 0);
 }
 
+/* It was stored late, when the earlier item was forgotten. */
+static void a_first_attempt_does_not_begin_with_what_an_earlier_item_has_stored(void **state)
+{
+    struct buffer value;
+    int code = 1;
+    (void)state;
+
+    crew_open(0, true, true);
+    crew[0].ends_jobs = false;
+    buffer_init(&value, 64);
+    buffer_put_u64(&value, 1);
+    buffer_put_text(&value, "of another");
+    CREW_OK(store_put(crew[0].member, "work/pool/k/one", value.data, value.bytes,
+                      PROVIDER_ANY_REVISION, SPAN_NS(0), on_put, &code, failure));
+    CREW_AWAIT(code != 1);
+    buffer_fini(&value);
+    assert_int_equal(crew_submit(0, NULL, "[{\"body\":\"b\",\"id\":\"one\"}]"), BATON_OK);
+    CREW_AWAIT(crew_runs("one"));
+    assert_string_equal(crew_task("one")->checkpoint, "");
+    assert_int_equal(store(0, "one", "mine"), BATON_OK);
+    assert_int_equal(crew_task("one")->halts, 0);
+}
+
 /* ---- Clients ----------------------------------------------------------------------------------
  */
 
@@ -739,6 +762,7 @@ int main(int count, char **arguments)
         CREW_TEST(a_stale_attempt_stores_nothing_and_is_halted),
         CREW_TEST(attempts_that_begin_together_have_each_their_own_checkpoint),
         CREW_TEST(a_checkpoint_of_an_earlier_attempt_is_replaced),
+        CREW_TEST(a_first_attempt_does_not_begin_with_what_an_earlier_item_has_stored),
         CREW_TEST(the_same_submission_twice_is_one_and_another_by_its_name_is_refused),
         CREW_TEST(many_items_are_several_keys_and_all_of_them_run),
         CREW_TEST(the_list_has_all_items_with_their_states),
