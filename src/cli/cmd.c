@@ -226,7 +226,9 @@ static int refuse(const char *program, int errnum, struct baton_error *reterr)
                     errnum == EFBIG;
     int code = errnum == ENOENT ? BATON_ENOENT : is_short ? BATON_EIO : BATON_EINVAL;
 
-    return error_set(reterr, code, "%s: %s", program, strerror(errnum));
+    return error_set(reterr, code, "%s: %s%s", program, strerror(errnum),
+                     errnum == ENOENT ? "; is the interpreter there that its first line names?"
+                                      : "");
 }
 
 int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_error *reterr)

@@ -55,6 +55,13 @@ class Running(ProgramTest):
         done = self.run_alone("--", os.path.abspath(__file__))
         self.assertEqual(done.returncode, 126)
         self.assertNotIn("--help", done.stderr)
+        one = self.cluster(1)
+        script = Path(one.dir, "script")
+        script.write_text("#!/nonexistent/interpreter\n", encoding="ascii")
+        script.chmod(0o755)
+        done = baton("run", *one.arguments("a"), "--", str(script))
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("interpreter", done.stderr.split(str(script))[-1])
 
     def test_without_a_quorum_it_gives_up_in_time(self):
         three = self.cluster(3)
