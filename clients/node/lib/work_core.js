@@ -235,7 +235,7 @@ export class Worker {
       const isForUs = session === this.#session || (type === 'ask' && session === 0);
       if (this.#session !== 0 && isForUs && isNew) {
         this.#seen = { leader, number };
-        this.#take(message, text.match(/"ledger":(\d+)/)?.[1] ?? '0');
+        this.#take(message, text.match(/"ledger"\s*:\s*(\d+)/)?.[1] ?? '0');
       }
     } catch {
       // what it had to say is said again
