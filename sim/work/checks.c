@@ -177,7 +177,7 @@ static void check_gone(struct yard *yard, struct yard_item *item, const struct y
 
     if (before->is_there && work_state_is_final(before->state)) {
         forget_successes(item);
-        item->is_forgotten = false;
+        item->is_forgotten = item->is_parted = false;
     }
     if (before->is_there && !work_state_is_final(before->state)) {
         yard_violated(yard, "forgotten", "%s is gone from the ledger, and has not ended", item->id);
@@ -195,7 +195,7 @@ static void check_change(struct yard *yard, struct yard_item *item,
     const struct yard_stored *now = &item->stored;
     bool is_same = before->is_there && now->state == before->state && now->epoch == before->epoch;
     bool was_final = before->is_there && work_state_is_final(before->state);
-    bool is_anew = was_final && !is_same && item->is_forgotten; /* it was submitted again at once */
+    bool is_anew = was_final && !is_same && item->is_parted; /* it was submitted again at once */
 
     if (!now->is_there) {
         check_gone(yard, item, before);
@@ -288,7 +288,8 @@ static void check_submission(struct yard *yard, const struct yard_key *key)
                           submission->name, item->id);
         }
         item->may_end = item->may_end || is_left;
-        item->is_forgotten = is_left && work_state_is_final(item->stored.state);
+        item->is_parted = work_state_is_final(item->stored.state);
+        item->is_forgotten = is_left && item->is_parted;
     }
 }
 
@@ -325,7 +326,7 @@ void yard_check_key(struct yard *yard, struct yard_key *key)
 static void become_unsure(struct yard_item *item)
 {
     item->is_unsure = true;
-    item->is_acked = item->is_cancelled = item->is_forgotten = false;
+    item->is_acked = item->is_cancelled = item->is_forgotten = item->is_parted = false;
     item->may_end = true;
 }
 

@@ -198,6 +198,7 @@ struct yard_item {
     bool is_doubtful;  /* the store took back a write about it */
     bool has_ended;    /* its end was stored */
     bool is_forgotten; /* its last submission was deleted after that: the id is free */
+    bool is_parted;    /* a submission was, but perhaps another one came shortly before */
     uint32_t submitted, completed; /* how often */
     uint64_t epoch, session;       /* of the latest copy */
     int process;

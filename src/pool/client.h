@@ -3,7 +3,7 @@
  * Each is acknowledged by the provider, not by the pool's leader: what was stored is carried out by
  * the leader of then, or by the next one. `done` comes exactly once. Errors: BATON_EINVAL (a name
  * or id), BATON_ENOTSUP, BATON_ENOMEM, or the provider's code. An order with BATON_ETIMEDOUT or
- * BATON_EUNAVAILABLE may have been stored; to repeat it does no harm.
+ * BATON_EUNAVAILABLE may have been stored, or is stored later; to repeat it does no harm.
  */
 #ifndef POOL_CLIENT_H
 #define POOL_CLIENT_H

@@ -13,6 +13,7 @@
  *   c/ID      somebody asks to cancel the item; deleted when that is done
  *   d/WORKER  the worker gets nothing new, and what it has is moved
  *   r/ID      the result of an item, which the state drops after a time
+ *   k/ID      what its attempts have stored for the next one; the first 8 bytes are their epoch
  *
  * The rules that keep two copies of an item from running at once:
  *   - a placing is stored, by compare-and-set, before the worker hears of it, and only the leader

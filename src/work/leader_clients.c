@@ -139,6 +139,7 @@ static struct leader_submission *add_submission(struct work_leader *leader, cons
     }
     memcpy(submission->name, name, strlen(name) + 1);
     submission->revision = revision;
+    submission->heard = ++leader->heard;
     submission->is_early = leader->mark == 0;
     HASH_ADD_STR(leader->submissions, name, submission);
     if (!submission->hh.tbl) {
@@ -179,8 +180,9 @@ void leader_take_request(struct work_leader *leader, const char *id, bool is_the
     } else if (!request && is_there && strlen(id) < sizeof(request->id)) {
         request = add_request(leader, id);
     }
-    if (request && is_there) {
+    if (request && is_there && revision != request->revision) {
         request->revision = revision;
+        request->heard = ++leader->heard;
     }
 }
 
@@ -307,11 +309,12 @@ static unsigned purges_waited(const struct work_leader *leader)
 
 /* The submission of an item that is not known may be reported later than the request, or it is
  * doubted. */
-static bool is_done(const struct work_leader *leader, const struct leader_request *request,
+static bool is_done(struct work_leader *leader, const struct leader_request *request,
                     const struct ledger_entry *entry)
 {
     if (entry) {
-        return work_state_is_final(entry->state) && leader_is_stored(leader, entry);
+        return work_state_is_final(entry->state) &&
+               leader_is_still_stored(leader, entry, request->heard);
     }
     return (request->purges > purges_waited(leader) && !has_doubts(leader)) ||
            WORK_MUTANT(REQUEST_DONE_EARLY);
@@ -390,30 +393,27 @@ static bool is_old(const struct work_leader *leader, const struct ledger_entry *
 }
 
 /* Its items may be removed once the submission is gone: otherwise they would begin anew. */
-static bool is_over(const struct work_leader *leader, const struct leader_submission *submission,
+static bool is_over(struct work_leader *leader, const struct leader_submission *submission,
                     int64_t now_unix_ms)
 {
+    bool is_certain = true;
+
     for (size_t i = 0; i < submission->count; i++) {
         const struct ledger_entry *entry = ledger_find(leader->ledger, submission->items[i]->id);
 
         if (!entry && !submission->is_gone) {
             return false; /* there was no room for it yet */
         }
-        if (entry && entry->item == submission->items[i] && !is_old(leader, entry, now_unix_ms)) {
+        if (!entry || entry->item != submission->items[i]) {
+            continue;
+        }
+        if (!is_old(leader, entry, now_unix_ms)) {
             return false;
         }
+        is_certain &=
+            submission->is_gone || leader_is_still_stored(leader, entry, submission->heard);
     }
-    return true;
-}
-
-/* Its result is dropped by the state in its time, unless a later item may have the same id. */
-static void remove_entry(struct work_leader *leader, struct ledger_entry *entry)
-{
-    if (!entry->item || !entry->item->is_unique) {
-        queue_deletion(leader, 'r', entry->id, UINT64_MAX);
-    }
-    queue_deletion(leader, 'k', entry->id, UINT64_MAX);
-    ledger_remove(leader->ledger, entry);
+    return is_certain;
 }
 
 /* An item that another submission has, too, stays until that one goes. */
@@ -424,7 +424,7 @@ static void remove_submission(struct work_leader *leader, struct leader_submissi
 
         if (entry && entry->item == submission->items[i] && work_state_is_final(entry->state) &&
             (entry->item->references == OF_ENTRY_AND_SUBMISSION || WORK_MUTANT(SHARED_FORGOTTEN))) {
-            remove_entry(leader, entry);
+            leader_remove_entry(leader, entry);
         }
     }
     submission_empty(submission);
@@ -473,7 +473,7 @@ static void purge_orphan(struct work_leader *leader, struct ledger_entry *entry,
     if (entry->item && entry->item->references > 1) {
         entry->purges = 0;
     } else if (is_old(leader, entry, now_unix_ms)) {
-        remove_entry(leader, entry);
+        leader_remove_entry(leader, entry);
     } else if (!entry->item && !work_state_is_final(entry->state) &&
                entry->purges++ == purges_waited(leader)) {
         cancel_orphan(leader, entry);
@@ -503,18 +503,13 @@ void leader_purge(struct work_leader *leader, int64_t now_unix_ms)
     leader_submit_all(leader, now_unix_ms); /* some may not have had room */
 }
 
-/* A deletion: what it was for is done, or is tried again. The key of an item that is forgotten
- * goes, unless there is another item of that id by now. */
+/* What it was for is done, or is tried again. */
 void leader_deletion_stored(struct work_leader *leader, const char *key, int code)
 {
     struct leader_submission *submission;
     struct leader_request *request;
 
-    if (key[0] == 'k' || key[0] == 'r') {
-        if (code != BATON_OK && !ledger_find(leader->ledger, key + 2)) {
-            leader_queue(leader, WORK_PUT, key, UINT64_MAX);
-        }
-    } else if (key[0] == 's') {
+    if (key[0] == 's') {
         HASH_FIND_STR(leader->submissions, key + 2, submission);
         if (submission && submission->is_deleting) {
             submission->is_deleting = false;

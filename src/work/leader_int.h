@@ -3,6 +3,7 @@
  *   leader_known.c   the workers, and the ends of their sessions
  *   leader_store.c   keys: what is read, what is to be written
  *   leader_clients.c submissions and requests to cancel, until they are over
+ *   leader_rest.c    keys of items that are to be forgotten
  *   leader_hear.c    reports and results
  *   leader_place.c   which idle item goes where, which service moves
  *   leader_send.c    messages for workers
@@ -50,9 +51,10 @@ struct leader_known {
 };
 
 struct leader_bucket {
-    uint64_t revision; /* 0: its key is not there */
-    uint64_t storing;  /* ledger_change() when it was encoded */
-    uint64_t stored;   /* the same of what is stored */
+    uint64_t revision;             /* 0: its key is not there */
+    uint64_t storing;              /* ledger_change() when it was encoded */
+    uint64_t stored;               /* the same of what is stored */
+    uint64_t storing_heard, heard; /* work_leader.heard when each of these was encoded */
     bool is_storing;
     bool is_written; /* by this leader, so that no earlier one can write it any more */
     bool is_reading; /* what it has is not known: another leader wrote it, or it is damaged */
@@ -60,6 +62,7 @@ struct leader_bucket {
 
 struct leader_submission {
     uint64_t revision;
+    uint64_t heard; /* work_leader.heard when it came */
     struct work_item **items;
     size_t count;
     unsigned reads;   /* under way, of whether it is there */
@@ -77,6 +80,7 @@ struct leader_submission {
 struct leader_request {
     uint64_t revision;
     uint64_t deleted; /* is_deleting: that revision; a later one is another request */
+    uint64_t heard;   /* work_leader.heard when it came */
     unsigned purges;  /* since it came */
     bool is_deleting;
     UT_hash_handle hh;
@@ -86,7 +90,8 @@ struct leader_request {
 enum leader_result_state {
     RESULT_WAITS,   /* to be written */
     RESULT_WRITING, /* its put is under way */
-    RESULT_READING, /* there is one already, which counts */
+    RESULT_READING, /* there is one already, which counts; or */
+    RESULT_CLEARS,  /* is that of an earlier item of its id, and is being deleted */
     RESULT_WRITTEN, /* the ledger says so; it is acknowledged when that is stored */
 };
 
@@ -150,6 +155,7 @@ struct work_leader {
 
     struct leader_known *known;
     struct leader_bucket buckets[LEDGER_BUCKETS];
+    uint64_t heard; /* how many submissions and requests have come */
     struct leader_submission *submissions;
     struct leader_request *requests;
     struct leader_result *results;
@@ -163,6 +169,7 @@ struct work_leader {
     bool is_ask_due;
     bool is_ask_wanted; /* at the next tick */
     bool is_crowded;    /* an item had no room in the ledger */
+    size_t rests;       /* keys of items to be forgotten that are being read or deleted */
     bool is_cancel_due; /* perhaps a request can be carried out, or is done */
 
     struct buffer out; /* what the latest output borrows */
@@ -199,6 +206,11 @@ void leader_notes_free(struct leader_note **list);
 
 /* What the entry says is stored. */
 bool leader_is_stored(const struct work_leader *leader, const struct ledger_entry *entry);
+/* It was still so when a submission or request had come, by its `heard`. False may also mean that
+ * this is not certain: then the bucket is written, which fails if somebody else has written it, or
+ * this leader late, when it had read it again. */
+bool leader_is_still_stored(struct work_leader *leader, const struct ledger_entry *entry,
+                            uint64_t heard);
 /* There is no such item. False may also mean that this is not certain: then the bucket is written,
  * which fails if an earlier leader has written it since it was read. */
 bool leader_is_unknown(struct work_leader *leader, const char *id);
@@ -249,6 +261,17 @@ bool leader_has_early(const struct work_leader *leader);
 /* The reply to a deletion of "s/NAME" or "c/ID". */
 void leader_deletion_stored(struct work_leader *leader, const char *key, int code);
 void leader_clients_free(struct work_leader *leader);
+
+/* ---- leader_rest.c --------------------------------------------------------------------------- */
+
+/* Of an item that has ended, once its keys are deleted. */
+void leader_remove_entry(struct work_leader *leader, struct ledger_entry *entry);
+/* The value of "r/ID" or "k/ID"; NULL: it is not there. */
+void leader_take_rest(struct work_leader *leader, const char *key, const void *data, size_t bytes,
+                      uint64_t revision, int64_t now_unix_ms);
+/* The reply to its deletion. */
+void leader_rest_deleted(struct work_leader *leader, const char *key, int code,
+                         int64_t now_unix_ms);
 
 /* ---- leader_hear.c --------------------------------------------------------------------------- */
 

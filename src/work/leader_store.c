@@ -28,6 +28,19 @@ bool leader_is_stored(const struct work_leader *leader, const struct ledger_entr
            WORK_MUTANT(TELLS_BEFORE_STORED);
 }
 
+bool leader_is_still_stored(struct work_leader *leader, const struct ledger_entry *entry,
+                            uint64_t heard)
+{
+    bool is_unique = entry->item && entry->item->is_unique;
+    bool is_certain =
+        is_unique || leader->buckets[entry->bucket].heard >= heard || WORK_MUTANT(OLD_VIEW_COUNTS);
+
+    if (!is_certain && leader_is_stored(leader, entry)) {
+        ledger_touch(leader->ledger, entry->bucket);
+    }
+    return is_certain && leader_is_stored(leader, entry);
+}
+
 bool leader_is_unknown(struct work_leader *leader, const char *id)
 {
     unsigned bucket = ledger_bucket_of(id);
@@ -251,16 +264,28 @@ bool leader_has_all_buckets(const struct work_leader *leader)
     return true;
 }
 
+/* A first attempt has none before it: the key has what an earlier item of the id has left, or what
+ * its leader had given up and was stored long after. */
+static bool is_of_earlier_item(const struct work_leader *leader, const struct leader_result *result,
+                               const struct work_result *stored)
+{
+    const struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
+
+    return entry && entry->attempt == 1 && entry->epoch == result->epoch &&
+           stored->epoch < result->epoch;
+}
+
 /* The result of an attempt before: it was stored first, and so it is the item's. */
-static void take_result(struct work_leader *leader, const char *id, const void *data, size_t bytes,
-                        instant now, int64_t now_unix_ms)
+static void take_result(struct work_leader *leader, const char *key, const void *data, size_t bytes,
+                        uint64_t revision, instant now, int64_t now_unix_ms)
 {
     struct leader_result *result;
     struct work_result stored = {0};
     int code;
 
-    HASH_FIND_STR(leader->results, id, result);
+    HASH_FIND_STR(leader->results, key + 2, result);
     if (!result || result->state != RESULT_READING) {
+        leader_take_rest(leader, key, data, bytes, revision, now_unix_ms);
         return;
     }
     if (!data) {
@@ -268,6 +293,12 @@ static void take_result(struct work_leader *leader, const char *id, const void *
         return;
     }
     code = work_result_read(&stored, data, bytes, NULL);
+    if (code == BATON_OK && is_of_earlier_item(leader, result, &stored)) {
+        work_result_fini(&stored);
+        result->state = RESULT_CLEARS;
+        leader_queue(leader, WORK_PUT, key, revision);
+        return;
+    }
     if (code == BATON_OK) {
         work_result_fini(&result->result);
         result->result = stored;
@@ -371,7 +402,9 @@ static void take_value(struct work_leader *leader, const char *key, bool is_read
     if (key[0] == 'b' && (number = bucket_of_key(name)) >= 0) {
         take_bucket(leader, (unsigned)number, data, bytes, revision, now_unix_ms);
     } else if (key[0] == 'r') {
-        take_result(leader, name, data, bytes, now, now_unix_ms);
+        take_result(leader, key, data, bytes, revision, now, now_unix_ms);
+    } else if (key[0] == 'k') {
+        leader_take_rest(leader, key, data, bytes, revision, now_unix_ms);
     } else if (key[0] == 's') {
         leader_take_submission(leader, name, is_read, data, bytes, revision, now_unix_ms);
     } else if (key[0] == 'c') {
@@ -424,6 +457,7 @@ static bool next_bucket(struct work_leader *leader, struct work_output *ret)
         ledger_encode(leader->ledger, (unsigned)i, &leader->out);
         bucket->is_storing = !leader->out.failed;
         bucket->storing = ledger_change(leader->ledger);
+        bucket->storing_heard = leader->heard;
         (void)snprintf(key, sizeof(key), "b/%02d", i);
         return put(leader, key, WORK_MUTANT(WRITES_AT_ANY_REVISION) ? UINT64_MAX : bucket->revision,
                    SPAN_NS(0), ret);
@@ -511,6 +545,7 @@ static void bucket_stored(struct work_leader *leader, struct leader_bucket *buck
     if (code == BATON_OK) {
         bucket->revision = revision;
         bucket->stored = bucket->storing;
+        bucket->heard = bucket->storing_heard;
         leader_acknowledge(leader);
         for (known = leader->known; known; known = next) {
             next = known->hh.next;
@@ -544,8 +579,10 @@ static void result_stored(struct work_leader *leader, const char *key, int code,
     struct leader_result *result;
 
     HASH_FIND_STR(leader->results, key + 2, result);
-    if (!result || result->state != RESULT_WRITING) {
-        leader_deletion_stored(leader, key, code);
+    if (result && result->state == RESULT_CLEARS) {
+        result->state = RESULT_WAITS;
+    } else if (!result || result->state != RESULT_WRITING) {
+        leader_rest_deleted(leader, key, code, now_unix_ms);
     } else if (code == BATON_OK) {
         leader_result_stored(leader, result, now, now_unix_ms);
     } else {
@@ -566,6 +603,8 @@ void work_leader_stored(struct work_leader *leader, const char *key, int code, u
         bucket_stored(leader, &leader->buckets[number], key, code, revision);
     } else if (key[0] == 'r') {
         result_stored(leader, key, code, now, now_unix_ms);
+    } else if (key[0] == 'k') {
+        leader_rest_deleted(leader, key, code, now_unix_ms);
     } else {
         leader_deletion_stored(leader, key, code);
     }

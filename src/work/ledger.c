@@ -274,6 +274,7 @@ void ledger_entry_clear(struct ledger *ledger, struct ledger_entry *entry)
     entry->deadline = (instant){0};
     entry->report = 0;
     entry->reason = 0;
+    entry->rest = 0;
     ledger_keys_clear(ledger, &entry->claimed_keys);
 }
 

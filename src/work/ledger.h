@@ -99,6 +99,7 @@ struct ledger_entry {
     uint64_t report;         /* number of the report that claimed it last */
     uint64_t ran;            /* epoch of a copy that was seen running: there was no later one */
     uint32_t purges;         /* without its item */
+    uint8_t rest;            /* its keys that are to go before it does (leader_rest.c) */
     uint8_t reason;          /* enum placement_reason: why it has no place */
     char id[];               /* NUL-terminated */
 };

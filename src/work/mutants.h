@@ -34,8 +34,6 @@
     X(RETRIES_FORGOTTEN, "a job fails for good at its first failure")                              \
     X(LOSS_IGNORED, "a leader goes on when what it has stored is not there any more")              \
     X(BUCKETS_NOT_MADE, "a ledger is complete before all its buckets are there")                   \
-    X(EARLY_LOSS_IGNORED,                                                                          \
-      "what was read before the ledger was marked, and is gone, counts as deleted")                \
     X(STOP_SENT_ONCE, "what is to stop is not stopped again after the message was lost")           \
     X(REQUEST_DONE_EARLY, "a request to cancel is deleted before its item is known")               \
     X(ORPHANS_STAY, "an item whose submission is gone stays where it is")                          \
@@ -48,9 +46,13 @@
     X(RESULT_SENT_ONCE, "a result is not sent again until it is acknowledged")                     \
     X(ANY_SESSION, "a worker takes messages for its earlier sessions")
 
-/* Of the ledger alone: in a whole pool another rule makes good for them.
+/* In a whole pool another rule makes good for them, or very many seeds are needed.
  * tests/unit/work/test_rules.c catches them, and the others of the ledger. */
-#define WORK_LEDGER_MUTANTS(X)                                                                     \
+#define WORK_RULE_MUTANTS(X)                                                                       \
+    X(EARLY_LOSS_IGNORED,                                                                          \
+      "what was read before the ledger was marked, and is gone, counts as deleted")                \
+    X(REST_DELETED_UNREAD, "what is left of a forgotten item is deleted, whichever item has it")   \
+    X(OLD_VIEW_COUNTS, "a submission is deleted by what the ledger had before it came")            \
     X(UNKNOWN_ADOPTED, "an unknown item is adopted by a ledger that is complete")                  \
     X(ENDED_SESSION_CLAIMS, "a session that has ended can still claim")                            \
     X(DECODED_MARK_KEPT, "a bucket that was read anew counts as changed still")                    \
@@ -58,7 +60,7 @@
     X(ITEM_FORGOTTEN, "an entry that is read anew forgets its item")                               \
     X(FOREIGN_BUCKET_READ, "an entry is read from a bucket that its id does not belong to")
 
-#define WORK_MUTANTS(X) WORK_PLAYED_MUTANTS(X) WORK_LEDGER_MUTANTS(X)
+#define WORK_MUTANTS(X) WORK_PLAYED_MUTANTS(X) WORK_RULE_MUTANTS(X)
 
 enum work_mutant {
     WORK_MUTANT_NONE,

@@ -84,11 +84,23 @@ void talk_tell_read(struct talk *talk, const char *name)
                      talk->ms);
 }
 
+const char *talk_tell_rest(struct talk *talk, const char *id)
+{
+    char key[WORK_ID_MAX + 8];
+
+    (void)snprintf(key, sizeof(key), "r/%s", id);
+    talk_tell_read(talk, key);
+    key[0] = 'k';
+    talk_tell_read(talk, key);
+    return talk_all_of(talk);
+}
+
 static void carry_out_put(struct talk *talk, const struct work_output *output)
 {
     char key[WORK_ID_MAX + 8];
 
     (void)snprintf(key, sizeof(key), "%s", output->key);
+    talk->at = output->revision;
     if (!talk->withholds && talk->code == BATON_OK) {
         talk_write_key(talk, key, output->data, output->bytes);
     }

@@ -23,6 +23,7 @@ struct talk {
     uint64_t revision;
     int code;       /* of each put */
     bool withholds; /* the reply to each put */
+    uint64_t at;    /* revision of the latest put */
     size_t made;    /* buckets without an item that were put: they are not in the line */
     uint64_t told;  /* the number of its latest message */
     uint64_t knows; /* mark of the ledger in each report; 0: none */
@@ -44,6 +45,8 @@ void talk_bucket_key(char ret[8], const char *id);
 void talk_tell_key(struct talk *talk, const char *name);
 /* The same, as the reply to a read. */
 void talk_tell_read(struct talk *talk, const char *name);
+/* The keys of an item that is forgotten: each in reply to a read. Returns what comes out. */
+const char *talk_tell_rest(struct talk *talk, const char *id);
 /* The reply to a put of the key. */
 void talk_reply(struct talk *talk, const char *key, int code);
 /* All outputs that the leader has by now. */

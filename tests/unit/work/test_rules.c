@@ -1,6 +1,7 @@
 /* The rules of claims, placings and buckets, each by itself; and each with the planted bug that
  * breaks it. The ledger is built here with these bugs. */
 #include "ledger_tools.h"
+#include "talk.h"
 
 #include "work/mutants.h"
 
@@ -219,6 +220,67 @@ static bool an_entry_of_another_bucket_is_damage(struct ledger *ledger)
            !ledger_find(ledger, "a");
 }
 
+/* ---- A leader -------------------------------------------------------------------------------- */
+
+static bool what_is_gone_without_a_mark_ends_the_leader(struct ledger *ledger)
+{
+    void *state = NULL;
+    struct talk *talk;
+    bool holds;
+    (void)ledger;
+
+    (void)talk_begin(&state);
+    talk = state;
+    talk_run_a(talk);
+    talk_write_key(talk, "ledger", NULL, 0);
+    talk_lead(talk, EPOCH + 50);
+    talk_tell_read(talk, "ledger");
+    talk_tell_read(talk, "s/x");
+    talk_write_key(talk, "s/x", NULL, 0);
+    talk_tell_key(talk, "s/x");
+    talk_load(talk);
+    holds = strcmp(talk_all_of(talk), "resign: lost") == 0;
+    (void)talk_end(&state);
+    return holds;
+}
+
+static bool what_is_forgotten_is_read_before_it_is_deleted(struct ledger *ledger)
+{
+    void *state = NULL;
+    struct talk *talk;
+    bool holds;
+    (void)ledger;
+
+    (void)talk_begin(&state);
+    talk = state;
+    talk_run_a(talk);
+    (void)talk_done(talk, "w1", 7, "a", EPOCH, true);
+    holds =
+        strcmp(talk_later(talk, (int64_t)KEEP_S * 1000 + 20000), "delete s/x, read r, read k") == 0;
+    (void)talk_end(&state);
+    return holds;
+}
+
+/* Its item has ended long ago, as the leader knows; somebody else may have removed it. */
+static bool a_submission_is_not_deleted_by_what_was_stored_before(struct ledger *ledger)
+{
+    void *state = NULL;
+    struct talk *talk;
+    bool holds;
+    (void)ledger;
+
+    (void)talk_begin(&state);
+    talk = state;
+    talk_run_a(talk);
+    (void)talk_done(talk, "w1", 7, "a", EPOCH, true);
+    talk->ms += (int64_t)KEEP_S * 1000;
+    (void)talk_submit(talk, "y", "{\"id\":\"a\"}");
+    holds = strcmp(talk_later(talk, 20000), "delete s/x, put b") == 0 &&
+            strcmp(talk_later(talk, 20000), "delete s/y, read r, read k") == 0;
+    (void)talk_end(&state);
+    return holds;
+}
+
 /* ---- All of them ----------------------------------------------------------------------------- */
 
 #define RULE(check, mutant)                                                                        \
@@ -247,6 +309,9 @@ static const struct rule {
     RULE(an_entry_that_was_placed_anew_was_not_told, TOLD_KEPT),
     RULE(an_entry_that_is_read_anew_keeps_its_item, ITEM_FORGOTTEN),
     RULE(an_entry_of_another_bucket_is_damage, FOREIGN_BUCKET_READ),
+    RULE(what_is_gone_without_a_mark_ends_the_leader, EARLY_LOSS_IGNORED),
+    RULE(what_is_forgotten_is_read_before_it_is_deleted, REST_DELETED_UNREAD),
+    RULE(a_submission_is_not_deleted_by_what_was_stored_before, OLD_VIEW_COUNTS),
 };
 
 static bool holds_with(const struct rule *rule, enum work_mutant mutant)
