@@ -1,6 +1,7 @@
 #include "fleet/workers/link.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "web/client.h"
 
 #include <openssl/rand.h>
@@ -19,6 +20,7 @@ enum {
     BODY_MAX = 4096, /* of a refusal */
     BACKLOG_MAX = PROTOCOL_MESSAGE_MAX + (64 << 10),
     HEADERS_ROOM = 512,
+    FAREWELL_ROOM = 160,
 };
 
 enum presence { PRESENCE_UNKNOWN, PRESENCE_ONLINE, PRESENCE_OFFLINE };
@@ -46,7 +48,8 @@ struct link {
     instant close_at;
     void (*closed)(void *userdata);
     struct link_counters counters;
-    struct baton_error fault; /* the latest */
+    struct baton_error fault;     /* the latest */
+    char farewell[FAREWELL_ROOM]; /* the worker's, of this connection: " with code …", or "" */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -306,10 +309,26 @@ static void on_open(void *userdata, struct web_socket *socket)
     arm(link, now);
 }
 
+/* Says that another backend has taken the worker, for example. */
+static void note_farewell(struct link *link)
+{
+    const char *text;
+    char reason[FAREWELL_ROOM - 32];
+    size_t bytes;
+    unsigned code = web_socket_farewell(link->socket, &text, &bytes);
+
+    (void)text_clean(reason, sizeof(reason), text, bytes);
+    if (code != 0) {
+        (void)snprintf(link->farewell, sizeof(link->farewell), " with code %u%s%s", code,
+                       reason[0] != '\0' ? ": " : "", reason);
+    }
+}
+
 static void on_socket_closing(void *userdata)
 {
     struct link *link = userdata;
 
+    note_farewell(link);
     link->socket = NULL;
     link->is_full = link->is_waiting = false;
     sync_disconnected(link->sync);
@@ -346,7 +365,8 @@ static void note_fault(struct link *link, const struct baton_error *error)
 {
     link->fault = *error;
     if (error->code == BATON_OK) {
-        (void)error_set(&link->fault, BATON_ECLOSED, "the worker closed the connection");
+        (void)error_set(&link->fault, BATON_ECLOSED, "the worker closed the connection%s",
+                        link->farewell);
     }
     if (link->failures > 0) {
         tell_counted(link, "connection-failed", link->fault.message, link->failures);
@@ -407,6 +427,7 @@ static void connect_worker(struct link *link, instant now)
     struct baton_error error = {0};
 
     link->has_reported = false;
+    link->farewell[0] = '\0';
     if (!link->config.calls.may_send(link->config.userdata)) {
         link->retry_at = instant_add(now, SPAN_MS(RETRY_FIRST_MS));
     } else if (web_client_open(&link->client, &options, &error) != BATON_OK) {

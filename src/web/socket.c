@@ -22,6 +22,7 @@ struct web_socket {
     unsigned ticks, quiet_s;
     unsigned close_ticks; /* until the connection is closed, whatever the peer does */
     bool is_closing;      /* a close frame is sent */
+    bool has_farewell;    /* the peer's has come: it is in `frames` */
     bool is_finished;     /* both are, or what comes has no meaning */
 };
 
@@ -166,6 +167,16 @@ void web_socket_close(struct web_socket *socket, unsigned code, const char *reas
     socket->close_ticks = CLOSE_WITHIN_S * TICKS_PER_S;
 }
 
+unsigned web_socket_farewell(const struct web_socket *socket, const char **ret, size_t *ret_bytes)
+{
+    const struct web_frames *frames = &socket->frames;
+    bool has_code = socket->has_farewell && frames->code != 0;
+
+    *ret = (const char *)frames->control;
+    *ret_bytes = has_code ? frames->control_bytes : 0;
+    return has_code ? frames->code : 0;
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 static void refuse(struct web_socket *socket, unsigned code, const char *reason)
@@ -195,6 +206,7 @@ static void refuse_frame(struct web_socket *socket)
 /* Both sides have said that they close. */
 static void finish(struct web_socket *socket)
 {
+    socket->has_farewell = true;
     web_socket_close(socket, socket->frames.code, ""); /* unless we began */
     socket->is_finished = true;
     socket->home.end(socket->home.userdata);

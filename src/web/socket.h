@@ -48,6 +48,10 @@ uint64_t web_socket_arrived(const struct web_socket *socket);
 /* Whether something waits longer for that than a round trip takes, and 200 ms: it may be lost. */
 bool web_socket_is_overdue(const struct web_socket *socket);
 
+/* The code with which the peer has closed; 0: it has not, or without one. *ret: its reason, of
+ * *ret_bytes bytes of UTF-8 without a NUL behind them, valid until on_close returns. */
+unsigned web_socket_farewell(const struct web_socket *socket, const char **ret, size_t *ret_bytes);
+
 /* The first call counts; reason: at most 123 bytes, the rest is cut off. No text comes after it. */
 void web_socket_close(struct web_socket *socket, unsigned code, const char *reason);
 

@@ -309,6 +309,22 @@ static void a_worker_that_is_away_for_longer_than_the_grace_is_offline(void **st
     assert_int_equal(world->offline, 1);
 }
 
+static void a_worker_that_hangs_up_says_why(void **state)
+{
+    struct world *world = *state;
+
+    world->config.grace = SPAN_MS(1);
+    begin(world);
+    for (unsigned i = 1; i <= 2; i++) { /* after the second one in a row there is a pause */
+        run_until(world, world->reports == i && world->socket != NULL);
+        web_socket_close(world->socket, 4001, "another backend\nowns this worker");
+        run_until(world, world->socket == NULL);
+    }
+    run_until(world, world->offline > 0);
+    assert_string_equal(world->reason, "the worker closed the connection with code 4001: another "
+                                       "backend?owns this worker");
+}
+
 static void a_worker_that_was_never_there_is_offline_after_the_grace(void **state)
 {
     struct world *world = *state;
@@ -471,6 +487,7 @@ int main(void)
         TEST(a_worker_is_sent_the_list_the_session_and_the_stage),
         TEST(a_lost_connection_is_opened_again_and_sent_everything),
         TEST(a_worker_that_is_away_for_longer_than_the_grace_is_offline),
+        TEST(a_worker_that_hangs_up_says_why),
         TEST(a_worker_that_was_never_there_is_offline_after_the_grace),
         TEST(a_silent_worker_is_offline_and_its_connection_is_cut),
         TEST(a_worker_that_hangs_up_at_once_is_not_tried_without_a_pause),
