@@ -2,6 +2,7 @@
 // command line: BATON-DETECTOR CURL RTSP-SERVER CLIP
 'use strict';
 const { spawn } = require('child_process');
+const { once } = require('events');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
@@ -32,6 +33,10 @@ class Camera {
         return camera;
     }
     count(line) { return this.said.split('\n').filter((one) => one === line).length; }
+    // Waits until it has said so: it may come after the pictures.
+    async says(line) {
+        while (this.count(line) === 0) await deadline(once(this.child.stdout, 'data'), line);
+    }
     async end() {
         this.child.kill('SIGKILL');
         await deadline(this.ended, 'the end of the camera');

@@ -91,6 +91,7 @@ const tests = {
             { rtspUrl: camera.url(name) }))));
         await backend.report(online(names.length));
         for (const name of names) {
+            await camera.says('play ' + name);
             const { restarts, decoded } = worker.camera('hall;' + name).stream;
             assert.ok(decoded > 0, name);
             assert.strictEqual(camera.count('play ' + name), 1 + restarts, name);
