@@ -48,17 +48,14 @@ static struct encoding *find_encoding(const struct still *still, const struct im
 /* Of those that are made, the newest stay. */
 static void forget_oldest(struct still *still)
 {
-    struct encoding **link = &still->encodings;
+    struct encoding *encoding = NULL, *next = NULL;
     unsigned made = 0;
 
-    while (*link != NULL) {
-        struct encoding *encoding = *link;
+    LL_FOREACH_SAFE (still->encodings, encoding, next) {
         made += encoding->is_made;
         if (encoding->is_made && made > ENCODER_KEPT_MAX) {
-            *link = encoding->next;
+            LL_DELETE(still->encodings, encoding);
             encoding_free(encoding);
-        } else {
-            link = &encoding->next;
         }
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <utlist.h>
 
 enum {
     LOOK_MS = 1000,
@@ -35,12 +36,8 @@ static void keep_newest(struct feed *feed, const struct camera_frame *frame)
 static void feed_close(struct feed *feed)
 {
     struct camera_pool *pool = feed->pool;
-    struct feed **at = &pool->feeds;
 
-    while (*at != feed) {
-        at = &(*at)->next;
-    }
-    *at = feed->next;
+    LL_DELETE(pool->feeds, feed);
     pool->count--;
     keep_newest(feed, NULL);
     child_stop(feed->child, false);
@@ -50,19 +47,16 @@ static void feed_close(struct feed *feed)
 
 void feed_sweep(struct feed *feed)
 {
-    struct camera **at = &feed->cameras;
+    struct camera *camera = NULL, *next = NULL;
 
     if (feed->walks != 0) {
         return;
     }
-    while (*at != NULL) {
-        struct camera *camera = *at;
+    LL_FOREACH_SAFE (feed->cameras, camera, next) {
         if (camera->is_closed) {
-            *at = camera->next;
+            LL_DELETE(feed->cameras, camera);
             free(camera->label);
             free(camera);
-        } else {
-            at = &camera->next;
         }
     }
     if (feed->cameras == NULL) {
@@ -462,8 +456,7 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
                    options->hardware != NULL ? options->hardware : "");
     (void)uv_timer_init(pool->loop, &feed->timer);
     feed->timer.data = feed;
-    feed->next = pool->feeds;
-    pool->feeds = feed;
+    LL_PREPEND(pool->feeds, feed);
     pool->count++;
     *ret = feed;
     return 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utlist.h>
 
 static void ring_free(struct ring *ring)
 {
@@ -17,15 +18,12 @@ static void ring_free(struct ring *ring)
  * that it holds. */
 static void sweep(struct rings *rings, const struct ring *kept)
 {
-    struct ring **at = &rings->first;
+    struct ring *ring = NULL, *next = NULL;
 
-    while (*at != NULL) {
-        struct ring *ring = *at;
+    LL_FOREACH_SAFE (rings->first, ring, next) {
         if (ring != kept && ring->lent == 0) {
-            *at = ring->next;
+            LL_DELETE(rings->first, ring);
             ring_free(ring);
-        } else {
-            at = &ring->next;
         }
     }
 }
@@ -56,8 +54,7 @@ int rings_need(struct ring **ret, struct rings *rings, uint32_t width, uint32_t 
         }
         ring->rings = rings;
         ring->number = ++rings->made;
-        ring->next = rings->first;
-        rings->first = ring;
+        LL_PREPEND(rings->first, ring);
         sweep(rings, ring);
     }
     *ret = ring;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum { TELL_MS = 1000 };
 
@@ -174,8 +175,7 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
         feed->seen = seen;
         feed->userdata = userdata;
         uv_mutex_lock(&inference->lock);
-        feed->next = inference->feeds;
-        inference->feeds = feed;
+        LL_PREPEND(inference->feeds, feed);
         inference->stats.feeds++;
         uv_mutex_unlock(&inference->lock);
     }
@@ -201,12 +201,7 @@ void inference_feed_free(struct inference_feed *feed)
     }
     inference = feed->inference;
     uv_mutex_lock(&inference->lock);
-    for (struct inference_feed **at = &inference->feeds; *at; at = &(*at)->next) {
-        if (*at == feed) {
-            *at = feed->next;
-            break;
-        }
-    }
+    LL_DELETE(inference->feeds, feed);
     inference->stats.feeds--;
     is_running = feed->running > 0;
     uv_mutex_unlock(&inference->lock);

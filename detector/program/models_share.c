@@ -3,22 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void forget_shared(struct shared *shared)
-{
-    struct shared **at = &shared->models->shareds;
-
-    while (*at != shared) {
-        at = &(*at)->next;
-    }
-    *at = shared->next;
-    model_release(shared->model);
-    free(shared);
-}
+#include <utlist.h>
 
 static void on_closed(void *userdata)
 {
-    forget_shared(userdata);
+    struct shared *shared = userdata;
+
+    LL_DELETE(shared->models->shareds, shared);
+    model_release(shared->model);
+    free(shared);
 }
 
 /* If several models have this archive, counts the failure for one and reports it to all. */
@@ -93,8 +86,7 @@ int shared_begin(struct shared **ret, struct models *models, struct model *model
             free(shared);
             return code;
         }
-        shared->next = models->shareds;
-        models->shareds = shared;
+        LL_PREPEND(models->shareds, shared);
     }
     shared->users++;
     *ret = shared;
