@@ -93,15 +93,21 @@ static bool on_display(void *userdata, const char *display, struct session_id *r
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-static span retry_after(struct link *link)
+span link_pause(unsigned failures, uint32_t chance)
 {
-    unsigned shift = link->failures < 16 ? link->failures : 16;
+    unsigned shift = failures < 16 ? failures : 16;
     int64_t most_ms = shift > 0 ? (int64_t)RETRY_FIRST_MS << (shift - 1) : 0;
+
+    most_ms = most_ms < RETRY_MAX_MS ? most_ms : RETRY_MAX_MS;
+    return SPAN_US(most_ms * 500 + most_ms * 500 * (chance % 1024) / 1024);
+}
+
+static span retry_after(const struct link *link)
+{
     uint32_t chance = 0;
 
     (void)RAND_bytes((unsigned char *)&chance, sizeof(chance)); /* without it, all wait alike */
-    most_ms = most_ms < RETRY_MAX_MS ? most_ms : RETRY_MAX_MS;
-    return SPAN_US(most_ms * 500 + most_ms * 500 * (chance % 1024) / 1024);
+    return link_pause(link->failures, chance);
 }
 
 static instant deadline(const struct link *link)
