@@ -40,7 +40,11 @@ struct declared {
     uv_timer_t timer;  /* waits for the engine */
     struct fleet_observer observer;
     struct fleet_file file;
-    json_t *note; /* of the file before: {"models": [ids], …, "workers": [ids]}; NULL: none */
+    json_t *note;    /* of the file before: {"models": [ids], …, "workers": [ids]}; NULL: none */
+    json_t *kept;    /* of this file, while what it has no longer is deleted; NULL: not yet */
+    int kind;        /* of the next one to delete, */
+    size_t at;       /* and its place in the note */
+    bool is_writing; /* it begins writes right now */
     uint64_t revision; /* of the note's head */
     size_t pieces;     /* of the new note */
     size_t waiting;    /* writes under way */
@@ -82,7 +86,8 @@ static void end_reading(struct declared *declared, const char *problem)
 {
     fleet_file_fini(&declared->file);
     json_decref(declared->note);
-    declared->note = NULL;
+    json_decref(declared->kept);
+    declared->note = declared->kept = NULL;
     declared->is_reading = false;
     if (declared->is_closed) {
         free_if_done(declared);
@@ -230,6 +235,8 @@ static void take_note(struct declared *declared, const struct provider_value *va
 
 /* ---- Workers, and what is declared no longer ------------------------------------------------- */
 
+static void delete_others(struct declared *declared);
+
 static void on_written(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     struct declared *declared = userdata;
@@ -240,14 +247,8 @@ static void on_written(void *userdata, int code, uint64_t revision, const struct
     if (code != BATON_OK && code != BATON_ECONFLICT && code != BATON_ENOENT) {
         declared->code = code;
     }
-    if (--declared->waiting > 0) {
-        return;
-    }
-    if (declared->code != BATON_OK || declared->is_closed) {
-        end_reading(declared, "not everything could be written");
-    } else {
-        put_note(declared);
-    }
+    declared->waiting--;
+    delete_others(declared);
 }
 
 static void put_worker(struct declared *declared, const char *id, const json_t *record,
@@ -280,20 +281,6 @@ static void add_workers(struct declared *declared)
     }
 }
 
-static bool is_listed(const json_t *list, const char *id)
-{
-    const json_t *item;
-    size_t index;
-
-    json_array_foreach(list, index, item)
-    {
-        if (strcmp(json_string_value(item), id) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void delete_one(struct declared *declared, int kind, const char *id)
 {
     struct fleet_state *state = engine_state(declared->engine);
@@ -310,30 +297,72 @@ static void delete_one(struct declared *declared, int kind, const char *id)
         if (fleet_state_delete(state, (enum fleet_kind)kind, id, revision, on_written, declared,
                                NULL) != BATON_OK) {
             declared->waiting--;
+            declared->code = BATON_EIO;
         }
     }
 }
 
-/* Subscriptions first, since the others are used by them. */
-static void delete_others(struct declared *declared)
+/* What the file has: {"models": {ID: true, …}, …}. */
+static json_t *new_kept(const struct declared *declared)
 {
-    json_t *now = new_note(declared);
+    json_t *note = new_note(declared), *kept = json_object();
 
-    for (int kind = WORKERS; kind >= 0; kind--) {
-        const json_t *before = json_object_get(declared->note, list_name(kind));
-        const json_t *item;
+    for (int kind = 0; kind <= WORKERS; kind++) {
+        json_t *ids = json_object();
+        const json_t *id;
         size_t index;
 
-        json_array_foreach(before, index, item)
+        json_array_foreach(json_object_get(note, list_name(kind)), index, id)
         {
-            const char *id = json_string_value(item);
+            (void)json_object_set_new(ids, json_string_value(id), json_true());
+        }
+        (void)json_object_set_new(kept, list_name(kind), ids);
+    }
+    json_decref(note);
+    return kept;
+}
 
-            if (id && !is_listed(json_object_get(now, list_name(kind)), id)) {
-                delete_one(declared, kind, id);
+/* The next one, of declared->kind, that the file before had and this one has not. Subscriptions
+ * first, since the others are used by them. */
+static const char *next_other(struct declared *declared)
+{
+    for (; declared->kind >= 0; declared->kind--, declared->at = 0) {
+        const json_t *before = json_object_get(declared->note, list_name(declared->kind));
+        const json_t *kept = json_object_get(declared->kept, list_name(declared->kind));
+
+        while (declared->at < json_array_size(before)) {
+            const char *id = json_string_value(json_array_get(before, declared->at++));
+
+            if (id && !json_object_get(kept, id)) {
+                return id;
             }
         }
     }
-    json_decref(now);
+    return NULL;
+}
+
+/* So many at once; in the end, the note. */
+static void delete_others(struct declared *declared)
+{
+    const char *id;
+
+    if (declared->is_writing) {
+        return; /* the call that is under way goes on */
+    }
+    declared->is_writing = true;
+    while (!declared->is_closed && declared->waiting < FLEET_APPLY_WINDOW &&
+           (id = next_other(declared))) {
+        delete_one(declared, declared->kind, id);
+    }
+    declared->is_writing = false;
+    if (declared->waiting > 0) {
+        return;
+    }
+    if (declared->code != BATON_OK || declared->is_closed) {
+        end_reading(declared, "not everything could be written");
+    } else {
+        put_note(declared);
+    }
 }
 
 static void on_applied(void *userdata, int code, const struct fleet_apply_result *result,
@@ -347,10 +376,14 @@ static void on_applied(void *userdata, int code, const struct fleet_apply_result
         return;
     }
     declared->code = BATON_OK;
-    declared->waiting = 1;
+    declared->waiting = 0;
+    declared->kept = new_kept(declared);
+    declared->kind = WORKERS;
+    declared->at = 0;
+    declared->is_writing = true;
     add_workers(declared);
+    declared->is_writing = false;
     delete_others(declared);
-    on_written(declared, BATON_OK, 0, NULL);
 }
 
 /* ---- The file -------------------------------------------------------------------------------- */

@@ -372,6 +372,16 @@ class Beginnings(FleetTest):
         until(lambda: process.ask("GET", worker)[1]["url"] == "wss://127.0.0.1:9", process.log)
         self.assertTrue(process.ask("GET", worker)[1]["cordoned"])
 
+    def test_of_many_that_a_file_has_no_longer_none_stays(self):
+        count = 6000
+        self.declare({"displays": [{"id": "d%d" % i} for i in range(count)]})
+        process = self.begin("raft://127.0.0.1:%d?group=fleet&data=%s/a&%s" % (
+            free_ports(1)[0], self.folder, RAFT), "--config", self.folder + "/fleet.yaml")
+        until(lambda: "declared " in process.log(), process.log)
+        self.declare({"displays": [{"id": "d0"}]})
+        until(lambda: process.log().count("declared ") == 2, process.log)
+        self.assertEqual(process.ask("GET", "/api/displays?limit=1")[1]["count"], 1)
+
     def test_a_file_that_grows_is_read_once_it_is_whole(self):
         self.declare({"displays": [{"id": "before"}]})
         process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
