@@ -440,6 +440,7 @@ static void read_count(int fd)
 static void look(struct supervision *all, const struct pollfd polls[SOURCES])
 {
     struct signalfd_siginfo ignored;
+    bool was_last = all->is_last;
 
     if (polls[CHILDREN].revents != 0) {
         (void)!read(all->children, &ignored, sizeof(ignored));
@@ -463,6 +464,10 @@ static void look(struct supervision *all, const struct pollfd polls[SOURCES])
         look_at_lease(all);
     }
     all->is_ending |= all->is_last;
+    if (all->is_last && !was_last) { /* descriptors may be short, and the end needs some */
+        (void)close(all->config->orders);
+        (void)close(all->config->wrapper);
+    }
 }
 
 static void wait_and_look(struct supervision *all)
