@@ -300,12 +300,32 @@ static bool is_ledger_complete(struct yard *yard)
     return value && value->bytes > 1 && value->data[1] != ' ';
 }
 
+/* Nobody deletes the result of an item that is not forgotten. */
+static void check_result_kept(struct yard *yard, const struct yard_key *key)
+{
+    const struct yard_item *item = yard_item_find(yard, key->name + 2);
+    const struct yard_placing *success = item ? success_of(item) : NULL;
+    struct work_result result = {0};
+
+    if (success && item->stored.is_there && !item->is_unsure && is_time_true(yard) &&
+        yard->now - success->ended_at < yard->profile.options.keep.ns / 2 &&
+        work_result_read(&result, key->value->data, key->value->bytes, NULL) == BATON_OK &&
+        has_succeeded_in(item, result.epoch)) {
+        work_result_fini(&result);
+        yard_violated(yard, "result-lost", "%s is deleted, and its item has just ended", key->name);
+    }
+    work_result_fini(&result);
+}
+
 void yard_check_write(struct yard *yard, const struct yard_key *key, const struct yard_value *value)
 {
     yard->has_deleted = yard->has_deleted ||
                         (strncmp(key->name, "s/", 2) == 0 && !value && !is_ledger_complete(yard));
     if (strncmp(key->name, "r/", 2) == 0 && key->value && value) {
         yard_violated(yard, "result-changed", "%s is written over", key->name);
+    }
+    if (strncmp(key->name, "r/", 2) == 0 && key->value) {
+        check_result_kept(yard, key);
     }
 }
 

@@ -221,6 +221,18 @@ static bool is_plain(const struct yard *yard, const struct yard_submission *subm
     return true;
 }
 
+/* All its items have ended and were forgotten, so that their ids may be used again. */
+static bool is_forgotten(struct yard *yard, const struct yard_submission *submission)
+{
+    for (size_t i = 0; i < submission->count; i++) {
+        const struct yard_item *item = &yard->items[submission->items[i]];
+        if (!item->has_ended || item->stored.is_there || item->is_cancelled) {
+            return false;
+        }
+    }
+    return yard->profile.late_ppm > 0 && !yard_key_named(yard, 's', submission->name)->value;
+}
+
 /* The value of an earlier submission with a further item. */
 static struct yard_value *add_item(struct yard *yard, struct yard_submission *submission)
 {
@@ -246,8 +258,8 @@ static void submit_again(struct yard *yard, const struct yard_submission *first)
     struct yard_submission *submission = &yard->submissions[number];
     bool has_more;
 
-    if (!first || number == YARD_SUBMISSIONS_MAX || !is_plain(yard, first) ||
-        yard->items[first->items[0]].is_unique) {
+    if (!first || number == YARD_SUBMISSIONS_MAX || yard->items[first->items[0]].is_unique ||
+        (!is_plain(yard, first) && !is_forgotten(yard, first))) {
         return;
     }
     *submission = *first;
@@ -271,6 +283,20 @@ void clients_submit_lost(struct yard *yard, const struct yard_item *item)
             return;
         }
     }
+}
+
+static const struct yard_submission *any_forgotten(struct yard *yard)
+{
+    size_t from = random_below(&yard->late, yard->submission_count + 1);
+
+    for (size_t i = 0; i < yard->submission_count; i++) {
+        const struct yard_submission *submission =
+            &yard->submissions[(from + i) % yard->submission_count];
+        if (!yard->items[submission->items[0]].is_unique && is_forgotten(yard, submission)) {
+            return submission;
+        }
+    }
+    return NULL;
 }
 
 static void delete_submission(struct yard *yard)
@@ -337,7 +363,9 @@ void clients_act(struct yard *yard)
     bool is_repeated =
         random_chance(&yard->random, yard->has_lost ? 400000 : yard->profile.again_ppm);
 
-    if (is_repeated || drawn < 8) {
+    if (yard->profile.late_ppm > 0 && random_chance(&yard->late, 500000)) {
+        submit_again(yard, any_forgotten(yard));
+    } else if (is_repeated || drawn < 8) {
         submit_again(yard, any_submission(yard));
     } else if (drawn < 68) {
         submit_new(yard);

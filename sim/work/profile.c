@@ -134,6 +134,9 @@ void yard_draw_options(struct yard *yard, struct work_leader_options *ret)
         draw_options(yard, ret);
         ret->keep = ret->keep.ns > keep.ns ? ret->keep : keep;
     }
+    if (yard->profile.late_ppm > 0) { /* some leaders forget items whose results are kept longer */
+        ret->keep = SPAN_NS(keep.ns * random_between(&yard->late, 1, 4));
+    }
 }
 
 static void draw_ways(struct yard *yard, const struct theme *theme)
@@ -214,6 +217,22 @@ static void draw_faults(struct yard *yard, const struct theme *theme)
     p->may_forget = theme->may_forget;
 }
 
+/* In one of eight yards what leaders put may be carried out when it is forgotten, and the ids are
+ * used again. By random numbers of its own, so that it changes no other yard. */
+static void draw_late(struct yard *yard)
+{
+    struct yard_profile *p = &yard->profile;
+
+    if (!random_chance(&yard->late, 125000)) {
+        return;
+    }
+    p->late_ppm = (uint32_t)random_between(&yard->late, 10000, 200000);
+    p->again_ppm = 400000;
+    p->job_time = p->lease.ns / 100 * random_between(&yard->late, 5, 30);
+    p->options.keep = part(p->lease, random_between(&yard->late, 1000000, 1300000));
+    p->late = p->options.keep.ns * random_between(&yard->late, 1, 5);
+}
+
 int64_t yard_draw_rate(struct yard *yard)
 {
     int64_t bound = yard->profile.drift_ppm;
@@ -231,6 +250,7 @@ void yard_draw(struct yard *yard)
     draw_settings(yard);
     draw_ways(yard, theme);
     draw_clients(yard, theme);
+    draw_late(yard);
     draw_faults(yard, theme);
     draw_size(yard);
 }

@@ -159,6 +159,16 @@ static void give_up(struct yard *yard, const struct yard_event *request, int cod
     event->revision = request->revision;
 }
 
+/* Somebody on the way was stopped with it. A late result may end a later item (docs/work.md). */
+static bool is_put_late(struct yard *yard, enum yard_request request, const struct yard_key *key,
+                        const struct yard_value *value)
+{
+    bool is_result = key && strncmp(key->name, "r/", 2) == 0;
+
+    return request == YARD_PUT && !yard->is_calm && !(is_result && value) &&
+           random_chance(&yard->late, (is_result ? 4 : 1) * yard->profile.late_ppm);
+}
+
 void store_ask(struct yard *yard, struct yard_process *process, enum yard_request request,
                struct yard_key *key, struct yard_value *value, uint64_t revision, span lifetime)
 {
@@ -174,6 +184,9 @@ void store_ask(struct yard *yard, struct yard_process *process, enum yard_reques
                                .lifetime = lifetime,
                                .timeout_at = yard->now + yard->profile.timeout};
 
+    if (at != INT64_MAX && is_put_late(yard, request, key, value)) {
+        at += random_between(&yard->late, 0, yard->profile.late);
+    }
     event.has_reply = at <= event.timeout_at;
     if (!event.has_reply) {
         give_up(yard, &event,

@@ -125,6 +125,8 @@ struct yard_profile {
     size_t services_max, items_max;
     uint32_t again_ppm; /* of what clients do: an earlier submission's items, submitted anew */
     uint32_t more_ppm;  /* of those: with a further item */
+    uint32_t late_ppm;  /* of what leaders put: carried out long after it was given up */
+    int64_t late;       /* how long after, at most */
     int64_t client_every, fault_every;
     uint32_t fault_weight[YARD_FAULT_COUNT];
     uint32_t fault_weight_sum;
@@ -363,6 +365,7 @@ struct yard {
     struct options options;
     struct yard_profile profile;
     struct random random;
+    struct random late; /* of what is late */
     int64_t now;
     size_t process_count;
     struct yard_process processes[YARD_PROCESSES_MAX];

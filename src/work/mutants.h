@@ -38,6 +38,7 @@
     X(REQUEST_DONE_EARLY, "a request to cancel is deleted before its item is known")               \
     X(ORPHANS_STAY, "an item whose submission is gone stays where it is")                          \
     X(FORGOTTEN_FIRST, "an entry is forgotten before its submission is deleted")                   \
+    X(REST_DELETED_UNREAD, "what is left of a forgotten item is deleted, whichever item has it")   \
     X(FLOOR_FORGOTTEN, "an item of an id that was used before may have its epochs again")          \
     X(SHARED_FORGOTTEN, "an entry is forgotten although another submission has its item")          \
     X(ROOM_OF_THE_MOVING, "an item gets the room of one that is still to move")                    \
@@ -51,7 +52,6 @@
 #define WORK_RULE_MUTANTS(X)                                                                       \
     X(EARLY_LOSS_IGNORED,                                                                          \
       "what was read before the ledger was marked, and is gone, counts as deleted")                \
-    X(REST_DELETED_UNREAD, "what is left of a forgotten item is deleted, whichever item has it")   \
     X(OLD_VIEW_COUNTS, "a submission is deleted by what the ledger had before it came")            \
     X(UNKNOWN_ADOPTED, "an unknown item is adopted by a ledger that is complete")                  \
     X(ENDED_SESSION_CLAIMS, "a session that has ended can still claim")                            \
