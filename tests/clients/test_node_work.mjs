@@ -55,6 +55,21 @@ played('the next attempt has the checkpoint and a higher epoch', async (pool) =>
   await leave(worker);
 });
 
+played('a first attempt has no checkpoint of an earlier item', async (pool) => {
+  const seen = [];
+  const worker = await pool.worker('n', async (run) => {
+    seen.push(run.checkpoint);
+    await run.save('mine');
+  }, ABOUT);
+  const client = await Client.connect();
+  await client.put('work/pool/k/n-again', Buffer.from('\x01\0\0\0\0\0\0\0theirs'));
+  client.close();
+  await pool.submit([{ id: 'n-again' }]);
+  assert.equal((await endsOf(pool, ['n-again']))[0].state, 'completed');
+  assert.deepEqual(seen, [null]);
+  await leave(worker);
+});
+
 played('what is thrown is the output of a failure', async (pool) => {
   const worker = await pool.worker('n', () => {
     throw new RangeError('no more today');

@@ -59,6 +59,19 @@ class Threads(WithPool):
         self.assertEqual((one, none, two, half), (1, None, 2, b"half"))
         self.assertGreater(second, first)
 
+    def test_a_first_attempt_has_no_checkpoint_of_an_earlier_item(self):
+        pool, seen = self.pool(), []
+
+        def work(run):
+            seen.append(run.checkpoint)
+            run.save("mine")
+        with baton.Client(self.agent.path) as client:
+            client.put("work/pool/k/again", b"\1\0\0\0\0\0\0\0theirs")
+        with pool.worker("w", work, **ABOUT):
+            pool.submit([{"id": "again"}])
+            self.assertEqual(pool.wait(["again"], DEADLINE_S)[0].state, "completed")
+        self.assertEqual(seen, [None])
+
     def test_an_exception_is_the_output_of_a_failure(self):
         pool = self.pool()
 

@@ -38,7 +38,6 @@ class Run {
   #held;
   #leadership;
   #stopping = new AbortController();
-  #isNew;
   #revision = 0; // of the checkpoint
   #isOver = false;
 
@@ -49,7 +48,6 @@ class Run {
     this.epoch = epoch;
     this.attempt = attempt;
     this.isService = item.kind === 'service';
-    this.#isNew = item.unique === true && attempt === 1;
     this.#worker = worker;
     this.#held = held;
     this.#leadership = leadership;
@@ -83,9 +81,9 @@ class Run {
     this.#isOver = true;
   }
 
-  /** @private Before the run begins. */
+  /** @private Before the run begins. What is there at a first attempt is of an earlier item. */
   async readCheckpoint() {
-    while (!this.#isNew && !this.stopping.aborted) {
+    while (this.attempt > 1 && !this.stopping.aborted) {
       try {
         const value = await this.#worker.client.get(this.#worker.key('k', this.id));
         this.checkpoint = core.checkpointOf(value?.data).data;

@@ -48,7 +48,6 @@ class Run(Generic[F]):
         self.is_service: bool = item.get("kind") == "service"
         self.checkpoint: bytes | None = None  # what an earlier attempt saved last
         self.stopping = stopping
-        self._is_new: bool = item.get("unique", False) and self.attempt == 1
         self._worker = worker
         self._held = held
         self._leadership = leadership
@@ -75,8 +74,8 @@ class Run(Generic[F]):
         self._held.progress_permille = max(0, min(1000, round(part * 1000)))
 
     async def read_checkpoint(self) -> None:
-        """Before the run begins."""
-        while not self._is_new and not self.stopping.is_set():
+        """Before the run begins. What is there at a first attempt is of an earlier item."""
+        while self.attempt > 1 and not self.stopping.is_set():
             try:
                 value = await self._worker.client.get(self._worker.key("k", self.id))
             except (BatonError, TimeoutError) as error:
