@@ -173,6 +173,7 @@ class Mqtt(unittest.TestCase):
         until(lambda: subscriber.of("site/1/process/p1") == ["online"], "it says that it is online")
         self.change(1, 2)
         until(lambda: self.counter("sent") == 2, "both are confirmed")
+        until(lambda: len(subscriber.of("site/1/session-changed")) == 2, "both have come")
         events = subscriber.of("site/1/session-changed")
         self.assertEqual([('"sessionId":%d' % n) in event for n, event in zip((1, 2), events)],
                          [True, True], events)
