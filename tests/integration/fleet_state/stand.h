@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cmocka_all.h"
 #include "fleet/state/state.h"
-#include "lib/patience.h"
+#include "lib/await.h"
 #include "member/store.h"
 
 enum { PEERS = 3, EVENTS_MAX = 64, TEXT_MAX = 512 };
@@ -65,25 +65,6 @@ void put_raw(int number, const char *key, const char *text);
 
 /* An event of this change and id that the peer has heard; NULL: none. */
 const struct heard *heard_of(int number, enum fleet_change change, const char *id);
-
-#define AWAIT(condition)                                                                           \
-    do {                                                                                           \
-        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
-        while (!(condition)) {                                                                     \
-            if (!instant_before(clock_now(), until_)) {                                            \
-                fail_msg("not in time: %s", #condition);                                           \
-            }                                                                                      \
-            (void)uv_run(&loop, UV_RUN_ONCE);                                                      \
-        }                                                                                          \
-    } while (0)
-
-#define ASSERT_OK(call)                                                                            \
-    do {                                                                                           \
-        struct baton_error failure_ = {0}, *failure = &failure_;                                   \
-        if ((call) != BATON_OK) {                                                                  \
-            fail_msg("%s: %s", #call, failure->message);                                           \
-        }                                                                                          \
-    } while (0)
 
 #define STAND_TEST(test) cmocka_unit_test_setup_teardown(test, stand_set_up, stand_tear_down)
 

@@ -294,7 +294,7 @@ void crew_open_member(int number)
     tested->url(url, sizeof(url));
     (void)snprintf(name, sizeof(name), "h%d", number);
     *hand = (struct hand){.number = number, .ends_jobs = true, .left = 1};
-    CREW_OK(member_open(&hand->member, &config, failure));
+    ASSERT_OK(member_open(&hand->member, &config, failure));
     CREW_AWAIT(replies(hand->member));
 }
 
@@ -318,7 +318,7 @@ void crew_open(int number, bool leads, bool works)
     config.leader_options.rebalance_every = SPAN_MS(200);
     (void)snprintf(worker, sizeof(worker), "w%d", number);
     crew_open_member(number);
-    CREW_OK(pool_open(&hand->pool, hand->member, &config, failure));
+    ASSERT_OK(pool_open(&hand->pool, hand->member, &config, failure));
 }
 
 static void on_member_closed(void *userdata)
@@ -441,7 +441,7 @@ int crew_submit(int number, const char *name, const char *items)
     int code = 1;
 
     assert_non_null(json);
-    CREW_OK(pool_submit(crew[number].member, "pool", name, json, on_submitted, &code, failure));
+    ASSERT_OK(pool_submit(crew[number].member, "pool", name, json, on_submitted, &code, failure));
     json_decref(json);
     CREW_AWAIT(code != 1);
     return code;

@@ -4,7 +4,7 @@
 #define TESTS_INTEGRATION_POOL_CREW_H
 
 #include "cmocka_all.h"
-#include "lib/patience.h"
+#include "lib/await.h"
 #include "pool/client.h"
 #include "pool/pool.h"
 #include "pool/submit.h"
@@ -85,25 +85,7 @@ int crew_submit(int number, const char *name, const char *items);
 /* "[{"body":…}, …]" of `count` jobs, or services, to be freed. */
 char *crew_items(size_t count, const char *members);
 
-#define CREW_AWAIT(condition)                                                                      \
-    do {                                                                                           \
-        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
-        while (!(condition)) {                                                                     \
-            if (!instant_before(clock_now(), until_)) {                                            \
-                fail_msg("not in time: %s", #condition);                                           \
-            }                                                                                      \
-            (void)uv_run(&crew_loop, UV_RUN_ONCE);                                                 \
-        }                                                                                          \
-    } while (0)
-
-#define CREW_OK(call)                                                                              \
-    do {                                                                                           \
-        struct baton_error failure_ = {0}, *failure = &failure_;                                   \
-        if ((call) != BATON_OK) {                                                                  \
-            fail_msg("%s: %s", #call, failure->message);                                           \
-        }                                                                                          \
-    } while (0)
-
-#define CREW_TEST(test) cmocka_unit_test_setup_teardown(test, crew_set_up, crew_tear_down)
+#define CREW_AWAIT(condition) AWAIT_ON(crew_loop, condition)
+#define CREW_TEST(test)       cmocka_unit_test_setup_teardown(test, crew_set_up, crew_tear_down)
 
 #endif

@@ -38,7 +38,7 @@ static struct heard_result result_of(int number, const char *id)
 {
     struct heard_result heard = {.code = 1};
 
-    CREW_OK(pool_result(crew[number].member, "pool", id, on_result, &heard, failure));
+    ASSERT_OK(pool_result(crew[number].member, "pool", id, on_result, &heard, failure));
     CREW_AWAIT(heard.code != 1);
     return heard;
 }
@@ -89,7 +89,7 @@ static void what_has_ended_is_waited_for(void **state)
 
     ended = 0;
     crew_open(0, true, true);
-    CREW_OK(pool_wait_begin(&wait, crew[0].member, "pool", ids, 3, on_end, &last, failure));
+    ASSERT_OK(pool_wait_begin(&wait, crew[0].member, "pool", ids, 3, on_end, &last, failure));
     assert_int_equal(pool_wait_left(wait), 2);
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"},{\"body\":\"c\"}]"), BATON_OK);
     CREW_AWAIT(pool_wait_left(wait) == 0);
@@ -111,8 +111,8 @@ static void a_job_that_was_cancelled_ends_without_a_result(void **state)
     crew[0].ends_jobs = false;
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
     CREW_AWAIT(crew_runs("one.0"));
-    CREW_OK(pool_wait_begin(&wait, crew[0].member, "pool", ids, 1, on_end, &last, failure));
-    CREW_OK(pool_cancel(crew[0].member, "pool", "one.0", crew_on_done, &code, failure));
+    ASSERT_OK(pool_wait_begin(&wait, crew[0].member, "pool", ids, 1, on_end, &last, failure));
+    ASSERT_OK(pool_cancel(crew[0].member, "pool", "one.0", crew_on_done, &code, failure));
     CREW_AWAIT(pool_wait_left(wait) == 0);
     pool_wait_stop(wait);
     assert_int_equal(code, BATON_OK);
@@ -244,8 +244,8 @@ static void on_doomed(void *userdata, int code, const struct provider_value *val
     assert_int_equal(code, BATON_OK);
     deleting->left += count;
     for (size_t i = 0; i < count; i++) {
-        CREW_OK(store_put(crew[deleting->number].member, values[i].key, NULL, 0,
-                          PROVIDER_ANY_REVISION, SPAN_NS(0), on_deleted, deleting, failure));
+        ASSERT_OK(store_put(crew[deleting->number].member, values[i].key, NULL, 0,
+                            PROVIDER_ANY_REVISION, SPAN_NS(0), on_deleted, deleting, failure));
     }
     deleting->left--;
 }
@@ -254,7 +254,7 @@ static void delete_below(int number, const char *prefix)
 {
     struct deleting deleting = {.number = number, .left = 1};
 
-    CREW_OK(store_list(crew[number].member, prefix, on_doomed, &deleting, failure));
+    ASSERT_OK(store_list(crew[number].member, prefix, on_doomed, &deleting, failure));
     CREW_AWAIT(deleting.left == 0);
 }
 
@@ -329,11 +329,11 @@ static void a_drained_worker_gives_its_services_away_and_gets_them_back(void **s
     CREW_AWAIT(crew_runs("a") && crew_runs("b"));
     crew_open(2, false, true);
     CREW_AWAIT(crew[2].sessions == 1);
-    CREW_OK(pool_drain(crew[0].member, "pool", "w1", true, crew_on_done, &code, failure));
+    ASSERT_OK(pool_drain(crew[0].member, "pool", "w1", true, crew_on_done, &code, failure));
     CREW_AWAIT(crew_runs("a") && crew_runs("b") && crew_task("a")->runs_on == 2 &&
                crew_task("b")->runs_on == 2);
-    CREW_OK(pool_drain(crew[0].member, "pool", "w1", false, crew_on_done, &code, failure));
-    CREW_OK(pool_drain(crew[0].member, "pool", "w2", true, crew_on_done, &code, failure));
+    ASSERT_OK(pool_drain(crew[0].member, "pool", "w1", false, crew_on_done, &code, failure));
+    ASSERT_OK(pool_drain(crew[0].member, "pool", "w2", true, crew_on_done, &code, failure));
     CREW_AWAIT(crew_runs("a") && crew_task("a")->runs_on == 1 && crew_runs("b") &&
                crew_task("b")->runs_on == 1);
 }
@@ -358,7 +358,7 @@ static void who_leaves_ends_its_jobs_and_gives_its_services_away(void **state)
     CREW_AWAIT(crew_runs("a") && crew_runs("b") && crew_runs("one.0"));
     crew_open(2, false, true);
     CREW_AWAIT(crew[2].sessions == 1);
-    CREW_OK(pool_leave(crew[1].pool, INSTANT_NEVER, on_left, &crew[1], failure));
+    ASSERT_OK(pool_leave(crew[1].pool, INSTANT_NEVER, on_left, &crew[1], failure));
     assert_int_equal(pool_leave(crew[1].pool, INSTANT_NEVER, on_left, &crew[1], NULL), BATON_EBUSY);
     CREW_AWAIT(crew_runs("a") && crew_task("a")->runs_on == 2 && crew_runs("b") &&
                crew_task("b")->runs_on == 2);
@@ -378,8 +378,8 @@ static void what_runs_at_the_end_of_leaving_is_halted_and_is_no_failure(void **s
     crew[1].ends_jobs = false;
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
     CREW_AWAIT(crew_runs("one.0"));
-    CREW_OK(pool_leave(crew[1].pool, instant_add(clock_now(), SPAN_MS(50)), on_left, &crew[1],
-                       failure));
+    ASSERT_OK(pool_leave(crew[1].pool, instant_add(clock_now(), SPAN_MS(50)), on_left, &crew[1],
+                         failure));
     CREW_AWAIT(crew[1].left != 1);
     assert_int_equal(crew[1].left, BATON_ETIMEDOUT);
     assert_int_equal(crew_task("one.0")->halts, 1);
@@ -443,8 +443,8 @@ static int store(int number, const char *id, const char *text)
     struct task *task = crew_task(id);
     int code = 1;
 
-    CREW_OK(pool_checkpoint(crew[number].pool, id, task->epoch, text, strlen(text), crew_on_done,
-                            &code, failure));
+    ASSERT_OK(pool_checkpoint(crew[number].pool, id, task->epoch, text, strlen(text), crew_on_done,
+                              &code, failure));
     CREW_AWAIT(code != 1);
     return code;
 }
@@ -521,8 +521,8 @@ static void a_stale_attempt_stores_nothing_and_is_halted(void **state)
     CREW_AWAIT(crew_runs("one.0"));
     buffer_init(&value, 64);
     buffer_put_u64(&value, crew_task("one.0")->epoch + 1);
-    CREW_OK(store_put(crew[0].member, "work/pool/k/one.0", value.data, value.bytes,
-                      PROVIDER_ANY_REVISION, SPAN_NS(0), on_put, &code, failure));
+    ASSERT_OK(store_put(crew[0].member, "work/pool/k/one.0", value.data, value.bytes,
+                        PROVIDER_ANY_REVISION, SPAN_NS(0), on_put, &code, failure));
     CREW_AWAIT(code != 1);
     buffer_fini(&value);
     assert_int_equal(store(0, "one.0", "late"), BATON_ELOST);
@@ -542,8 +542,8 @@ static void a_checkpoint_of_an_earlier_attempt_is_replaced(void **state)
     assert_int_equal(store(0, "one", "mine"), BATON_OK);
     buffer_init(&value, 64);
     buffer_put_u64(&value, crew_task("one")->epoch - 1);
-    CREW_OK(store_put(crew[0].member, "work/pool/k/one", value.data, value.bytes,
-                      PROVIDER_ANY_REVISION, SPAN_NS(0), on_put, &code, failure));
+    ASSERT_OK(store_put(crew[0].member, "work/pool/k/one", value.data, value.bytes,
+                        PROVIDER_ANY_REVISION, SPAN_NS(0), on_put, &code, failure));
     CREW_AWAIT(code != 1);
     buffer_fini(&value);
     assert_int_equal(store(0, "one", "again"), BATON_OK);
@@ -562,8 +562,8 @@ static void a_first_attempt_does_not_begin_with_what_an_earlier_item_has_stored(
     buffer_init(&value, 64);
     buffer_put_u64(&value, 1);
     buffer_put_text(&value, "of another");
-    CREW_OK(store_put(crew[0].member, "work/pool/k/one", value.data, value.bytes,
-                      PROVIDER_ANY_REVISION, SPAN_NS(0), on_put, &code, failure));
+    ASSERT_OK(store_put(crew[0].member, "work/pool/k/one", value.data, value.bytes,
+                        PROVIDER_ANY_REVISION, SPAN_NS(0), on_put, &code, failure));
     CREW_AWAIT(code != 1);
     buffer_fini(&value);
     assert_int_equal(crew_submit(0, NULL, "[{\"body\":\"b\",\"id\":\"one\"}]"), BATON_OK);
@@ -606,7 +606,7 @@ static size_t keys_below(int number, const char *prefix)
 {
     struct found found = {.code = 1};
 
-    CREW_OK(store_list(crew[number].member, prefix, on_listed, &found, failure));
+    ASSERT_OK(store_list(crew[number].member, prefix, on_listed, &found, failure));
     CREW_AWAIT(found.code != 1);
     return found.count;
 }
@@ -641,7 +641,7 @@ static size_t completed_in_list(int number)
 {
     struct found found = {.code = 1};
 
-    CREW_OK(pool_list(crew[number].member, "pool", on_ledger, &found, failure));
+    ASSERT_OK(pool_list(crew[number].member, "pool", on_ledger, &found, failure));
     CREW_AWAIT(found.code != 1);
     assert_int_equal(found.code, BATON_OK);
     return found.count;
@@ -676,7 +676,7 @@ static void the_leader_tells_its_status_to_whoever_asks(void **state)
     crew_open(0, true, true);
     crew_open_member(1);
     CREW_AWAIT(crew_leader() == 0 && crew[0].sessions == 1);
-    CREW_OK(pool_ask_status(crew[1].member, "pool", INSTANT_NEVER, on_status, &found, failure));
+    ASSERT_OK(pool_ask_status(crew[1].member, "pool", INSTANT_NEVER, on_status, &found, failure));
     CREW_AWAIT(found.code != 1);
     assert_int_equal(found.code, BATON_OK);
 }
@@ -702,7 +702,7 @@ static void a_status_that_nobody_gives_times_out(void **state)
     (void)state;
 
     crew_open_member(1);
-    CREW_OK(pool_ask_status(crew[1].member, "pool", clock_now(), on_status, &found, failure));
+    ASSERT_OK(pool_ask_status(crew[1].member, "pool", clock_now(), on_status, &found, failure));
     CREW_AWAIT(found.code != 1);
     assert_int_equal(found.code, BATON_ETIMEDOUT);
 }

@@ -209,7 +209,7 @@ static void a_copy_is_halted_while_its_checkpoint_cannot_be_read(void **state)
     plant("work/pool/k/", ALL, BATON_EUNAVAILABLE, false);
     assert_int_equal(crew_submit(0, "all", "[{\"id\":\"one\"}]"), BATON_OK);
     CREW_AWAIT(fault.left < ALL);
-    CREW_OK(pool_cancel(crew[0].member, "pool", "one", crew_on_done, &code, failure));
+    ASSERT_OK(pool_cancel(crew[0].member, "pool", "one", crew_on_done, &code, failure));
     CREW_AWAIT(code != 1 && pool_running(crew[0].pool) == 0);
     assert_null(crew_task("one"));
 }
@@ -227,8 +227,8 @@ static void a_checkpoint_that_was_stored_without_a_reply_may_be_stored_again(voi
     fault.succeeds = true;
     for (int i = 0; i < 2; i++) {
         code = 1;
-        CREW_OK(pool_checkpoint(crew[0].pool, "all.0", crew_task("all.0")->epoch, "x", 1,
-                                crew_on_done, &code, failure));
+        ASSERT_OK(pool_checkpoint(crew[0].pool, "all.0", crew_task("all.0")->epoch, "x", 1,
+                                  crew_on_done, &code, failure));
         CREW_AWAIT(code != 1);
         assert_int_equal(code, i == 0 ? BATON_ETIMEDOUT : BATON_OK);
     }

@@ -3,7 +3,7 @@
 #ifndef TESTS_INTEGRATION_RAFT_ONE_LOOP_H
 #define TESTS_INTEGRATION_RAFT_ONE_LOOP_H
 
-#include "integration/raft/await.h"
+#include "lib/await.h"
 #include "provider/provider.h"
 #include "provider/raft/frame.h"
 #include "provider/raft/parcels.h"

@@ -1,6 +1,6 @@
 /* Processes that take part through one node, as through their host's agent: each leads, hands on,
  * leaves and comes back by itself. */
-#include "integration/raft/await.h"
+#include "lib/await.h"
 #include "lib/process.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"

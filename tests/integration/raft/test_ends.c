@@ -1,6 +1,6 @@
 /* Many sessions whose lifetime is over at once, as after a stop of the leader, where the order of
  * each session's end takes long. */
-#include "integration/raft/await.h"
+#include "lib/await.h"
 #include "lib/process.h"
 #include "provider/provider.h"
 #include "provider/raft/raft_provider.h"

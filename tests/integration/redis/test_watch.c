@@ -1,7 +1,6 @@
 /* A watch of many keys, while they change and are listed: what it has told it does not take back.
  */
-#include "base/clock.h"
-#include "cmocka_all.h"
+#include "lib/await.h"
 #include "lib/process.h"
 #include "member/feed.h"
 #include "member/store.h"
@@ -25,17 +24,6 @@ static int port, closed;
 static int begun, written, wanted; /* small keys, round after round */
 static uint64_t revisions[KEYS];
 static int told[KEYS], deleted, backward;
-
-#define AWAIT(condition)                                                                           \
-    do {                                                                                           \
-        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
-        while (!(condition)) {                                                                     \
-            if (!instant_before(clock_now(), until_)) {                                            \
-                fail_msg("not in time: %s", #condition);                                           \
-            }                                                                                      \
-            (void)uv_run(&loop, UV_RUN_ONCE);                                                      \
-        }                                                                                          \
-    } while (0)
 
 static int server_main(void *userdata)
 {

@@ -22,7 +22,7 @@ struct baton *open_node(const char *node)
     char url[32];
 
     (void)snprintf(url, sizeof(url), "memory:work-%d", memories);
-    OK(baton_open(&baton, url, &options, failure));
+    ASSERT_OK(baton_open(&baton, url, &options, failure));
     return baton;
 }
 
@@ -31,7 +31,7 @@ void end_run(struct hand *hand, struct baton_work_run *run, bool is_success)
     char output[64];
     int bytes = snprintf(output, sizeof(output), "done %s", (const char *)run->body);
 
-    OK(baton_work_ended(run, is_success, 3, output, (size_t)bytes, failure));
+    ASSERT_OK(baton_work_ended(run, is_success, 3, output, (size_t)bytes, failure));
     hand->ended++;
 }
 
@@ -117,7 +117,7 @@ void begin(struct hand *hand, const char *node, const char *worker)
     struct baton_work_options options = options_of(hand, worker);
 
     *hand = (struct hand){.baton = open_node(node)};
-    OK(baton_work_open(&hand->work, hand->baton, "pool", &options, failure));
+    ASSERT_OK(baton_work_open(&hand->work, hand->baton, "pool", &options, failure));
 }
 
 void end(struct hand *hand)
@@ -133,13 +133,13 @@ struct baton_work_submission *submit(struct baton *baton, const char *items)
 {
     struct baton_work_submission *given = NULL;
 
-    OK(baton_work_submit(baton, "pool", NULL, items, &given, failure));
+    ASSERT_OK(baton_work_submit(baton, "pool", NULL, items, &given, failure));
     return given;
 }
 
 void submit_as(struct baton *baton, const char *name, const char *items)
 {
-    OK(baton_work_submit(baton, "pool", name, items, NULL, failure));
+    ASSERT_OK(baton_work_submit(baton, "pool", name, items, NULL, failure));
 }
 
 enum baton_work_end await_end(struct baton *baton, const char *id)
@@ -147,7 +147,7 @@ enum baton_work_end await_end(struct baton *baton, const char *id)
     struct baton_work_result *result = NULL;
     enum baton_work_end how;
 
-    OK(baton_work_wait(baton, "pool", &id, 1, PATIENCE_MS, &result, failure));
+    ASSERT_OK(baton_work_wait(baton, "pool", &id, 1, PATIENCE_MS, &result, failure));
     how = result->end;
     baton_work_results_free(result, 1);
     return how;

@@ -9,16 +9,9 @@
 
 #include "cmocka_all.h"
 #include "fixture.h"
+#include "lib/assert_ok.h"
 
 #include <baton/work.h>
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        struct baton_error failure_ = {0}, *failure = &failure_;                                   \
-        if ((call) != BATON_OK) {                                                                  \
-            fail_msg("%s: %s", #call, failure->message);                                           \
-        }                                                                                          \
-    } while (0)
 
 /* A process, as far as the pool can see. */
 struct hand {

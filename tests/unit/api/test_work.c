@@ -21,7 +21,8 @@ static void jobs_run_and_their_results_come_in_the_order_of_the_ids(void **state
     given =
         submit(a.baton, "[{\"body\":\"quick 0\"},{\"body\":\"quick 1\"},{\"body\":\"quick 2\"}]");
     assert_int_equal(given->count, 3);
-    OK(baton_work_wait(a.baton, "pool", (const char *const *)given->ids, 3, -1, &results, failure));
+    ASSERT_OK(baton_work_wait(a.baton, "pool", (const char *const *)given->ids, 3, -1, &results,
+                              failure));
     for (size_t i = 0; i < 3; i++) {
         char output[32];
 
@@ -49,7 +50,7 @@ static void a_result_can_be_asked_for_later_and_by_others(void **state)
     begin(&a, "a", "w");
     submit_as(other, "one", "{\"id\":\"x\",\"body\":\"quick\"}");
     assert_int_equal(await_end(other, "x"), BATON_WORK_COMPLETED);
-    OK(baton_work_result(other, "pool", "x", &result, failure));
+    ASSERT_OK(baton_work_result(other, "pool", "x", &result, failure));
     assert_string_equal(result->output, "done quick");
     baton_work_results_free(result, 1);
     assert_int_equal(baton_work_result(other, "pool", "y", &result, NULL), BATON_ENOENT);
@@ -84,9 +85,9 @@ static void the_next_attempt_has_the_checkpoint_and_a_higher_epoch(void **state)
     epoch = a.latest->epoch;
     assert_int_equal(a.latest->attempt, 1);
     assert_null(a.latest->checkpoint);
-    OK(baton_work_progress(a.latest, 500, failure));
-    OK(baton_work_checkpoint(a.latest, "third", 5, failure));
-    OK(baton_work_checkpoint(a.latest, "half", 4, failure));
+    ASSERT_OK(baton_work_progress(a.latest, 500, failure));
+    ASSERT_OK(baton_work_checkpoint(a.latest, "third", 5, failure));
+    ASSERT_OK(baton_work_checkpoint(a.latest, "half", 4, failure));
     end_run(&a, a.latest, false);
     await(&a.started, 2);
     assert_int_equal(a.latest->attempt, 2);
@@ -120,7 +121,7 @@ static void a_cancelled_item_is_halted_and_may_act_until_it_has_ended(void **sta
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
     await(&a.started, 1);
-    OK(baton_work_cancel(a.baton, "pool", "x", failure));
+    ASSERT_OK(baton_work_cancel(a.baton, "pool", "x", failure));
     await(&a.halted, 1);
     assert_true(baton_work_is_halted(a.latest));
     assert_true(baton_work_may_act(a.latest, &left_ns));
@@ -143,11 +144,11 @@ static void a_drained_worker_s_services_move_and_it_gets_them_back_later(void **
     await(&a.started, 1);
     assert_true(a.latest->is_service);
     begin(&b, "b", "wb");
-    OK(baton_work_drain(b.baton, "pool", "wa", true, failure));
+    ASSERT_OK(baton_work_drain(b.baton, "pool", "wa", true, failure));
     await(&b.started, 1);
     await(&a.ended, 1);
-    OK(baton_work_drain(b.baton, "pool", "wa", false, failure));
-    OK(baton_work_drain(b.baton, "pool", "wb", true, failure));
+    ASSERT_OK(baton_work_drain(b.baton, "pool", "wa", false, failure));
+    ASSERT_OK(baton_work_drain(b.baton, "pool", "wb", true, failure));
     await(&a.started, 2);
     assert_int_equal(baton_work_leave(a.work, 0, NULL), BATON_ETIMEDOUT);
     end(&b);
@@ -165,10 +166,10 @@ static void leaving_waits_for_jobs_and_their_results(void **state)
     submit_as(b.baton, "one",
               "[{\"id\":\"x\",\"body\":\"quick\"},{\"id\":\"y\",\"body\":\"quick\"}]");
     await(&a.started, 2);
-    OK(baton_work_leave(a.work, -1, failure));
+    ASSERT_OK(baton_work_leave(a.work, -1, failure));
     assert_int_equal(a.halted, 0);
     assert_int_equal(baton_work_leave(a.work, -1, NULL), BATON_EBUSY);
-    OK(baton_work_close(a.work, failure));
+    ASSERT_OK(baton_work_close(a.work, failure));
     assert_int_equal(await_end(b.baton, "x"), BATON_WORK_COMPLETED);
     assert_int_equal(await_end(b.baton, "y"), BATON_WORK_COMPLETED);
     end(&a);
@@ -186,10 +187,10 @@ static void what_still_runs_when_the_time_to_leave_is_over_goes_on_elsewhere(voi
     begin(&b, "b", "wb");
     assert_int_equal(baton_work_leave(a.work, 0, NULL), BATON_ETIMEDOUT);
     assert_int_equal(a.halted, 1);
-    OK(baton_work_close(a.work, failure));
+    ASSERT_OK(baton_work_close(a.work, failure));
     await(&b.started, 1);
     assert_int_equal(b.latest->attempt, 2);
-    OK(baton_work_cancel(b.baton, "pool", "x", failure));
+    ASSERT_OK(baton_work_cancel(b.baton, "pool", "x", failure));
     assert_int_equal(await_end(b.baton, "x"), BATON_WORK_CANCELLED);
     end(&a);
     end(&b);
@@ -203,11 +204,11 @@ static void leaving_says_how_many_results_no_leader_has_confirmed(void **state)
     (void)state;
 
     options.never_leads = true;
-    OK(baton_work_open(&a.work, a.baton, "pool", &options, failure));
+    ASSERT_OK(baton_work_open(&a.work, a.baton, "pool", &options, failure));
     begin(&b, "b", NULL);
     submit_as(b.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
     await(&a.started, 1);
-    OK(baton_work_close(b.work, failure));
+    ASSERT_OK(baton_work_close(b.work, failure));
     end_run(&a, a.latest, true);
     assert_int_equal(baton_work_leave(a.work, 10, &error), BATON_ETIMEDOUT);
     assert_non_null(strstr(error.message, "the results of 1 of its jobs"));
@@ -228,7 +229,7 @@ static void another_worker_takes_over_what_ran_when_a_handle_was_stopped(void **
     await(&a.started, 1);
     first = a.latest;
     epoch = first->epoch;
-    OK(baton_work_checkpoint(first, "mine", 4, failure));
+    ASSERT_OK(baton_work_checkpoint(first, "mine", 4, failure));
     begin(&b, "b", "wb");
     baton_stop(a.baton);
     assert_false(baton_work_may_act(first, NULL));
@@ -253,12 +254,12 @@ static void a_closed_handle_can_be_opened_again(void **state)
     begin(&a, "a", "w");
     options = options_of(&a, "w");
     for (int i = 1; i <= 3; i++) {
-        OK(baton_work_close(a.work, failure));
-        OK(baton_work_open(&a.work, a.baton, "pool", &options, failure));
+        ASSERT_OK(baton_work_close(a.work, failure));
+        ASSERT_OK(baton_work_open(&a.work, a.baton, "pool", &options, failure));
         submit_as(a.baton, NULL, "{\"body\":\"quick\"}");
         await(&a.ended, i);
     }
-    OK(baton_work_close(NULL, failure));
+    ASSERT_OK(baton_work_close(NULL, failure));
     end(&a);
 }
 
@@ -278,7 +279,7 @@ static void a_wait_ends_with_its_time_and_leaves_nothing_behind(void **state)
     assert_null(a.baton->work_waits);
     assert_int_equal(baton_work_wait(a.baton, "pool", twice, 2, 0, NULL, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "\"x\""));
-    OK(baton_work_wait(a.baton, "pool", NULL, 0, -1, NULL, failure));
+    ASSERT_OK(baton_work_wait(a.baton, "pool", NULL, 0, -1, NULL, failure));
     end(&a);
 }
 
@@ -298,7 +299,7 @@ static void the_list_and_the_status_show_what_there_is(void **state)
               "\"body\":\"quick\",\"priority\":1},{\"id\":\"k\"},{\"id\":\"a\"}]");
     assert_int_equal(await_end(other, "x"), BATON_WORK_COMPLETED);
     await(&a.started, 4);
-    OK(baton_work_list(other, "pool", &list, failure));
+    ASSERT_OK(baton_work_list(other, "pool", &list, failure));
     at = list;
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         (void)snprintf(entry, sizeof(entry), "{\"id\":\"%s\",\"state\":", ids[i]);
@@ -306,7 +307,7 @@ static void the_list_and_the_status_show_what_there_is(void **state)
         assert_non_null(at);
     }
     assert_non_null(strstr(list, "\"state\":\"processing\",\"worker\":\"w\","));
-    OK(baton_work_status(other, "pool", PATIENCE_MS, &status, failure));
+    ASSERT_OK(baton_work_status(other, "pool", PATIENCE_MS, &status, failure));
     assert_non_null(strstr(status, "\"worker\":\"w\""));
     free(list);
     free(status);

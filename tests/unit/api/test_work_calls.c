@@ -179,7 +179,7 @@ static void a_callback_may_call_what_does_not_wait(void **state)
     struct baton_work *work;
     (void)state;
 
-    OK(baton_work_open(&work, caller.baton, "pool", &options, failure));
+    ASSERT_OK(baton_work_open(&work, caller.baton, "pool", &options, failure));
     submit_as(caller.baton, "one", "{\"id\":\"x\"}");
     assert_int_equal(await_end(caller.baton, "x"), BATON_WORK_COMPLETED);
     assert_int_equal(caller.waited, 0);
@@ -194,11 +194,11 @@ static void a_callback_may_stop_the_provider(void **state)
     struct baton_work *work;
     (void)state;
 
-    OK(baton_work_open(&work, caller.baton, "pool", &options, failure));
+    ASSERT_OK(baton_work_open(&work, caller.baton, "pool", &options, failure));
     submit_as(caller.baton, "one", "{\"id\":\"x\"}");
     await(&caller.ended, 1);
     assert_int_equal(caller.waited, 0);
-    OK(baton_work_close(work, failure));
+    ASSERT_OK(baton_work_close(work, failure));
     baton_close(caller.baton);
 }
 
@@ -281,13 +281,13 @@ static void *churn(void *baton)
         size_t count = i < CHURN_ROUNDS ? 1 : 2;
         char *list = NULL;
 
-        OK(baton_work_cancel(baton, "pool", given->ids[1], failure));
-        OK(baton_work_wait(baton, "pool", (const char *const *)given->ids, count, PATIENCE_MS,
-                           &results, failure));
+        ASSERT_OK(baton_work_cancel(baton, "pool", given->ids[1], failure));
+        ASSERT_OK(baton_work_wait(baton, "pool", (const char *const *)given->ids, count,
+                                  PATIENCE_MS, &results, failure));
         assert_int_equal(results[0].end, BATON_WORK_COMPLETED);
         assert_int_equal(results[count - 1].end,
                          count == 1 ? BATON_WORK_COMPLETED : BATON_WORK_CANCELLED);
-        OK(baton_work_list(baton, "pool", &list, failure));
+        ASSERT_OK(baton_work_list(baton, "pool", &list, failure));
         free(list);
         baton_work_results_free(results, count);
         baton_work_submission_free(given);
@@ -303,11 +303,11 @@ static void *come_and_go(void *userdata)
     for (int i = 0; i < CHURN_ROUNDS / 4; i++) {
         int code;
 
-        OK(baton_work_open(&hand->work, hand->baton, "pool", &options, failure));
+        ASSERT_OK(baton_work_open(&hand->work, hand->baton, "pool", &options, failure));
         pause_a_moment();
         code = baton_work_leave(hand->work, 10, NULL);
         assert_true(code == BATON_OK || code == BATON_ETIMEDOUT);
-        OK(baton_work_close(hand->work, failure));
+        ASSERT_OK(baton_work_close(hand->work, failure));
     }
     return NULL;
 }

@@ -222,15 +222,8 @@ static bool an_entry_of_another_bucket_is_damage(struct ledger *ledger)
 
 /* ---- A leader -------------------------------------------------------------------------------- */
 
-static bool what_is_gone_without_a_mark_ends_the_leader(struct ledger *ledger)
+static bool what_is_gone_without_a_mark_ends_the_leader(struct talk *talk)
 {
-    void *state = NULL;
-    struct talk *talk;
-    bool holds;
-    (void)ledger;
-
-    (void)talk_begin(&state);
-    talk = state;
     talk_run_a(talk);
     talk_write_key(talk, "ledger", NULL, 0);
     talk_lead(talk, EPOCH + 50);
@@ -239,57 +232,40 @@ static bool what_is_gone_without_a_mark_ends_the_leader(struct ledger *ledger)
     talk_write_key(talk, "s/x", NULL, 0);
     talk_tell_key(talk, "s/x");
     talk_load(talk);
-    holds = strcmp(talk_all_of(talk), "resign: lost") == 0;
-    (void)talk_end(&state);
-    return holds;
+    return strcmp(talk_all_of(talk), "resign: lost") == 0;
 }
 
-static bool what_is_forgotten_is_read_before_it_is_deleted(struct ledger *ledger)
+static bool what_is_forgotten_is_read_before_it_is_deleted(struct talk *talk)
 {
-    void *state = NULL;
-    struct talk *talk;
-    bool holds;
-    (void)ledger;
-
-    (void)talk_begin(&state);
-    talk = state;
     talk_run_a(talk);
     (void)talk_done(talk, "w1", 7, "a", EPOCH, true);
-    holds =
-        strcmp(talk_later(talk, (int64_t)KEEP_S * 1000 + 20000), "delete s/x, read r, read k") == 0;
-    (void)talk_end(&state);
-    return holds;
+    return strcmp(talk_later(talk, (int64_t)KEEP_S * 1000 + 20000), "delete s/x, read r, read k") ==
+           0;
 }
 
 /* Its item has ended long ago, as the leader knows; somebody else may have removed it. */
-static bool a_submission_is_not_deleted_by_what_was_stored_before(struct ledger *ledger)
+static bool a_submission_is_not_deleted_by_what_was_stored_before(struct talk *talk)
 {
-    void *state = NULL;
-    struct talk *talk;
-    bool holds;
-    (void)ledger;
-
-    (void)talk_begin(&state);
-    talk = state;
     talk_run_a(talk);
     (void)talk_done(talk, "w1", 7, "a", EPOCH, true);
     talk->ms += (int64_t)KEEP_S * 1000;
     (void)talk_submit(talk, "y", "{\"id\":\"a\"}");
-    holds = strcmp(talk_later(talk, 20000), "delete s/x, put b") == 0 &&
-            strcmp(talk_later(talk, 20000), "delete s/y, read r, read k") == 0;
-    (void)talk_end(&state);
-    return holds;
+    return strcmp(talk_later(talk, 20000), "delete s/x, put b") == 0 &&
+           strcmp(talk_later(talk, 20000), "delete s/y, read r, read k") == 0;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-#define RULE(check, mutant)                                                                        \
+#define RULE_OF(what, check, bug)                                                                  \
     {                                                                                              \
-#check, (check), WORK_MUTANT_##mutant, #mutant                                             \
+        .sentence = #check, .what = (check), .mutant = WORK_MUTANT_##bug, .mutant_name = #bug      \
     }
+#define RULE(check, mutant)        RULE_OF(of_ledger, check, mutant)
+#define LEADER_RULE(check, mutant) RULE_OF(of_leader, check, mutant)
 static const struct rule {
     const char *sentence;
-    bool (*holds)(struct ledger *ledger);
+    bool (*of_ledger)(struct ledger *ledger); /* one of the two */
+    bool (*of_leader)(struct talk *talk);
     enum work_mutant mutant; /* that breaks it */
     const char *mutant_name;
 } rules[] = {
@@ -309,20 +285,38 @@ static const struct rule {
     RULE(an_entry_that_was_placed_anew_was_not_told, TOLD_KEPT),
     RULE(an_entry_that_is_read_anew_keeps_its_item, ITEM_FORGOTTEN),
     RULE(an_entry_of_another_bucket_is_damage, FOREIGN_BUCKET_READ),
-    RULE(what_is_gone_without_a_mark_ends_the_leader, EARLY_LOSS_IGNORED),
-    RULE(what_is_forgotten_is_read_before_it_is_deleted, REST_DELETED_UNREAD),
-    RULE(a_submission_is_not_deleted_by_what_was_stored_before, OLD_VIEW_COUNTS),
+    LEADER_RULE(what_is_gone_without_a_mark_ends_the_leader, EARLY_LOSS_IGNORED),
+    LEADER_RULE(what_is_forgotten_is_read_before_it_is_deleted, REST_DELETED_UNREAD),
+    LEADER_RULE(a_submission_is_not_deleted_by_what_was_stored_before, OLD_VIEW_COUNTS),
 };
+
+static bool holds_in_a_ledger(const struct rule *rule)
+{
+    struct ledger *ledger = ledger_new();
+    bool holds = rule->of_ledger(ledger);
+
+    ledger_free(ledger);
+    return holds;
+}
+
+static bool holds_in_a_talk(const struct rule *rule)
+{
+    void *state = NULL;
+    bool holds;
+
+    (void)talk_begin(&state);
+    holds = rule->of_leader(state);
+    (void)talk_end(&state);
+    return holds;
+}
 
 static bool holds_with(const struct rule *rule, enum work_mutant mutant)
 {
-    struct ledger *ledger = ledger_new();
     bool holds;
 
     work_mutant = mutant;
-    holds = rule->holds(ledger);
+    holds = rule->of_leader ? holds_in_a_talk(rule) : holds_in_a_ledger(rule);
     work_mutant = WORK_MUTANT_NONE;
-    ledger_free(ledger);
     return holds;
 }
 
