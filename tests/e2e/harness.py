@@ -2,6 +2,7 @@
 
 No test sleeps for a guessed time: `until` waits for a condition with a generous deadline.
 """
+import functools
 import json
 import os
 import random
@@ -21,6 +22,14 @@ TRACER_S = 5  # in which strace lets go of a process
 # A lease that outlasts a hiccup of a busy machine, and still ends within a test's patience.
 STEADY = ("--heartbeat-interval", "50ms", "--heartbeat-timeout", "1500ms", "--lease", "1500ms",
           "--election-timeout", "100ms-250ms")
+
+
+@functools.cache
+def others_can_run(program=BATON):
+    """Whether another user may: not below a folder of root's own, such as /root."""
+    return shutil.which("setpriv") is not None and subprocess.run(
+        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "test", "-x",
+         program], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def clean_environment():

@@ -15,7 +15,7 @@ import time
 
 from agents import LEADER, LONG, MIB, Agent, AgentTest, Client
 from harness import (BATON, DEADLINE_S, baton, clean_environment, free_ports, is_alive,
-                     main, until)
+                     main, others_can_run, until)
 
 # Names a supervisor in its hello, and leads.
 GREETER = r"""
@@ -773,8 +773,8 @@ class Hostile(AgentTest):
         self.assertGreater(self.client(agent).lead(), 0)
 
     def test_an_agent_of_another_user_does_not_take_what_it_could_not_kill(self):
-        if os.geteuid() != 0 or not shutil.which("setpriv"):
-            self.skipTest("needs root, for another user")
+        if os.geteuid() != 0 or not others_can_run():
+            self.skipTest("needs root, for another user that can run baton")
         folder = tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
         os.chmod(folder, 0o777)
         agent = Agent("--provider", "memory:agent", folder=folder,

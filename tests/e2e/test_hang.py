@@ -12,6 +12,8 @@ from harness import DEADLINE_S, ClusterTest, baton, guardian_of, main, until
 
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "10m", "--lease", "10m",
          "--proofs", "guardian", "--log-level", "info")
+# A leader that a busy machine made stand still for so long would be killed, too.
+BOUND = "1s"
 SEED = int(os.environ.get("HANG_SEED", "0")) or random.SystemRandom().randrange(1, 10 ** 6)
 
 
@@ -32,8 +34,8 @@ time.sleep(1000)
 
 
 class Hang(ClusterTest):
-    def begin(self, count=3, hang="300ms", **more):
-        cluster = self.cluster(count, *LEASE, "--hang", hang, **more)
+    def begin(self, count=3):
+        cluster = self.cluster(count, *LEASE, "--hang", BOUND)
         cluster.start_all()
         leader = cluster.wait_leader()
         for name in cluster.names:
@@ -75,8 +77,8 @@ class Hang(ClusterTest):
         until(lambda: os.path.exists(cluster.data(old) + "/hang-kills"), "the guardian counts")
         cluster.start(old)
         status = until(lambda: cluster.status(old), "it is back")
-        self.assertEqual((status["raft"]["hang_kills"], status["raft"]["hang_ms"]), (1, 600))
-        self.assertRegex(cluster.log(old), "hang-kills count=1 bound_ms=600")
+        self.assertEqual((status["raft"]["hang_kills"], status["raft"]["hang_ms"]), (1, 2000))
+        self.assertRegex(cluster.log(old), "hang-kills count=1 bound_ms=2000")
 
     def test_a_follower_that_stands_still_is_left_alone(self):
         """By the time the leader was killed for its own hang, the follower's was longer."""
@@ -90,32 +92,32 @@ class Hang(ClusterTest):
         until(lambda: cluster.status(other), "it answers again")
 
     def test_a_guardian_that_was_stopped_kills_nobody(self):
-        cluster, leader = self.begin(1, hang="200ms")
+        cluster, leader = self.begin(1)
         epoch, guardian = cluster.status(leader)["epoch"], self.guardian(cluster, leader)
         self.continue_later(guardian)
-        for _ in range(5):
+        for _ in range(3):
             os.kill(guardian, signal.SIGSTOP)
-            time.sleep(0.4)  # longer than the bound: that is what is tested
+            time.sleep(1.5)  # longer than the bound: that is what is tested
             os.kill(guardian, signal.SIGCONT)
             self.check_leads_on(cluster, leader, epoch)
 
     def test_a_leader_that_was_stopped_together_with_its_guardian_is_not_killed(self):
         """As by the suspension of a machine, or one that is too busy for both."""
-        cluster, leader = self.begin(1, hang="400ms")
+        cluster, leader = self.begin(1)
         epoch, guardian = cluster.status(leader)["epoch"], self.guardian(cluster, leader)
         process, chance = cluster.processes[leader].pid, random.Random(SEED)
         self.continue_later(guardian)
-        for _ in range(12):
+        for _ in range(6):
             os.kill(guardian, signal.SIGSTOP)
             os.kill(process, signal.SIGSTOP)
-            time.sleep(chance.uniform(0, 1.2))
+            time.sleep(chance.uniform(0, 3))
             for pid in chance.sample((guardian, process), 2):
                 os.kill(pid, signal.SIGCONT)
-            time.sleep(chance.uniform(0, 0.6))
+            time.sleep(chance.uniform(0, 1.5))
             self.check_leads_on(cluster, leader, epoch)
 
     def begin_watched(self, end):
-        cluster = self.cluster(3, *LEASE, "--hang", "500ms", "--watchdog", command="run")
+        cluster = self.cluster(3, *LEASE, "--hang", BOUND, "--watchdog", command="run")
         cluster.start_all("--", sys.executable, "-c", ALIVE, os.path.join(cluster.dir, end))
         leader = cluster.wait_leader()
         for name in cluster.names:
@@ -137,7 +139,7 @@ class Hang(ClusterTest):
         cluster, leader = self.begin_watched(".")  # it is there
         epoch = cluster.status(leader)["epoch"]
         until(lambda: "stands still" in cluster.log(leader), "it runs")
-        time.sleep(1.5)  # three times the bound: that is what is tested
+        time.sleep(3)  # three times the bound: that is what is tested
         self.check_leads_on(cluster, leader, epoch)
 
     def test_a_watchdog_needs_a_bound(self):
@@ -148,7 +150,7 @@ class Hang(ClusterTest):
     def test_it_says_which_deaths_are_proved_at_once(self):
         cluster, leader = self.begin(1)
         deaths = cluster.status(leader)["deaths"]
-        self.assertIn("a hang, after 300 ms", deaths["at_once"])
+        self.assertIn("a hang, after 1000 ms", deaths["at_once"])
         self.assertNotIn("a hang", deaths["by_lease"])
 
     def test_a_bound_that_cannot_be_kept_is_refused(self):

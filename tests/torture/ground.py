@@ -17,7 +17,7 @@ import urllib.parse
 
 from checker import Records
 from faults import skip
-from harness import BATON, Cluster, clean_environment, is_alive, until
+from harness import BATON, Cluster, clean_environment, is_alive, others_can_run, until
 from linear import Histories
 from namespaces import Network, run
 
@@ -59,7 +59,8 @@ class Host:
     def __init__(self, dice, number, suffix):
         self.number = number
         self.suffix = suffix
-        self.account = dice.choice([None, FIRST_ACCOUNT + number])
+        account = dice.choice([None, FIRST_ACCOUNT + number])
+        self.account = account if others_can_run() else None
         self.has_cgroup = dice.random() < 0.5
         self.ppm = dice.choice(SKEWS_PPM)
         self.setting = dice.randrange(len(SETTINGS))
