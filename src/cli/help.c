@@ -33,6 +33,15 @@ static void text_overview(FILE *file)
     text_exit_codes(file);
 }
 
+static void text_example(FILE *file, const char *text)
+{
+    (void)fprintf(file, "\nExample%s:\n  ", strchr(text, '\n') ? "s" : "");
+    for (; *text; text++) {
+        (void)fputs(*text == '\n' ? "\n  " : (char[]){*text, 0}, file);
+    }
+    (void)fputc('\n', file);
+}
+
 void help_text(FILE *file, const struct command *command)
 {
     if (!command) {
@@ -43,7 +52,7 @@ void help_text(FILE *file, const struct command *command)
                   *command->arguments ? " " : "", command->arguments);
     describe_wrapped(file, command->text, 0, 0);
     describe_groups(file, command->groups);
-    (void)fprintf(file, "\nExample:\n  %s\n", command->example);
+    text_example(file, command->example);
     text_exit_codes(file);
 }
 
@@ -91,6 +100,20 @@ static void man_overview(FILE *file)
     man_exit_codes(file);
 }
 
+/* Each line as it is to be typed: not filled, with the quotes and hyphens of a shell. */
+static void man_example(FILE *file, const char *text)
+{
+    (void)fputs(".Sh EXAMPLES\n.Bd -literal -offset indent\n", file);
+    for (; *text; text++) {
+        (void)fputs(*text == '\\'   ? "\\e"
+                    : *text == '-'  ? "\\-"
+                    : *text == '\'' ? "\\(aq"
+                                    : (char[]){*text, 0},
+                    file);
+    }
+    (void)fputs("\n.Ed\n", file);
+}
+
 void help_man(FILE *file, const struct command *command)
 {
     char title[32] = "";
@@ -114,7 +137,8 @@ void help_man(FILE *file, const struct command *command)
     (void)fputs(".Sh OPTIONS\n", file);
     pages_man_groups(file, command->groups);
     man_exit_codes(file);
-    (void)fprintf(file, ".Sh EXAMPLES\n.Dl %s\n.Sh SEE ALSO\n.Xr baton 1\n", command->example);
+    man_example(file, command->example);
+    (void)fputs(".Sh SEE ALSO\n.Xr baton 1\n", file);
 }
 
 /* ---- Completions ----------------------------------------------------------------------------- */

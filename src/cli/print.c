@@ -2,7 +2,10 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+enum { BAR_MIN = 10 }; /* columns; a shorter one says nothing */
 
 static size_t width_of(const char *text)
 {
@@ -41,20 +44,36 @@ void print_table(FILE *file, const char *const *cells)
     }
 }
 
+static size_t columns_of(FILE *file)
+{
+    struct winsize size = {0};
+
+    return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/* A line as wide as the terminal would go on in the next one, and stay there for ever: the text
+ * comes before the bar, and the bar takes what is left. */
 void print_progress(FILE *file, const char *what, double share)
 {
     static const char full[] = "########################################";
-    int width = (int)sizeof(full) - 1;
-    int done = share > 1 ? width : share > 0 ? (int)(share * width) : 0;
+    size_t columns, room, width = sizeof(full) - 1, done;
+    char line[256] = "";
+
     if (!isatty(fileno(file))) {
         return;
     }
-    if (what) {
-        (void)fprintf(file, "\r[%.*s%*s] %3.0f %%  %-32s", done, full, width - done, "",
-                      100.0 * done / width, what);
-    } else {
-        (void)fprintf(file, "\r%*s\r", width + 44, "");
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    columns = columns_of(file) < sizeof(line) ? columns_of(file) : sizeof(line);
+    room = what ? strlen(what) + sizeof("[] 100 %  ") : 0;
+    width = columns < room + BAR_MIN ? 0 : columns - room < width ? columns - room : width;
+    done = (size_t)(share * (double)width);
+    if (what && width > 0) {
+        (void)snprintf(line, columns, "[%.*s%*s] %3.0f %%  %s", (int)done, full,
+                       (int)(width - done), "", 100 * share, what);
+    } else if (what) {
+        (void)snprintf(line, columns, "%3.0f %%  %s", 100 * share, what);
     }
+    (void)fprintf(file, "\r%s\033[K", line);
     (void)fflush(file);
 }
 

@@ -49,6 +49,17 @@ class Help(unittest.TestCase):
                                     os.path.join(SOURCE, folder, name), shallow=False),
                         folder + "/" + name + ": run scripts/docs-cli BATON")
 
+    def test_each_example_is_a_line_that_can_be_copied(self):
+        for command in commands():
+            text = baton("help", command).stdout
+            found = re.search(r"^Examples?:\n((?:.+\n)+)", text, re.M).group(1).splitlines()
+            self.assertTrue(all(line.startswith("  baton ") for line in found), found)
+            page = subprocess.run(["mandoc", "-T", "ascii", "-O", "width=200"],
+                                  input=baton("help", "--format", "man", command).stdout.encode(),
+                                  stdout=subprocess.PIPE, check=True).stdout.decode()
+            for line in found:
+                self.assertRegex(page, r"(?m)^ *%s$" % re.escape(line.strip()))
+
     def test_only_who_answers_by_http_is_asked_by_http(self):
         for command in ("status", "members"):
             self.assertIn("--http ", baton(command, "--help").stdout)
