@@ -15,7 +15,6 @@
 /* SQLite's log has these bytes from the start on, and is moved into the file before it is longer,
  * if there is a quiet moment. Each page of it has a header of 24 bytes. */
 enum { LOG_ROOM = 1024 * 1024, LOG_PAGE = 4096, LOG_PAGES_DUE = LOG_ROOM / (LOG_PAGE + 24) / 2 };
-enum { LOG_PAGES_MAX = 1000 }; /* then it is moved at once, and a write waits for that */
 
 #define ENTRY_COLUMNS                                                                              \
     " (idx INTEGER PRIMARY KEY, term INTEGER NOT NULL, kind INTEGER NOT NULL,"                     \
@@ -334,32 +333,15 @@ static int make_room(struct storage *storage, struct baton_error *reterr)
                : error_set(reterr, BATON_EIO, "%s-wal: fsync failed", storage->path);
 }
 
+/* Takes the place of SQLite's own hook, which moves the log and ignores a failure. */
 static int on_log(void *userdata, sqlite3 *db, const char *name, int pages)
 {
     struct storage *storage = userdata;
+    (void)db;
+    (void)name;
 
     storage->log_pages = pages;
-    if (pages >= LOG_PAGES_MAX) { /* a failure is the next checkpoint's, too */
-        (void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    }
     return SQLITE_OK;
-}
-
-/* Makes the file private: SQLite creates it readable for all users, and its log gets the file's
- * mode. Also reads the file's creation time, which no copy or restore can reproduce. */
-static int make_private(struct storage *storage, struct baton_error *reterr)
-{
-    int fd = open(storage->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    struct statx about = {0};
-
-    if (fd < 0) {
-        return error_set(reterr, error_from_errno(errno), "%s: %s", storage->path, strerror(errno));
-    }
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about) == 0 && about.stx_mask & STATX_BTIME) {
-        storage->made_ns = about.stx_btime.tv_sec * 1000000000 + about.stx_btime.tv_nsec;
-    }
-    (void)close(fd);
-    return BATON_OK;
 }
 
 static int open_database(struct storage *storage, const struct storage_identity *identity,
@@ -369,7 +351,7 @@ static int open_database(struct storage *storage, const struct storage_identity 
                                   "PRAGMA cell_size_check=ON; PRAGMA secure_delete=FAST;"
                                   "PRAGMA cache_size=-256;";
     bool is_new = false;
-    int r = make_private(storage, reterr);
+    int r = storage_prepare_files(storage, reterr);
 
     if (r != BATON_OK) {
         return r;
@@ -564,7 +546,8 @@ int storage_write(struct storage *storage, const struct raft_write *write,
                          storage->path);
     }
     if (write_all(storage, write)) {
-        return BATON_OK;
+        return storage->log_pages < STORAGE_LOG_PAGES_MAX ? BATON_OK
+                                                          : storage_checkpoint(storage, reterr);
     }
     storage->failed = true;
     r = storage_error(storage, "writing", reterr);

@@ -1,4 +1,5 @@
-/* Shared by storage.c (writing) and storage_load.c (opening and reading). */
+/* Shared by storage.c (writing), storage_files.c (the files before SQLite opens them) and
+ * storage_load.c (reading). */
 #ifndef PROVIDER_RAFT_STORAGE_INT_H
 #define PROVIDER_RAFT_STORAGE_INT_H
 
@@ -10,6 +11,7 @@ enum {
     STORAGE_APPLICATION_ID = 0x42415431, /* "BAT1" */
     STORAGE_VERSION = 3,
     STORAGE_PATH_MAX = 4096,
+    STORAGE_LOG_PAGES_MAX = 1000, /* then SQLite's log is moved at once, and a write waits for it */
 };
 
 enum statement {
@@ -43,6 +45,9 @@ uint32_t storage_sum_snapshot(raft_index index, raft_term term, const void *conf
                               size_t configuration_bytes, const void *data, size_t bytes);
 /* Fills in the error of SQLite's last failure, with the path. */
 int storage_error(const struct storage *storage, const char *doing, struct baton_error *reterr);
+
+/* Before SQLite opens the files: makes them private and looks at what cannot be seen later. */
+int storage_prepare_files(struct storage *storage, struct baton_error *reterr);
 
 int storage_load(struct storage *storage, const struct storage_identity *identity,
                  struct storage_loaded *ret, struct baton_error *reterr);

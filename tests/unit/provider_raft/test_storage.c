@@ -421,6 +421,25 @@ static void a_file_cut_in_the_middle_is_refused(void **state)
     assert_non_null(strstr(error.message, "do not restore it"));
 }
 
+static void a_file_that_was_emptied_beside_its_log_is_refused(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct baton_error error;
+    char path[128];
+    (void)state;
+    storage_loaded_fini(&loaded);
+    write_three(storage);
+    storage->failed = true; /* it is killed: the log stays */
+    storage_close(storage);
+    snprintf(path, sizeof(path), "%s/raft.db", directory);
+    assert_int_equal(truncate(path, 0), 0);
+    for (int starts = 0; starts < 2; starts++) {
+        assert_int_equal(open_fails(&error), BATON_ECORRUPT);
+        assert_non_null(strstr(error.message, "do not restore it"));
+    }
+}
+
 static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
 {
     pid_t child = fork();
@@ -665,6 +684,7 @@ int main(void)
         IN_DIRECTORY(a_value_that_was_changed_behind_our_back_is_found),
         IN_DIRECTORY(a_foreign_file_is_refused),
         IN_DIRECTORY(a_file_cut_in_the_middle_is_refused),
+        IN_DIRECTORY(a_file_that_was_emptied_beside_its_log_is_refused),
         IN_DIRECTORY(a_full_disk_is_said_and_nothing_is_written_after_it),
         IN_DIRECTORY(a_peer_that_finds_no_room_to_be_remembered_costs_no_vote),
         IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),
