@@ -371,7 +371,7 @@ complete -c baton -n '__fish_seen_subcommand_from work' -l pool -r -d "the pool,
 complete -c baton -n '__fish_seen_subcommand_from work' -l provider -r -d "the provider that holds the pool; the agent of this host if not given"
 complete -c baton -n '__fish_seen_subcommand_from work' -l file -r -d "one command a line; - is standard input"
 complete -c baton -n '__fish_seen_subcommand_from work' -l name -r -d "name of the submission, from which the items get their ids: to submit the same again is to submit it once; random if not given"
-complete -c baton -n '__fish_seen_subcommand_from work' -l id -r -d "id of the item, of one CMD"
+complete -c baton -n '__fish_seen_subcommand_from work' -l id -r -d "id of the item, of one CMD: to submit the same again is to submit it once"
 complete -c baton -n '__fish_seen_subcommand_from work' -l service -d "CMD is to run always: it is started again when it ends"
 complete -c baton -n '__fish_seen_subcommand_from work' -l wait -d "wait until the items have ended"
 complete -c baton -n '__fish_seen_subcommand_from work' -l retries -r -d "further attempts after one that failed"

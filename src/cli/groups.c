@@ -464,7 +464,8 @@ const struct option_group group_submit = {
         TEXT("name", "NAME", NULL, NULL,
              "name of the submission, from which the items get their ids: to submit the same again "
              "is to submit it once; random if not given"),
-        TEXT("id", "ID", NULL, NULL, "id of the item, of one CMD"),
+        TEXT("id", "ID", NULL, NULL,
+             "id of the item, of one CMD: to submit the same again is to submit it once"),
         FLAG("service", "CMD is to run always: it is started again when it ends"),
         FLAG("wait", "wait until the items have ended"),
         NUMBER("retries", 0, 1000, "0", NULL, "further attempts after one that failed"),

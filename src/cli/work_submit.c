@@ -2,6 +2,7 @@
 #include "cli/work.h"
 
 #include "cli/print.h"
+#include "pool/client.h"
 #include "pool/submit.h"
 #include "pool/wait.h"
 
@@ -12,7 +13,7 @@
 struct bag {
     struct work_link *link;
     struct pool_wait *wait;
-    bool is_json, shows_output;
+    bool is_json, shows_output, was_there;
     char name[POOL_SUBMISSION_MAX + 1]; /* of the submission; "": there is none */
     char **ids;                         /* of the items that are stored */
     size_t count, ended, failed;
@@ -106,6 +107,7 @@ static void on_submitted(void *userdata, int code, const struct pool_submission 
     struct bag *bag = userdata;
 
     (void)snprintf(bag->name, sizeof(bag->name), "%s", what->name);
+    bag->was_there = what->was_there;
     bag->ids = calloc(what->count + 1, sizeof(*bag->ids));
     for (size_t i = 0; bag->ids && i < what->count; i++) {
         bag->ids[bag->count] = strdup(what->ids[i]);
@@ -131,28 +133,104 @@ static void print_ids(const struct bag *bag)
     json_decref(ids);
 }
 
+/* An id is a name, too: so the pool takes the same item once, and refuses another one. */
+static const char *name_of(const struct options *options)
+{
+    const char *name = options_text(options, "name"), *id = options_text(options, "id");
+
+    return name || !id || strlen(id) > POOL_SUBMISSION_MAX ? name : id;
+}
+
+static int fail(const struct invocation *invocation, const struct bag *bag, size_t count,
+                struct baton_error *error)
+{
+    const char *id = options_text(invocation->options, "id");
+
+    if (error->code == BATON_EEXIST && id && strcmp(bag->name, id) == 0) {
+        (void)error_set(error, BATON_EEXIST,
+                        "--id %s: the pool has an item of this id that was submitted with another "
+                        "command or other flags; give this one another id",
+                        id);
+    } else if (bag->count > 0) {
+        (void)error_wrap(error, "submission \"%s\": the first %zu of %zu items are stored, and run",
+                         bag->name, bag->count, count);
+    }
+    return command_fail(invocation, error);
+}
+
+/* An item that the same submission has had before, if all of them have ended: one that was not
+ * completed, if there is one. */
+struct earlier {
+    struct bag *bag;
+    const char *id; /* NULL: one has not ended, or is not known */
+    enum work_state state;
+};
+
+static void on_ledger(void *userdata, int code, const struct ledger *ledger,
+                      const struct baton_error *error)
+{
+    struct earlier *earlier = userdata;
+    struct bag *bag = earlier->bag;
+
+    for (size_t i = 0; ledger && i < bag->count; i++) {
+        const struct ledger_entry *entry = ledger_find(ledger, bag->ids[i]);
+
+        if (!entry || !work_state_is_final(entry->state)) {
+            earlier->id = NULL;
+            break;
+        }
+        if (i == 0 || earlier->state == WORK_COMPLETED) {
+            earlier->id = bag->ids[i];
+            earlier->state = entry->state;
+        }
+    }
+    work_link_done(bag->link, code, error);
+}
+
+/* The same submitted again starts nothing: that is the way to ask for the outcome, and no surprise
+ * if somebody wants it to run again. */
+static int tell_if_ended(const struct invocation *invocation, struct bag *bag)
+{
+    struct earlier earlier = {.bag = bag};
+    struct work_link *link = bag->link;
+    struct baton_error error;
+    int code = pool_list(link->member, link->pool, on_ledger, &earlier, &error);
+
+    code = work_link_wait(link, code, options_duration(invocation->options, "timeout"), &error);
+    if (code != BATON_OK || !earlier.id) {
+        return EXIT_OK;
+    }
+    (void)error_set(&error, BATON_EEXIST,
+                    "%s: was submitted before and is %s: it is not started again under this name, "
+                    "as long as the pool remembers it (--keep of its workers)",
+                    earlier.id, work_state_name(earlier.state));
+    command_tell(invocation, &error);
+    return earlier.state == WORK_COMPLETED ? EXIT_OK : EXIT_REFUSED;
+}
+
 static int submit(const struct invocation *invocation, struct bag *bag, const json_t *items)
 {
     const struct options *options = invocation->options;
     struct work_link *link = bag->link;
     struct baton_error error = {0};
-    int code = pool_submit(link->member, link->pool, options_text(options, "name"), items,
-                           on_submitted, bag, &error);
+    int result = EXIT_OK;
+    int code =
+        pool_submit(link->member, link->pool, name_of(options), items, on_submitted, bag, &error);
 
     code = work_link_wait(link, code, options_duration(options, "timeout"), &error);
-    if (code != BATON_OK && bag->count > 0) {
-        (void)error_wrap(&error,
-                         "submission \"%s\": the first %zu of %zu items are stored, and run",
-                         bag->name, bag->count, json_array_size(items));
-    }
     if (code != BATON_OK) {
-        return command_fail(invocation, &error);
+        return fail(invocation, bag, json_array_size(items), &error);
+    }
+    if (bag->was_there) {
+        result = tell_if_ended(invocation, bag);
     }
     if (options_flag(options, "wait")) {
         return await(invocation, bag);
     }
-    print_ids(bag);
-    return EXIT_OK;
+    if (result == EXIT_OK) {
+        print_ids(bag);
+    }
+    return result;
 }
 
 int work_submit(const struct invocation *invocation, struct work_link *link)

@@ -25,7 +25,8 @@ struct submit {
     size_t at; /* that is being stored */
     char **ids;
     size_t count;
-    bool is_named; /* by the caller; else no earlier item had one of the ids */
+    bool is_named;   /* by the caller; else no earlier item had one of the ids */
+    bool has_stored; /* at least one chunk, which was not there */
     pool_submitted_cb done;
     void *userdata;
     char pool[POOL_NAME_MAX + 1];
@@ -55,6 +56,7 @@ static void finish(struct submit *submit, int code, const struct baton_error *er
         .name = submit->name,
         .ids = (const char *const *)submit->ids,
         .count = submit->at > 0 ? submit->chunks[submit->at - 1].count : 0,
+        .was_there = !submit->has_stored,
     };
 
     submit->done(submit->userdata, code, &submission, error);
@@ -111,6 +113,7 @@ static void on_stored(void *userdata, int code, uint64_t revision, const struct 
     (void)revision;
 
     if (code == BATON_OK) {
+        submit->has_stored = true;
         go_on(submit);
         return;
     }

@@ -16,6 +16,7 @@ struct pool_submission {
     const char *name;
     const char *const *ids; /* of the items, in their order */
     size_t count;           /* of the items that are stored: all, or those before the failure */
+    bool was_there;         /* all of them were, by an earlier submission of the same */
 };
 
 typedef void (*pool_submitted_cb)(void *userdata, int code,

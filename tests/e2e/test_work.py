@@ -130,6 +130,26 @@ class Commands(PoolTest):
         self.assertNotEqual(other.returncode, 0)
         self.assertIn('submission "bag"', other.stderr)
 
+    def test_an_id_is_of_one_item_and_what_has_ended_is_not_started_again_unnoticed(self):
+        self.work("submit", "--id", "x", "--", *self.actor(0))
+        self.await_state("x", "completed")
+        other = self.run_work("submit", "--id", "x", "--wait", "--", "echo", "other")
+        self.assertEqual((other.returncode, other.stdout), (1, ""), other.stderr)
+        self.assertIn("--id x: ", other.stderr)
+        again = self.run_work("submit", "--id", "x", "--", *self.actor(0))
+        self.assertEqual((again.returncode, again.stdout), (0, "x\n"), again.stderr)
+        self.assertIn("x: was submitted before and is completed", again.stderr)
+        service = "submit", "--service", "--id", "y", "--", *self.actor(1000)
+        self.work(*service)
+        self.await_acting("y")
+        self.assertEqual(self.run_work(*service).stderr, "")
+        self.work("cancel", "y")
+        self.await_state("y", "cancelled")
+        again = self.run_work(*service)
+        self.assertEqual((again.returncode, again.stdout), (1, ""), again.stderr)
+        self.assertIn("y: was submitted before and is cancelled", again.stderr)
+        self.assertEqual([len(self.attempts(item)) for item in "xy"], [1, 1])
+
     def test_a_wait_that_is_interrupted_leaves_the_items_to_the_pool(self):
         command = [BATON, "work", "--provider", self.provider, "submit", "--wait", "--name", "bag",
                    "--", *self.actor(1000)]
