@@ -134,11 +134,6 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
     if (camera->is_closed || !is_due(camera, frame)) {
         return;
     }
-    if (camera->motion_permille > 0 &&
-        motion_measure(&camera->motion, &frame->picture) < camera->motion_permille) {
-        camera->still++;
-        return;
-    }
     camera->feed->stats.shown++;
     camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
@@ -264,7 +259,6 @@ static void on_word(void *userdata, const struct camera_message *message, uint64
         stats->nominal_fps = message->fps_milli / 1000.0;
         stats->duration = SPAN_MS(message->duration_ms);
         (void)snprintf(stats->codec, sizeof(stats->codec), "%s", message->codec);
-        (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
         return;
     }
     stats->received += message->counts.received - feed->counted.received;
@@ -283,8 +277,7 @@ static void go_online(struct feed *feed)
     feed->online_since = clock_now();
     log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
              LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
-             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
-             LOG_STR("hardware", feed->stats.hardware));
+             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height));
 }
 
 static void on_frame(void *userdata, struct camera_frame *frame)
@@ -452,8 +445,6 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     feed->config.is_lossless = options->is_lossless;
     feed->config.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);
     feed->config.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
-    (void)snprintf(feed->config.hardware, sizeof(feed->config.hardware), "%s",
-                   options->hardware != NULL ? options->hardware : "");
     (void)uv_timer_init(pool->loop, &feed->timer);
     feed->timer.data = feed;
     LL_PREPEND(pool->feeds, feed);

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "detector/camera/child.h"
 #include "detector/camera/feed.h"
-#include "detector/camera/motion.h"
 #include "detector/camera/pace.h"
 #include "detector/camera/rate.h"
 
@@ -23,9 +22,6 @@ struct camera {
     struct pace pace;
     bool is_online; /* as it was reported */
     bool is_closed; /* freed when no loop walks the list */
-    int motion_permille;
-    struct motion motion;
-    uint64_t still;
 };
 
 enum feed_state { FEED_STARTING, FEED_ONLINE, FEED_WAITING, FEED_OVER };

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 4,
+    MESSAGE_VERSION = 5,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
@@ -39,9 +39,8 @@ struct camera_config {
     uint32_t stall_ms; /* the longest wait for a picture */
     uint64_t sequence; /* of the last child's newest frame: numbers grow over restarts */
     bool trusts_any;   /* rtsps and https accept every certificate */
-    char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
-    char ca_file[MESSAGE_PATH_MAX + 1];  /* the authorities; "": the system's */
-    char url[MESSAGE_URL_MAX + 1];       /* or the path of a file */
+    char ca_file[MESSAGE_PATH_MAX + 1]; /* the authorities; "": the system's */
+    char url[MESSAGE_URL_MAX + 1];      /* or the path of a file */
 };
 
 struct camera_request {
@@ -80,7 +79,6 @@ struct camera_message {
     uint32_t fps_milli;   /* 0: unknown */
     uint32_t duration_ms; /* of a file, by its header; 0: unknown */
     char codec[MESSAGE_NAME_MAX + 1];
-    char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
     /* FRAME */
     uint8_t slot, flags;
     uint64_t

@@ -58,16 +58,12 @@ static const struct option_group group_cameras = {
         CHOICE("camera-tls-verify", "yes|no", "yes", NULL,
                "no: any server that answers by rtsps or https counts as the camera, and gets its "
                "password"),
-        TEXT("hardware", "NAME", NULL, NULL,
-             "hardware decoder, such as vaapi or cuda; software if the machine has none"),
         DURATION("open-timeout", "10s", NULL,
                  "a camera that is not open after this time is opened again"),
         DURATION("stall-timeout", "10s", NULL,
                  "a camera without a frame for this time is opened again"),
         DURATION("backoff-min", "1s", NULL, "shortest pause before a camera is opened again"),
         DURATION("backoff-max", "60s", NULL, "longest such pause, after many failures"),
-        NUMBER("motion", 0, 1000, "0", NULL,
-               "show only frames in which so many thousandths of the picture moved; 0: all"),
         END,
     }};
 

@@ -2,8 +2,6 @@
 #include "base/bearer.h"
 #include "detector/program/program.h"
 
-#include "detector/camera/hardware.h"
-
 #include <string.h>
 #include <unistd.h>
 
@@ -43,18 +41,6 @@ static int check_files(const struct options *options, struct baton_error *reterr
         return error_set(reterr, BATON_EINVAL,
                          "--camera-ca %s: must begin with /, as cameras' processes start elsewhere",
                          options_text(options, "camera-ca"));
-    }
-    return 0;
-}
-
-static int check_hardware(const struct options *options, struct baton_error *reterr)
-{
-    const char *name = options_text(options, "hardware");
-    char known[CAMERA_HARDWARE_MAX];
-
-    if (name && name[0] && !camera_hardware_is_known(name, known)) {
-        return error_set(reterr, BATON_EINVAL,
-                         "--hardware %s: FFmpeg knows no such decoder, but: %s", name, known);
     }
     return 0;
 }
@@ -109,8 +95,7 @@ static int check(const struct options *options, struct baton_error *reterr)
                          ms(options, "backoff-min"), ms(options, "backoff-max"));
     }
     int code = check_files(options, reterr);
-    code = code ? code : check_hosts(options, reterr);
-    return code ? code : check_hardware(options, reterr);
+    return code ? code : check_hosts(options, reterr);
 }
 
 int program_settings(struct program_settings *ret, const struct options *options,
@@ -137,9 +122,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .open_ms = ms(options, "open-timeout"),
                    .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
                    .ca_file = options_text(options, "camera-ca"),
-                   .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0,
-                   .hardware = options_text(options, "hardware"),
-                   .motion_permille = (int)options_number(options, "motion")},
+                   .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0},
         .engine = {.kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine")),
                    .provider = (enum engine_provider)engine_provider_parse(
                        options_text(options, "provider")),

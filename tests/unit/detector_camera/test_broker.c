@@ -77,14 +77,11 @@ static int set_up(void **state)
 
 static struct url url = {.scheme = "rtsp"};
 
-static bool uses_hardware;
-
 static int begin_brokered(void)
 {
     static struct camera_config config = {.uses_udp = true};
     int listener = -1;
     const struct confinement confinement = {.port = world.camera_port,
-                                            .uses_hardware = uses_hardware,
                                             .uses_udp = true,
                                             .listener = &listener};
 
@@ -350,9 +347,6 @@ static void what_the_broker_is_asked_only_the_broker_answers(void **state)
 {
     (void)state;
     assert_int_equal(run_brokered(answer_instead), 0);
-    uses_hardware = true;
-    assert_int_equal(run_brokered(answer_instead), 0);
-    uses_hardware = false;
 }
 
 static int listen_first(void)
