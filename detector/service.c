@@ -55,7 +55,6 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
     if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
         image_remove(service->images, event->identifier);
-        service_picture_removed(service, event->identifier);
     }
     if (service->config.changed != NULL) {
         service->config.changed(service->config.userdata, event);
@@ -138,7 +137,6 @@ static int listen_there(struct service *service, struct baton_error *reterr)
                              .head_max = WEB_HEAD_MAX,
                              .answer_max = WAITING_BYTES_MAX,
                              .callbacks = {.on_request = service_http_begin,
-                                           .on_drain = service_picture_drained,
                                            .on_gone = service_picture_gone},
                              .userdata = service};
     struct baton_error why;
@@ -235,7 +233,6 @@ void service_frame(struct service *service, const char *identifier, enum image_s
     if (is_shown) {
         image_show(service->images, identifier, source);
     }
-    service_picture_frame(service, identifier);
 }
 
 void service_away(struct service *service, const char *identifier, enum image_source source,

@@ -3,7 +3,6 @@
  *
  *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1&source=S]
  *                                              newest frame as JPEG
- *   GET /camera/{subscriptionIdentifier}/stream     the same, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
  * With a token, WebSockets and HTTP must show it (Authorization: Bearer …), but /healthz and

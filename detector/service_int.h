@@ -21,17 +21,13 @@ struct peer {
     uint64_t number; /* the worker's name for it */
 };
 
-/* A client that waits for a picture, or for one after the other. */
+/* A client that waits for a picture. */
 struct viewer {
     struct viewer *prev, *next;
     struct service *service;
     struct web_exchange *exchange;
     uint64_t ticket; /* the encoder's name for it */
-    struct camera_question wanted;
     char tag[96];
-    uint64_t number; /* of the last still that was requested for a stream */
-    bool is_reading; /* it has read all that was sent: the next part may go */
-    bool is_waiting; /* for the encoder */
 };
 
 struct service {
@@ -39,10 +35,9 @@ struct service {
     struct worker *worker;
     struct web_server *web;
     struct peer *peers;
-    unsigned connections;   /* of them */
-    uint64_t refused;       /* above SERVICE_CONNECTIONS_MAX */
-    struct viewer *viewers; /* of which so many have streams: */
-    unsigned streams;
+    unsigned connections; /* of them */
+    uint64_t refused;     /* above SERVICE_CONNECTIONS_MAX */
+    struct viewer *viewers;
     uint64_t last_number; /* of a peer or a ticket */
     struct image_store *images;
     struct encoder *encoder;
@@ -53,7 +48,7 @@ struct service {
     bool has_timers; /* their handles are open */
     enum drain_phase drain;
     instant drain_until; /* of this phase */
-    uint64_t images_served, parts_served;
+    uint64_t images_served;
     instant started_at;
     instant refusal_told_at; /* last entry in the log; 0: none */
 };
@@ -80,12 +75,8 @@ void service_http_begin(void *userdata, struct web_exchange *exchange);
 
 void service_picture_begin(struct service *service, const struct camera_question *wanted,
                            struct web_exchange *exchange);
-void service_picture_drained(void *userdata, struct web_exchange *exchange);
 void service_picture_gone(void *userdata, struct web_exchange *exchange);
 void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
                              const struct baton_error *error);
-/* A frame has come; the camera is removed. */
-void service_picture_frame(struct service *service, const char *identifier);
-void service_picture_removed(struct service *service, const char *identifier);
 
 #endif

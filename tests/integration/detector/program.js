@@ -7,7 +7,7 @@ const net = require('net');
 const os = require('os');
 const path = require('path');
 const { spawnSync } = require('child_process');
-const { DEADLINE_MS, program, deadline, Viewer, Backend, list, subscription, session, online, certificate,
+const { DEADLINE_MS, program, deadline, Backend, list, subscription, session, online, certificate,
     refuses, run_all } = require('./tools');
 const { Camera, Worker } = require('./life');
 
@@ -26,11 +26,10 @@ const tests = {
         const image = worker.curl('/camera/hall;door/image');
         assert.strictEqual(image.status, 200);
         assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);
-        const viewer = (await Viewer.open(worker, '/camera/hall;door/stream?width=160')).read();
-        const parts = [];
-        for (let i = 0; i < 5; i++) parts.push(await viewer.part());
-        assert.ok(parts.slice(1).every((part, i) => !part.equals(parts[i])), 'rectangles move');
-        viewer.close();
+        const until_moved = Date.now() + DEADLINE_MS;
+        while (worker.curl('/camera/hall;door/image').body.equals(image.body)) {
+            assert.ok(Date.now() < until_moved, 'rectangles move');
+        }
         const stream = worker.camera('hall;door').stream;
         assert.strictEqual(stream.codec, 'h264');
         assert.strictEqual(stream.subscribers, 2);
