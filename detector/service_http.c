@@ -59,7 +59,7 @@ static json_t *usage_json(const struct service *service)
 
     return json_pack("{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I}", "cpu", usage->cpu, "memory",
                      usage->memory, "gpu", usage->gpu, "gpuMemory", usage->gpu_memory, "of",
-                     usage_source(&service->meter.cpu), "cpus", usage_cpus(&service->meter),
+                     usage_source(&service->meter), "cpus", usage_cpus(&service->meter),
                      "memoryBytes", (json_int_t)usage_memory_limit(&service->meter), "gpus",
                      (json_int_t)gpu_count(service->gpus));
 }

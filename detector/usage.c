@@ -72,168 +72,96 @@ static bool read_number(const char *folder, const char *name, double *ret)
     return read_file(text, "%s/%s", folder, name) && number_at(text, ret);
 }
 
-/* ---- Cgroups --------------------------------------------------------------------------------- */
-
-/* What is counted in one version of cgroups, and where. */
-struct usage_files {
-    const char *source;
-    const char *controller; /* "": version 2 */
-    const char *mount;
-    const char *probe; /* a file that shows that the cgroup is there */
-    const char *used, *used_key;
-    double used_per; /* what one second, or one byte, is in it */
-    const char *limit;
-};
+/* ---- The cgroup ------------------------------------------------------------------------------ */
 
 #define MOUNT "/sys/fs/cgroup"
 
-static const struct usage_files of_cpu[] = {
-    {"cgroup v2", "", MOUNT, "memory.current", "cpu.stat", "usage_usec", 1e6, "cpu.max"},
-#define V1(mount)                                                                                  \
-    {                                                                                              \
-        "cgroup v1", "cpuacct", MOUNT mount, "cpuacct.usage", "cpuacct.usage", NULL, 1e9,          \
-            "cpu.cfs_quota_us"                                                                     \
-    }
-    V1("/cpu,cpuacct"),
-    V1("/cpuacct"),
-    V1("/cpu"),
-#undef V1
-    {NULL},
-};
-
-static const struct usage_files of_memory[] = {
-    {"cgroup v2", "", MOUNT, "memory.current", "memory.current", NULL, 1, "memory.max"},
-    {"cgroup v1", "memory", MOUNT "/memory", "memory.usage_in_bytes", "memory.usage_in_bytes", NULL,
-     1, "memory.limit_in_bytes"},
-    {NULL},
-};
-
-/* Whether `list` ("cpu,cpuacct") names the controller; "" is version 2, whose list is empty. */
-static bool names(const char *list, const char *controller)
-{
-    size_t bytes = strlen(controller);
-
-    for (const char *item = list; item != NULL; item = strchr(item, ',')) {
-        item += *item == ',';
-        if (strcspn(item, ",") == bytes && strncmp(item, controller, bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The path of the controller's cgroup, out of lines "number:controllers:path". */
-static bool path_of(const char *root, const char *controller, char ret[static USAGE_PATH_MAX])
+/* The path of this process's cgroup, out of the line "0::path". */
+static bool read_path(const char *root, char ret[static USAGE_PATH_MAX])
 {
     char lines[FILE_MAX], *rest = lines, *line;
 
     if (!read_file(lines, "%s/proc/self/cgroup", root)) {
         return false;
     }
-    while ((line = strsep(&rest, "\n")) != NULL) {
-        const char *list;
-        (void)strsep(&line, ":");
-        list = strsep(&line, ":");
-        if (line != NULL && names(list, controller)) {
-            (void)snprintf(ret, USAGE_PATH_MAX, "%s", line);
-            return true;
-        }
+    while ((line = strsep(&rest, "\n")) != NULL && strncmp(line, "0::", 3) != 0) {
     }
-    return false;
+    (void)snprintf(ret, USAGE_PATH_MAX, "%s", line != NULL ? line + 3 : "");
+    return line != NULL;
 }
 
-/* The root of version 1 counts the whole machine: only with a limit is it a container's. Where
- * there is no limit it is -1, or of memory nearly as much as a number can say. */
-static bool is_container(const struct usage_cgroup *cgroup, const char *path)
+static bool is_cgroup(const char *folder)
 {
-    double limit;
+    char text[FILE_MAX];
 
-    return *cgroup->files->controller == '\0' || strcmp(path, "/") != 0 ||
-           (read_number(cgroup->folder, cgroup->files->limit, &limit) && limit < 0x1p62);
+    return read_file(text, "%s/memory.current", folder);
 }
 
-/* The first of the rows whose cgroup is there: at its path, or at the mount alone, because a
- * container sees its own cgroup there, whatever path it is told. */
-static void find(struct usage_cgroup *ret, const char *root, const struct usage_files *rows)
-{
-    char path[USAGE_PATH_MAX], text[FILE_MAX];
-
-    for (ret->files = rows; ret->files->source != NULL; ret->files++) {
-        if (!path_of(root, ret->files->controller, path)) {
-            continue;
-        }
-        ret->mount_bytes = strlen(root) + strlen(ret->files->mount);
-        (void)snprintf(ret->folder, sizeof(ret->folder), "%s%s%s", root, ret->files->mount, path);
-        if (strcmp(path, "/") == 0 || !read_file(text, "%s/%s", ret->folder, ret->files->probe)) {
-            ret->folder[ret->mount_bytes] = '\0';
-        }
-        if (read_file(text, "%s/%s", ret->folder, ret->files->probe) && is_container(ret, path)) {
-            return;
-        }
-    }
-    ret->files = NULL;
-}
-
+/* A container sees its own cgroup at the mount, whatever path it is told. */
 void usage_meter_init(struct usage_meter *meter, const char *root)
 {
+    char path[USAGE_PATH_MAX];
+
     *meter = (struct usage_meter){.has_last = false};
     (void)snprintf(meter->root, sizeof(meter->root), "%s", root);
-    find(&meter->cpu, meter->root, of_cpu);
-    find(&meter->memory, meter->root, of_memory);
+    if (!read_path(meter->root, path)) {
+        return;
+    }
+    meter->mount_bytes = strlen(meter->root) + strlen(MOUNT);
+    (void)snprintf(meter->cgroup, sizeof(meter->cgroup), "%s" MOUNT "%s", meter->root, path);
+    if (strcmp(path, "/") == 0 || !is_cgroup(meter->cgroup)) {
+        meter->cgroup[meter->mount_bytes] = '\0';
+    }
+    if (!is_cgroup(meter->cgroup)) {
+        meter->cgroup[0] = '\0';
+    }
 }
 
-const char *usage_source(const struct usage_cgroup *cgroup)
+const char *usage_source(const struct usage_meter *meter)
 {
-    return cgroup->files != NULL ? cgroup->files->source : "process";
+    return meter->cgroup[0] != '\0' ? "cgroup v2" : "process";
 }
 
 /* ---- Limits: the smallest from the cgroup up to the mount ------------------------------------ */
 
-static double bytes_in(const char *folder, const char *name)
+static double bytes_in(const char *folder)
 {
     double bytes;
 
-    return read_number(folder, name, &bytes) ? bytes : INFINITY;
+    return read_number(folder, "memory.max", &bytes) ? bytes : INFINITY;
 }
 
-/* Version 2 has "quota period" in one file, version 1 has two. */
-static double cpus_in(const char *folder, const char *name)
+/* Its file has "quota period". */
+static double cpus_in(const char *folder)
 {
     char text[FILE_MAX];
     double quota = 0, period = 0;
 
-    if (read_file(text, "%s/%s", folder, name) && number_at(text, &quota) &&
-        !number_at(text + strcspn(text, " \n"), &period)) {
-        (void)read_number(folder, "cpu.cfs_period_us", &period);
+    if (read_file(text, "%s/cpu.max", folder) && number_at(text, &quota)) {
+        (void)number_at(text + strcspn(text, " \n"), &period);
     }
     return quota > 0 && period > 0 ? quota / period : INFINITY;
 }
 
-static double least(const struct usage_cgroup *cgroup, double machine,
-                    double (*in)(const char *folder, const char *name))
+static double least(const struct usage_meter *meter, double machine,
+                    double (*in)(const char *folder))
 {
     char folder[USAGE_PATH_MAX];
 
-    if (cgroup->files == NULL) {
-        return machine;
-    }
-    memcpy(folder, cgroup->folder, sizeof(folder));
-    for (;;) {
+    memcpy(folder, meter->cgroup, sizeof(folder));
+    while (folder[0] != '\0') {
         char *slash = strrchr(folder, '/');
-        machine = fmin(machine, in(folder, cgroup->files->limit));
-        if ((size_t)(slash - folder) < cgroup->mount_bytes) {
-            return machine;
-        }
-        *slash = '\0';
+        machine = fmin(machine, in(folder));
+        *((size_t)(slash - folder) < meter->mount_bytes ? folder : slash) = '\0';
     }
+    return machine;
 }
 
 double usage_cpus(const struct usage_meter *meter)
 {
     cpu_set_t set;
 
-    return least(&meter->cpu,
-                 sched_getaffinity(0, sizeof(set), &set) == 0 ? (double)CPU_COUNT(&set) : 1,
+    return least(meter, sched_getaffinity(0, sizeof(set), &set) == 0 ? (double)CPU_COUNT(&set) : 1,
                  cpus_in);
 }
 
@@ -245,7 +173,7 @@ uint64_t usage_memory_limit(const struct usage_meter *meter)
     if (read_file(text, "%s/proc/meminfo", meter->root) && number_after(text, "MemTotal:", &kib)) {
         bytes = kib * 1024;
     }
-    bytes = least(&meter->memory, bytes, bytes_in);
+    bytes = least(meter, bytes, bytes_in);
     return bytes < 0x1p63 ? (uint64_t)bytes : 0;
 }
 
@@ -322,17 +250,16 @@ static struct tally count_processes(const char *root)
     return tally;
 }
 
-static double used_by(const struct usage_cgroup *cgroup)
+static struct tally count_cgroup(const char *folder)
 {
-    const struct usage_files *files = cgroup->files;
     char text[FILE_MAX];
-    double used = 0;
+    struct tally tally = {0};
 
-    if (read_file(text, "%s/%s", cgroup->folder, files->used)) {
-        (void)(files->used_key != NULL ? number_after(text, files->used_key, &used)
-                                       : number_at(text, &used));
+    if (read_file(text, "%s/cpu.stat", folder) && number_after(text, "usage_usec", &tally.cpu_s)) {
+        tally.cpu_s /= 1e6;
     }
-    return used / files->used_per;
+    (void)read_number(folder, "memory.current", &tally.bytes);
+    return tally;
 }
 
 static double percent_of(double part, double whole)
@@ -342,18 +269,16 @@ static double percent_of(double part, double whole)
 
 void usage_measure(struct usage_meter *meter, instant now, struct usage *usage)
 {
-    bool counts_all = meter->cpu.files != NULL && meter->memory.files != NULL;
-    struct tally tally = counts_all ? (struct tally){0} : count_processes(meter->root);
-    double cpu_s = meter->cpu.files != NULL ? used_by(&meter->cpu) : tally.cpu_s;
-    double bytes = meter->memory.files != NULL ? used_by(&meter->memory) : tally.bytes;
+    struct tally tally =
+        meter->cgroup[0] != '\0' ? count_cgroup(meter->cgroup) : count_processes(meter->root);
     double elapsed_s = (double)instant_since(now, meter->last_at).ns / 1e9;
 
     usage->cpu = 0;
-    if (meter->has_last && elapsed_s > 0 && cpu_s >= meter->last_cpu_s) {
-        usage->cpu = percent_of(cpu_s - meter->last_cpu_s, elapsed_s * usage_cpus(meter));
+    if (meter->has_last && elapsed_s > 0 && tally.cpu_s >= meter->last_cpu_s) {
+        usage->cpu = percent_of(tally.cpu_s - meter->last_cpu_s, elapsed_s * usage_cpus(meter));
     }
     meter->has_last = true;
     meter->last_at = now;
-    meter->last_cpu_s = cpu_s;
-    usage->memory = percent_of(bytes, (double)usage_memory_limit(meter));
+    meter->last_cpu_s = tally.cpu_s;
+    usage->memory = percent_of(tally.bytes, (double)usage_memory_limit(meter));
 }

@@ -1,9 +1,9 @@
 /* How much of what this process may use is in use: CPU and memory, in percent.
  *
- * "May use" is the smallest limit of the cgroups that the process is in (version 2 or 1), or the
- * machine where there is none: 100 % of CPU is the quota, or else every core that the process may
- * run on. "In use" is what the process's cgroup uses, children and all; outside any cgroup, or in
- * the machine's root cgroup, it is what this process, its ended children and its living ones use.
+ * "May use" is the smallest limit of the cgroups (version 2) that the process is in, or the machine
+ * where there is none: 100 % of CPU is the quota, or else every core that the process may run on.
+ * "In use" is what the process's cgroup uses, children and all; outside any cgroup, or in the
+ * machine's root cgroup, it is what this process, its ended children and its living ones use.
  *
  * All files are read below `root` ("" on a real machine), so that tests can show other machines.
  */
@@ -15,32 +15,24 @@
 
 enum { USAGE_PATH_MAX = 1024 };
 
-struct usage_files;
-
-/* Where one of the two is counted. */
-struct usage_cgroup {
-    const struct usage_files *files; /* NULL: by process */
-    char folder[USAGE_PATH_MAX];
-    size_t mount_bytes; /* of the folder's path, up to where the hierarchy begins */
-};
-
 struct usage_meter {
     char root[USAGE_PATH_MAX / 4];
-    struct usage_cgroup cpu, memory; /* version 1 may have one of them only */
+    char cgroup[USAGE_PATH_MAX]; /* its folder; "": none */
+    size_t mount_bytes;          /* of that, up to where the hierarchy begins */
     bool has_last;
     instant last_at;
     double last_cpu_s;
 };
 
-/* Finds the cgroups. Never fails: what cannot be read counts as not there. */
+/* Finds the cgroup. Never fails: what cannot be read counts as not there. */
 void usage_meter_init(struct usage_meter *meter, const char *root);
 
 /* Writes cpu and memory of `usage` (not the GPU's). CPU is the mean since the last call; 0 at the
  * first one. */
 void usage_measure(struct usage_meter *meter, instant now, struct usage *usage);
 
-/* What counts the CPU: "cgroup v2", "cgroup v1" or "process"; the memory likewise. */
-const char *usage_source(const struct usage_cgroup *cgroup);
+/* What counts: "cgroup v2" or "process". */
+const char *usage_source(const struct usage_meter *meter);
 /* Cores' worth of CPU time, and bytes of memory, that the process may use; 0: not known. */
 double usage_cpus(const struct usage_meter *meter);
 uint64_t usage_memory_limit(const struct usage_meter *meter);

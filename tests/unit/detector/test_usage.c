@@ -70,7 +70,7 @@ static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
     put("/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
     put("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
     usage_meter_init(&meter, root);
-    assert_string_equal(usage_source(&meter.cpu), "cgroup v2");
+    assert_string_equal(usage_source(&meter), "cgroup v2");
     assert_near(usage_cpus(&meter), 0.5);
     assert_near(measure(10).cpu, 0);
     put("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1250000\n");
@@ -85,34 +85,19 @@ static void a_container_sees_its_cgroup_at_the_mount(void **state)
     put("/sys/fs/cgroup/memory.current", "50\n");
     put("/sys/fs/cgroup/memory.max", "200\n");
     usage_meter_init(&meter, root);
-    assert_string_equal(usage_source(&meter.cpu), "cgroup v2");
+    assert_string_equal(usage_source(&meter), "cgroup v2");
     assert_near(measure(1).memory, 25);
-}
-
-static void version_1_is_read_where_its_controllers_are(void **state)
-{
-    (void)state;
-    put("/proc/self/cgroup", "9:name=systemd:/x\n4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n");
-    put("/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
-    put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "0\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "25000\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
-    usage_meter_init(&meter, root);
-    assert_string_equal(usage_source(&meter.cpu), "cgroup v1");
-    assert_near(usage_cpus(&meter), 0.25);
-    assert_near(measure(1).memory, 10);
-    put("/sys/fs/cgroup/cpu,cpuacct/docker/1/cpuacct.usage", "100000000\n");
-    assert_near(measure(2).cpu, 40);
 }
 
 static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
 {
     (void)state;
+    put("/proc/self/cgroup", "4:memory:/docker/1\n0::/\n"); /* as where version 1 is in use */
+    put("/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
     put("/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
     put("/proc/meminfo", "MemTotal:       10000 kB\n");
     usage_meter_init(&meter, root);
-    assert_string_equal(usage_source(&meter.cpu), "process");
+    assert_string_equal(usage_source(&meter), "process");
     assert_true(usage_cpus(&meter) >= 1);
     assert_near(measure(1).memory, 5);
 }
@@ -137,34 +122,6 @@ static void without_a_cgroup_living_children_count(void **state)
     put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 0 0 20\n");
     cpu = measure(101).cpu; /* of 100 s; our own are next to nothing */
     assert_true(fabs(cpu * usage_cpus(&meter) - 1000.0 / (double)sysconf(_SC_CLK_TCK)) < 0.5);
-}
-
-static void version_1_may_have_one_controller_only(void **state)
-{
-    (void)state;
-    put("/proc/self/cgroup", "4:memory:/docker/1\n3:cpu,cpuacct:/\n");
-    put("/proc/self/status", "VmRSS:\t     500 kB\n");
-    put("/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
-    put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "300\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-    usage_meter_init(&meter, root);
-    assert_string_equal(usage_source(&meter.cpu), "process");
-    assert_string_equal(usage_source(&meter.memory), "cgroup v1");
-    assert_near(measure(1).memory, 10);
-}
-
-static void the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup(void **state)
-{
-    (void)state;
-    put("/proc/self/cgroup", "4:memory:/\n3:cpu,cpuacct:/\n");
-    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "30\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "0\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    usage_meter_init(&meter, root);
-    assert_string_equal(usage_source(&meter.cpu), "process");
-    assert_string_equal(usage_source(&meter.memory), "process");
 }
 
 static void nonsense_counts_as_nothing(void **state)
@@ -200,11 +157,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_2_counts_the_cgroup_against_its_smallest_limit),
         TEST(a_container_sees_its_cgroup_at_the_mount),
-        TEST(version_1_is_read_where_its_controllers_are),
         TEST(without_a_cgroup_it_is_the_process_against_the_machine),
         TEST(without_a_cgroup_living_children_count),
-        TEST(version_1_may_have_one_controller_only),
-        TEST(the_root_of_version_1_without_quota_is_the_machine_and_no_cgroup),
         TEST(nonsense_counts_as_nothing),
         TEST(this_machine_is_measured),
     };
