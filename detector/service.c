@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 enum {
-    CONNECTIONS_SPARE = 1536, /* besides WebSockets: requests, and handshakes that get an answer */
     HEAD_WITHIN_S = 10,
     READ_WITHIN_S = 30,
     ANSWER_WITHIN_S = 30,         /* of a picture that is to be made */
@@ -130,7 +129,7 @@ static int listen_there(struct service *service, struct baton_error *reterr)
                              .port = config->port,
                              .tls_cert = config->tls_cert,
                              .tls_key = config->tls_key,
-                             .connections_max = SERVICE_CONNECTIONS_MAX + CONNECTIONS_SPARE,
+                             .connections_max = SERVICE_CONNECTIONS_MAX,
                              .head_within_s = HEAD_WITHIN_S,
                              .read_within_s = READ_WITHIN_S,
                              .answer_within_s = ANSWER_WITHIN_S,

@@ -26,7 +26,7 @@
 #include <uv.h>
 
 enum {
-    SERVICE_CONNECTIONS_MAX = 2048, /* WebSockets */
+    SERVICE_CONNECTIONS_MAX = 3584,
     SERVICE_TOKEN_MAX = 256,
 };
 

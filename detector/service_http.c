@@ -126,8 +126,6 @@ static void put_metrics(const struct service *service, struct buffer *body)
         {"backend_connected", "gauge", "1 while a backend owns this worker.",
          worker_owner(worker) != 0},
         {"connections", "gauge", "WebSocket connections.", service->connections},
-        {"connections_refused_total", "counter", "Connections above the limit.",
-         (double)service->refused},
         {"cpu_percent", "gauge", "CPU of what this process may use.", service->usage.cpu},
         {"memory_percent", "gauge", "Memory of what this process may use.", service->usage.memory},
 #define COUNTER(field, name, help) {#field "_total", "counter", help, (double)counters->field},

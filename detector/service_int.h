@@ -36,7 +36,6 @@ struct service {
     struct web_server *web;
     struct peer *peers;
     unsigned connections; /* of them */
-    uint64_t refused;     /* above SERVICE_CONNECTIONS_MAX */
     struct viewer *viewers;
     uint64_t last_number; /* of a peer or a ticket */
     struct image_store *images;
@@ -50,7 +49,6 @@ struct service {
     instant drain_until; /* of this phase */
     uint64_t images_served;
     instant started_at;
-    instant refusal_told_at; /* last entry in the log; 0: none */
 };
 
 /* Something is to be looked at every few milliseconds, as long as it is: whether what was sent has

@@ -10,17 +10,13 @@
 
 #include "web/upgrade.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
 enum {
     BACKLOG_MAX = 4 << 20, /* bytes that wait for a backend to read */
     PING_AFTER_S = 20,
-    REASON_ROOM = 124,
     CLOSE_GOING_AWAY = 1001,
-    CLOSE_TRY_AGAIN_LATER = 1013,
-    REFUSAL_TOLD_S = 60,
 };
 
 static struct peer *find_peer(const struct service *service, uint64_t number)
@@ -88,27 +84,6 @@ static void on_close(void *userdata)
 
 /* ---- New connections ------------------------------------------------------------------------- */
 
-/* Logs once a minute: a refused client tries again. */
-static void refuse_surplus(struct service *service, struct peer *peer)
-{
-    instant now = clock_now();
-    char reason[REASON_ROOM];
-
-    (void)snprintf(reason, sizeof(reason),
-                   "%d connections are open, the most that are allowed; "
-                   "close some, or try again later",
-                   SERVICE_CONNECTIONS_MAX);
-    web_socket_close(peer->socket, CLOSE_TRY_AGAIN_LATER, reason);
-    service->refused++;
-    if (service->refusal_told_at.ns == 0 ||
-        instant_since(now, service->refusal_told_at).ns >= SPAN_S(REFUSAL_TOLD_S).ns) {
-        service->refusal_told_at = now;
-        log_warning(service->config.logger, "connection-refused",
-                    LOG_U64("limit", SERVICE_CONNECTIONS_MAX),
-                    LOG_U64("refused", service->refused));
-    }
-}
-
 static void say_goodbye(const struct peer *peer)
 {
     web_socket_close(peer->socket, CLOSE_GOING_AWAY, "this worker ends");
@@ -136,9 +111,8 @@ void service_socket_begin(struct service *service, struct web_exchange *exchange
     peer->service = service;
     peer->number = ++service->last_number;
     DL_APPEND(service->peers, peer);
-    if (++service->connections > SERVICE_CONNECTIONS_MAX) {
-        refuse_surplus(service, peer);
-    } else if (service->drain == DRAIN_GOODBYE) {
+    service->connections++;
+    if (service->drain == DRAIN_GOODBYE) {
         say_goodbye(peer);
     } else {
         worker_connected(service->worker, peer->number);
