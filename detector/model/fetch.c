@@ -33,17 +33,14 @@ struct fetch {
     char *url;
     struct url first, at;       /* the address that was named; the one to which redirects led */
     int fd;                     /* borrowed */
-    uint64_t bytes, bytes_best; /* in the file; the most that a try has reached */
+    uint64_t bytes;             /* in the file */
     char known[ETAG_BYTES];     /* of the archive that the caller has */
-    char validator[ETAG_BYTES]; /* of the bytes in the file; "": these cannot be continued */
     char etag[ETAG_BYTES];      /* of the last reply */
-    int64_t total;              /* of the file, as a reply with a part says; -1: unknown */
     uint64_t other_bytes;       /* of a body that is not the file */
     bool is_judged, is_file;    /* the body's first bytes came; the body is the file */
     bool is_same;               /* the file has the ETag `known` */
-    bool is_changed;            /* the file is another one than the bytes that came already */
     const char *refusal;        /* why an address was not dialled; NULL: all were */
-    int asked, fruitless, redirects;
+    int asked, failed, redirects;
     struct baton_error error; /* code 0: none, or another try may mend it */
 };
 
@@ -105,50 +102,15 @@ static void take_etag(char ret[ETAG_BYTES], const char *value)
     (void)snprintf(ret, ETAG_BYTES, "%s", bytes < ETAG_BYTES ? value : "");
 }
 
-/* "bytes 100-199/200": true if the part begins where our bytes end. */
-static bool continues(struct fetch *fetch)
-{
-    const char *range = header_of(fetch, "Content-Range");
-    const char *slash = strchr(range, '/');
-    char want[32];
-
-    (void)snprintf(want, sizeof(want), "bytes %llu-", (unsigned long long)fetch->bytes);
-    fetch->total = slash != NULL && slash[1] != '*' ? strtoll(slash + 1, NULL, 10) : -1;
-    return strncasecmp(range, want, strlen(want)) == 0;
-}
-
-static enum verdict clear_file(struct fetch *fetch)
-{
-    fetch->bytes = 0;
-    return ftruncate(fetch->fd, 0) == 0
-               ? VERDICT_DONE
-               : fail(fetch, error_from_errno(errno), "the file cannot be emptied");
-}
-
-/* Judges a reply by its head: whether its body is the file, and continues ours. False: the body is
- * not wanted. */
+/* Judges a reply by its head: whether its body is the file. False: the body is not wanted. */
 static bool judge_head(struct fetch *fetch)
 {
-    long status = status_of(fetch);
-
     fetch->is_judged = true;
-    fetch->is_file = status == 200 || status == 206;
+    fetch->is_file = status_of(fetch) == 200;
     take_etag(fetch->etag, header_of(fetch, "ETag"));
-    if (status == 206 && !continues(fetch)) {
-        (void)fail(fetch, BATON_EPROTO, "the server sends another part than asked");
-    } else if (status == 206 && fetch->bytes > 0 && fetch->etag[0] != '\0' &&
-               strcmp(fetch->etag, fetch->validator) != 0) {
-        fetch->is_changed = true; /* the server ignores If-Range */
-    } else if (status == 200 && fetch->known[0] != '\0' && !strcmp(fetch->etag, fetch->known)) {
-        fetch->is_same = true; /* the server ignores If-None-Match */
-    } else if (status == 200 && fetch->bytes > 0) {
-        (void)clear_file(fetch); /* the file has changed, or the server cannot send parts */
-    }
-    if (fetch->is_file) { /* a weak ETag does not promise the same bytes */
-        (void)snprintf(fetch->validator, ETAG_BYTES, "%s",
-                       fetch->etag[0] == '"' ? fetch->etag : "");
-    }
-    return fetch->error.code == 0 && !fetch->is_changed && !fetch->is_same;
+    fetch->is_same = /* the server ignores If-None-Match */
+        fetch->is_file && fetch->known[0] != '\0' && strcmp(fetch->etag, fetch->known) == 0;
+    return !fetch->is_same;
 }
 
 static bool put(struct fetch *fetch, const char *bytes, size_t count)
@@ -208,33 +170,11 @@ static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
 
 /* ---- One try -------------------------------------------------------------------------------- */
 
-static CURLcode set_condition(struct fetch *fetch)
-{
-    const char *name = fetch->bytes > 0 ? "If-Range" : "If-None-Match";
-    const char *etag = fetch->bytes > 0 ? fetch->validator : fetch->known;
-    char line[ETAG_BYTES + 32];
-
-    curl_slist_free_all(fetch->headers);
-    fetch->headers = NULL;
-    (void)snprintf(line, sizeof(line), "%s: %s", name, etag);
-    if (etag[0] != '\0' && (fetch->headers = curl_slist_append(NULL, line)) == NULL) {
-        return CURLE_OUT_OF_MEMORY;
-    }
-    return curl_easy_setopt(fetch->easy, CURLOPT_HTTPHEADER, fetch->headers);
-}
-
 static CURLcode set_up_try(struct fetch *fetch, int64_t left_ms)
 {
-    uint64_t room = fetch->rules->bytes_max - fetch->bytes;
-    CURL *easy = fetch->easy;
-    char range[32];
-    CURLcode rc = curl_easy_setopt(easy, CURLOPT_URL, fetch->url);
+    CURLcode rc = curl_easy_setopt(fetch->easy, CURLOPT_URL, fetch->url);
 
-    (void)snprintf(range, sizeof(range), "%llu-", (unsigned long long)fetch->bytes);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_RANGE, fetch->bytes > 0 ? range : NULL);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)room);
-    return rc ? rc : set_condition(fetch);
+    return rc ? rc : curl_easy_setopt(fetch->easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
 }
 
 static CURLcode set_up(struct fetch *fetch)
@@ -257,6 +197,8 @@ static CURLcode set_up(struct fetch *fetch)
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_WRITEDATA, fetch);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, fetch);
+    rc = rc ? rc
+            : curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)rules->bytes_max);
     if (rc == CURLE_OK && rules->ca_file != NULL) {
         rc = curl_easy_setopt(easy, CURLOPT_CAINFO, rules->ca_file);
     }
@@ -287,12 +229,9 @@ static CURLcode perform(struct fetch *fetch)
 
 /* ---- The verdict on a try ------------------------------------------------------------------- */
 
-/* Another try, unless the last `tries_max` ones brought nothing. */
 static enum verdict retry(struct fetch *fetch, int code, const char *why)
 {
-    fetch->fruitless = fetch->bytes > fetch->bytes_best ? 0 : fetch->fruitless + 1;
-    fetch->bytes_best = fetch->bytes > fetch->bytes_best ? fetch->bytes : fetch->bytes_best;
-    return fetch->fruitless < fetch->rules->tries_max ? VERDICT_LATER : fail(fetch, code, why);
+    return ++fetch->failed < fetch->rules->tries_max ? VERDICT_LATER : fail(fetch, code, why);
 }
 
 static enum verdict redirect(struct fetch *fetch)
@@ -329,7 +268,7 @@ static enum verdict judge_status(struct fetch *fetch, long status)
     (void)snprintf(why, sizeof(why), "the server answers %ld in place of 200", status);
     switch (status) {
     case 304:
-        fetch->is_same = fetch->known[0] != '\0' && fetch->bytes == 0;
+        fetch->is_same = fetch->known[0] != '\0';
         return fetch->is_same ? VERDICT_DONE : fail(fetch, BATON_EPROTO, why);
     case 301:
     case 302:
@@ -344,9 +283,6 @@ static enum verdict judge_status(struct fetch *fetch, long status)
     case 404:
     case 410:
         return fail(fetch, BATON_ENOENT, "the server does not have it");
-    case 416: /* our file is longer than the server's */
-        fetch->validator[0] = '\0';
-        return retry(fetch, BATON_EPROTO, why);
     case 408:
     case 429:
         return retry(fetch, BATON_EUNAVAILABLE, why);
@@ -380,8 +316,6 @@ static enum verdict judge_failure(struct fetch *fetch, CURLcode result)
 
 static enum verdict judge(struct fetch *fetch, CURLcode result)
 {
-    long status = status_of(fetch);
-
     if (result == CURLE_OK && !fetch->is_judged) {
         (void)judge_head(fetch); /* the reply has no body */
     }
@@ -391,33 +325,24 @@ static enum verdict judge(struct fetch *fetch, CURLcode result)
     if (fetch->is_same) {
         return VERDICT_DONE;
     }
-    if (fetch->is_changed) {
-        fetch->validator[0] = '\0'; /* from the start */
-        return retry(fetch, BATON_EUNAVAILABLE, "it becomes another file while it is fetched");
-    }
     if (fetch->is_judged && !fetch->is_file) {
-        return judge_status(fetch, status);
+        return judge_status(fetch, status_of(fetch));
     }
-    if (result != CURLE_OK) {
-        return judge_failure(fetch, result);
-    }
-    return fetch->total < 0 || fetch->bytes == (uint64_t)fetch->total
-               ? VERDICT_DONE
-               : retry(fetch, BATON_EUNAVAILABLE, "only a part of it came");
+    return result == CURLE_OK ? VERDICT_DONE : judge_failure(fetch, result);
 }
 
+/* Each try begins anew: an archive is small beside what a connection carries before it breaks. */
 static enum verdict try_once(struct fetch *fetch, int64_t left_ms)
 {
     if (left_ms <= 0) {
         return fail(fetch, BATON_ETIMEDOUT, "it takes longer than is allowed");
     }
-    if (fetch->bytes > 0 && fetch->validator[0] == '\0' && clear_file(fetch) != VERDICT_DONE) {
-        return VERDICT_FAILED;
+    if (fetch->bytes > 0 && ftruncate(fetch->fd, 0) != 0) {
+        return fail(fetch, error_from_errno(errno), "the file cannot be emptied");
     }
+    fetch->bytes = fetch->other_bytes = 0;
     fetch->etag[0] = '\0';
-    fetch->total = -1;
-    fetch->other_bytes = 0;
-    fetch->is_judged = fetch->is_file = fetch->is_same = fetch->is_changed = false;
+    fetch->is_judged = fetch->is_file = fetch->is_same = false;
     fetch->refusal = NULL;
     fetch->asked++;
     return set_up_try(fetch, left_ms) == CURLE_OK ? judge(fetch, perform(fetch))
@@ -442,7 +367,7 @@ static bool take_fresh(struct fetch *fetch)
     free(fetch->url);
     fetch->url = fresh;
     fetch->at = fetch->first;
-    fetch->redirects = fetch->fruitless = 0;
+    fetch->redirects = fetch->failed = 0;
     fetch->error.code = 0;
     return true;
 }
@@ -450,9 +375,24 @@ static bool take_fresh(struct fetch *fetch)
 /* The pause before another try, which fetch_renew() and fetch_stop() end. */
 static void pause_before(struct fetch *fetch)
 {
-    int doublings = fetch->fruitless < RETRY_DOUBLINGS ? fetch->fruitless : RETRY_DOUBLINGS;
+    int doublings = fetch->failed < RETRY_DOUBLINGS ? fetch->failed : RETRY_DOUBLINGS;
 
     (void)curl_multi_poll(fetch->multi, NULL, 0, fetch->rules->retry_ms << doublings, NULL);
+}
+
+/* False: out of memory. */
+static bool set_known(struct fetch *fetch, const char *etag)
+{
+    char line[ETAG_BYTES + 32];
+
+    take_etag(fetch->known, etag);
+    if (fetch->known[0] == '\0') {
+        return true;
+    }
+    (void)snprintf(line, sizeof(line), "If-None-Match: %s", fetch->known);
+    fetch->headers = curl_slist_append(NULL, line);
+    return fetch->headers != NULL &&
+           curl_easy_setopt(fetch->easy, CURLOPT_HTTPHEADER, fetch->headers) == CURLE_OK;
 }
 
 int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_result *ret,
@@ -463,7 +403,9 @@ int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_r
     bool is_fresh;
 
     fetch->fd = file_fd;
-    take_etag(fetch->known, etag);
+    if (!set_known(fetch, etag)) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
+    }
     (void)take_fresh(fetch);
     while (verdict > VERDICT_FAILED && !atomic_load(&fetch->is_stopped)) {
         verdict = try_once(fetch, instant_since(deadline, clock_now()).ns / 1000000);

@@ -1,11 +1,11 @@
 /* One archive fetched by HTTP into a file.
  *
- *   ask ──200, 206──▶ bytes to the file ──all there──▶ the archive
+ *   ask ──200──▶ bytes to the file ──all there──▶ the archive
  *    │  ├─304, or 200 with the ETag that is known──▶ the known one is still right
  *    │  ├─301, 302, 303, 307, 308─▶ checked as the first address was, asked
  *    │  ├─refused (401, 403, 404, …), too large ───▶ an error
  *    ▲  └─broken, silent, busy (5xx, 429)
- *    └──── a little later, from where it broke if the server has the same file still (If-Range)
+ *    └──── a little later, from the start
  *
  * Addresses come from outside. They are http or https and of an allowed host, and what is dialled
  * is no link-local address (where clouds keep their secrets), whatever names, numbers or redirects
@@ -25,7 +25,7 @@ struct fetch_rules {
     int connect_ms;
     int silent_ms; /* without a byte for so long the connection is broken */
     int total_ms;  /* with all further tries */
-    int tries_max; /* in a row without more bytes than the best before */
+    int tries_max; /* of one address */
     int retry_ms;  /* before the second try; doubled before each further one, up to 32 times as long
                     */
     const char *const
@@ -57,7 +57,7 @@ int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_r
               struct baton_error *reterr);
 
 /* Gives a fresh address of the same archive, signed later, to every further try; a try that waits
- * starts at once. Bytes that arrived are kept. An address that is not allowed changes nothing. */
+ * starts at once. An address that is not allowed changes nothing. */
 void fetch_renew(struct fetch *fetch, const char *url);
 
 /* True if no try has used the last of these. */
