@@ -437,7 +437,6 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
                          MESSAGE_PATH_MAX);
     }
     feed->config.version = MESSAGE_VERSION;
-    feed->config.uses_udp = options->uses_udp;
     feed->config.trusts_any = options->trusts_any;
     (void)snprintf(feed->config.ca_file, sizeof(feed->config.ca_file), "%s",
                    options->ca_file != NULL ? options->ca_file : "");

@@ -20,7 +20,6 @@ struct camera_options {
                         between two requests, 0: CAMERA_SNAPSHOT_MS */
     int stall_ms;    /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
     int open_ms;     /* 0: CAMERA_OPEN_MS */
-    bool uses_udp;   /* RTSP media come over UDP instead of the connection */
     const char *ca_file; /* the authorities for rtsps and https; NULL: the system's. Longer than
                             MESSAGE_PATH_MAX: BATON_EINVAL */
     bool trusts_any;     /* rtsps and https accept every certificate */

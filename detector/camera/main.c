@@ -60,7 +60,6 @@ static int confine(const struct camera_config *config, struct confinement *confi
         rc = url_parse(&url, config->url, reterr);
         rc = rc ? rc : broker_start(config, &url, reterr);
         confinement->port = url.port;
-        confinement->uses_udp = config->uses_udp && strcmp(url.scheme, "rtsp") == 0;
         confinement->listener = &listener;
     }
     rc = rc ? rc : confine_process(confinement, reterr);

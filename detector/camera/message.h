@@ -32,7 +32,6 @@ enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE };
 struct camera_config {
     uint32_t version; /* MESSAGE_VERSION */
     enum source_kind kind;
-    bool uses_udp;
     bool is_paced;     /* frames of a file come at their own times, not as fast as they decode */
     bool is_lossless;  /* the next frame of a file waits until the last was given back */
     uint32_t open_ms;  /* the longest wait for the stream */

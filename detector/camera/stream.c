@@ -98,11 +98,6 @@ static int failed(const struct stream *stream, int error, const char *what,
     }
 }
 
-static bool has_tunnel(const struct camera_config *config)
-{
-    return strncmp(config->url, "rtsps:", 6) == 0;
-}
-
 static int set_options(const struct stream *stream, AVDictionary **options)
 {
     const struct camera_config *config = stream->config;
@@ -115,10 +110,8 @@ static int set_options(const struct stream *stream, AVDictionary **options)
         /* A file gets no protocol at all, so a playlist cannot lead anywhere. */
         return rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "none", 0);
     }
-    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,tcp,udp,rtp", 0);
-    rc = rc < 0 ? rc
-                : av_dict_set(options, "rtsp_transport",
-                              config->uses_udp && !has_tunnel(config) ? "udp" : "tcp", 0);
+    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,tcp", 0);
+    rc = rc < 0 ? rc : av_dict_set(options, "rtsp_transport", "tcp", 0);
     rc = rc < 0 ? rc : av_dict_set(options, "allowed_media_types", "video", 0);
     /* FFmpeg's timeout is a second net: our own deadline comes first, and knows the step that it
      * ended. Before FFmpeg 5 the option had another name, and is silently unused since. */

@@ -52,7 +52,6 @@ static const struct option_group group_cameras = {
     (const struct option_spec[]){
         NUMBER("camera-fps", 0, 240, "0", NULL,
                "most frames a second of a camera; 0: all; read anew on SIGHUP"),
-        CHOICE("rtsp-transport", "tcp|udp", "tcp", NULL, "transport of a stream's media"),
         TEXT("camera-ca", "FILE", NULL, NULL,
              "trusted certificates for cameras by rtsps and https; the system's if not given"),
         CHOICE("camera-tls-verify", "yes|no", "yes", NULL,

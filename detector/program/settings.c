@@ -120,7 +120,6 @@ int program_settings(struct program_settings *ret, const struct options *options
         .camera = {.interval_ms = program_interval_ms(options),
                    .stall_ms = ms(options, "stall-timeout"),
                    .open_ms = ms(options, "open-timeout"),
-                   .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
                    .ca_file = options_text(options, "camera-ca"),
                    .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0},
         .engine = {.kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine")),
