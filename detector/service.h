@@ -78,9 +78,6 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 int service_detected(struct service *service, struct detection *detection,
                      struct baton_error *reterr);
 
-/* Applies the part of the configuration that may change at work. */
-void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
-
 /* Begins the orderly end: /readyz is 503 at once; waiting detections are delivered for up to
  * `patience`; the backends get a close frame, and have a second to answer it. */
 void service_drain(struct service *service, span patience);

@@ -31,15 +31,15 @@ struct fetch {
     /* Of the thread that runs it. */
     struct curl_slist *headers;
     char *url;
-    struct url first, at;       /* the address that was named; the one to which redirects led */
-    int fd;                     /* borrowed */
-    uint64_t bytes;             /* in the file */
-    char known[ETAG_BYTES];     /* of the archive that the caller has */
-    char etag[ETAG_BYTES];      /* of the last reply */
-    uint64_t other_bytes;       /* of a body that is not the file */
-    bool is_judged, is_file;    /* the body's first bytes came; the body is the file */
-    bool is_same;               /* the file has the ETag `known` */
-    const char *refusal;        /* why an address was not dialled; NULL: all were */
+    struct url first, at;    /* the address that was named; the one to which redirects led */
+    int fd;                  /* borrowed */
+    uint64_t bytes;          /* in the file */
+    char known[ETAG_BYTES];  /* of the archive that the caller has */
+    char etag[ETAG_BYTES];   /* of the last reply */
+    uint64_t other_bytes;    /* of a body that is not the file */
+    bool is_judged, is_file; /* the body's first bytes came; the body is the file */
+    bool is_same;            /* the file has the ETag `known` */
+    const char *refusal;     /* why an address was not dialled; NULL: all were */
     int asked, failed, redirects;
     struct baton_error error; /* code 0: none, or another try may mend it */
 };
@@ -197,8 +197,7 @@ static CURLcode set_up(struct fetch *fetch)
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_WRITEDATA, fetch);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, fetch);
-    rc = rc ? rc
-            : curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)rules->bytes_max);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)rules->bytes_max);
     if (rc == CURLE_OK && rules->ca_file != NULL) {
         rc = curl_easy_setopt(easy, CURLOPT_CAINFO, rules->ca_file);
     }

@@ -137,7 +137,7 @@ struct pipeline_stage {
     uint16_t *classes; /* indexes into the classes of the objects' model; NULL: all */
     size_t class_count;
     int min_width, min_height; /* pixels of the frame; 0: any */
-    unsigned when; /* bits 1 << enum stage (protocol/protocol.h) */
+    unsigned when;             /* bits 1 << enum stage (protocol/protocol.h) */
     struct pipeline_field *fields;
     size_t field_count;
 };

@@ -297,20 +297,6 @@ static void ask_soon(struct source *source)
     }
 }
 
-void supply_set_recheck(struct supply *supply, int recheck_ms)
-{
-    struct source *source = NULL;
-
-    if (supply != NULL) {
-        supply->config.recheck_ms = recheck_ms;
-        DL_FOREACH (supply->sources, source) {
-            if (source->state != SOURCE_UNSURE && source->orders != NULL) {
-                plan(source);
-            }
-        }
-    }
-}
-
 /* ---- The end of a question, and of a source ------------------------------------------------- */
 
 static void free_when_done(struct supply *supply)

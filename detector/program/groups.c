@@ -14,7 +14,7 @@ static const struct option_group group_general = {
         TEXT("config", "FILE", NULL, NULL,
              "read options from this YAML file; its keys are the names of the flags"),
         CHOICE("log-level", "error|warning|notice|info|debug", "notice", NULL,
-               "how much to write to standard error; read anew on SIGHUP"),
+               "how much to write to standard error"),
         FLAG("log-json", "write the log as lines of JSON"),
         END,
     }};
@@ -36,22 +36,19 @@ static const struct option_group group_server = {
                  "this machine's name and names without a dot"},
         TEXT("tls-cert", "FILE", NULL, NULL, "certificate, PEM: wss and https only"),
         TEXT("tls-key", "FILE", NULL, NULL, "private key of the certificate"),
-        DURATION("report-interval", "2s", NULL,
-                 "how often a stateReport is sent; read anew on SIGHUP"),
+        DURATION("report-interval", "2s", NULL, "how often a stateReport is sent"),
         NUMBER("queue", 1, 1000000, "1000", NULL,
                "how many detections may wait for a backend before the oldest is dropped, besides "
-               "up to 1024 that are sent and not yet acknowledged; read anew on SIGHUP"),
+               "up to 1024 that are sent and not yet acknowledged"),
         DURATION("drain-timeout", "5s", NULL,
-                 "on SIGTERM, how long to wait until all detections are delivered; read anew on "
-                 "SIGHUP"),
+                 "on SIGTERM, how long to wait until all detections are delivered"),
         END,
     }};
 
 static const struct option_group group_cameras = {
     "Cameras",
     (const struct option_spec[]){
-        NUMBER("camera-fps", 0, 240, "0", NULL,
-               "most frames a second of a camera; 0: all; read anew on SIGHUP"),
+        NUMBER("camera-fps", 0, 240, "0", NULL, "most frames a second of a camera; 0: all"),
         TEXT("camera-ca", "FILE", NULL, NULL,
              "trusted certificates for cameras by rtsps and https; the system's if not given"),
         CHOICE("camera-tls-verify", "yes|no", "yes", NULL,
@@ -75,8 +72,7 @@ static const struct option_group group_models = {
              "keep fetched models here; else $CACHE_DIRECTORY, $XDG_CACHE_HOME/baton-detector or "
              "~/.cache/baton-detector"),
         NUMBER("model-cache-mib", 1, 1 << 20, "4096", NULL,
-               "size of the cache; beyond it the model used longest ago is removed; read anew on "
-               "SIGHUP"),
+               "size of the cache; beyond it the model used longest ago is removed"),
         NUMBER("model-max-mib", 1, 4096, "1024", NULL, "refuse a larger archive"),
         TEXT("model-ca", "FILE", NULL, NULL,
              "trusted certificates for servers of models; the system's if not given"),
@@ -92,7 +88,7 @@ static const struct option_group group_models = {
         DURATION(
             "model-recheck", "10m", NULL,
             "how often to ask, by the ETag, whether the archive of a running model has changed; "
-            "0: only when a list has a fresh URL; read anew on SIGHUP"),
+            "0: only when a list has a fresh URL"),
         CHOICE("engine", "any|onnxruntime|opencv", "any", NULL,
                "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
         TEXT("engine-library", "FILE", NULL, NULL,
@@ -130,7 +126,7 @@ const struct program_about program_about = {
         "backend "
         "connects over WebSocket and says which cameras to watch; the same port serves the newest "
         "image of each (/camera/DISPLAY;CAMERA/image), /status, /metrics, /healthz and /readyz. "
-        "SIGTERM delivers what waits and ends; SIGHUP reads the log's level and the limits anew.",
+        "SIGTERM delivers what waits and ends.",
     .examples = "  baton-detector --port 8000 --token-file /etc/baton/token\n"
                 "  baton-detector --try clip.mp4 --model cars.mpta --out seen\n",
     .file = "config",

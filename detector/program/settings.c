@@ -17,7 +17,8 @@ static uint64_t mib(const struct options *options, const char *name)
     return (uint64_t)options_number(options, name) << 20;
 }
 
-int program_interval_ms(const struct options *options)
+/* The least time between two frames for a rate in frames a second; 0: no limit. */
+static int interval_ms(const struct options *options)
 {
     int64_t fps = options_number(options, "camera-fps");
 
@@ -117,7 +118,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                     .system_root = ""},
         .pool = {.backoff_min_ms = ms(options, "backoff-min"),
                  .backoff_max_ms = ms(options, "backoff-max")},
-        .camera = {.interval_ms = program_interval_ms(options),
+        .camera = {.interval_ms = interval_ms(options),
                    .stall_ms = ms(options, "stall-timeout"),
                    .open_ms = ms(options, "open-timeout"),
                    .ca_file = options_text(options, "camera-ca"),

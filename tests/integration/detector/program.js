@@ -100,57 +100,18 @@ const tests = {
         await camera.end();
     },
 
-    async 'SIGHUP reads the configuration anew and keeps what runs'() {
-        const camera = await Camera.start(0);
-        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
-        const file = path.join(folder, 'detector.yaml');
-        try {
-            fs.writeFileSync(file, 'camera-fps: 5\n');
-            const worker = await Worker.start('--config', file);
+    async 'a signal ends it when nothing waits, and its backend is told'() {
+        for (const name of ['SIGTERM', 'SIGHUP']) {
+            const worker = await Worker.start('--drain-timeout', '600s');
             const backend = await Backend.connect(worker);
-            backend.send(list(subscription('a;1', { rtspUrl: camera.url() })));
-            await backend.report(online(1));
-            fs.writeFileSync(file, 'camera-fps: 0\n');
-            worker.signal('SIGHUP');
-            await worker.says(/reloaded .*log-level=info .*camera-fps=0/);
-            fs.writeFileSync(file, 'camera-fps: many\n');
-            worker.signal('SIGHUP');
-            await worker.says(/reload-refused .*camera-fps/);
-            for (const [wrong, why] of [['tls-cert: /nonexistent', 'tls-key'], ['stall-timeout: 0s',
-                'at least 1ms'], ['token-file: /nonexistent', 'token'], ['out: seen', 'needs --try']]) {
-                fs.writeFileSync(file, `camera-fps: 7\n${wrong}\n`);
-                worker.signal('SIGHUP');
-                await worker.says(new RegExp(`reload-refused .*${why}`));
-            }
-            assert.ok(!worker.log.includes('camera-fps=7'), worker.log);
-            fs.writeFileSync(file, 'camera-fps: 0\ndrain-timeout: 9s\nreport-interval: 100ms\n' +
-                'queue: 7\nmodel-cache-mib: 8\nbackoff-min: 2s\n');
-            worker.signal('SIGHUP');
-            await worker.says(/reloaded .*report-interval=100ms queue=7 drain-timeout=9s/);
-            await worker.says(/reloaded .*model-cache-mib=8/);
-            await worker.says(/restart-needed changed=backoff-min$/m);
-            await deadline((async () => { // of 2 s each it would be too late for these
-                for (let reports = 0; reports < 50; reports++) await backend.report(online(1));
-            })(), 'fifty reports');
-            assert.strictEqual(camera.count('play cam'), 1);
-            await backend.close();
-            await worker.stop();
-        } finally {
-            fs.rmSync(folder, { recursive: true });
-            await camera.end();
+            backend.send(list(subscription('a;1')));
+            backend.send(session('a', 1));
+            await backend.report((all) => all.length === 1);
+            worker.signal(name);
+            assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
+                { code: 1001, reason: 'this worker ends' });
+            assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
         }
-    },
-
-    async 'SIGTERM ends it when nothing waits, and its backend is told'() {
-        const worker = await Worker.start('--drain-timeout', '600s');
-        const backend = await Backend.connect(worker);
-        backend.send(list(subscription('a;1')));
-        backend.send(session('a', 1));
-        await backend.report((all) => all.length === 1);
-        worker.signal('SIGTERM');
-        assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
-            { code: 1001, reason: 'this worker ends' });
-        assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
     },
 
     async 'it listens at its address and at no other'() {
