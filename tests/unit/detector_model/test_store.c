@@ -211,16 +211,17 @@ static void what_is_held_is_used_until_it_is_released(void **state)
     struct model *held, *model;
     char digests[2][DIGEST_BYTES];
 
-    reopen(place, ROOM + EACH);
+    reopen(place, ROOM + 2 * EACH);
     held = added(place, 'a');
     model = added(place, 'b');
     (void)snprintf(digests[0], DIGEST_BYTES, "%s", held->digest);
     (void)snprintf(digests[1], DIGEST_BYTES, "%s", model->digest);
     model_release(model);
     model_release(added(place, 'c'));
-    model_release(held);
     model_release(added(place, 'd'));
+    model_release(held);
     model_release(added(place, 'e'));
+    model_release(added(place, 'f'));
     assert_true(has(place, digests[0]));
     assert_false(has(place, digests[1]));
 }
