@@ -174,4 +174,4 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
 module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Backend, subscription,
-   , list, session, stage, online, upgrade, certificate, refuses, run_all };
+    list, session, stage, online, upgrade, certificate, refuses, run_all };
