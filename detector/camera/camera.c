@@ -133,13 +133,7 @@ void camera_close(struct camera *camera)
 
 void camera_set_interval(struct camera *camera, int interval_ms)
 {
-    span before = camera->interval;
-
     camera->interval = read_interval(camera->feed, interval_ms);
-    if (camera->interval.ns < before.ns) {
-        camera->pace = (struct pace){
-            0}; /* a frame that was due by the longer interval may be late by this one */
-    }
     feed_update_interval(camera->feed);
 }
 

@@ -116,26 +116,13 @@ static span interval_of(const struct feed *feed)
     return least;
 }
 
-/* A subscription to snapshots gets each of them, however long the camera took for it. */
-static bool is_due(struct camera *camera, const struct camera_frame *frame)
-{
-    const struct feed *feed = camera->feed;
-
-    if (feed->config.kind == SOURCE_SNAPSHOT && camera->interval.ns <= interval_of(feed).ns) {
-        camera->pace = (struct pace){0};
-        return true;
-    }
-    return pace_is_due(&camera->pace, frame->captured, camera->interval);
-}
-
 static void show_to(struct camera *camera, const struct camera_frame *frame)
 {
     tell_online(camera, true);
-    if (camera->is_closed || !is_due(camera, frame)) {
-        return;
+    if (!camera->is_closed) {
+        camera->feed->stats.shown++;
+        camera->callbacks.frame(camera->callbacks.userdata, frame);
     }
-    camera->feed->stats.shown++;
-    camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
 
 void feed_show_newest(struct feed *feed, struct camera *camera)

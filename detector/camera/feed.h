@@ -14,7 +14,7 @@ enum {
     CAMERA_SNAPSHOT_MS = 5000,
 };
 
-/* The options of the first user apply to the feed; only `interval_ms` is each user's own. */
+/* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
 struct camera_options {
     int interval_ms; /* the least time between two frames, 0: every frame; for http URLs the time
                         between two requests, 0: CAMERA_SNAPSHOT_MS */

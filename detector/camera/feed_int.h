@@ -19,7 +19,6 @@ struct camera {
     char *label; /* NULL: none */
     struct camera_callbacks callbacks;
     span interval;
-    struct pace pace;
     bool is_online; /* as it was reported */
     bool is_closed; /* freed when no loop walks the list */
 };

@@ -176,7 +176,7 @@ static void a_frame_outlives_its_camera_and_the_pool(void **state)
     viewer_let_go(&viewer, 0);
 }
 
-static void each_subscription_has_a_rate_of_its_own(void **state)
+static void the_shortest_interval_of_all_counts(void **state)
 {
     const struct camera_options fast = {.is_paced = true, .interval_ms = 100};
     const struct camera_options slow = {.is_paced = true, .interval_ms = 500};
@@ -184,13 +184,13 @@ static void each_subscription_has_a_rate_of_its_own(void **state)
     struct camera_stats stats;
 
     (void)state;
-    viewer_open(&viewers[0], &gallery, clip("rects.mp4"), &fast);
-    viewer_open(&viewers[1], &gallery, clip("rects.mp4"), &slow);
-    gallery_run_until(&gallery, viewer_has_ended, &viewers[0]);
+    viewer_open(&viewers[0], &gallery, clip("rects.mp4"), &slow);
+    viewer_open(&viewers[1], &gallery, clip("rects.mp4"), &fast);
+    gallery_run_until(&gallery, viewer_has_ended, &viewers[1]);
     camera_stats(viewers[0].camera, &stats);
-    print_message("%u and %u of %d\n", viewers[0].frames, viewers[1].frames, (int)stats.decoded);
-    assert_true(viewers[1].frames < viewers[0].frames); /* 6, 30 and 45 but on a busy machine */
-    assert_true(viewers[0].frames < stats.decoded);
+    print_message("%u of %d\n", viewers[0].frames, (int)stats.decoded);
+    assert_int_equal(viewers[1].frames, viewers[0].frames);
+    assert_in_range(viewers[0].frames, 7, stats.decoded - 1); /* 30 but on a busy machine */
     assert_true(stats.dropped > 0);
 }
 
@@ -229,7 +229,7 @@ int main(void)
         CASE(who_holds_frames_for_long_holds_nobody_else_up),
         CASE(no_more_than_a_few_frames_are_kept),
         CASE(a_frame_outlives_its_camera_and_the_pool),
-        CASE(each_subscription_has_a_rate_of_its_own),
+        CASE(the_shortest_interval_of_all_counts),
         CASE(a_file_is_refused_where_files_are_not_allowed),
     };
     return cmocka_run_group_tests_name("integration_camera_clips", tests, NULL, NULL);
