@@ -26,7 +26,7 @@ struct viewer {
     struct viewer *prev, *next;
     struct service *service;
     struct web_exchange *exchange;
-    uint64_t ticket; /* the encoder's name for it */
+    const struct encoding *waits_for;
     char tag[96];
 };
 
@@ -37,7 +37,7 @@ struct service {
     struct peer *peers;
     unsigned connections; /* of them */
     struct viewer *viewers;
-    uint64_t last_number; /* of a peer or a ticket */
+    uint64_t last_number; /* of a peer */
     struct image_store *images;
     struct encoder *encoder;
     struct usage_meter meter;
@@ -74,7 +74,7 @@ void service_http_begin(void *userdata, struct web_exchange *exchange);
 void service_picture_begin(struct service *service, const struct camera_question *wanted,
                            struct web_exchange *exchange);
 void service_picture_gone(void *userdata, struct web_exchange *exchange);
-void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
+void service_picture_encoded(void *userdata, const struct encoding *made, const struct image *image,
                              const struct baton_error *error);
 
 #endif

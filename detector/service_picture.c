@@ -106,8 +106,8 @@ static void begin(struct viewer *viewer, const struct camera_question *wanted)
         answer_image(viewer, NULL);
         return;
     }
-    rc = encoder_ask(viewer->service->encoder, view.still, &view.shape, view.boxes, viewer->ticket,
-                     &image, &error);
+    rc = encoder_ask(viewer->service->encoder, view.still, &view.shape, view.boxes, &image,
+                     &viewer->waits_for, &error);
     if (rc == 0) {
         answer_image(viewer, &image);
     } else if (rc != BATON_EBUSY) {
@@ -142,7 +142,6 @@ void service_picture_begin(struct service *service, const struct camera_question
     }
     viewer->service = service;
     viewer->exchange = exchange;
-    viewer->ticket = ++service->last_number;
     web_exchange_set(exchange, viewer);
     DL_APPEND(service->viewers, viewer);
     begin(viewer, wanted);
@@ -158,16 +157,21 @@ void service_picture_gone(void *userdata, struct web_exchange *exchange)
     }
 }
 
-void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
+void service_picture_encoded(void *userdata, const struct encoding *made, const struct image *image,
                              const struct baton_error *error)
 {
     struct service *service = userdata;
     struct viewer *viewer;
 
-    DL_SEARCH_SCALAR(service->viewers, viewer, ticket, ticket);
-    if (viewer != NULL && image != NULL) {
-        answer_image(viewer, image);
-    } else if (viewer != NULL) { /* else the client has gone */
-        refuse_failed(viewer, error);
+    for (;;) {
+        DL_SEARCH_SCALAR(service->viewers, viewer, waits_for, made);
+        if (viewer == NULL) {
+            return;
+        }
+        if (image != NULL) {
+            answer_image(viewer, image);
+        } else {
+            refuse_failed(viewer, error);
+        }
     }
 }
