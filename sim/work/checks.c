@@ -420,20 +420,14 @@ static bool is_again(const struct yard_process *process, const struct yard_item 
     return item->process == process->number && item->session == process->working.session;
 }
 
-/* The state was lost, and the leader has started since the copy began: perhaps nobody who lives and
- * can be heard knows that there was a ledger. docs/work.md says so. */
-static bool is_unknown_to_all(const struct yard *yard, const struct yard_copy *copy)
-{
-    int holder = yard->elections[YARD_POOL].holder;
-
-    return copy->item->is_unsure && yard->has_lost &&
-           (holder == YARD_NOBODY || yard->processes[holder].started_at > copy->began_at);
-}
-
 void yard_check_start(struct yard *yard, const struct yard_process *process,
                       const struct yard_item *item, const struct work_order *order)
 {
     const struct yard_copy *other = item ? copy_of_item(yard, item) : NULL;
+    const struct yard_placing *placing =
+        item ? find_placing(&yard->items[item - yard->items], order->epoch, process->number,
+                            process->working.session)
+             : NULL;
 
     if (!item) {
         yard_violated(yard, "unknown-item", "p%d starts %s, which nobody submitted",
@@ -446,7 +440,7 @@ void yard_check_start(struct yard *yard, const struct yard_process *process,
                       item->id);
     }
     if (other && (other->process == process->number ||
-                  (!is_unknown_to_all(yard, other) && !item->is_doubtful))) {
+                  (!(placing && placing->is_blind) && !item->is_doubtful))) {
         yard_violated(yard, "two-copies", "p%d starts %s, which runs on p%d", process->number,
                       item->id, other->process);
     }
@@ -501,12 +495,26 @@ void yard_check_session_over(struct yard *yard, int election)
 
 /* ---- Leaders --------------------------------------------------------------------------------- */
 
+/* The state was lost, and the leader's process has started since the copy began and not heard its
+ * worker: it cannot know of the copy. docs/work.md says so. */
+static bool is_unknown_to(const struct yard *yard, const struct yard_process *process,
+                          const struct yard_copy *copy)
+{
+    return copy->item->is_unsure && yard->has_lost && process->started_at > copy->began_at &&
+           process->leading.heard[copy->process].session != copy->session;
+}
+
 static void check_assignment(struct yard *yard, const struct yard_process *process, int worker,
                              uint64_t session, const struct work_assignment *assignment)
 {
     struct yard_item *item = yard_item_find(yard, assignment->item->id);
+    const struct yard_copy *copy = item ? copy_of_item(yard, item) : NULL;
+    struct yard_placing *placing =
+        item ? find_placing(item, assignment->epoch, worker, session) : NULL;
 
-    if (!item || !find_placing(item, assignment->epoch, worker, session)) {
+    if (placing) {
+        placing->is_blind = copy && is_unknown_to(yard, process, copy);
+    } else {
         yard_violated(yard, "told-unstored",
                       "p%d tells p%d of %s in epoch %llu, which is not "
                       "stored",

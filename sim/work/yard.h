@@ -172,6 +172,7 @@ struct yard_placing {
     uint64_t epoch, session;
     int process;
     bool has_begun, has_succeeded;
+    bool is_blind;    /* its leader could not know of the copy that ran when it was sent */
     int64_t ended_at; /* its copy ended by itself; 0: it did not */
 };
 

@@ -152,6 +152,22 @@ static bool judge_claim(struct work_leader *leader, const char *worker, uint64_t
     return code == BATON_OK;
 }
 
+/* A copy of an earlier placing runs: the leader did not know of it when it rebuilt the ledger and
+ * placed the item anew. Before its worker has stopped it, or could not be heard for a lease, the
+ * item starts nowhere else. */
+static void wait_for_copy(struct work_leader *leader, struct ledger_entry *entry, instant now,
+                          int64_t now_unix_ms)
+{
+    if (entry->state == WORK_PROCESSING && entry->is_ours && entry->told.epoch == 0 &&
+        entry->wish == WORK_STAY) {
+        ledger_release(leader->ledger, entry, now_unix_ms);
+        leader->is_place_due = true;
+    }
+    if (entry->state == WORK_IDLE) {
+        entry->not_before = instant_add(now, leader->options.worker_lease);
+    }
+}
+
 static void take_claim(struct work_leader *leader, struct leader_known *known,
                        const struct work_claim *claim, instant now, int64_t now_unix_ms)
 {
@@ -191,6 +207,9 @@ static void take_claim(struct work_leader *leader, struct leader_known *known,
     leader->counters.stale_claims++;
     if (!claim->is_ended && !claim->is_gone) {
         leader_note(&known->stops, claim->id, claim->epoch);
+        if (entry && leader->is_rebuilt && !WORK_MUTANT(KNOWN_COPY_IGNORED)) {
+            wait_for_copy(leader, entry, now, now_unix_ms);
+        }
     } else if (!entry || leader_is_stored(leader, entry)) {
         leader_note(&known->acks, claim->id, claim->epoch);
     }

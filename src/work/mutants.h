@@ -21,6 +21,8 @@
     X(TAKES_OLD_RESULTS, "the result of an earlier placing ends the present one")                  \
     X(REBUILDS_IN_HASTE, "what a lost ledger may have had is placed at once")                      \
     X(SILENT_HAD_NOTHING, "a worker that does not reply is taken for one that got no items")       \
+    X(KNOWN_COPY_IGNORED,                                                                          \
+      "after a loss an item is sent to a worker although another one has reported a copy of it")   \
     X(FORGETS_TO_CANCEL, "a request to cancel does nothing")                                       \
     X(RUNS_WITHOUT_SESSION, "a worker runs on when its session is lost")                           \
     X(TAKES_OLD_MESSAGES, "a worker carries out a message that it has seen, or an older one")      \

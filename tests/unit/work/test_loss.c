@@ -193,6 +193,32 @@ static void after_a_rebuild_the_next_leader_waits_too_for_one_that_is_not_heard(
     assert_non_null(strstr(talk_later(talk, 1), "assign a/150"));
 }
 
+/* The leader had not heard of w2 when it placed the item, and hears that it runs there before the
+ * placing is stored. */
+static void after_a_rebuild_an_item_waits_while_a_worker_reports_a_copy_of_it(void **state)
+{
+    struct talk *talk = *state;
+    char key[8];
+
+    talk_bucket_key(key, "a");
+    talk->key_count = 0;
+    talk_lead(talk, EPOCH);
+    work_leader_loaded(talk->leader, talk_now(talk), talk->ms);
+    assert_string_equal(talk_all_of(talk), "put l, put l, ask all");
+    (void)talk_report(talk, "w1", 7, talk->told, "");
+    talk->withholds = true;
+    assert_string_equal(talk_submit(talk, "x", "{\"id\":\"a\"}"), "put b");
+    assert_string_equal(talk_report(talk, "w2", 8, talk->told, "a/55"), "enter w2, stop a/55");
+    assert_int_equal(talk_state_of(talk, "a"), WORK_IDLE);
+    talk->withholds = false;
+    talk_reply(talk, key, BATON_OK);
+    assert_null(strstr(talk_all_of(talk), "assign"));
+    talk->ms += LEASE_MS - 1;
+    (void)talk_report(talk, "w1", 7, talk->told, "");
+    assert_null(strstr(talk_later(talk, 0), "assign"));
+    assert_non_null(strstr(talk_later(talk, 1), "assign a/101"));
+}
+
 /* The leader chose it, and its messages have it. */
 static void a_worker_that_knows_the_mark_of_the_new_ledger_shows_no_loss(void **state)
 {
@@ -491,6 +517,7 @@ int main(void)
         TEST(after_a_rebuild_what_ran_waits_for_nobody),
         TEST(after_a_rebuild_a_report_from_before_it_shows_no_copy_that_runs),
         TEST(after_a_rebuild_the_next_leader_waits_too_for_one_that_is_not_heard),
+        TEST(after_a_rebuild_an_item_waits_while_a_worker_reports_a_copy_of_it),
         TEST(a_worker_that_knows_the_mark_of_the_new_ledger_shows_no_loss),
         TEST(without_a_ledger_an_item_starts_before_all_buckets_are_made),
         TEST(a_ledger_of_another_mark_ends_the_leader),
