@@ -302,14 +302,23 @@ static const struct game_mutant mutants[] = {
 };
 
 static const struct game_clue clues[] = {
-    {"NEWER_CLAIM_STALE", 284},     {"FINAL_REVIVED", 8309},
-    {"REBUILDS_IN_HASTE", 11535},   {"SILENT_HAD_NOTHING", 187997},
-    {"TWO_COPIES", 48129},          {"SENT_AGAIN", 102},
-    {"LOSS_IGNORED", 1391},         {"STOP_SENT_ONCE", 248},
-    {"FORGOTTEN_FIRST", 445},       {"FLOOR_FORGOTTEN", 960},
-    {"SHARED_FORGOTTEN", 336},      {"HEARD_NOT_PASSED_ON", 823},
-    {"REVISION_TWICE", 103796},     {"REST_DELETED_UNREAD", 37893},
-    {"KNOWN_COPY_IGNORED", 389884}, {NULL, 0},
+    {"NEWER_CLAIM_STALE", 284},
+    {"FINAL_REVIVED", 8309},
+    {"REBUILDS_IN_HASTE", 11535},
+    {"SILENT_HAD_NOTHING", 187997},
+    {"TWO_COPIES", 48129},
+    {"SENT_AGAIN", 102},
+    {"LOSS_IGNORED", 1128},
+    {"STOP_SENT_ONCE", 248},
+    {"FORGOTTEN_FIRST", 445},
+    {"FLOOR_FORGOTTEN", 960},
+    {"SHARED_FORGOTTEN", 336},
+    {"HEARD_NOT_PASSED_ON", 823},
+    {"REVISION_TWICE", 103796},
+    {"REST_DELETED_UNREAD", 84721},
+    {"KNOWN_COPY_IGNORED", 389884},
+    {"EARLIER_RESULT_COUNTS", 70842},
+    {NULL, 0},
 };
 
 const struct game work_game = {

@@ -159,13 +159,12 @@ static void give_up(struct yard *yard, const struct yard_event *request, int cod
     event->revision = request->revision;
 }
 
-/* Somebody on the way was stopped with it. A late result may end a later item (docs/work.md). */
-static bool is_put_late(struct yard *yard, enum yard_request request, const struct yard_key *key,
-                        const struct yard_value *value)
+/* Somebody on the way was stopped with it. */
+static bool is_put_late(struct yard *yard, enum yard_request request, const struct yard_key *key)
 {
     bool is_result = key && strncmp(key->name, "r/", 2) == 0;
 
-    return request == YARD_PUT && !yard->is_calm && !(is_result && value) &&
+    return request == YARD_PUT && !yard->is_calm &&
            random_chance(&yard->late, (is_result ? 4 : 1) * yard->profile.late_ppm);
 }
 
@@ -184,7 +183,7 @@ void store_ask(struct yard *yard, struct yard_process *process, enum yard_reques
                                .lifetime = lifetime,
                                .timeout_at = yard->now + yard->profile.timeout};
 
-    if (at != INT64_MAX && is_put_late(yard, request, key, value)) {
+    if (at != INT64_MAX && is_put_late(yard, request, key)) {
         at += random_between(&yard->late, 0, yard->profile.late);
     }
     event.has_reply = at <= event.timeout_at;

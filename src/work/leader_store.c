@@ -264,15 +264,15 @@ bool leader_has_all_buckets(const struct work_leader *leader)
     return true;
 }
 
-/* A first attempt has none before it: the key has what an earlier item of the id has left, or what
- * its leader had given up and was stored long after. */
+/* From before the item's first attempt: an earlier item of the id has left it, or its leader had
+ * given it up, and it was stored long after. */
 static bool is_of_earlier_item(const struct work_leader *leader, const struct leader_result *result,
                                const struct work_result *stored)
 {
     const struct ledger_entry *entry = ledger_find(leader->ledger, result->id);
 
-    return entry && entry->attempt == 1 && entry->epoch == result->epoch &&
-           stored->epoch < result->epoch;
+    return entry && entry->epoch == result->epoch && stored->epoch < entry->first &&
+           (entry->attempt == 1 || !WORK_MUTANT(EARLIER_RESULT_COUNTS));
 }
 
 /* The result of an attempt before: it was stored first, and so it is the item's. */

@@ -278,6 +278,23 @@ void ledger_entry_clear(struct ledger *ledger, struct ledger_entry *entry)
     ledger_keys_clear(ledger, &entry->claimed_keys);
 }
 
+void ledger_entry_begin(struct ledger_entry *entry, uint64_t epoch)
+{
+    entry->epoch = epoch;
+    if (entry->attempt == 1) {
+        entry->first = epoch;
+    }
+}
+
+uint64_t ledger_entry_first(const struct ledger_entry *entry)
+{
+    const struct work_item *item = entry->item;
+
+    return entry->first == entry->epoch || (item && (item->is_unique || item->kind != WORK_JOB))
+               ? 0
+               : entry->first;
+}
+
 int ledger_entry_add(struct ledger *ledger, const char *id, int64_t now_unix_ms,
                      struct ledger_entry **ret)
 {
@@ -408,8 +425,8 @@ int ledger_place(struct ledger *ledger, struct ledger_entry *entry, const char *
         return BATON_ENOMEM;
     }
     move(ledger, entry, WORK_PROCESSING, place, now_unix_ms);
-    entry->epoch = epoch;
     entry->attempt += entry->attempt < UINT32_MAX;
+    ledger_entry_begin(entry, epoch);
     entry->began_unix_ms = now_unix_ms;
     return BATON_OK;
 }

@@ -15,11 +15,13 @@
  *
  *   {"format":1,"leader":epoch,"floor":epoch,
  *    "items":[["id","processing","worker",session,epoch,attempt,failures,losses,code,
- *              since_unix_ms,began_unix_ms], …]}
+ *              since_unix_ms,began_unix_ms,first], …]}
  *
  * in one line, with the epoch of the leader that wrote it, the highest epoch of an entry that was
- * removed, and with worker "" and session 0 where an item is not processing. It is read as strictly
- * as it is written, without a blank or an escape, because a general reader takes longer than a
+ * removed, and with worker "" and session 0 where an item is not processing. `first`, the epoch of
+ * the item's first placing, is there only if it is another one than `epoch`, and an earlier item of
+ * the id may have left a result: of a job whose id is not unique. A bucket is read as strictly as
+ * it is written, without a blank or an escape, because a general reader takes longer than a
  * takeover may.
  *
  * Each placing gives an item a higher epoch, its fencing token: at least the leader's own, and
@@ -72,6 +74,7 @@ struct ledger_keys;  /* what an item or a claim maps; opaque */
 struct ledger_entry {
     enum work_state state;
     uint64_t epoch;   /* of the latest placing; 0: never placed */
+    uint64_t first;   /* of the first one, above those of earlier items of its id; 0: not known */
     uint32_t attempt; /* number of placings */
     uint32_t failures;
     uint32_t losses;            /* placings that ended with their worker */

@@ -112,6 +112,10 @@ static void put_entry(struct buffer *buffer, const struct ledger_entry *entry, b
     at = put_signed(at, entry->since_unix_ms);
     at = put_text(at, ",");
     at = put_signed(at, entry->began_unix_ms);
+    if (ledger_entry_first(entry) != 0) {
+        at = put_text(at, ",");
+        at = put_number(at, entry->first);
+    }
     at = put_text(at, "]");
     buffer->bytes += (size_t)(at - (char *)room);
 }
@@ -146,7 +150,7 @@ struct row {
     char id[WORK_ID_MAX];
     char worker[BATON_NAME_MAX];
     enum work_state state;
-    uint64_t session, epoch, attempt, failures, losses;
+    uint64_t session, epoch, first, attempt, failures, losses;
     int64_t code, since_unix_ms, began_unix_ms;
 };
 
@@ -255,6 +259,22 @@ static void check(struct cursor *cursor, const struct row *row, unsigned bucket)
     }
 }
 
+/* Without the column it is known of a first attempt only. */
+static uint64_t take_first(struct cursor *cursor, const struct row *row)
+{
+    uint64_t first;
+
+    if (!sees(cursor, ',')) {
+        return row->attempt == 1 ? row->epoch : 0;
+    }
+    take(cursor, ",");
+    first = take_number(cursor, WORK_NUMBER_MAX);
+    if (first == 0 || first >= row->epoch) {
+        fail(cursor, "its first epoch is not below its latest one");
+    }
+    return first;
+}
+
 static void take_row(struct cursor *cursor, struct row *ret, unsigned bucket)
 {
     take(cursor, "[\"");
@@ -279,6 +299,7 @@ static void take_row(struct cursor *cursor, struct row *ret, unsigned bucket)
     ret->since_unix_ms = take_signed(cursor, INT64_MIN, INT64_MAX);
     take(cursor, ",");
     ret->began_unix_ms = take_signed(cursor, INT64_MIN, INT64_MAX);
+    ret->first = take_first(cursor, ret);
     take(cursor, "]");
     check(cursor, ret, bucket);
 }
@@ -389,6 +410,7 @@ static void replace(struct ledger *ledger, const struct row *row)
         entry->item = NULL;
     }
     entry->epoch = row->epoch;
+    entry->first = row->first;
     entry->attempt = (uint32_t)row->attempt;
     entry->failures = (uint32_t)row->failures;
     entry->losses = (uint32_t)row->losses;

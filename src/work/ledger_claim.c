@@ -113,8 +113,8 @@ static int adopt(struct ledger *ledger, struct ledger_entry *entry, const char *
     ledger_entry_clear(ledger, entry);
     entry->claimed_keys = keys;
     ledger_entry_set(ledger, entry, WORK_PROCESSING, place);
-    entry->epoch = claim->epoch;
     entry->attempt += entry->attempt == 0;
+    ledger_entry_begin(entry, claim->epoch);
     entry->since_unix_ms = entry->began_unix_ms = now_unix_ms;
     entry->progress_permille = claim->progress_permille;
     ledger_entry_touch(ledger, entry);

@@ -7,7 +7,7 @@
 #include "work/ledger.h"
 
 /* Of an entry's JSON without its id: each number and the worker's name at its longest. */
-enum { LEDGER_ENTRY_BYTES = 224 };
+enum { LEDGER_ENTRY_BYTES = 232 };
 
 struct ledger_place_key {
     uint64_t session;
@@ -65,6 +65,10 @@ void ledger_entry_set(struct ledger *ledger, struct ledger_entry *entry, enum wo
                       struct ledger_place *place);
 /* Clears what belongs to one placing: the leader's own fields, progress and claimed keys. */
 void ledger_entry_clear(struct ledger *ledger, struct ledger_entry *entry);
+/* Its attempt has this epoch. */
+void ledger_entry_begin(struct ledger_entry *entry, uint64_t epoch);
+/* What its bucket says of its first epoch; 0: nothing. */
+uint64_t ledger_entry_first(const struct ledger_entry *entry);
 /* Marks it, and its bucket, as changed. */
 void ledger_entry_touch(struct ledger *ledger, struct ledger_entry *entry);
 /* Its item, if it has none. BATON_ENOMEM. */

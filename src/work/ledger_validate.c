@@ -24,7 +24,8 @@ void ledger_validate(const struct ledger *ledger,
 
 static bool is_same_entry(const struct ledger_entry *a, const struct ledger_entry *b)
 {
-    return b && a->state == b->state && a->epoch == b->epoch && a->attempt == b->attempt &&
+    return b && a->state == b->state && a->epoch == b->epoch &&
+           ledger_entry_first(a) == ledger_entry_first(b) && a->attempt == b->attempt &&
            a->failures == b->failures && a->losses == b->losses && a->code == b->code &&
            a->since_unix_ms == b->since_unix_ms && a->began_unix_ms == b->began_unix_ms &&
            (!a->place || memcmp(&a->place->key, &b->place->key, sizeof(a->place->key)) == 0);

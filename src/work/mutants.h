@@ -33,6 +33,8 @@
     X(SILENCE_IS_DEATH, "a worker that has not reported for a time counts as dead")                \
     X(FAILED_PUT_ACKED, "a result is acknowledged although the put of its end has failed")         \
     X(RESULT_WRITTEN_OVER, "a result is written over the one of an earlier attempt")               \
+    X(EARLIER_RESULT_COUNTS,                                                                       \
+      "the result of an earlier item of the id ends an item at its second attempt")                \
     X(RETRIES_FORGOTTEN, "a job fails for good at its first failure")                              \
     X(LOSS_IGNORED, "a leader goes on when what it has stored is not there any more")              \
     X(BUCKETS_NOT_MADE, "a ledger is complete before all its buckets are there")                   \

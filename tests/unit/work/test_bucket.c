@@ -1,6 +1,9 @@
 /* Buckets: there and back, damage, what a leader keeps. */
 #include "ledger_tools.h"
 
+#define VALUE(rows)      "{\"format\":1,\"items\":[" rows "]}"
+#define ROW(state, rest) "[\"a\",\"" state "\"," rest "]"
+
 static void a_ledger_comes_back_from_its_buckets(void **state)
 {
     struct ledger *ledger = ledger_new(), *copy = ledger_new();
@@ -76,6 +79,69 @@ static void a_bucket_has_the_highest_epoch_of_what_was_removed(void **state)
     ledger_free(copy);
 }
 
+/* Of an id that is not unique: an earlier item of it may have left a result. */
+static void a_job_that_was_placed_again_has_its_first_epoch_in_its_bucket(void **state)
+{
+    static const char expected[] =
+        "{\"format\":1,\"items\":[[\"a\",\"processing\",\"w\",7,9,2,0,0,0,"
+        "1000,1000,3]]}";
+    struct ledger *ledger = ledger_new(), *copy = ledger_new();
+    struct ledger_entry *entry = submit_id(ledger, "a");
+    struct buffer bytes;
+    (void)state;
+
+    assert_int_equal(ledger_place(ledger, entry, "w", 7, 3, NOW_MS), BATON_OK);
+    ledger_release(ledger, entry, NOW_MS);
+    assert_int_equal(ledger_place(ledger, entry, "w", 7, 9, NOW_MS), BATON_OK);
+    encode(ledger, entry->bucket, &bytes);
+    assert_string_equal(buffer_text(&bytes), expected);
+    assert_int_equal(decode(copy, entry->bucket, expected), BATON_OK);
+    assert_int_equal(ledger_find(copy, "a")->first, 3);
+    assert_true(ledger_equal(ledger, copy));
+    buffer_fini(&bytes);
+    ledger_free(ledger);
+    ledger_free(copy);
+}
+
+/* Programs of before read what has no such column, and write it. */
+static void what_needs_no_first_epoch_is_written_without_it(void **state)
+{
+    static const char *const items[] = {"{'id':'a','kind':'service'}", "{'id':'a'}"};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+        struct ledger *ledger = ledger_new();
+        struct ledger_entry *entry = submit(ledger, items[i]);
+        struct buffer bytes;
+
+        entry->item->is_unique = entry->item->kind == WORK_JOB;
+        place(ledger, entry, "w", 7);
+        ledger_lose(ledger, entry, NOW_MS);
+        place(ledger, entry, "w", 7);
+        encode(ledger, entry->bucket, &bytes);
+        assert_string_equal(buffer_text(&bytes), "{\"format\":1,\"items\":[[\"a\",\"processing\","
+                                                 "\"w\",7,2,2,0,1,0,1000,1000]]}");
+        buffer_fini(&bytes);
+        ledger_free(ledger);
+    }
+}
+
+/* Of later attempts a program of before has not written it. */
+static void without_the_column_the_first_epoch_is_known_of_a_first_attempt(void **state)
+{
+    struct ledger *ledger = ledger_new();
+    unsigned bucket = ledger_bucket_of("a");
+    (void)state;
+
+    assert_int_equal(decode(ledger, bucket, VALUE("[\"a\",\"processing\",\"w\",7,5,1,0,0,0,0,0]")),
+                     BATON_OK);
+    assert_int_equal(ledger_find(ledger, "a")->first, 5);
+    assert_int_equal(decode(ledger, bucket, VALUE("[\"a\",\"processing\",\"w\",7,8,2,0,0,0,0,0]")),
+                     BATON_OK);
+    assert_int_equal(ledger_find(ledger, "a")->first, 0);
+    ledger_free(ledger);
+}
+
 /* In all versions, on all machines. */
 static void the_bucket_of_an_id_is_the_same_for_ever(void **state)
 {
@@ -126,9 +192,6 @@ static void changed_buckets_are_found_one_after_the_other(void **state)
 
 /* ---- Damage ---------------------------------------------------------------------------------- */
 
-#define VALUE(rows)      "{\"format\":1,\"items\":[" rows "]}"
-#define ROW(state, rest) "[\"a\",\"" state "\"," rest "]"
-
 /* All of the bucket of "a". */
 static const char *const damaged[] = {
     "",
@@ -151,6 +214,10 @@ static const char *const damaged[] = {
     VALUE(ROW("idle", "\"\",0,0,0,0,0,0,0,0") "," ROW("idle", "\"\",0,0,0,0,0,0,0,0")), /* twice */
     VALUE(ROW("idle", "\"\",0,0,0,0,0,0,0")),
     VALUE(ROW("idle", "\"\",0,0,0,0,0,0,0,0,0")),
+    VALUE(ROW("idle", "\"\",0,7,2,0,0,0,0,0,0")),
+    VALUE(ROW("idle", "\"\",0,7,2,0,0,0,0,0,7")), /* the first epoch is the latest one */
+    VALUE(ROW("idle", "\"\",0,7,2,0,0,0,0,0,")),
+    VALUE(ROW("idle", "\"\",0,7,2,0,0,0,0,0,3,3")),
     VALUE(ROW("idle", "\"\",0,0,0,0,0,0,0,")),
     VALUE(ROW("idle", "\"\",0,0,0,0,0,0,0,00")),
     VALUE(ROW("idle", "\"\",0,0,0,0,0,0,0,-0")),
@@ -315,6 +382,7 @@ static void ledgers_differ_in_each_thing_that_is_stored(void **state)
     entry->member--;                                                                               \
     assert_true(ledger_equal(a, b));
     DIFFER(epoch)
+    DIFFER(first)
     DIFFER(attempt)
     DIFFER(failures)
     DIFFER(losses)
@@ -340,6 +408,9 @@ int main(void)
         cmocka_unit_test(a_ledger_comes_back_from_its_buckets),
         cmocka_unit_test(a_bucket_is_written_as_its_format_says),
         cmocka_unit_test(a_bucket_has_the_highest_epoch_of_what_was_removed),
+        cmocka_unit_test(a_job_that_was_placed_again_has_its_first_epoch_in_its_bucket),
+        cmocka_unit_test(what_needs_no_first_epoch_is_written_without_it),
+        cmocka_unit_test(without_the_column_the_first_epoch_is_known_of_a_first_attempt),
         cmocka_unit_test(the_bucket_of_an_id_is_the_same_for_ever),
         cmocka_unit_test(a_bucket_that_has_no_room_to_be_written_stays_changed),
         cmocka_unit_test(changed_buckets_are_found_one_after_the_other),

@@ -129,6 +129,59 @@ static void a_late_result_of_an_earlier_item_does_not_end_a_later_one_of_its_id(
     assert_string_equal(talk_all_of(talk), "put r, put b, ack a/101");
 }
 
+/* What its first attempt is, the next leader knows by the bucket. */
+static void a_late_result_of_an_earlier_item_does_not_end_a_second_attempt(void **state)
+{
+    struct talk *talk = *state;
+    struct key *stored = talk_key_of(talk, "r/a");
+    char before[256];
+    size_t bytes;
+
+    let_a_be_forgotten(talk);
+    bytes = stored->bytes;
+    assert_in_range(bytes, 1, sizeof(before));
+    memcpy(before, stored->data, bytes);
+    assert_string_equal(talk_tell_rest(talk, "a"), "delete r/a, put b");
+    (void)talk_report(talk, "w1", 7, 0, "");
+    assert_string_equal(talk_submit(talk, "y", "{\"id\":\"a\"}"), "put b, assign a/101");
+    (void)talk_granted(talk, "w1", 8, true);
+    assert_string_equal(talk_report(talk, "w1", 9, 0, ""), "enter w1, put b, assign a/102");
+    talk_write_key(talk, "r/a", before, bytes);
+    talk_lead(talk, EPOCH + 50);
+    talk_load(talk);
+    (void)talk_report(talk, "w1", 9, 0, "a/102");
+    talk->withholds = true;
+    assert_string_equal(talk_done(talk, "w1", 9, "a", 102, true), "put r");
+    talk_reply(talk, "r/a", BATON_ECONFLICT);
+    assert_string_equal(talk_all_of(talk), "read r");
+    talk_tell_read(talk, "r/a");
+    assert_string_equal(talk_all_of(talk), "delete r/a");
+    talk->withholds = false;
+    talk_reply(talk, "r/a", BATON_OK);
+    assert_string_equal(talk_all_of(talk), "put r, put b, ack a/102");
+}
+
+/* The leader of the first attempt had given it up; the item is the same. */
+static void a_late_result_of_the_first_attempt_is_that_of_the_item(void **state)
+{
+    static const char result[] = "{\"id\":\"a\",\"epoch\":100,\"success\":true,\"code\":7,"
+                                 "\"began_unix_ms\":0,\"ended_unix_ms\":0}";
+    struct talk *talk = *state;
+
+    talk_run_a(talk);
+    (void)talk_granted(talk, "w1", 8, true);
+    assert_string_equal(talk_report(talk, "w1", 9, 0, ""), "enter w1, put b, assign a/101");
+    talk_write_key(talk, "r/a", result, strlen(result));
+    talk->withholds = true;
+    assert_string_equal(talk_done(talk, "w1", 9, "a", 101, true), "put r");
+    talk_reply(talk, "r/a", BATON_ECONFLICT);
+    (void)talk_all_of(talk);
+    talk->withholds = false;
+    talk_tell_read(talk, "r/a");
+    assert_string_equal(talk_all_of(talk), "put b, ack a/101");
+    assert_int_equal(ledger_find(work_leader_ledger(talk->leader), "a")->code, 7);
+}
+
 /* The leader has removed the entry by a write whose reply did not come, and then read that it is
  * there: the write was carried out after that. */
 static void an_item_that_is_submitted_again_after_a_late_removal_runs(void **state)
@@ -179,6 +232,8 @@ int main(void)
         TEST(what_a_later_item_of_the_same_id_has_stays),
         TEST(an_item_that_is_submitted_again_while_it_is_forgotten_stays),
         TEST(a_late_result_of_an_earlier_item_does_not_end_a_later_one_of_its_id),
+        TEST(a_late_result_of_an_earlier_item_does_not_end_a_second_attempt),
+        TEST(a_late_result_of_the_first_attempt_is_that_of_the_item),
         TEST(an_item_that_is_submitted_again_after_a_late_removal_runs),
     };
 
