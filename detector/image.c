@@ -30,7 +30,14 @@ void encoding_free(struct encoding *encoding)
     free(encoding);
 }
 
-static void encodings_free(struct still *still)
+struct still *still_hold(struct still *still)
+{
+    still->holders++;
+    return still;
+}
+
+/* Leaves a still of nothing. */
+static void empty_still(struct still *still)
 {
     while (still->encodings != NULL) {
         struct encoding *encoding = still->encodings;
@@ -38,20 +45,12 @@ static void encodings_free(struct still *still)
         still->encodings = encoding->next;
         encoding_free(encoding);
     }
-}
-
-struct still *still_hold(struct still *still)
-{
-    still->holders++;
-    return still;
-}
-
-static void give_back(struct still *still)
-{
     if (still->loan.owner != NULL) {
         still->loan.give_back(still->loan.owner);
         still->loan.owner = NULL;
     }
+    free(still->pixels);
+    still->pixels = NULL;
 }
 
 void still_release(struct still *still)
@@ -61,9 +60,7 @@ void still_release(struct still *still)
     }
     assert(still->holders > 0);
     if (--still->holders == 0) {
-        encodings_free(still);
-        give_back(still);
-        free(still->pixels);
+        empty_still(still);
         free(still);
     }
 }
@@ -80,8 +77,7 @@ static struct still *need_still(struct still *old)
         }
         return still;
     }
-    encodings_free(still);
-    give_back(still);
+    empty_still(still);
     return still;
 }
 
@@ -90,13 +86,9 @@ static bool copy_into(struct still *still, const struct frame *frame)
 {
     int bytes = av_image_get_buffer_size(AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
 
-    if (still->capacity < (size_t)bytes) {
-        uint8_t *larger = realloc(still->pixels, (size_t)bytes);
-        if (larger == NULL) {
-            return false;
-        }
-        still->pixels = larger;
-        still->capacity = (size_t)bytes;
+    still->pixels = malloc((size_t)bytes);
+    if (still->pixels == NULL) {
+        return false;
     }
     (void)av_image_copy_to_buffer(still->pixels, bytes, frame->plane, frame->stride,
                                   AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
@@ -109,12 +101,10 @@ static bool copy_into(struct still *still, const struct frame *frame)
 static bool fill_still(struct still *still, const struct frame *frame,
                        const struct image_loan *loan)
 {
-    if (loan == NULL || !loan->keep(loan->owner)) {
+    if (loan == NULL) {
         return copy_into(still, frame);
     }
-    free(still->pixels); /* as long as frames are lent there will be no copy */
-    still->pixels = NULL;
-    still->capacity = 0;
+    loan->hold(loan->owner);
     still->frame = *frame;
     still->loan = *loan;
     return true;

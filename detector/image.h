@@ -21,10 +21,10 @@ struct frame {
     const uint8_t *plane[4]; /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
 };
 
-/* How a frame can be kept where it is. */
+/* How a frame is kept where it is. */
 struct image_loan {
-    const void *owner;               /* of the frame */
-    bool (*keep)(const void *owner); /* false: not now */
+    const void *owner; /* of the frame */
+    void (*hold)(const void *owner);
     void (*give_back)(const void *owner);
 };
 
@@ -49,7 +49,6 @@ struct still {
     struct encoding *encodings; /* image_int.h's, freed with the still */
     struct image_loan loan;     /* its owner is NULL for a copy */
     uint8_t *pixels;            /* of a copy: the three planes, one after the other */
-    size_t capacity;
     unsigned holders;
 };
 
@@ -59,8 +58,8 @@ struct image_store; /* opaque */
 struct image_store *image_store_new(size_t count_max);
 void image_store_free(struct image_store *store); /* NULL allowed */
 
-/* Keeps the frame by the loan, or copies it in where that is not to be had or is NULL. BATON_EINVAL
- * for a size of 0 or above IMAGE_PIXELS_MAX, BATON_EFULL. */
+/* Keeps the frame by the loan, or copies it if that is NULL. BATON_EINVAL for a size of 0 or above
+ * IMAGE_PIXELS_MAX, BATON_EFULL. */
 int image_put(struct image_store *store, const char *identifier, enum image_source source,
               const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr);
 /* The source that the subscription shows from now on; until then its stream. Boxes of the other one

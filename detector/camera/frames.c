@@ -28,7 +28,6 @@ struct held {
     uint8_t *copy; /* NULL: in its ring */
     int slot;
     unsigned refs;
-    unsigned keeps; /* references that were kept */
 };
 
 void frames_ref(struct frames *frames)
@@ -215,28 +214,4 @@ void camera_frame_unref(const struct camera_frame *frame)
     if (--held->refs == 0) {
         let_go(held);
     }
-}
-
-bool camera_frame_keep(const struct camera_frame *frame)
-{
-    struct held *held = (struct held *)frame;
-    struct frames *frames = held->view->frames;
-
-    if (held->keeps == 0 && frames->kept == CAMERA_KEPT_MAX) {
-        return false;
-    }
-    frames->kept += held->keeps == 0;
-    held->keeps++;
-    (void)camera_frame_ref(frame);
-    return true;
-}
-
-void camera_frame_unkeep(const struct camera_frame *frame)
-{
-    struct held *held = (struct held *)frame;
-
-    INVARIANT(held->keeps > 0);
-    held->keeps--;
-    held->view->frames->kept -= held->keeps == 0;
-    camera_frame_unref(frame);
 }

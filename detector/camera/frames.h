@@ -8,7 +8,6 @@
 enum {
     CAMERA_HELD_MAX = 5,    /* frames of one feed that may be held where they were decoded; */
     CAMERA_COPIED_MAX = 32, /* further ones are copies, of which there may be so many */
-    CAMERA_KEPT_MAX = 2,    /* of all these, frames held for an unknown time */
 };
 
 #define CAMERA_NO_PTS INT64_MIN
@@ -25,13 +24,9 @@ struct camera_frame {
     enum image_source source; /* IMAGE_STREAM for clips, too */
 };
 
-/* Holds the frame until as many calls of unref, for a model that runs elsewhere meanwhile. A feed
+/* Holds the frame until as many calls of unref, for a model or a picture made meanwhile. A feed
  * with more held frames than CAMERA_HELD_MAX and CAMERA_COPIED_MAX together skips newer ones. */
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame);
 void camera_frame_unref(const struct camera_frame *frame); /* NULL allowed */
-/* Holds the frame until the next one, for a user such as the store of newest pictures. At most
- * CAMERA_KEPT_MAX frames of a feed are held so, which leaves room for others. False: not held. */
-bool camera_frame_keep(const struct camera_frame *frame);
-void camera_frame_unkeep(const struct camera_frame *frame);
 
 #endif

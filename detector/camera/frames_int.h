@@ -21,8 +21,7 @@ struct frames {
     unsigned refs;     /* one of the owner, and one for each ring and copy in use */
     int socket;        /* borrowed; to the child. -1: it needs no frame back */
     struct view *view; /* of the newest ring; NULL: none yet */
-    unsigned held;     /* in rings; */
-    unsigned kept;     /* of all, for an unknown time; */
+    unsigned held;     /* in rings */
     unsigned copied;
 };
 

@@ -48,21 +48,21 @@ static void on_changed(void *userdata, const struct worker_event *event)
     models_event(program->models, event);
 }
 
-static bool keep_frame(const void *frame)
+static void hold_frame(const void *frame)
 {
-    return camera_frame_keep(frame);
+    (void)camera_frame_ref(frame);
 }
 
 static void give_frame_back(const void *frame)
 {
-    camera_frame_unkeep(frame);
+    camera_frame_unref(frame);
 }
 
 static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
                      enum watch_role role)
 {
     struct program *program = userdata;
-    const struct image_loan loan = {frame, keep_frame, give_frame_back};
+    const struct image_loan loan = {frame, hold_frame, give_frame_back};
 
     service_frame(program->service, identifier, frame->source, role != WATCH_ASIDE, &frame->picture,
                   &loan);

@@ -131,38 +131,6 @@ static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
     viewer_let_go(&slow, 0);
 }
 
-static bool has_all(const void *userdata)
-{
-    return ((const struct viewer *)userdata)->kept_count == CAMERA_KEPT_MAX + 1;
-}
-
-/* Kept frames leave room for those that are only looked at. */
-static void no_more_than_a_few_frames_are_kept(void **state)
-{
-    const struct camera_options options = {.is_paced = true};
-    struct viewer viewer = {.holds = CAMERA_HELD_MAX};
-    const struct camera_frame *last;
-
-    (void)state;
-    viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
-    gallery_run_until(&gallery, has_all, &viewer);
-    last = viewer.kept[CAMERA_KEPT_MAX];
-    for (int i = 0; i < CAMERA_KEPT_MAX; i++) {
-        assert_true(camera_frame_keep(viewer.kept[i]));
-        assert_true(camera_frame_keep(viewer.kept[i])); /* the same one is still one */
-    }
-    assert_false(camera_frame_keep(last));
-    camera_frame_unkeep(viewer.kept[0]);
-    assert_false(camera_frame_keep(last));
-    camera_frame_unkeep(viewer.kept[0]);
-    assert_true(camera_frame_keep(last));
-    camera_frame_unkeep(last);
-    camera_frame_unkeep(viewer.kept[1]);
-    camera_frame_unkeep(viewer.kept[1]);
-    viewer_let_go(&viewer, 0);
-    viewer_run_frames(&viewer, 5);
-}
-
 static void a_frame_outlives_its_camera_and_the_pool(void **state)
 {
     struct gallery passing;
@@ -227,7 +195,6 @@ int main(void)
         CASE(a_picture_that_is_too_large_is_named_with_the_limit),
         CASE(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
         CASE(who_holds_frames_for_long_holds_nobody_else_up),
-        CASE(no_more_than_a_few_frames_are_kept),
         CASE(a_frame_outlives_its_camera_and_the_pool),
         CASE(the_shortest_interval_of_all_counts),
         CASE(a_file_is_refused_where_files_are_not_allowed),
