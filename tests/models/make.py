@@ -233,21 +233,20 @@ def archive(folder, name, change, models=("rectangles", "colours", "stripes")):
             file.write(f"{folder}/{model}.onnx", f"models/{model}.onnx")
 
 
-def only_boxes(text, file="rectangles", **more):
+def only_boxes(text, **more):
     pipeline = json.loads(text)
     fields = {name: name for name in ("class", "x", "y", "width", "height")}
-    model = {**pipeline["models"]["rectangles"], "file": f"models/{file}.onnx"}
-    return json.dumps({"version": 1, "models": {"rectangles": model}, **more,
+    models = {"rectangles": pipeline["models"]["rectangles"]}
+    return json.dumps({"version": 1, "models": models, **more,
                        "stages": [{"name": "objects", "model": "rectangles", "fields": fields}]})
 
 
 def archives_of_boxes(folder):
-    """What finds the rectangles in every frame, twice; once each; and what is no such model."""
+    """What finds the rectangles in every frame, twice; and once each."""
     archive(folder, "boxes", only_boxes, ("rectangles",))
     archive(folder, "boxes_too", lambda text: only_boxes(text) + " ", ("rectangles",))
     archive(folder, "tracked", lambda text: only_boxes(text, tracker={"report": "once"}),
             ("rectangles",))
-    archive(folder, "unfit", lambda text: only_boxes(text, "colours"), ("colours",))
 
 
 def archive_of_product(folder):

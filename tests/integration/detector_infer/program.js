@@ -160,7 +160,7 @@ const tests = {
             await worker.says(/model-refused .*model-id=103/);
             const model = worker.camera('hall;door').model_state;
             assert.strictEqual(model.running_id, 102);
-            assert.ok(model.last_error.length > 0);
+            assert.match(model.last_error, /zip.*; model 102 \(\/b\.mpta\) goes on$/);
             backend.messages.length = 0;
             await backend.next('a detection', red(102));
             wants(104, '/b.mpta');
@@ -256,6 +256,8 @@ const tests = {
         };
         const refused = await starts('models.example', '.0.0.1.example');
         await refused.worker.says(/model-refused .*the host is not among those/);
+        assert.match(refused.worker.camera('hall;door').model_state.last_error,
+            /; nothing is detected here until one opens$/);
         assert.deepStrictEqual(shop.asked, []);
         await refused.end();
         const taken = await starts('models.example', '127.0.0.1');
