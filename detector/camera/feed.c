@@ -197,21 +197,11 @@ static void explain(struct feed *feed, const struct baton_error *error, span pau
                    error->message, more);
 }
 
-static void measure(struct feed *feed, instant now)
-{
-    struct camera_stats *stats = &feed->stats;
-
-    stats->fps = (struct camera_fps){rate_count(&feed->rates.received, stats->received, now),
-                                     rate_count(&feed->rates.decoded, stats->decoded, now),
-                                     rate_count(&feed->rates.dropped, stats->dropped, now),
-                                     rate_count(&feed->rates.shown, stats->shown, now)};
-}
-
 static void go_waiting(struct feed *feed, span pause)
 {
     feed->state = FEED_WAITING;
-    memset(&feed->rates, 0, sizeof(feed->rates));
-    feed->stats.fps = (struct camera_fps){0};
+    feed->decoded = (struct rate){0};
+    feed->stats.fps = 0;
     (void)uv_timer_start(&feed->timer, on_timer, (uint64_t)(pause.ns / 1000000 + 1), 0);
 }
 
@@ -367,7 +357,7 @@ static void on_timer(uv_timer_t *timer)
     if (feed->state == FEED_WAITING) {
         feed_start(feed);
     } else if (feed->state != FEED_OVER) {
-        measure(feed, clock_now());
+        feed->stats.fps = rate_count(&feed->decoded, feed->stats.decoded, clock_now());
         look(feed);
     }
 }

@@ -39,11 +39,6 @@ struct camera_callbacks {
     void *userdata;
 };
 
-/* How fast these counters grow; 0 while it is offline. */
-struct camera_fps {
-    double received, decoded, dropped, shown;
-};
-
 struct camera_stats {
     char url[URL_MASKED_MAX];
     bool is_online;
@@ -57,7 +52,7 @@ struct camera_stats {
                                             shown, by the cap or for damage */
     uint64_t shown;                      /* handed to subscribers */
     uint64_t skipped;                    /* replaced by a newer one, or too many were held */
-    struct camera_fps fps;
+    double fps;                          /* frames decoded a second; 0 while it is offline */
     uint64_t restarts;
     char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */
 };

@@ -42,9 +42,7 @@ struct feed {
     unsigned refusals;                 /* of its password, since it was online last */
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
     struct camera_counts counted;      /* of this child's counts, in `stats` already */
-    struct {
-        struct rate received, decoded, dropped, shown;
-    } rates;
+    struct rate decoded;
     struct camera_stats stats;
 };
 

@@ -35,12 +35,10 @@ const tests = {
         assert.strictEqual(stream.subscribers, 2);
         assert.ok(stream.shown > 0);
         let { fps } = stream;
-        for (const until = Date.now() + DEADLINE_MS; fps.decoded === 0;) {
+        for (const until = Date.now() + DEADLINE_MS; fps === 0;) {
             assert.ok(Date.now() < until, 'frames a second');
             ({ fps } = worker.camera('hall;door').stream);
         }
-        assert.ok(fps.received >= fps.decoded && fps.decoded >= fps.dropped, JSON.stringify(fps));
-        assert.ok(fps.shown > 0, JSON.stringify(fps));
         await camera.end();
         await backend.report((all) => all.length === 2 && all.every((c) => !c.online));
         camera = await Camera.start(camera.port);
