@@ -1,6 +1,5 @@
 #include "detector/model/fetch.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "detector/camera/dial.h"
 #include "detector/model/address.h"
@@ -12,21 +11,17 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <uv.h>
 
-enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10, POLL_MS = 1000 };
+enum { REDIRECTS_MAX = 4, OTHER_BODY_MAX = 64 << 10, POLL_MS = 1000 };
 
-/* What follows a try. */
-enum verdict { VERDICT_DONE, VERDICT_FAILED, VERDICT_AGAIN, VERDICT_LATER };
+/* What follows a reply. */
+enum verdict { VERDICT_DONE, VERDICT_FAILED, VERDICT_REDIRECTED };
 
 struct fetch {
     const struct fetch_rules *rules;
     CURL *easy;
     CURLM *multi;
     atomic_bool is_stopped;
-    uv_mutex_t lock;
-    char *latest;  /* under the lock: the address of the newest list */
-    bool is_fresh; /* under the lock: no try has used it yet */
 
     /* Of the thread that runs it. */
     struct curl_slist *headers;
@@ -40,18 +35,14 @@ struct fetch {
     bool is_judged, is_file; /* the body's first bytes came; the body is the file */
     bool is_same;            /* the file has the ETag `known` */
     const char *refusal;     /* why an address was not dialled; NULL: all were */
-    int asked, failed, redirects;
-    struct baton_error error; /* code 0: none, or another try may mend it */
+    int redirects;
+    struct baton_error error; /* code 0: none */
 };
 
 struct fetch_rules fetch_rules_default(void)
 {
-    return (struct fetch_rules){.bytes_max = 1U << 30,
-                                .connect_ms = 10000,
-                                .silent_ms = 30000,
-                                .total_ms = 15 * 60 * 1000,
-                                .tries_max = 5,
-                                .retry_ms = 500};
+    return (struct fetch_rules){
+        .bytes_max = 1U << 30, .connect_ms = 10000, .silent_ms = 30000, .total_ms = 15 * 60 * 1000};
 }
 
 const atomic_bool *fetch_is_stopped(const struct fetch *fetch)
@@ -64,7 +55,6 @@ const char *fetch_shown(const struct fetch *fetch)
     return fetch->at.masked;
 }
 
-/* An error that another try would not mend. */
 static enum verdict fail(struct fetch *fetch, int code, const char *why)
 {
     (void)error_set(&fetch->error, code, "%s", why);
@@ -168,14 +158,7 @@ static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
     return CURL_SOCKET_BAD;
 }
 
-/* ---- One try -------------------------------------------------------------------------------- */
-
-static CURLcode set_up_try(struct fetch *fetch, int64_t left_ms)
-{
-    CURLcode rc = curl_easy_setopt(fetch->easy, CURLOPT_URL, fetch->url);
-
-    return rc ? rc : curl_easy_setopt(fetch->easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
-}
+/* ---- One request ---------------------------------------------------------------------------- */
 
 static CURLcode set_up(struct fetch *fetch)
 {
@@ -189,6 +172,7 @@ static CURLcode set_up(struct fetch *fetch)
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_PROXY, "");
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC | CURLAUTH_DIGEST);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)rules->connect_ms);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)rules->total_ms);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, silent_s);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -226,12 +210,7 @@ static CURLcode perform(struct fetch *fetch)
     return result;
 }
 
-/* ---- The verdict on a try ------------------------------------------------------------------- */
-
-static enum verdict retry(struct fetch *fetch, int code, const char *why)
-{
-    return ++fetch->failed < fetch->rules->tries_max ? VERDICT_LATER : fail(fetch, code, why);
-}
+/* ---- The verdict on it ---------------------------------------------------------------------- */
 
 static enum verdict redirect(struct fetch *fetch)
 {
@@ -257,7 +236,7 @@ static enum verdict redirect(struct fetch *fetch)
     free(fetch->url);
     fetch->url = target;
     fetch->at = at;
-    return VERDICT_AGAIN;
+    return VERDICT_REDIRECTED;
 }
 
 static enum verdict judge_status(struct fetch *fetch, long status)
@@ -282,12 +261,11 @@ static enum verdict judge_status(struct fetch *fetch, long status)
     case 404:
     case 410:
         return fail(fetch, BATON_ENOENT, "the server does not have it");
-    case 408:
-    case 429:
-        return retry(fetch, BATON_EUNAVAILABLE, why);
     default:
-        return status >= 500 ? retry(fetch, BATON_EUNAVAILABLE, why)
-                             : fail(fetch, BATON_EPROTO, why);
+        return fail(fetch,
+                    status >= 500 || status == 408 || status == 429 ? BATON_EUNAVAILABLE
+                                                                    : BATON_EPROTO,
+                    why);
     }
 }
 
@@ -307,9 +285,9 @@ static enum verdict judge_failure(struct fetch *fetch, CURLcode result)
     case CURLE_OUT_OF_MEMORY:
         return fail(fetch, BATON_ENOMEM, "out of memory");
     case CURLE_OPERATION_TIMEDOUT:
-        return retry(fetch, BATON_ETIMEDOUT, "the server is silent");
+        return fail(fetch, BATON_ETIMEDOUT, "the server is silent, or too slow");
     default:
-        return retry(fetch, BATON_EUNAVAILABLE, curl_easy_strerror(result));
+        return fail(fetch, BATON_EUNAVAILABLE, curl_easy_strerror(result));
     }
 }
 
@@ -330,54 +308,17 @@ static enum verdict judge(struct fetch *fetch, CURLcode result)
     return result == CURLE_OK ? VERDICT_DONE : judge_failure(fetch, result);
 }
 
-/* Each try begins anew: an archive is small beside what a connection carries before it breaks. */
-static enum verdict try_once(struct fetch *fetch, int64_t left_ms)
+static enum verdict ask(struct fetch *fetch)
 {
-    if (left_ms <= 0) {
-        return fail(fetch, BATON_ETIMEDOUT, "it takes longer than is allowed");
-    }
-    if (fetch->bytes > 0 && ftruncate(fetch->fd, 0) != 0) {
-        return fail(fetch, error_from_errno(errno), "the file cannot be emptied");
-    }
-    fetch->bytes = fetch->other_bytes = 0;
-    fetch->etag[0] = '\0';
-    fetch->is_judged = fetch->is_file = fetch->is_same = false;
+    fetch->other_bytes = 0;
+    fetch->is_judged = false;
     fetch->refusal = NULL;
-    fetch->asked++;
-    return set_up_try(fetch, left_ms) == CURLE_OK ? judge(fetch, perform(fetch))
-                                                  : fail(fetch, BATON_ENOMEM, "out of memory");
+    return curl_easy_setopt(fetch->easy, CURLOPT_URL, fetch->url) == CURLE_OK
+               ? judge(fetch, perform(fetch))
+               : fail(fetch, BATON_ENOMEM, "out of memory");
 }
 
-/* ---- All tries ------------------------------------------------------------------------------ */
-
-/* Takes the address of the newest list, if no try has used it yet. */
-static bool take_fresh(struct fetch *fetch)
-{
-    char *fresh;
-
-    uv_mutex_lock(&fetch->lock);
-    fresh = fetch->is_fresh ? strdup(fetch->latest) : NULL;
-    fetch->is_fresh = false;
-    uv_mutex_unlock(&fetch->lock);
-    if (fresh == NULL || address_parse(&fetch->first, fresh, fetch->rules->hosts, NULL) != 0) {
-        free(fresh);
-        return false;
-    }
-    free(fetch->url);
-    fetch->url = fresh;
-    fetch->at = fetch->first;
-    fetch->redirects = fetch->failed = 0;
-    fetch->error.code = 0;
-    return true;
-}
-
-/* The pause before another try, which fetch_renew() and fetch_stop() end. */
-static void pause_before(struct fetch *fetch)
-{
-    int doublings = fetch->failed < RETRY_DOUBLINGS ? fetch->failed : RETRY_DOUBLINGS;
-
-    (void)curl_multi_poll(fetch->multi, NULL, 0, fetch->rules->retry_ms << doublings, NULL);
-}
+/* ---- The whole fetch ------------------------------------------------------------------------ */
 
 /* False: out of memory. */
 static bool set_known(struct fetch *fetch, const char *etag)
@@ -397,30 +338,20 @@ static bool set_known(struct fetch *fetch, const char *etag)
 int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_result *ret,
               struct baton_error *reterr)
 {
-    instant deadline = instant_add(clock_now(), SPAN_MS(fetch->rules->total_ms));
-    enum verdict verdict = VERDICT_AGAIN;
-    bool is_fresh;
+    enum verdict verdict = VERDICT_REDIRECTED;
 
     fetch->fd = file_fd;
     if (!set_known(fetch, etag)) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
     }
-    (void)take_fresh(fetch);
-    while (verdict > VERDICT_FAILED && !atomic_load(&fetch->is_stopped)) {
-        verdict = try_once(fetch, instant_since(deadline, clock_now()).ns / 1000000);
-        is_fresh = verdict != VERDICT_DONE && take_fresh(fetch);
-        if (verdict == VERDICT_LATER && !is_fresh) {
-            pause_before(fetch);
-            is_fresh = take_fresh(fetch);
-        }
-        verdict = is_fresh ? VERDICT_AGAIN : verdict;
+    while (verdict == VERDICT_REDIRECTED && !atomic_load(&fetch->is_stopped)) {
+        verdict = ask(fetch);
     }
     if (atomic_load(&fetch->is_stopped)) {
         return error_set(reterr, BATON_ECANCELED, "the fetch was given up");
     }
     if (verdict == VERDICT_DONE || fetch->error.code == BATON_ETOOBIG) {
-        *ret = (struct fetch_result){
-            .is_same = fetch->is_same, .bytes = fetch->bytes, .asked = fetch->asked};
+        *ret = (struct fetch_result){.is_same = fetch->is_same, .bytes = fetch->bytes};
         (void)snprintf(ret->etag, ETAG_BYTES, "%s", fetch->is_same ? fetch->known : fetch->etag);
     }
     return verdict == VERDICT_DONE ? 0
@@ -440,17 +371,15 @@ int fetch_new(struct fetch **ret, const struct fetch_rules *rules, const char *u
     if (rc != 0) {
         return rc;
     }
-    if (fetch == NULL || uv_mutex_init(&fetch->lock) != 0) {
-        free(fetch);
+    if (fetch == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
     }
     fetch->rules = rules;
-    fetch->at = first;
-    fetch->is_fresh = true;
-    fetch->latest = strdup(url);
+    fetch->first = fetch->at = first;
+    fetch->url = strdup(url);
     fetch->easy = curl_easy_init();
     fetch->multi = curl_multi_init();
-    if (fetch->latest == NULL || fetch->easy == NULL || fetch->multi == NULL ||
+    if (fetch->url == NULL || fetch->easy == NULL || fetch->multi == NULL ||
         set_up(fetch) != CURLE_OK) {
         fetch_free(fetch);
         return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
@@ -465,39 +394,9 @@ void fetch_free(struct fetch *fetch)
         curl_easy_cleanup(fetch->easy);
         (void)curl_multi_cleanup(fetch->multi);
         curl_slist_free_all(fetch->headers);
-        uv_mutex_destroy(&fetch->lock);
-        free(fetch->latest);
         free(fetch->url);
         free(fetch);
     }
-}
-
-void fetch_renew(struct fetch *fetch, const char *url)
-{
-    struct url parsed;
-    char *copy = strdup(url);
-
-    uv_mutex_lock(&fetch->lock);
-    if (copy != NULL && strcmp(fetch->latest, url) != 0 &&
-        address_parse(&parsed, url, fetch->rules->hosts, NULL) == 0) {
-        char *old = fetch->latest;
-        fetch->latest = copy;
-        fetch->is_fresh = true;
-        copy = old;
-        (void)curl_multi_wakeup(fetch->multi);
-    }
-    uv_mutex_unlock(&fetch->lock);
-    free(copy);
-}
-
-bool fetch_is_fresh(struct fetch *fetch)
-{
-    bool is_fresh;
-
-    uv_mutex_lock(&fetch->lock);
-    is_fresh = fetch->is_fresh;
-    uv_mutex_unlock(&fetch->lock);
-    return is_fresh;
 }
 
 void fetch_stop(struct fetch *fetch)

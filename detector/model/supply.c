@@ -47,6 +47,7 @@ struct source {
     unsigned fails;           /* in a row */
     bool is_silent;           /* its server, since the last question; this was logged */
     bool must_note, must_ask; /* once the thread is done */
+    bool is_renewed;          /* the address, since the question began */
 
     uv_timer_t timer; /* until the next question */
     uv_work_t work;
@@ -96,6 +97,7 @@ static void begin(struct source *source, struct fetch *fetch)
     memcpy(question->proven, source->proven, sizeof(question->proven));
     memcpy(question->rejected, source->rejected, sizeof(question->rejected));
     source->asked_version = source->version;
+    source->is_renewed = false;
     source->is_at_work = true;
     source->supply->at_work++;
     source->work.data = source;
@@ -287,11 +289,11 @@ static void on_due(uv_timer_t *timer)
     begin_question(timer->data);
 }
 
-/* A fetch that is under way goes on with the newest URL. */
+/* A fetch that is under way goes on with its address, which may be good for it. */
 static void ask_soon(struct source *source)
 {
     if (source->is_at_work && source->question.fetch != NULL) {
-        fetch_renew(source->question.fetch, source->url);
+        source->is_renewed = true;
     } else {
         ask_after(source, SPAN_MS(0));
     }
@@ -343,16 +345,14 @@ static void give_up(struct source *source)
     }
 }
 
-/* What has changed meanwhile makes the answer stale. */
+/* What has changed meanwhile makes the answer stale, and a fresh address makes a failure so. */
 static void take_answer(struct source *source)
 {
     struct question *question = &source->question;
 
     count(&source->supply->counters, question);
-    /* A URL that came after the last try is asked for by another question. */
-    source->must_ask |= question->has_asked && question->outcome == SOURCE_UNSURE &&
-                        fetch_is_fresh(question->fetch);
-    if (source->asked_version != source->version) {
+    if (source->asked_version != source->version ||
+        (source->is_renewed && question->outcome == SOURCE_UNSURE)) {
         source->must_ask = true;
         return;
     }

@@ -82,41 +82,21 @@ class Server(Answers):
         else:
             self.answer(200, self.body, ETag=self.etag())
 
-    def cut(self, upto, etag):
+    def get_stuck(self):
         """The head promises all, and then the connection ends."""
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.body)))
-        self.send_header("ETag", etag)
+        self.send_header("ETag", self.etag())
         self.end_headers()
-        self.wfile.write(self.body[:upto])
+        self.wfile.write(self.body[:1000])
         self.close_connection = True
-
-    def get_broken(self):
-        """Each time a quarter more."""
-        if self.count < 4:
-            self.cut(len(self.body) * self.count // 4, self.etag())
-        else:
-            self.get_good()
-
-    def get_renewed(self):
-        """It breaks, and is another one afterwards."""
-        if self.count == 1:
-            self.cut(len(self.body) // 2, '"v0"')
-        else:
-            self.get_good()
-
-    def get_stuck(self):
-        """Always broken."""
-        self.cut(1000, self.etag())
 
     def get_silent(self):
         self.send_response(200)
         self.send_header("Content-Length", "1000")
         self.end_headers()
         self.wfile.write(b"x")
-        if self.count == 1:
-            time.sleep(1000)
-        self.close_connection = True
+        time.sleep(1000)
 
     def get_busy(self):
         self.answer(503) if self.count < 3 else self.get_good()
