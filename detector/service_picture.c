@@ -161,16 +161,12 @@ void service_picture_encoded(void *userdata, const struct encoding *made, const 
                              const struct baton_error *error)
 {
     struct service *service = userdata;
-    struct viewer *viewer;
+    struct viewer *viewer = NULL, *next = NULL;
 
-    for (;;) {
-        DL_SEARCH_SCALAR(service->viewers, viewer, waits_for, made);
-        if (viewer == NULL) {
-            return;
-        }
-        if (image != NULL) {
+    DL_FOREACH_SAFE (service->viewers, viewer, next) { /* an answer ends no other viewer */
+        if (viewer->waits_for == made && image != NULL) {
             answer_image(viewer, image);
-        } else {
+        } else if (viewer->waits_for == made) {
             refuse_failed(viewer, error);
         }
     }
