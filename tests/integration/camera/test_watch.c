@@ -423,39 +423,6 @@ static void snapshots_go_on_while_the_stream_is_away(void **state)
     assert_non_null(strstr(stats_of(IMAGE_SNAPSHOT).last_error, "snapshot: "));
 }
 
-static bool is_told_missing(const void *userdata)
-{
-    (void)userdata;
-    struct camera_stats stats;
-
-    return watch_stats(scene.watch, names[0], IMAGE_SNAPSHOT, &stats) &&
-           strstr(stats.last_error, "404") != NULL;
-}
-
-static void snapshots_that_are_missing_are_told_while_the_stream_is_fine(void **state)
-{
-    (void)state;
-    send_both(stream.port, "missing", 50, 1);
-    run_frames(2, 0);
-    gallery_run_until(&scene.gallery, is_told_missing, &scene);
-    run_frames(2, 0);
-    assert_true(reports_online(names[0]));
-    assert_int_equal(stats_of(IMAGE_STREAM).restarts, 0);
-    assert_false(stats_of(IMAGE_SNAPSHOT).is_online);
-}
-
-static void two_subscriptions_share_stream_and_snapshots(void **state)
-{
-    (void)state;
-    send_both(stream.port, "still", LONG_MS, NAMES);
-    gallery_run_until(&scene.gallery, are_both_online, &scene);
-    run_frames(3, 3);
-    assert_int_equal(stats_of(IMAGE_SNAPSHOT).subscribers, NAMES);
-    assert_int_equal(stats_of(IMAGE_SNAPSHOT).shown, NAMES);
-    assert_int_equal(server_count(&snapshots, "get still"), 1);
-    assert_int_equal(server_count(&stream, "play cam"), 1);
-}
-
 static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
 {
     (void)state;
@@ -503,25 +470,6 @@ static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
     describe(first, sizeof(first), names[0], NO_PORT, "cam", "");
     send_list(first, "");
     assert_false(reports_online(names[0]));
-}
-
-static void snapshots_may_be_all_there_is(void **state)
-{
-    struct camera_stats stats;
-    char first[1024];
-
-    (void)state;
-    (void)snprintf(first, sizeof(first),
-                   "{\"subscriptionIdentifier\":\"%s\",\"rtspUrl\":\"\",\"snapshotUrl\":"
-                   "\"http://127.0.0.1:%d/still\",\"snapshotInterval\":50,\"modelUrl\":"
-                   "\"http://127.0.0.1/m.mpta\",\"modelId\":1,\"modelName\":\"m\"}",
-                   names[0], snapshots.port);
-    send_list(first, "");
-    run_frames(3, 0);
-    assert_true(reports_online(names[0]));
-    assert_false(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
-    assert_true(watch_stats(scene.watch, names[0], IMAGE_SNAPSHOT, &stats));
-    assert_true(stats.is_online);
 }
 
 static void a_url_that_is_none_is_logged_without_being_named(void **state)
@@ -579,12 +527,9 @@ int main(void)
         CASE(snapshots_are_asked_for_while_the_stream_is_shown),
         CASE(the_newest_snapshot_stands_in_at_once),
         CASE(snapshots_go_on_while_the_stream_is_away),
-        CASE(snapshots_that_are_missing_are_told_while_the_stream_is_fine),
-        CASE(two_subscriptions_share_stream_and_snapshots),
         CASE(who_subscribes_later_has_the_newest_snapshot_at_once),
         CASE(another_stream_leaves_the_snapshots_as_they_are),
         CASE(snapshots_that_are_taken_away_leave_nothing_online),
-        CASE(snapshots_may_be_all_there_is),
         CASE(a_url_that_is_none_is_logged_without_being_named),
         CASE(a_camera_that_goes_offline_is_told_by_its_subscriptions),
     };

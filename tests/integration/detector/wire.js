@@ -42,12 +42,6 @@ const said = (stand, pattern) => deadline(new Promise((resolve) => {
 // ---- the tests ----
 
 const tests = {
-    async 'a heartbeat comes by itself'(stand) {
-        const backend = await Backend.connect(stand);
-        for (let i = 0; i < 4; i++) await backend.report();
-        await backend.close();
-    },
-
     async 'what is not valid is told, counted, and changes nothing'(stand) {
         const backend = await Backend.connect(stand);
         backend.send(list(subscription('a;1')));
@@ -189,10 +183,6 @@ const tests = {
         assert.strictEqual(status.hasBackend, true);
         assert.ok(status.usage.cpus > 0);
         await backend.close(); // drain.js: not ready while draining
-    },
-
-    async 'a page in a browser cannot drive the worker'(stand) {
-        await assert.rejects(Backend.connect(stand, { origin: 'http://example.org' }), /403/);
     },
 
     async 'no password reaches log, status or metrics'(stand) {
