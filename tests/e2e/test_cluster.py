@@ -112,6 +112,17 @@ class Operating(ClusterTest):
         until(lambda: self.three.status(self.others[1])["is_leader"], "it leads")
         self.assertGreater(self.three.status(self.others[1])["epoch"], before)
 
+    def test_pass_to_a_node_that_is_dead_changes_nothing(self):
+        epoch, to = self.three.status(self.leader)["epoch"], self.others[0]
+        self.three.kill(to)
+        until(lambda: [peer for peer in self.three.status(self.leader)["raft"]["peers"]
+                       if peer["name"] == to and not peer["connected"]],
+              "the leader knows that it is dead")
+        done = baton("pass", "--data", self.three.data(self.leader), "--to", to)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn('member "%s" does not answer; this node goes on leading' % to, done.stderr)
+        self.assertEqual(self.three.status(self.leader)["epoch"], epoch)
+
     def test_pass_to_a_node_that_does_not_vote_yet_says_when_it_will(self):
         silent = self.cluster(3, "--heartbeat-timeout", "30s", "--lease", "30s")
         silent.start_all()

@@ -421,15 +421,19 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     return BATON_OK;
 }
 
-/* Refuses an heir that cannot campaign yet: another member would be elected. */
-static int check_silence(const struct node *node, const struct raft_member *heir,
-                         struct baton_error *reterr)
+/* Refuses an heir that is dead or cannot campaign yet: another member would be elected. */
+static int check_named(const struct node *node, const struct raft_member *heir,
+                       struct baton_error *reterr)
 {
     struct raft_progress progress;
+    bool is_known = raft_get_progress(node->raft, heir->id, &progress);
     char why[64];
 
-    if (!raft_get_progress(node->raft, heir->id, &progress) || !progress.may_lead ||
-        progress.silence.ns <= 0) {
+    if (!connection_is_up(node, heir->id)) {
+        return error_set(reterr, BATON_EBUSY,
+                         "member \"%s\" does not answer; this node goes on leading", heir->name);
+    }
+    if (!is_known || !progress.may_lead || progress.silence.ns <= 0) {
         return BATON_OK;
     }
     event_unready(node, heir->id, why, sizeof(why));
@@ -490,7 +494,7 @@ static int raft_check_heir(struct provider_election *election, const char *to,
             continue;
         }
         if (strcmp(member->name, to) == 0) {
-            return check_silence(node, member, reterr);
+            return check_named(node, member, reterr);
         }
         heirs_add(&heirs, member->name);
     }
