@@ -103,7 +103,8 @@ static const char *role_of(const struct status *status, bool leads)
 /* `more`: the provider's own status. */
 static json_t *deaths_json(const json_t *more)
 {
-    struct deaths deaths = json_object_get(more, "agent")
+    const char *provider = json_string_value(json_object_get(more, "provider"));
+    struct deaths deaths = provider && strcmp(provider, "agent") == 0
                                ? deaths_by_agent()
                                : deaths_here(json_is_true(json_object_get(more, "guardian")),
                                              json_number_value(json_object_get(more, "hang_ms")));

@@ -428,6 +428,13 @@ class Programs(AgentTest):
         self.assertIsNotNone(heir.event("leadership-acquired"))
         self.assertFalse(is_alive(hidden))
 
+    def test_run_says_that_the_agent_proves_its_death(self):
+        agent = self.agent()
+        done = baton("run", "--election", "e", "--", "true",
+                     env={"BATON_AGENT": agent.path})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('deaths at_once="the end of this process, and of its container', done.stderr)
+
     def test_run_goes_on_while_its_agent_is_replaced(self):
         agent = self.member(free_ports(1)[0], "--client-lease", LONG, "--lease", "30s",
                             "--heartbeat-timeout", "30s")
