@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEADER_MS = 2000 /* in which a leader replies */ };
+
 struct bag {
     struct work_link *link;
     struct pool_wait *wait;
@@ -78,6 +80,28 @@ static int stop_waiting(const struct invocation *invocation, const struct bag *b
     return command_fail(invocation, error);
 }
 
+static void on_status(void *userdata, int code, const json_t *status,
+                      const struct baton_error *error)
+{
+    (void)status;
+    work_link_done(userdata, code, error);
+}
+
+/* Without a leader the wait may have no end, and nothing else says why. */
+static int tell_if_nobody_leads(const struct invocation *invocation, const struct bag *bag,
+                                struct baton_error *reterr)
+{
+    struct work_link *link = bag->link;
+    instant limit = instant_add(clock_now(), SPAN_MS(LEADER_MS));
+    int code = pool_ask_status(link->member, link->pool, limit, on_status, link, reterr);
+
+    code = work_link_wait(link, code, SPAN_NS(0), reterr);
+    if (code == BATON_ETIMEDOUT) {
+        command_tell(invocation, reterr);
+    }
+    return code == BATON_ECANCELED ? code : BATON_OK;
+}
+
 static int await(const struct invocation *invocation, struct bag *bag)
 {
     struct baton_error error = {0};
@@ -88,6 +112,10 @@ static int await(const struct invocation *invocation, struct bag *bag)
 
     bag->began = clock_now();
     bag->shows_output = bag->count == 1;
+    code = limit.ns > 0 ? BATON_OK : tell_if_nobody_leads(invocation, bag, &error);
+    if (code != BATON_OK) {
+        return stop_waiting(invocation, bag, &error);
+    }
     code = pool_wait_begin(&bag->wait, bag->link->member, bag->link->pool,
                            (const char *const *)bag->ids, bag->count, on_end, bag, &error);
     code = work_link_wait(bag->link, code, limit, &error);

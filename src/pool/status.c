@@ -120,8 +120,11 @@ static void on_timer(uv_timer_t *timer)
     struct baton_error error;
 
     if (!instant_before(clock_now(), question->deadline)) {
-        (void)error_set(&error, BATON_ETIMEDOUT, "pool \"%s\": nobody who leads it has replied",
-                        question->pool);
+        (void)error_set(
+            &error, BATON_ETIMEDOUT,
+            "pool \"%s\": nobody who leads it has replied; `baton worker` leads a pool, "
+            "and runs what is submitted",
+            question->pool);
         finish(question, BATON_ETIMEDOUT, NULL, &error);
         return;
     }

@@ -231,8 +231,13 @@ class Providers(PoolTest):
         silent = self.run_work("stats", "--timeout", "100ms")
         self.assertEqual(silent.returncode, 124)
         self.assertIn("leads", silent.stderr)
+        waits = subprocess.Popen([BATON, "work", "--provider", self.provider, "submit", "--wait",
+                                  "--", "true"], stderr=subprocess.PIPE, env=clean_environment())
+        self.addCleanup(waits.stderr.close)
+        self.assertIn(b"`baton worker` leads", waits.stderr.readline())
         self.worker("one")
         self.await_state("early", "completed")
+        self.assertEqual(waits.wait(DEADLINE_S), 0)
 
 
 class Shortage(PoolTest):
