@@ -36,12 +36,8 @@ static bool is_wanted(const struct pipeline_stage *stage, const struct box *box)
 static int run_session(struct runner *runner, size_t stage, int64_t pictures,
                        struct tensor outputs[SESSION_OUTPUTS_MAX], struct baton_error *reterr)
 {
-    instant begin = clock_now();
-    int count = session_run(session_of(runner, stage), pictures, outputs, reterr);
-
-    runner->stats.runs++;
-    runner->stats.busy.ns += instant_since(clock_now(), begin).ns;
-    return count;
+    runner->runs++;
+    return session_run(session_of(runner, stage), pictures, outputs, reterr);
 }
 
 static int fill(struct run *run, size_t stage, int object, const struct answer *answer)

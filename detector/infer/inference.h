@@ -81,8 +81,7 @@ struct inference_stats {
     char engine[ENGINE_NAME_MAX + 1]; /* "" until ready */
     int pid;                          /* of the child; 0: none */
     int feeds;
-    uint64_t failures, restarts, runs; /* runs: of models */
-    span busy;                         /* in the models */
+    uint64_t failures, restarts;
 };
 
 void inference_stats(struct inference *inference, struct inference_stats *ret);

@@ -20,14 +20,7 @@ static void tell(struct inference *inference, struct outcome *outcome)
 
 static void take_stats(struct inference *inference, bool has_failed)
 {
-    struct runner_stats stats = {0};
-
-    if (inference->runner) {
-        runner_stats(inference->runner, &stats);
-    }
     uv_mutex_lock(&inference->lock);
-    inference->stats.runs = stats.runs;
-    inference->stats.busy = stats.busy;
     inference->stats.failures += has_failed;
     inference->stats.pid = inference->engine ? engine_pid(inference->engine) : 0;
     uv_mutex_unlock(&inference->lock);

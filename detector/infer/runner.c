@@ -100,9 +100,9 @@ void runner_free(struct runner *runner)
     }
 }
 
-void runner_stats(const struct runner *runner, struct runner_stats *ret)
+uint64_t runner_runs(const struct runner *runner)
 {
-    *ret = runner->stats;
+    return runner->runs;
 }
 
 /* ---- Views ---------------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ struct runner {
     const struct pipeline *pipeline;
     struct session *sessions[PIPELINE_MODELS_MAX];
     struct picture_scaler scaler;
-    struct runner_stats stats;
+    uint64_t runs; /* of models */
     struct answer answer;
     struct run run;
 };

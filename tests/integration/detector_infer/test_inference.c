@@ -213,12 +213,12 @@ static void every_frame_of_a_clip_shows_what_is_drawn_in_it(void **state)
     (void)state;
     run_results(show, CLIP_FRAMES);
     inference_stats(show->inference, &stats);
-    print_message("%s: %u of %u found in %u boxes, %.2f ms a frame\n", stats.engine, show->found,
-                  show->drawn, show->boxes, (double)stats.busy.ns / 1e6 / CLIP_FRAMES);
+    print_message("%s: %u of %u found in %u boxes\n", stats.engine, show->found, show->drawn,
+                  show->boxes);
     assert_int_equal(show->found, CLIP_FRAMES * COLOURS);
     assert_int_equal(show->boxes, CLIP_FRAMES * COLOURS);
     assert_int_equal(show->reports, COLOURS);
-    assert_int_equal(stats.runs, CLIP_FRAMES);
+    assert_int_equal(show->results, CLIP_FRAMES);
     assert_int_equal(show->dropped, 0);
     show_free(show);
 }
@@ -392,7 +392,6 @@ static void several_subscriptions_share_the_models(void **state)
     gallery_run_until(&show->gallery, both_have_results, show);
     inference_stats(show->inference, &stats);
     assert_int_equal(stats.feeds, 2);
-    assert_true(stats.runs >= show->results + show->second_results);
     camera_close(show->camera);
     show->camera = NULL;
     inference_feed_free(show->second);
