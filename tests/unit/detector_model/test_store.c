@@ -2,6 +2,7 @@
 #include "cmocka_all.h"
 
 #include "detector/model/store.h"
+#include "lib/chance.h"
 #include "lib/process.h"
 #include "unit/detector_model/sample.h"
 #include "unit/detector_model/zip_maker.h"
@@ -22,7 +23,7 @@ enum {
     ROOM = 4 * EACH, /* for three that are kept, with the one that is added */
     KINDS = 6,
     WRITERS = 4,
-    KILLS = 20,
+    KILLS = OF_CHANCE(20),
 };
 
 struct place {

@@ -1,8 +1,9 @@
 /* Worlds at random: what holds for every answer, at every step and at rest. */
 #include "cmocka_all.h"
+#include "lib/chance.h"
 #include "world.h"
 
-enum { WORLDS = 3000, STEPS = 40 };
+enum { WORLDS = OF_CHANCE(3000), STEPS = 40 };
 
 static void every_answer_keeps_the_rules(void **state)
 {

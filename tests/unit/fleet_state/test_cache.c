@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cmocka_all.h"
+#include "lib/chance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,7 +263,7 @@ static void two_workers_that_claim_one_subscription_both_count(void **state)
 
 /* A store of one key, whose changes reach the cache late but in order; the replies to own writes,
  * reads and the list come between them at any time. In the end the cache has what the store has. */
-enum { CHANGES_MAX = 32, RUNS = 20000 };
+enum { CHANGES_MAX = 32, RUNS = OF_CHANCE(20000) };
 
 struct shift {
     uint64_t revision;

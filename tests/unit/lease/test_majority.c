@@ -2,6 +2,7 @@
  * crash and forget, with contenders that go by the lease core. */
 #include "cmocka_all.h"
 #include "lease/majority.h"
+#include "lib/chance.h"
 
 #include <string.h>
 
@@ -538,12 +539,7 @@ static void run_world(uint64_t number)
     assert_int_equal(count_leaders(), 1); /* no trouble, no excuse */
 }
 
-/* Of one thread, so that this sanitizer only makes it slow. */
-#if defined(__SANITIZE_THREAD__)
-enum { WORLDS = 20 };
-#else
-enum { WORLDS = 100 };
-#endif
+enum { WORLDS = OF_CHANCE(100) };
 
 static void no_instant_has_two_leaders_and_epochs_only_grow(void **state)
 {

@@ -4,17 +4,11 @@
  * dead when they are, hand over, change members. After every message at most one node leads
  * (cluster.c fails the test otherwise); in the end the group elects and everybody agrees. */
 #include "cluster.h"
+#include "lib/chance.h"
 
 #include <string.h>
 
-enum { OLD_MAX = 64 };
-
-/* There are no threads here for the thread sanitizer to see, which takes twenty times as long. */
-#if defined(__SANITIZE_THREAD__)
-enum { LIVES = 300 };
-#else
-enum { LIVES = 3000 };
-#endif
+enum { OLD_MAX = 64, LIVES = OF_CHANCE(3000) };
 
 static uint64_t dice_state;
 static struct raft_message old[OLD_MAX]; /* seen on their way, to be repeated */

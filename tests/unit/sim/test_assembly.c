@@ -1,8 +1,9 @@
 /* The simulator of sessions: it replays exactly, and its worlds are full of events. */
 #include "cmocka_all.h"
+#include "lib/chance.h"
 #include "sim/sessions/play.h"
 
-enum { FEW_SEEDS = 200 };
+enum { FEW_SEEDS = OF_CHANCE(200) };
 
 static struct result play(void *world, uint64_t seed, bool keeps_trace)
 {

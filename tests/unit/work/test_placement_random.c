@@ -1,11 +1,12 @@
 /* Random problems: what holds for every answer, and that an answer is its own answer. */
 #include "checks.h"
 #include "cmocka_all.h"
+#include "lib/chance.h"
 #include "random_problem.h"
 
 #include <string.h>
 
-enum { PROBLEMS = 40000 };
+enum { PROBLEMS = OF_CHANCE(40000) };
 
 static void solve(const struct random_problem *random, struct placement_answer *ret)
 {
