@@ -546,6 +546,7 @@ int storage_write(struct storage *storage, const struct raft_write *write,
                          storage->path);
     }
     if (write_all(storage, write)) {
+        storage->unsynced = 0;
         return storage->log_pages < STORAGE_LOG_PAGES_MAX ? BATON_OK
                                                           : storage_checkpoint(storage, reterr);
     }
@@ -611,16 +612,18 @@ int storage_remember(struct storage *storage, const struct storage_peer *peer,
                      struct baton_error *reterr)
 {
     bool had_failed = storage->failed;
+    bool is_synced = storage->unsynced == STORAGE_UNSYNCED_MAX;
     int r = write_text(
         storage,
-        sqlite3_mprintf("PRAGMA synchronous=NORMAL;"
+        sqlite3_mprintf("PRAGMA synchronous=%s;"
                         "INSERT OR REPLACE INTO peer VALUES (%lld, %lld, %lld, %lld, %lld);"
                         "PRAGMA synchronous=FULL;",
-                        (sqlite3_int64)peer->id, (sqlite3_int64)peer->birth,
-                        (sqlite3_int64)peer->incarnation, (sqlite3_int64)peer->term,
-                        (sqlite3_int64)peer->index),
+                        is_synced ? "FULL" : "NORMAL", (sqlite3_int64)peer->id,
+                        (sqlite3_int64)peer->birth, (sqlite3_int64)peer->incarnation,
+                        (sqlite3_int64)peer->term, (sqlite3_int64)peer->index),
         "remembering a peer", reterr);
 
+    storage->unsynced = is_synced ? 0 : storage->unsynced + 1;
     if (r == BATON_EFULL && !had_failed) { /* nothing was written, and nothing depends on it */
         storage->failed =
             execute(storage, "PRAGMA synchronous=FULL", "setting its safety", NULL) != BATON_OK;

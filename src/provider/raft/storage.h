@@ -4,8 +4,8 @@
  *   DATA/raft.db    SQLite in WAL mode, synchronous=FULL; docs/disk-format.md describes it
  *
  * A write is one transaction. Each row has a CRC-32C of its content, so that a flipped bit is found
- * when it is read; SQLite cuts a torn tail of the write-ahead log. Inconsistent content is refused
- * with BATON_ECORRUPT and the path, never used in part.
+ * when it is read; SQLite cuts a torn tail of the write-ahead log, and a log with a gap before it
+ * is refused. Inconsistent content is refused with BATON_ECORRUPT and the path, never used in part.
  *
  * After a failed write nothing more is written: the disk's content is unknown until a new start
  * reads it (a repeated fsync may report success for lost data).

@@ -11,6 +11,7 @@ enum {
     STORAGE_APPLICATION_ID = 0x42415431, /* "BAT1" */
     STORAGE_VERSION = 3,
     STORAGE_PATH_MAX = 4096,
+    STORAGE_UNSYNCED_MAX = 8,     /* writes in a row that wait for no sync */
     STORAGE_LOG_PAGES_MAX = 1000, /* then SQLite's log is moved at once, and a write waits for it */
 };
 
@@ -35,6 +36,7 @@ struct storage {
     int lock_fd;
     bool failed;
     int log_pages;   /* of SQLite's log, since its last beginning */
+    int unsynced;    /* writes of storage_remember() since the last one that was synced */
     int64_t made_ns; /* the file's creation time; 0: the file system has none */
     char path[STORAGE_PATH_MAX];
 };

@@ -440,6 +440,78 @@ static void a_file_that_was_emptied_beside_its_log_is_refused(void **state)
     }
 }
 
+/* A block becomes zeros, one byte another one. */
+static void damage(const char *path, off_t at, size_t bytes)
+{
+    char data[65536] = {0};
+    int fd = open(path, O_RDWR);
+
+    assert_true(fd >= 0);
+    if (bytes == 1) {
+        assert_int_equal(pread(fd, data, 1, at), 1);
+        data[0] = (char)~data[0];
+    }
+    assert_int_equal(pwrite(fd, data, bytes, at), bytes);
+    close(fd);
+}
+
+static void write_votes(struct storage *storage)
+{
+    for (uint64_t term = 1; term <= 100; term++) {
+        struct raft_hard_state hard = {.term = term, .vote = 7};
+        struct raft_write write = {.hard = &hard};
+        assert_int_equal(storage_write(storage, &write, NULL), 0);
+    }
+    storage->failed = true; /* it is killed: the log stays */
+    storage_close(storage);
+}
+
+/* SQLite itself would go back to the votes before the damage. */
+static void a_log_that_is_damaged_in_the_middle_is_refused(void **state)
+{
+    static const struct {
+        off_t at;
+        size_t bytes;
+    } damages[] = {{0, 32},
+                   {3, 1},
+                   {20, 1},
+                   {32, 4096},
+                   {32 + 20 * 4120 + 9, 1},
+                   {16384, 4096},
+                   {32 + 50 * 4120 + 100, 65536}};
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        struct storage_loaded loaded;
+        struct baton_error error;
+        char path[128];
+        write_votes(open_ok(&loaded));
+        storage_loaded_fini(&loaded);
+        snprintf(path, sizeof(path), "%s/raft.db-wal", directory);
+        damage(path, damages[i].at, damages[i].bytes);
+        assert_int_equal(open_fails(&error), BATON_ECORRUPT);
+        assert_non_null(strstr(error.message, "raft.db-wal: is damaged in the middle"));
+        assert_int_equal(remove_directory(state), 0);
+        assert_int_equal(make_directory(state), 0);
+    }
+}
+
+static void of_a_log_that_ends_in_a_torn_write_the_rest_counts(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    char path[128];
+    off_t end;
+    (void)state;
+    storage_loaded_fini(&loaded);
+    write_votes(storage);
+    snprintf(path, sizeof(path), "%s/raft.db-wal", directory);
+    end = 32 + 4120 * 100; /* of these votes alone: each changes one page */
+    damage(path, end, 4096);
+    storage = open_ok(&loaded);
+    assert_in_range(loaded.hard.term, 80, 99);
+    storage_loaded_fini(&loaded);
+    storage_close(storage);
+}
+
 static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
 {
     pid_t child = fork();
@@ -685,6 +757,8 @@ int main(void)
         IN_DIRECTORY(a_foreign_file_is_refused),
         IN_DIRECTORY(a_file_cut_in_the_middle_is_refused),
         IN_DIRECTORY(a_file_that_was_emptied_beside_its_log_is_refused),
+        IN_DIRECTORY(a_log_that_is_damaged_in_the_middle_is_refused),
+        IN_DIRECTORY(of_a_log_that_ends_in_a_torn_write_the_rest_counts),
         IN_DIRECTORY(a_full_disk_is_said_and_nothing_is_written_after_it),
         IN_DIRECTORY(a_peer_that_finds_no_room_to_be_remembered_costs_no_vote),
         IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),

@@ -30,7 +30,7 @@ enum which { DATABASE, LOG, FILES };
 
 struct change {
     size_t at, bytes;
-    uint8_t *data;
+    uint8_t *data; /* NULL: the file ends at `at` */
 };
 
 struct disk_file {
@@ -90,9 +90,18 @@ static void change(struct disk_file *file, size_t at, const void *data, size_t b
 
     assert_non_null(changes);
     file->changes = changes;
-    changes[file->count] = (struct change){.at = at, .bytes = bytes, .data = malloc(bytes)};
-    assert_non_null(changes[file->count].data);
-    memcpy(changes[file->count++].data, data, bytes);
+    changes[file->count] = (struct change){.at = at, .bytes = bytes};
+    if (data) {
+        changes[file->count].data = malloc(bytes);
+        assert_non_null(changes[file->count].data);
+        memcpy(changes[file->count].data, data, bytes);
+    }
+    file->count++;
+}
+
+static void cut(struct disk_file *file, size_t bytes)
+{
+    file->bytes = bytes < file->bytes ? bytes : file->bytes;
 }
 
 static void drop_changes(struct disk_file *file)
@@ -105,7 +114,12 @@ static void drop_changes(struct disk_file *file)
 static void keep_changes(struct disk_file *file)
 {
     for (size_t i = 0; i < file->count; i++) {
-        put(file, file->changes[i].at, file->changes[i].data, file->changes[i].bytes);
+        const struct change *one = &file->changes[i];
+        if (one->data) {
+            put(file, one->at, one->data, one->bytes);
+        } else {
+            cut(file, one->at);
+        }
     }
     drop_changes(file);
 }
@@ -118,6 +132,9 @@ static void keep_some(struct disk_file *file)
     for (size_t i = 0; i < file->count; i++) {
         const struct change *one = &file->changes[i];
         size_t end = one->at + one->bytes;
+        if (!one->data && draw(10) < of_ten) {
+            cut(file, one->at);
+        }
         for (size_t at = one->at; at < end;) {
             size_t next = (at / SECTOR + 1) * SECTOR < end ? (at / SECTOR + 1) * SECTOR : end;
             if (draw(10) < of_ten) {
@@ -230,7 +247,9 @@ static int on_truncate(sqlite3_file *base, sqlite3_int64 bytes)
     if (!has_power()) {
         return SQLITE_IOERR_TRUNCATE;
     }
-    assert_true(!file->of || (size_t)bytes >= file->of->bytes); /* SQLite makes neither shorter */
+    if (file->of) {
+        change(file->of, (size_t)bytes, NULL, 0);
+    }
     return file->real->pMethods->xTruncate(file->real, bytes);
 }
 
