@@ -5,7 +5,10 @@
 
 #include <string.h>
 
-enum { COPY_MS = 100 }; /* an order that is repeated comes later */
+enum {
+    COPY_MS = 100, /* an order that is repeated comes later */
+    GATHER_MS = 1, /* from the first order on */
+};
 
 /* What changes sessions may be a grant to any node, which waits for it. */
 static raft_id asker_of(const struct node *node, const struct gathered_order *order,
@@ -38,7 +41,7 @@ static void propose(struct orders *orders)
             .data = at, .bytes = items[i].bytes, .asker = asker_of(node, &items[i], at)};
         at += items[i].bytes;
     }
-    orders->count = 0;
+    orders->count = orders->counted = 0;
     buffer_init(&orders->bytes, ORDERS_BYTES_MAX);
     (void)node_step(node, &input);
     buffer_fini(&bytes);
@@ -55,9 +58,22 @@ void orders_flush(struct orders *orders)
     }
 }
 
+/* What a client sends at once, or another node passes on, is read in several turns. */
+static bool may_be_followed(struct orders *orders)
+{
+    bool is_growing = orders->count > orders->counted;
+
+    orders->counted = orders->count;
+    return is_growing && orders->count < ORDERS_MAX / 2 &&
+           orders->bytes.bytes < ORDERS_BYTES_MAX / 2 &&
+           instant_since(clock_now(), orders->since).ns < SPAN_MS(GATHER_MS).ns;
+}
+
 static void on_idle(uv_idle_t *idle)
 {
-    orders_flush(idle->data);
+    if (!may_be_followed(idle->data)) {
+        orders_flush(idle->data);
+    }
 }
 
 void orders_init(struct orders *orders, struct node *node, order_refused_cb on_refused)
@@ -85,6 +101,9 @@ int orders_add(struct orders *orders, raft_id asker, uint64_t request, const voi
     if (orders->bytes.failed) {
         orders->bytes.failed = false; /* what it holds is whole */
         return BATON_ENOMEM;
+    }
+    if (orders->count == 0) {
+        orders->since = clock_now();
     }
     orders->items[orders->count++] =
         (struct gathered_order){.asker = asker, .request = request, .bytes = bytes};

@@ -1,5 +1,6 @@
-/* Gathers the orders that arrive in one turn of the loop, and proposes them together: they cost the
- * leader and each follower one write, not one each.
+/* Gathers the orders that arrive in one turn of the loop, and in the next ones if more come in each
+ * of them, and proposes them together: they cost the leader and each follower one write, not one
+ * each.
  *
  * One thread; inside of this folder only.
  */
@@ -38,6 +39,8 @@ struct orders {
     uv_idle_t idle; /* active while orders wait */
     struct gathered_order items[ORDERS_MAX];
     size_t count;
+    size_t counted;      /* before the latest turn */
+    instant since;       /* the first of them came */
     struct buffer bytes; /* of all of them, one behind the other */
     struct urgent_order urgent;
 };
