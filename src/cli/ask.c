@@ -87,12 +87,15 @@ static int refuse_status(const char *url, const struct reply *reply, struct bato
                      "%s: refused with status %u: %.*s", url, status, printable(text), text);
 }
 
-/* A name lookup cannot be interrupted, and libuv waits for it even in exit(). */
+void ask_end_stuck(const char *url)
+{
+    (void)fprintf(stderr, "baton: %s: timeout: the name service does not answer\n", url);
+    _exit(EXIT_TIMED_OUT);
+}
+
 static void on_stuck(uv_timer_t *timer)
 {
-    (void)fprintf(stderr, "baton: %s: timeout: the name service does not answer\n",
-                  (const char *)timer->data);
-    _exit(EXIT_TIMED_OUT);
+    ask_end_stuck(timer->data);
 }
 
 static void run(uv_loop_t *loop, const char *url, uint64_t within_ms)

@@ -2,6 +2,7 @@
 
 #include "base/bearer.h"
 #include "base/buffer.h"
+#include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "web/client.h"
@@ -88,14 +89,19 @@ static void on_timer(uv_timer_t *timer)
 }
 
 /* Until the answer is whole, or a signal has come. */
-static void run(struct asking *asking)
+static void run(struct asking *asking, const char *url)
 {
     struct fleet_link *link = asking->link;
     void (*before)(int number) = signal(SIGPIPE, SIG_IGN);
+    instant limit = instant_add(clock_now(), link->timeout);
     bool is_closed = false;
 
     (void)uv_timer_start(&link->timer, on_timer, LOOK_MS, LOOK_MS);
     while (!asking->is_done) {
+        if (web_client_is_resolving(asking->client) &&
+            (interrupt_signal() || !instant_before(clock_now(), limit))) {
+            ask_end_stuck(url);
+        }
         if (interrupt_signal() && !is_closed) {
             is_closed = true;
             web_client_close(asking->client);
@@ -152,7 +158,7 @@ static int ask(struct asking *asking, const struct web_client_options *given, co
     options.userdata = asking;
     code = web_client_open(&asking->client, &options, reterr);
     if (code == BATON_OK) {
-        run(asking);
+        run(asking, url);
         code = result(asking, url, reterr);
     }
     return code;

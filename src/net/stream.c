@@ -720,6 +720,11 @@ static struct tcp_info tcp_info_of(const struct stream *stream)
 }
 
 /* Asks the kernel: a delayed loop may not have read the answer yet. */
+bool stream_is_resolving(const struct stream *stream)
+{
+    return stream->is_resolving;
+}
+
 bool stream_is_connecting(const struct stream *stream)
 {
     return tcp_info_of(stream).tcpi_state == TCP_SYN_SENT;

@@ -107,6 +107,8 @@ uint64_t stream_written(const struct stream *stream);
 uint64_t stream_arrived(const struct stream *stream);
 /* The socket's descriptor; -1: it is closing. */
 int stream_fd(const struct stream *stream);
+/* The addresses of its host's name are being looked up. */
+bool stream_is_resolving(const struct stream *stream);
 /* The peer's machine has not answered yet. A system call, as the next one is. */
 bool stream_is_connecting(const struct stream *stream);
 /* Whether sent data was retransmitted and still is not acknowledged: the network loses packets, or

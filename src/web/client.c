@@ -50,6 +50,11 @@ static void fail(struct web_client *client, int code, const char *reason)
     }
 }
 
+bool web_client_is_resolving(const struct web_client *client)
+{
+    return client->stream != NULL && stream_is_resolving(client->stream);
+}
+
 void web_client_close(struct web_client *client)
 {
     fail(client, BATON_ECANCELED, "given up");
@@ -57,11 +62,15 @@ void web_client_close(struct web_client *client)
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
+static void limit_waiting(struct web_client *client);
+
 static void on_timer(uv_timer_t *timer)
 {
     struct web_client *client = timer->data;
 
-    if (client->phase == PHASE_WAITS) {
+    if (web_client_is_resolving(client)) {
+        limit_waiting(client);
+    } else if (client->phase == PHASE_WAITS) {
         char reason[80];
         (void)snprintf(reason, sizeof(reason), "timeout: no whole response within %.3f s",
                        (double)client->within_ms / 1000);
@@ -71,6 +80,12 @@ static void on_timer(uv_timer_t *timer)
     } else if (++client->linger_ticks == LINGER_S * TICKS_PER_S) {
         stream_close(client->stream);
     }
+}
+
+/* The time of a look-up does not count: the resolver has limits of its own. */
+static void limit_waiting(struct web_client *client)
+{
+    (void)uv_timer_start(&client->timer, on_timer, client->within_ms, 0);
 }
 
 static void on_soon(uv_timer_t *timer)
@@ -101,7 +116,7 @@ static void start_timers(struct web_client *client, uv_loop_t *loop)
     (void)uv_timer_init(loop, &client->soon);
     client->timer.data = client->soon.data = client;
     client->timers = 2;
-    (void)uv_timer_start(&client->timer, on_timer, client->within_ms, 0);
+    limit_waiting(client);
 }
 
 /* ---- The WebSocket --------------------------------------------------------------------------- */
@@ -169,7 +184,7 @@ static void pass_part(struct web_client *client)
     if (client->callbacks.on_part == NULL || client->response.status != 200 || body->bytes == 0) {
         return;
     }
-    (void)uv_timer_start(&client->timer, on_timer, client->within_ms, 0);
+    limit_waiting(client);
     client->callbacks.on_part(client->userdata, body->data, body->bytes);
     buffer_clear(body);
 }

@@ -87,34 +87,6 @@ class Help(unittest.TestCase):
         self.assertRegex(baton("--version").stdout, r"^baton \d+\.\d+\.\d+\n$")
 
 
-# A host whose name service takes every question and answers none: argv is the file that names it,
-# and the command.
-SILENT = """
-import fcntl, socket, struct, subprocess, sys
-one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-fcntl.ioctl(one, 0x8914, struct.pack("16sH14x", b"lo", 0x1 | 0x40))  # SIOCSIFFLAGS: up
-one.bind(("127.0.0.1", 53))
-subprocess.run(["mount", "--bind", sys.argv[1], "/etc/resolv.conf"], check=True)
-sys.exit(subprocess.run(sys.argv[2:]).returncode)
-"""
-
-
-class Names(unittest.TestCase):
-    def test_a_name_service_that_does_not_answer_costs_no_more_than_the_timeout(self):
-        unshare = ["unshare", "--mount", "--net", "--propagation", "private"]
-        if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
-            self.skipTest("namespaces are not allowed here")
-        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
-            file.write("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
-            file.flush()
-            done = subprocess.run([*unshare, sys.executable, "-c", SILENT, file.name, BATON,
-                                   "status", "--http", "nowhere.example:80", "--timeout", "300ms"],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  env=clean_environment(), timeout=25, check=False)
-        self.assertEqual((done.returncode, done.stdout), (124, ""), done.stderr)
-        self.assertIn("nowhere.example:80", done.stderr)
-
-
 class Errors(unittest.TestCase):
     def expect(self, code, says, *words, env=None):
         done = baton(*words, env=env)

@@ -303,9 +303,24 @@ static void on_open(struct stream *stream, void *userdata)
 
 /* ---- Coming and going ------------------------------------------------------------------------ */
 
+static void limit_connecting(struct redis *redis);
+
 static void on_connect_overdue(uv_timer_t *timer)
 {
-    redis_take_down(timer->data, BATON_ETIMEDOUT, "no connection in time");
+    struct redis *redis = timer->data;
+
+    if (stream_is_resolving(redis->stream)) {
+        limit_connecting(redis);
+    } else {
+        redis_take_down(redis, BATON_ETIMEDOUT, "no connection in time");
+    }
+}
+
+/* The time of a look-up does not count, as a new one would take as long: the resolver has limits of
+ * its own, by default 5 s for each name server that does not answer. */
+static void limit_connecting(struct redis *redis)
+{
+    redis_arm_timer(redis, on_connect_overdue, redis->answer_timeout.ns / 1000000 + 1);
 }
 
 static int dial(struct redis *redis)
@@ -343,7 +358,7 @@ static void connect_now(struct redis *redis)
         return;
     }
     redis->open_handles++;
-    redis_arm_timer(redis, on_connect_overdue, redis->answer_timeout.ns / 1000000 + 1);
+    limit_connecting(redis);
 }
 
 static void on_first(uv_timer_t *timer)

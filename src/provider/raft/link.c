@@ -6,7 +6,8 @@
  * TCP retransmits a lost packet after 200 ms and then ever later, and later data waits behind it.
  * An election has no such time. So the node dials a second connection beside one that stands still;
  * the second replaces the first once the peer has greeted there, and until then the first goes on
- * trying. A dial has a time limit as well: a new dial sends its first packet at once.
+ * trying. A dial has a time limit as well: a new dial sends its first packet at once. A look-up has
+ * none here, as a new one would take as long; meanwhile the node dials where the peer was last.
  *
  * None of this proves anything about the peer: only a refusal counts, after the earlier connection
  * has ended (proof.c). A peer that is cut off refuses nothing.
@@ -39,12 +40,31 @@ static uint64_t dial_ms(const struct node *node)
     return ms > DIAL_MS_MIN ? ms : DIAL_MS_MIN;
 }
 
+static bool is_resolving(const struct link *link)
+{
+    return link->connection && stream_is_resolving(link->connection->stream);
+}
+
+/* In turn: where the peer was last, for which nobody needs a name service; the address that the
+ * group has agreed on; the one in this node's settings. */
 const char *link_where(const struct link *link)
 {
     const struct raft_member *configured =
         link->is_prospect ? NULL : identity_member(&link->node->options.members, link->name);
+    const char *places[3];
+    size_t count = 0;
 
-    return configured && link->tries_elsewhere ? configured->address : link->address;
+    if (link->last_address[0] && is_resolving(link)) {
+        return link->last_address;
+    }
+    if (link->last_address[0]) {
+        places[count++] = link->last_address;
+    }
+    places[count++] = link->address;
+    if (configured) {
+        places[count++] = configured->address;
+    }
+    return places[link->misses % count];
 }
 
 static void redial_later(struct link *link)
@@ -108,7 +128,10 @@ static void on_retry(uv_timer_t *timer)
         if (link->is_prospect) {
             (void)uv_timer_start(timer, timer->timer_cb, PROSPECT_MS, 0);
         }
+    } else if (latest == link->connection && is_resolving(link) && link->last_address[0]) {
+        link->beside = begin_dial(link);
     } else if (stream_is_connecting(latest->stream) || stream_is_stuck(latest->stream)) {
+        (void)uv_timer_start(timer, timer->timer_cb, dial_ms(link->node), 0);
         stream_close(latest->stream);
     } else { /* the peer is slow, or waits for an earlier process's reply */
         meeting_look_again(link->node);
@@ -146,6 +169,7 @@ void link_greeted(struct connection *connection)
     (void)snprintf(link->last_address, sizeof(link->last_address), "%s",
                    stream_peer_address(connection->stream));
     link->backoff_ms = NODE_RECONNECT_MIN_MS;
+    link->misses = 0;
 }
 
 void link_ended(struct connection *connection, bool was_refused)
@@ -175,7 +199,7 @@ void link_ended(struct connection *connection, bool was_refused)
         proof_on_refused(link);
     }
     link->was_greeted = false;
-    link->tries_elsewhere = !link->tries_elsewhere;
+    link->misses++;
     if (connection->is_turned_away) {
         link->backoff_ms = NODE_RECONNECT_MAX_MS; /* a quick retry would not help */
     }

@@ -157,7 +157,7 @@ struct link {
     raft_id id;
     char name[RAFT_NAME_MAX];
     char address[RAFT_ADDRESS_MAX];
-    bool tries_elsewhere;          /* dials the address in this node's settings, if it differs */
+    unsigned misses;               /* dials since the latest greeting; each goes elsewhere */
     struct connection *connection; /* NULL: between two dials */
     struct connection *beside;     /* dialed because `connection` stalls; or NULL */
     uv_timer_t retry;              /* the next dial, or the limit of the current one */
@@ -171,8 +171,8 @@ struct link {
     struct refusals refusals;
     uint64_t last_incarnation;
     bool last_was_loopback;
-    char last_address[RAFT_ADDRESS_MAX]; /* the peer's address and port when it was last reached; ""
-                                          */
+    /* The peer's address and port when it was last reached; "". */
+    char last_address[RAFT_ADDRESS_MAX];
 
     int pidfd; /* of the peer's process, if on this host; -1: none */
     uint64_t pidfd_incarnation;
