@@ -82,11 +82,16 @@ static void on_made(uv_work_t *work, int status)
     (void)status; /* none is cancelled */
     encoder->counters.waiting--;
     encoder->counters.made += encoding->jpeg != NULL;
-    encoding->is_made = true;
-    if (!encoder->is_closing) {
-        encoder->done(encoder->userdata, encoding, encoding->jpeg != NULL ? &image : NULL,
-                      &encoding->error);
+    while (encoding->waiters != NULL) {
+        struct waiter *waiter = encoding->waiters;
+        LL_DELETE(encoding->waiters, waiter);
+        if (!encoder->is_closing) {
+            encoder->done(encoder->userdata, waiter->ticket, encoding->jpeg != NULL ? &image : NULL,
+                          &encoding->error);
+        }
+        free(waiter);
     }
+    encoding->is_made = true;
     if (encoding->jpeg == NULL) {
         LL_DELETE(still->encodings, encoding);
         encoding_free(encoding);
@@ -98,20 +103,44 @@ static void on_made(uv_work_t *work, int status)
 
 /* ---- asking ---- */
 
-static int begin(struct encoding **ret, struct encoder *encoder, struct still *still,
-                 const struct image_shape *shape, const struct image_boxes *boxes,
-                 struct baton_error *reterr)
+static int wait_for(struct encoding *encoding, uint64_t ticket, struct baton_error *reterr)
 {
-    struct encoding *encoding;
+    struct waiter *waiter = calloc(1, sizeof(*waiter));
 
+    if (waiter == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
+    }
+    waiter->ticket = ticket;
+    LL_APPEND(encoding->waiters, waiter);
+    return BATON_EBUSY;
+}
+
+int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
+                const struct image_boxes *boxes, uint64_t ticket, struct image *image,
+                struct baton_error *reterr)
+{
+    struct encoding *encoding = find_encoding(still, shape, boxes != NULL ? boxes->number : 0);
+    int rc;
+
+    assert(!encoder->is_closing);
+    if (encoding != NULL && encoding->is_made) {
+        *image = (struct image){encoding->jpeg, encoding->bytes};
+        return 0;
+    }
+    if (encoding != NULL) {
+        return wait_for(encoding, ticket, reterr);
+    }
     if (encoder->counters.waiting >= ENCODER_MAX) {
         encoder->counters.refused++;
         return error_set(reterr, BATON_EUNAVAILABLE,
                          "too busy: %d pictures are being made; ask again later", ENCODER_MAX);
     }
     encoding = calloc(1, sizeof(*encoding));
-    if (encoding == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
+    rc = encoding != NULL ? wait_for(encoding, ticket, reterr)
+                          : error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
+    if (rc != BATON_EBUSY) {
+        free(encoding);
+        return rc;
     }
     encoding->encoder = encoder;
     encoding->shape = *shape;
@@ -123,27 +152,7 @@ static int begin(struct encoding **ret, struct encoder *encoder, struct still *s
     encoder->counters.waiting++;
     encoding->work.data = encoding;
     (void)uv_queue_work(encoder->loop, &encoding->work, make, on_made); /* fails on no input */
-    *ret = encoding;
-    return 0;
-}
-
-int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                const struct image_boxes *boxes, struct image *image, const struct encoding **ret,
-                struct baton_error *reterr)
-{
-    struct encoding *encoding = find_encoding(still, shape, boxes != NULL ? boxes->number : 0);
-    int rc = 0;
-
-    assert(!encoder->is_closing);
-    if (encoding != NULL && encoding->is_made) {
-        *image = (struct image){encoding->jpeg, encoding->bytes};
-        return 0;
-    }
-    if (encoding == NULL) {
-        rc = begin(&encoding, encoder, still, shape, boxes, reterr);
-    }
-    *ret = encoding;
-    return rc ? rc : BATON_EBUSY;
+    return rc;
 }
 
 /* ---- the end ---- */

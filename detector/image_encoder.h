@@ -1,8 +1,8 @@
 /* JPEGs of stills, made in other threads: the loop never waits for one, and neither do the cameras.
  *
  *   encoder_ask ─▶ made already: at once
- *        ├───────▶ under way ─────────────────────┐
- *        ├───────▶ a thread of libuv's pool ─▶ done, once for all who asked for it
+ *        ├───────▶ under way: waits with the others for the same one
+ *        ├───────▶ a thread of libuv's pool ─▶ done, for each that waits
  *        └───────▶ ENCODER_MAX are under way: refused
  *
  * A picture of one still, one shape and the same boxes is made at most once, as long as the still
@@ -23,9 +23,8 @@ struct image {
     size_t bytes;
 };
 
-/* `made` is what encoder_ask() has named; `image` is NULL if it could not be made. On the loop's
- * thread. */
-typedef void encoder_done(void *userdata, const struct encoding *made, const struct image *image,
+/* `image` is NULL if it could not be made. On the loop's thread. */
+typedef void encoder_done(void *userdata, uint64_t ticket, const struct image *image,
                           const struct baton_error *error);
 
 struct encoder; /* opaque */
@@ -33,10 +32,10 @@ struct encoder; /* opaque */
 /* NULL: out of memory. */
 struct encoder *encoder_new(uv_loop_t *loop, encoder_done *done, void *userdata);
 
-/* `boxes` may be NULL. 0: *image is there. BATON_EBUSY: `done` will be called with *ret.
+/* `boxes` may be NULL. 0: *image is there. BATON_EBUSY: `done` will be called with the ticket.
  * BATON_EUNAVAILABLE: too many wait. BATON_ENOMEM. */
 int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                const struct image_boxes *boxes, struct image *image, const struct encoding **ret,
+                const struct image_boxes *boxes, uint64_t ticket, struct image *image,
                 struct baton_error *reterr);
 
 struct encoder_counters {

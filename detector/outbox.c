@@ -18,12 +18,12 @@ void outbox_fini(struct outbox *outbox)
     }
 }
 
-/* How many of the oldest that wait were dropped for the bound. */
-static size_t keep_bound(struct outbox *outbox)
+size_t outbox_set_max(struct outbox *outbox, size_t waiting_max)
 {
     size_t dropped = 0;
 
-    for (; outbox->waiting > outbox->waiting_max; outbox->waiting--, dropped++) {
+    outbox->waiting_max = waiting_max;
+    for (; outbox->waiting > waiting_max; outbox->waiting--, dropped++) {
         struct letter *oldest = outbox->oldest;
         outbox->oldest = oldest->next;
         drop(outbox, oldest);
@@ -44,7 +44,7 @@ size_t outbox_put(struct outbox *outbox, struct detection *detection)
     DL_APPEND(outbox->letters, letter);
     outbox->oldest = outbox->oldest != NULL ? outbox->oldest : letter;
     outbox->waiting++;
-    return keep_bound(outbox);
+    return outbox_set_max(outbox, outbox->waiting_max);
 }
 
 const struct detection *outbox_next(const struct outbox *outbox)
@@ -83,5 +83,5 @@ size_t outbox_recall(struct outbox *outbox)
     outbox->oldest = outbox->letters;
     outbox->waiting += outbox->handed;
     outbox->handed = 0;
-    return keep_bound(outbox);
+    return outbox_set_max(outbox, outbox->waiting_max);
 }

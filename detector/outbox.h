@@ -30,6 +30,9 @@ struct outbox {
 
 void outbox_fini(struct outbox *outbox);
 
+/* Another bound, from now on. How many of the oldest that waited were dropped for it. */
+size_t outbox_set_max(struct outbox *outbox, size_t waiting_max);
+
 /* Takes the detection behind all others. How many were dropped: of the oldest that waited for the
  * bound, or this one, because memory is short. */
 size_t outbox_put(struct outbox *outbox, struct detection *detection);

@@ -54,6 +54,7 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
     if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
         image_remove(service->images, event->identifier);
+        service_picture_removed(service, event->identifier);
     }
     if (service->config.changed != NULL) {
         service->config.changed(service->config.userdata, event);
@@ -124,20 +125,21 @@ void service_drain(struct service *service, span patience)
 static int listen_there(struct service *service, struct baton_error *reterr)
 {
     const struct service_config *config = &service->config;
-    struct web_config web = {
-        .loop = config->loop,
-        .host = config->host,
-        .port = config->port,
-        .tls_cert = config->tls_cert,
-        .tls_key = config->tls_key,
-        .connections_max = SERVICE_CONNECTIONS_MAX,
-        .head_within_s = HEAD_WITHIN_S,
-        .read_within_s = READ_WITHIN_S,
-        .answer_within_s = ANSWER_WITHIN_S,
-        .head_max = WEB_HEAD_MAX,
-        .answer_max = WAITING_BYTES_MAX,
-        .callbacks = {.on_request = service_http_begin, .on_gone = service_picture_gone},
-        .userdata = service};
+    struct web_config web = {.loop = config->loop,
+                             .host = config->host,
+                             .port = config->port,
+                             .tls_cert = config->tls_cert,
+                             .tls_key = config->tls_key,
+                             .connections_max = SERVICE_CONNECTIONS_MAX,
+                             .head_within_s = HEAD_WITHIN_S,
+                             .read_within_s = READ_WITHIN_S,
+                             .answer_within_s = ANSWER_WITHIN_S,
+                             .head_max = WEB_HEAD_MAX,
+                             .answer_max = WAITING_BYTES_MAX,
+                             .callbacks = {.on_request = service_http_begin,
+                                           .on_drain = service_picture_drained,
+                                           .on_gone = service_picture_gone},
+                             .userdata = service};
     struct baton_error why;
     int rc = web_server_open(&service->web, &web, &why);
 
@@ -165,6 +167,17 @@ static void start_timers(struct service *service)
     service->heartbeat.data = service->looker.data = service;
     on_heartbeat(&service->heartbeat);
     (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
+}
+
+void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max)
+{
+    uint64_t interval_ms = (uint64_t)report_interval_ms;
+
+    worker_set_queue(service->worker, queue_max);
+    if (report_interval_ms != service->config.report_interval_ms) {
+        (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
+        service->config.report_interval_ms = report_interval_ms;
+    }
 }
 
 int service_open(struct service **ret, const struct service_config *config,
@@ -221,6 +234,7 @@ void service_frame(struct service *service, const char *identifier, enum image_s
     if (is_shown) {
         image_show(service->images, identifier, source);
     }
+    service_picture_frame(service, identifier);
 }
 
 void service_away(struct service *service, const char *identifier, enum image_source source,

@@ -3,6 +3,7 @@
  *
  *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1&source=S]
  *                                              newest frame as JPEG
+ *   GET /camera/{subscriptionIdentifier}/stream     the same, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
  * With a token, WebSockets and HTTP must show it (Authorization: Bearer …), but /healthz and
@@ -77,6 +78,9 @@ void service_online(struct service *service, const char *identifier, bool is_onl
 /* Takes the detection, as worker_detected() does. */
 int service_detected(struct service *service, struct detection *detection,
                      struct baton_error *reterr);
+
+/* Applies the part of the configuration that may change at work. */
+void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
 
 /* Begins the orderly end: /readyz is 503 at once; waiting detections are delivered for up to
  * `patience`; the backends get a close frame, and have a second to answer it. */

@@ -21,13 +21,17 @@ struct peer {
     uint64_t number; /* the worker's name for it */
 };
 
-/* A client that waits for a picture. */
+/* A client that waits for a picture, or for one after the other. */
 struct viewer {
     struct viewer *prev, *next;
     struct service *service;
     struct web_exchange *exchange;
-    const struct encoding *waits_for;
+    uint64_t ticket; /* the encoder's name for it */
+    struct camera_question wanted;
     char tag[96];
+    uint64_t number; /* of the last still that was requested for a stream */
+    bool is_reading; /* it has read all that was sent: the next part may go */
+    bool is_waiting; /* for the encoder */
 };
 
 struct service {
@@ -35,9 +39,10 @@ struct service {
     struct worker *worker;
     struct web_server *web;
     struct peer *peers;
-    unsigned connections; /* of them */
-    struct viewer *viewers;
-    uint64_t last_number; /* of a peer */
+    unsigned connections;   /* of them */
+    struct viewer *viewers; /* of which so many have streams: */
+    unsigned streams;
+    uint64_t last_number; /* of a peer or a ticket */
     struct image_store *images;
     struct encoder *encoder;
     struct usage_meter meter;
@@ -47,7 +52,7 @@ struct service {
     bool has_timers; /* their handles are open */
     enum drain_phase drain;
     instant drain_until; /* of this phase */
-    uint64_t images_served;
+    uint64_t images_served, parts_served;
     instant started_at;
 };
 
@@ -73,8 +78,12 @@ void service_http_begin(void *userdata, struct web_exchange *exchange);
 
 void service_picture_begin(struct service *service, const struct camera_question *wanted,
                            struct web_exchange *exchange);
+void service_picture_drained(void *userdata, struct web_exchange *exchange);
 void service_picture_gone(void *userdata, struct web_exchange *exchange);
-void service_picture_encoded(void *userdata, const struct encoding *made, const struct image *image,
+void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
                              const struct baton_error *error);
+/* A frame has come; the camera is removed. */
+void service_picture_frame(struct service *service, const char *identifier);
+void service_picture_removed(struct service *service, const char *identifier);
 
 #endif

@@ -1,4 +1,9 @@
-/* Pictures of cameras: the newest frame as JPEG. All clients that want the same picture share one.
+/* Pictures of cameras: the newest frame as JPEG, once, or again and again for a browser's <img>
+ * (MJPEG).
+ *
+ * A viewer of a stream is sent the next part only when it has read the last one, and then gets the
+ * newest frame. So a slow viewer sees fewer frames, holds one part, and slows no other client down;
+ * all viewers of the same picture share one JPEG.
  */
 #include "detector/service_int.h"
 
@@ -6,7 +11,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
+
+#define BOUNDARY "frame"
+
+enum { STREAMS_MAX = 16, PART_HEAD_MAX = 256 };
 
 /* What a viewer gets to see now. */
 struct view {
@@ -19,19 +29,20 @@ static void end_viewer(struct viewer *viewer)
 {
     web_exchange_set(viewer->exchange, NULL);
     DL_DELETE(viewer->service->viewers, viewer);
+    viewer->service->streams -= viewer->wanted.is_stream;
     free(viewer);
 }
 
-/* False: no frame of the camera is there. */
-static bool find_view(const struct viewer *viewer, const struct camera_question *wanted,
-                      struct view *ret)
+/* False: the camera is not there, or no frame of it. */
+static bool find_view(const struct viewer *viewer, struct view *ret)
 {
+    const struct camera_question *wanted = &viewer->wanted;
     const struct image_store *images = viewer->service->images;
     const struct subscription *subscription =
         worker_find(viewer->service->worker, wanted->identifier);
 
     ret->still = image_newest(images, wanted->identifier, wanted->source);
-    if (ret->still == NULL) {
+    if (subscription == NULL || ret->still == NULL) {
         return false;
     }
     ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->identifier, wanted->source) : NULL;
@@ -39,6 +50,18 @@ static bool find_view(const struct viewer *viewer, const struct camera_question 
                 wanted->width);
     return true;
 }
+
+static int encode(struct viewer *viewer, const struct view *view, struct image *ret,
+                  struct baton_error *reterr)
+{
+    int rc = encoder_ask(viewer->service->encoder, view->still, &view->shape, view->boxes,
+                         viewer->ticket, ret, reterr);
+
+    viewer->is_waiting = rc == BATON_EBUSY;
+    return rc;
+}
+
+/* ---- One picture ----------------------------------------------------------------------------- */
 
 /* A cache may keep a picture but must ask again each time: the camera has newer ones. A 304 has no
  * length: it would be the picture's, which is not known. */
@@ -86,7 +109,7 @@ static void set_tag(struct viewer *viewer, const struct view *view)
                    view->boxes != NULL ? (unsigned long long)view->boxes->number : 0);
 }
 
-static void begin(struct viewer *viewer, const struct camera_question *wanted)
+static void begin_image(struct viewer *viewer)
 {
     const struct web_head *head = &web_exchange_request(viewer->exchange)->head;
     const char *known = web_header(head, "if-none-match");
@@ -95,10 +118,11 @@ static void begin(struct viewer *viewer, const struct camera_question *wanted)
     struct view view;
     int rc;
 
-    if (!find_view(viewer, wanted, &view)) {
+    if (!find_view(viewer, &view)) {
         refuse(viewer, 404,
-               wanted->source == IMAGE_SNAPSHOT ? "no snapshot of this camera has arrived yet"
-                                                : "no frame of this camera has arrived yet");
+               viewer->wanted.source == IMAGE_SNAPSHOT
+                   ? "no snapshot of this camera has arrived yet"
+                   : "no frame of this camera has arrived yet");
         return;
     }
     set_tag(viewer, &view);
@@ -106,14 +130,69 @@ static void begin(struct viewer *viewer, const struct camera_question *wanted)
         answer_image(viewer, NULL);
         return;
     }
-    rc = encoder_ask(viewer->service->encoder, view.still, &view.shape, view.boxes, &image,
-                     &viewer->waits_for, &error);
+    rc = encode(viewer, &view, &image, &error);
     if (rc == 0) {
         answer_image(viewer, &image);
     } else if (rc != BATON_EBUSY) {
         refuse_failed(viewer, &error);
     }
 }
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+static void send_part(struct viewer *viewer, const struct image *image)
+{
+    struct buffer part;
+
+    buffer_init(&part, image->bytes + PART_HEAD_MAX);
+    buffer_printf(&part,
+                  "--" BOUNDARY "\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n",
+                  image->bytes);
+    buffer_put(&part, image->jpeg, image->bytes);
+    buffer_put_text(&part, "\r\n");
+    if (!part.failed) { /* else this frame is skipped */
+        viewer->is_reading = false;
+        viewer->service->parts_served++;
+        web_part(viewer->exchange, part.data, part.bytes);
+    }
+    buffer_fini(&part);
+}
+
+/* Sends the newest frame, if the viewer has not had it and can take it. */
+static void show(struct viewer *viewer)
+{
+    struct baton_error error;
+    struct image image;
+    struct view view;
+
+    if (!viewer->is_reading || viewer->is_waiting || !find_view(viewer, &view) ||
+        view.still->number == viewer->number) {
+        return;
+    }
+    viewer->number = view.still->number; /* a refused frame is skipped: another one follows */
+    if (encode(viewer, &view, &image, &error) == 0) {
+        send_part(viewer, &image);
+    }
+}
+
+static void begin_stream(struct viewer *viewer)
+{
+    struct web_exchange *exchange = viewer->exchange;
+
+    if (viewer->service->streams > STREAMS_MAX) {
+        refuse(viewer, 503, "too many look at streams; ask for an image, or again later");
+        return;
+    }
+    if (web_exchange_request(exchange)->is_head) { /* the head is the whole answer */
+        end_viewer(viewer);
+    }
+    web_begin(exchange,
+              &(struct web_answer){.status = 200,
+                                   .type = "multipart/x-mixed-replace; boundary=" BOUNDARY,
+                                   .headers = "cache-control: no-store\r\n"});
+}
+
+/* ---- Both ------------------------------------------------------------------------------------ */
 
 static const char *missing_source(const struct subscription *subscription, enum image_source source)
 {
@@ -142,9 +221,28 @@ void service_picture_begin(struct service *service, const struct camera_question
     }
     viewer->service = service;
     viewer->exchange = exchange;
+    viewer->ticket = ++service->last_number;
+    viewer->wanted = *wanted;
     web_exchange_set(exchange, viewer);
     DL_APPEND(service->viewers, viewer);
-    begin(viewer, wanted);
+    service->streams += wanted->is_stream;
+    if (wanted->is_stream) {
+        begin_stream(viewer);
+    } else {
+        begin_image(viewer);
+    }
+}
+
+/* Only of a stream: the client has read all that was sent. */
+void service_picture_drained(void *userdata, struct web_exchange *exchange)
+{
+    struct viewer *viewer = web_exchange_get(exchange);
+
+    (void)userdata;
+    if (viewer != NULL) {
+        viewer->is_reading = true;
+        show(viewer);
+    }
 }
 
 void service_picture_gone(void *userdata, struct web_exchange *exchange)
@@ -157,17 +255,46 @@ void service_picture_gone(void *userdata, struct web_exchange *exchange)
     }
 }
 
-void service_picture_encoded(void *userdata, const struct encoding *made, const struct image *image,
+void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
                              const struct baton_error *error)
 {
     struct service *service = userdata;
+    struct viewer *viewer;
+
+    DL_SEARCH_SCALAR(service->viewers, viewer, ticket, ticket);
+    if (viewer == NULL) {
+        return; /* the client has gone */
+    }
+    viewer->is_waiting = false;
+    if (!viewer->wanted.is_stream && image != NULL) {
+        answer_image(viewer, image);
+    } else if (!viewer->wanted.is_stream) {
+        refuse_failed(viewer, error);
+    } else if (image != NULL) {
+        send_part(viewer, image);
+    }
+}
+
+void service_picture_frame(struct service *service, const char *identifier)
+{
+    struct viewer *viewer = NULL;
+
+    DL_FOREACH (service->viewers, viewer) {
+        if (viewer->is_reading && strcmp(viewer->wanted.identifier, identifier) == 0) {
+            show(viewer);
+        }
+    }
+}
+
+void service_picture_removed(struct service *service, const char *identifier)
+{
     struct viewer *viewer = NULL, *next = NULL;
 
-    DL_FOREACH_SAFE (service->viewers, viewer, next) { /* an answer ends no other viewer */
-        if (viewer->waits_for == made && image != NULL) {
-            answer_image(viewer, image);
-        } else if (viewer->waits_for == made) {
-            refuse_failed(viewer, error);
+    DL_FOREACH_SAFE (service->viewers, viewer, next) {
+        if (viewer->wanted.is_stream && strcmp(viewer->wanted.identifier, identifier) == 0) {
+            struct web_exchange *exchange = viewer->exchange;
+            end_viewer(viewer);
+            web_finish(exchange);
         }
     }
 }

@@ -7,25 +7,34 @@
 #include <string.h>
 
 #define PREFIX "/camera/"
-#define SUFFIX "/image"
+
+/* Whether the path ends with the suffix, behind the prefix. */
+static bool has_suffix(const char *path, const char *suffix)
+{
+    size_t bytes = strlen(path), suffix_bytes = strlen(suffix);
+
+    return bytes >= suffix_bytes && strcmp(path + bytes - suffix_bytes, suffix) == 0;
+}
 
 static int read_path(struct camera_question *ret, const char *path, struct baton_error *reterr)
 {
-    const size_t prefix = strlen(PREFIX), suffix = strlen(SUFFIX), around = prefix + suffix;
-    size_t bytes = strlen(path);
+    const char *suffix = has_suffix(path, "/stream") ? "/stream" : "/image";
+    const size_t prefix_bytes = strlen(PREFIX);
+    size_t bytes = strlen(path), around = prefix_bytes + strlen(suffix);
 
-    if (strncmp(path, PREFIX, prefix) != 0 || strcmp(path + bytes - suffix, SUFFIX) != 0) {
+    if (strncmp(path, PREFIX, prefix_bytes) != 0 || !has_suffix(path, suffix)) {
         return error_set(reterr, BATON_ENOENT,
-                         "no such page: there are /camera/{display;camera}/image, /status, "
-                         "/metrics, /healthz and /readyz");
+                         "no such page: there are /camera/{display;camera}/image and /stream, "
+                         "/status, /metrics, /healthz and /readyz");
     }
     if (bytes > around + PROTOCOL_IDENTIFIER_MAX) {
         return error_set(reterr, BATON_EINVAL, "the camera's name is too long: at most %d bytes",
                          PROTOCOL_IDENTIFIER_MAX);
     }
     bytes -= bytes < around ? bytes : around; /* "/camera/image" is too short for a name */
-    memcpy(ret->identifier, path + prefix, bytes);
+    memcpy(ret->identifier, path + prefix_bytes, bytes);
     ret->identifier[bytes] = '\0';
+    ret->is_stream = suffix[1] == 's';
     return identifier_is_valid(ret->identifier)
                ? 0
                : error_set(reterr, BATON_EINVAL,

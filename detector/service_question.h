@@ -1,6 +1,7 @@
 /* Parses a GET of /camera/… Pure: path and query are bytes from outside.
  *
  *   /camera/{display;camera}/image[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
+ *   /camera/{display;camera}/stream[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
  *
  * The path is one of web_path(), the query as it was sent, without a fault of web_query_fault(). A
  * wrong value is an error and never a guess; an unknown parameter is ignored, because browsers and
@@ -16,6 +17,7 @@
 enum { QUESTION_WIDTH_MIN = 16 };
 
 struct camera_question {
+    bool is_stream;
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1]; /* valid, without "." and ".." segments */
     bool is_cropped, has_boxes;
     enum image_source source; /* IMAGE_SHOWN: the one that the subscription shows */

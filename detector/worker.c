@@ -518,6 +518,11 @@ int worker_detected(struct worker *worker, struct detection *detection, struct b
     return 0;
 }
 
+void worker_set_queue(struct worker *worker, size_t queue_max)
+{
+    worker->counters.detections_dropped += outbox_set_max(&worker->outbox, queue_max);
+}
+
 void worker_set_online(struct worker *worker, const char *identifier, bool is_online)
 {
     size_t at = find_subscription(worker, identifier, 0);

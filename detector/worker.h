@@ -101,6 +101,8 @@ struct worker; /* opaque; one thread */
 /* `queue_max`: detections that may wait, 1 or more. NULL when out of memory. */
 struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max);
 void worker_free(struct worker *worker);
+/* Another bound from now on: the oldest above it are dropped. */
+void worker_set_queue(struct worker *worker, size_t queue_max);
 
 /* A backend (any number but 0, never used again) is there; it is sent a stateReport at once, and
  * what was queued if it becomes the owner. */

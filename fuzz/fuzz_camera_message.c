@@ -32,6 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                   ring_layout(&layout, message.width, message.height));
         INVARIANT(message.type != MESSAGE_ERROR || message.code < 0);
         INVARIANT(is_text(message.codec, sizeof(message.codec)));
+        INVARIANT(is_text(message.hardware, sizeof(message.hardware)));
         INVARIANT(is_text(message.text, sizeof(message.text)));
     }
     return 0;

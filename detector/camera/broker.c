@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <resolv.h>
@@ -24,9 +25,11 @@
 
 enum {
     DNS_PORT = 53,
+    DATAGRAM_MAX = 1 << 16,
     FAREWELL_MS = 400,
     ORPHANED_MS = 1000,
-    STREAM_DIALS_MAX = 16, /* to the addresses of a name, and along redirects */
+    STREAM_DIALS_MAX = 16,          /* to the addresses of a name, and along redirects */
+    DIALLED_MAX = STREAM_DIALS_MAX, /* each of them may send by UDP */
 };
 
 /* What baton-camera is shown; the broker does not read it there. */
@@ -44,7 +47,9 @@ static struct {
     struct findings *findings;
     struct __res_state names; /* of /etc/resolv.conf */
     struct tunnel tunnel;
-    unsigned dials; /* of streams */
+    unsigned dials;                       /* of streams */
+    struct in6_addr dialled[DIALLED_MAX]; /* the last few hosts, without their ports */
+    unsigned dialled_count;
 } broker = {.memory = -1, .bell = {-1, -1}, .tunnel = TUNNEL_NONE};
 
 struct destination {
@@ -76,6 +81,11 @@ static int read_destination(struct destination *ret, uint64_t from, uint64_t byt
     return 0;
 }
 
+static bool is_same_host(const struct destination *to, const struct in6_addr *host)
+{
+    return to->has_host && memcmp(&to->host, host, sizeof(*host)) == 0;
+}
+
 /* Some of them are link-local. */
 static bool is_nameserver(const struct destination *to)
 {
@@ -85,10 +95,19 @@ static bool is_nameserver(const struct destination *to)
         const struct sockaddr_in6 *v6 = broker.names._u._ext.nsaddrs[i];
         const void *known = v6 != NULL ? (const void *)v6 : &broker.names.nsaddr_list[i];
         struct in6_addr host;
-        is_one = is_one || (to->has_host && dial_host(&host, known, sizeof(*v6)) &&
-                            memcmp(&to->host, &host, sizeof(host)) == 0);
+        is_one = is_one || (dial_host(&host, known, sizeof(*v6)) && is_same_host(to, &host));
     }
     return is_one && to->port == DNS_PORT;
+}
+
+static bool was_dialled(const struct destination *to)
+{
+    bool was = false;
+
+    for (unsigned i = 0; i < DIALLED_MAX && i < broker.dialled_count; i++) {
+        was = was || is_same_host(to, &broker.dialled[i]);
+    }
+    return was;
 }
 
 static bool is_stream(int fd)
@@ -129,6 +148,7 @@ static int64_t connect_for(const struct seccomp_data *call)
                 return -ELOOP;
             }
             broker.findings->has_dialled = true;
+            broker.dialled[broker.dialled_count++ % DIALLED_MAX] = to.host;
             if (strcmp(broker.url->scheme, "rtsps") == 0) {
                 return open_tunnel(fd);
             }
@@ -137,6 +157,42 @@ static int64_t connect_for(const struct seccomp_data *call)
         return -EACCES;
     }
     return connect(fd, address, to.bytes) == 0 ? 0 : -errno;
+}
+
+/* The C library asks the kernel for the machine's addresses. */
+static bool is_kernel(const struct destination *to)
+{
+    const struct sockaddr_nl *address = (const struct sockaddr_nl *)&to->address;
+
+    return to->bytes == sizeof(*address) && address->nl_family == AF_NETLINK &&
+           address->nl_pid == 0 && address->nl_groups == 0;
+}
+
+/* Media over UDP need no connection, and a camera may name any host that they come from: to another
+ * one than the camera's own nothing is sent. Of the flags none is kept: one would connect. */
+static int64_t send_for(const struct seccomp_data *call)
+{
+    static char data[DATAGRAM_MAX];
+    struct destination to;
+    const struct sockaddr *address = (const struct sockaddr *)&to.address;
+    int rc = read_destination(&to, call->args[4], call->args[5]);
+    ssize_t sent;
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (!is_kernel(&to) && !was_dialled(&to)) {
+        return -EACCES;
+    }
+    if (call->args[2] > sizeof(data)) {
+        return -EMSGSIZE;
+    }
+    if (!read_memory(data, call->args[1], (size_t)call->args[2])) {
+        return -EFAULT;
+    }
+    sent = sendto((int)call->args[0], data, (size_t)call->args[2], MSG_DONTWAIT | MSG_NOSIGNAL,
+                  address, to.bytes);
+    return sent >= 0 ? sent : -errno;
 }
 
 static void answer(int listener)
@@ -148,19 +204,20 @@ static void answer(int listener)
     if (seccomp_notify_receive(listener, &asked) != 0) {
         return; /* it was killed meanwhile */
     }
-    value = connect_for(&asked.data);
+    value = asked.data.nr == SCMP_SYS(connect) ? connect_for(&asked.data) : send_for(&asked.data);
     result.id = asked.id;
     result.val = value >= 0 ? value : 0;
     result.error = value < 0 ? (int)value : 0;
     (void)seccomp_notify_respond(listener, &result);
 }
 
-/* No connection any more. True: nor is there a tunnel. */
+/* No connection any more. True: neither is there a tunnel, nor are datagrams to be sent. */
 static bool settle(const struct confinement *confinement)
 {
     (void)close(broker.bell[0]);
     broker.bell[0] = -1;
-    return broker.tunnel.curl == NULL || confine_stream(confinement, NULL) != 0;
+    return (broker.tunnel.curl == NULL && !confinement->uses_udp) ||
+           confine_stream(confinement, NULL) != 0;
 }
 
 static void pump(bool is_inner_readable)
@@ -213,6 +270,7 @@ static void run(pid_t parent)
     const struct confinement confinement = {
         .port = broker.url->port,
         .readable = broker.config->ca_file[0] != '\0' ? broker.config->ca_file : NULL,
+        .uses_udp = broker.config->uses_udp && strcmp(broker.url->scheme, "rtsp") == 0,
         .is_broker = true};
     struct pollfd bell = {.fd = broker.bell[0], .events = POLLIN};
     int listener;

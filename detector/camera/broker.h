@@ -6,10 +6,10 @@
  *
  * The broker shares the table of descriptors with baton-camera, and no memory: a decoder that a
  * hostile stream has taken over can change neither the copy nor the check. It can replace every
- * descriptor, so the broker opens no file between the first byte of the camera and its own end. A
- * call that sends to an address without a connection is refused. A connection to an rtsps camera
- * becomes one end of a tunnel (tunnel.h). Once a stream is open the broker ends, unless a tunnel
- * needs it. Inside of this folder only.
+ * descriptor, so the broker opens no file between the first byte of the camera and its own end. The
+ * same holds for sendto(2) with an address. A connection to an rtsps camera becomes one end of a
+ * tunnel (tunnel.h). Once a stream is open the broker ends, unless datagrams or a tunnel need it.
+ * Inside of this folder only.
  */
 #ifndef DETECTOR_CAMERA_BROKER_H
 #define DETECTOR_CAMERA_BROKER_H

@@ -111,6 +111,7 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
     camera->feed = feed;
     camera->callbacks = *callbacks;
     camera->interval = read_interval(feed, options->interval_ms);
+    camera->motion_permille = options->motion_permille;
     camera->next = feed->cameras;
     feed->cameras = camera;
     if (is_new || feed->state == FEED_OVER) {
@@ -155,6 +156,7 @@ void camera_stats(const struct camera *camera, struct camera_stats *ret)
     (void)snprintf(ret->url, sizeof(ret->url), "%s", feed->url.masked);
     ret->is_online = feed->state == FEED_ONLINE;
     ret->pid = feed->child != NULL ? child_pid(feed->child) : 0;
+    ret->still = camera->still;
     ret->subscribers = 0;
     for (struct camera *other = feed->cameras; other != NULL; other = other->next) {
         ret->subscribers += !other->is_closed;

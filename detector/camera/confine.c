@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -142,10 +143,13 @@ static const struct {
                       {IPPROTO_IPV6, IPV6_V6ONLY}};
 
 /* Sockets of other programs on this machine have no port, so they are refused: names are looked up
- * in /etc/hosts and by DNS, not by a daemon. */
+ * in /etc/hosts and by DNS, not by a daemon. With netlink the C library learns the machine's
+ * addresses. */
 static int allow_sockets(scmp_filter_ctx filter)
 {
-    int rc = 0;
+    int rc =
+        seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+                         SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE));
 
     for (size_t i = 0; i < 2 * sizeof(sockets) / sizeof(sockets[0]) && rc == 0; i++) {
         int type = sockets[i / 2].type;
@@ -179,8 +183,8 @@ static int allow_answers(scmp_filter_ctx filter)
     return rc;
 }
 
-/* A process with a broker passes each address that it connects to on to it, and sends to none. It
- * sends messages, which can hold an address, only to its parent. */
+/* A process with a broker passes each address to it. It sends messages, which can hold an address,
+ * only to its parent. */
 static int allow_connections(scmp_filter_ctx filter, const struct confinement *confinement)
 {
     static const int calls[] = {SCMP_SYS(connect), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
@@ -192,6 +196,9 @@ static int allow_connections(scmp_filter_ctx filter, const struct confinement *c
         return rc || !confinement->is_broker ? rc : allow_answers(filter);
     }
     rc = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
+    rc = rc ? rc
+            : seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1,
+                               SCMP_A4(SCMP_CMP_NE, 0));
     rc =
         rc ? rc
            : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_EQ, 0));
@@ -314,7 +321,9 @@ int confine_stream(const struct confinement *confinement, struct baton_error *re
         rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mmap), 2, PROT_EXEC, PROT_EXEC);
         rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mprotect), 2, PROT_EXEC, PROT_EXEC);
     }
-    rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0));
+    if (!confinement->uses_udp) {
+        rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0));
+    }
     return load(filter, rc, NULL, reterr);
 }
 

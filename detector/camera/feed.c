@@ -119,10 +119,16 @@ static span interval_of(const struct feed *feed)
 static void show_to(struct camera *camera, const struct camera_frame *frame)
 {
     tell_online(camera, true);
-    if (!camera->is_closed) {
-        camera->feed->stats.shown++;
-        camera->callbacks.frame(camera->callbacks.userdata, frame);
+    if (camera->is_closed) {
+        return;
     }
+    if (camera->motion_permille > 0 &&
+        motion_measure(&camera->motion, &frame->picture) < camera->motion_permille) {
+        camera->still++;
+        return;
+    }
+    camera->feed->stats.shown++;
+    camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
 
 void feed_show_newest(struct feed *feed, struct camera *camera)
@@ -197,11 +203,21 @@ static void explain(struct feed *feed, const struct baton_error *error, span pau
                    error->message, more);
 }
 
+static void measure(struct feed *feed, instant now)
+{
+    struct camera_stats *stats = &feed->stats;
+
+    stats->fps = (struct camera_fps){rate_count(&feed->rates.received, stats->received, now),
+                                     rate_count(&feed->rates.decoded, stats->decoded, now),
+                                     rate_count(&feed->rates.dropped, stats->dropped, now),
+                                     rate_count(&feed->rates.shown, stats->shown, now)};
+}
+
 static void go_waiting(struct feed *feed, span pause)
 {
     feed->state = FEED_WAITING;
-    feed->decoded = (struct rate){0};
-    feed->stats.fps = 0;
+    memset(&feed->rates, 0, sizeof(feed->rates));
+    feed->stats.fps = (struct camera_fps){0};
     (void)uv_timer_start(&feed->timer, on_timer, (uint64_t)(pause.ns / 1000000 + 1), 0);
 }
 
@@ -236,6 +252,7 @@ static void on_word(void *userdata, const struct camera_message *message, uint64
         stats->nominal_fps = message->fps_milli / 1000.0;
         stats->duration = SPAN_MS(message->duration_ms);
         (void)snprintf(stats->codec, sizeof(stats->codec), "%s", message->codec);
+        (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
         return;
     }
     stats->received += message->counts.received - feed->counted.received;
@@ -254,7 +271,8 @@ static void go_online(struct feed *feed)
     feed->online_since = clock_now();
     log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
              LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
-             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height));
+             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
+             LOG_STR("hardware", feed->stats.hardware));
 }
 
 static void on_frame(void *userdata, struct camera_frame *frame)
@@ -357,7 +375,7 @@ static void on_timer(uv_timer_t *timer)
     if (feed->state == FEED_WAITING) {
         feed_start(feed);
     } else if (feed->state != FEED_OVER) {
-        feed->stats.fps = rate_count(&feed->decoded, feed->stats.decoded, clock_now());
+        measure(feed, clock_now());
         look(feed);
     }
 }
@@ -414,6 +432,7 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
                          MESSAGE_PATH_MAX);
     }
     feed->config.version = MESSAGE_VERSION;
+    feed->config.uses_udp = options->uses_udp;
     feed->config.trusts_any = options->trusts_any;
     (void)snprintf(feed->config.ca_file, sizeof(feed->config.ca_file), "%s",
                    options->ca_file != NULL ? options->ca_file : "");
@@ -421,6 +440,8 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     feed->config.is_lossless = options->is_lossless;
     feed->config.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);
     feed->config.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
+    (void)snprintf(feed->config.hardware, sizeof(feed->config.hardware), "%s",
+                   options->hardware != NULL ? options->hardware : "");
     (void)uv_timer_init(pool->loop, &feed->timer);
     feed->timer.data = feed;
     LL_PREPEND(pool->feeds, feed);

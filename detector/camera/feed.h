@@ -20,13 +20,17 @@ struct camera_options {
                         between two requests, 0: CAMERA_SNAPSHOT_MS */
     int stall_ms;    /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
     int open_ms;     /* 0: CAMERA_OPEN_MS */
-    const char *ca_file; /* the authorities for rtsps and https; NULL: the system's. Longer than
-                            MESSAGE_PATH_MAX: BATON_EINVAL */
-    bool trusts_any;     /* rtsps and https accept every certificate */
-    bool is_paced;       /* a clip plays at its own speed, instead of as fast as it decodes */
-    bool is_lossless;    /* a clip shows every frame, and the next one only when this one was given
-                            back */
-    const char *label;   /* the camera's user, for the log; NULL: none */
+    bool uses_udp;   /* RTSP media come over UDP instead of the connection */
+    const char *hardware; /* FFmpeg's name, "vaapi" or "cuda"; NULL: software, which also replaces
+                             missing hardware */
+    const char *ca_file;  /* the authorities for rtsps and https; NULL: the system's. Longer than
+                             MESSAGE_PATH_MAX: BATON_EINVAL */
+    bool trusts_any;      /* rtsps and https accept every certificate */
+    bool is_paced;        /* a clip plays at its own speed, instead of as fast as it decodes */
+    bool is_lossless;     /* a clip shows every frame, and the next one only when this one was given
+                             back */
+    const char *label;    /* the camera's user, for the log; NULL: none */
+    int motion_permille;  /* above 0: only frames in which this share of the picture moved */
 };
 
 struct camera_callbacks {
@@ -39,10 +43,15 @@ struct camera_callbacks {
     void *userdata;
 };
 
+/* How fast these counters grow; 0 while it is offline. */
+struct camera_fps {
+    double received, decoded, dropped, shown;
+};
+
 struct camera_stats {
     char url[URL_MASKED_MAX];
     bool is_online;
-    char codec[32]; /* "" until opened */
+    char codec[32], hardware[32]; /* "" until opened; hardware "": software */
     int width, height;
     double nominal_fps;                  /* 0: unknown */
     span duration;                       /* of a clip, by its header; 0: unknown */
@@ -52,7 +61,8 @@ struct camera_stats {
                                             shown, by the cap or for damage */
     uint64_t shown;                      /* handed to subscribers */
     uint64_t skipped;                    /* replaced by a newer one, or too many were held */
-    double fps;                          /* frames decoded a second; 0 while it is offline */
+    uint64_t still;                      /* not shown to this subscription, because nothing moved */
+    struct camera_fps fps;
     uint64_t restarts;
     char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */
 };

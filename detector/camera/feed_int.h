@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "detector/camera/child.h"
 #include "detector/camera/feed.h"
+#include "detector/camera/motion.h"
 #include "detector/camera/pace.h"
 #include "detector/camera/rate.h"
 
@@ -21,6 +22,9 @@ struct camera {
     span interval;
     bool is_online; /* as it was reported */
     bool is_closed; /* freed when no loop walks the list */
+    int motion_permille;
+    struct motion motion;
+    uint64_t still;
 };
 
 enum feed_state { FEED_STARTING, FEED_ONLINE, FEED_WAITING, FEED_OVER };
@@ -42,7 +46,9 @@ struct feed {
     unsigned refusals;                 /* of its password, since it was online last */
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
     struct camera_counts counted;      /* of this child's counts, in `stats` already */
-    struct rate decoded;
+    struct {
+        struct rate received, decoded, dropped, shown;
+    } rates;
     struct camera_stats stats;
 };
 

@@ -55,11 +55,13 @@ static int confine(const struct camera_config *config, struct confinement *confi
     int rc = 0;
 
     *confinement =
-        (struct confinement){.readable = config->ca_file[0] != '\0' ? config->ca_file : NULL};
+        (struct confinement){.uses_hardware = config->hardware[0] != '\0',
+                             .readable = config->ca_file[0] != '\0' ? config->ca_file : NULL};
     if (config->kind != SOURCE_FILE) {
         rc = url_parse(&url, config->url, reterr);
         rc = rc ? rc : broker_start(config, &url, reterr);
         confinement->port = url.port;
+        confinement->uses_udp = config->uses_udp && strcmp(url.scheme, "rtsp") == 0;
         confinement->listener = &listener;
     }
     rc = rc ? rc : confine_process(confinement, reterr);

@@ -52,6 +52,7 @@ int message_check(struct camera_message *message, size_t bytes, struct baton_err
                          message->type, fault);
     }
     make_printable(message->codec, sizeof(message->codec));
+    make_printable(message->hardware, sizeof(message->hardware));
     make_printable(message->text, sizeof(message->text));
     return 0;
 }

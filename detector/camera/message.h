@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 5,
+    MESSAGE_VERSION = 4,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
@@ -32,14 +32,16 @@ enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE };
 struct camera_config {
     uint32_t version; /* MESSAGE_VERSION */
     enum source_kind kind;
+    bool uses_udp;
     bool is_paced;     /* frames of a file come at their own times, not as fast as they decode */
     bool is_lossless;  /* the next frame of a file waits until the last was given back */
     uint32_t open_ms;  /* the longest wait for the stream */
     uint32_t stall_ms; /* the longest wait for a picture */
     uint64_t sequence; /* of the last child's newest frame: numbers grow over restarts */
     bool trusts_any;   /* rtsps and https accept every certificate */
-    char ca_file[MESSAGE_PATH_MAX + 1]; /* the authorities; "": the system's */
-    char url[MESSAGE_URL_MAX + 1];      /* or the path of a file */
+    char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
+    char ca_file[MESSAGE_PATH_MAX + 1];  /* the authorities; "": the system's */
+    char url[MESSAGE_URL_MAX + 1];       /* or the path of a file */
 };
 
 struct camera_request {
@@ -78,6 +80,7 @@ struct camera_message {
     uint32_t fps_milli;   /* 0: unknown */
     uint32_t duration_ms; /* of a file, by its header; 0: unknown */
     char codec[MESSAGE_NAME_MAX + 1];
+    char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
     /* FRAME */
     uint8_t slot, flags;
     uint64_t

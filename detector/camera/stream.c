@@ -7,6 +7,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/display.h>
+#include <libavutil/hwcontext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +30,13 @@ struct stream {
     AVFormatContext *input;
     AVIOContext *file; /* NULL: none */
     AVCodecContext *decoder;
+    enum AVPixelFormat hardware_format;
+    bool has_hardware;
     int index; /* of the video */
     instant deadline;
     bool is_farewell; /* the deadline counts, is_stopping does not */
     AVPacket *packet;
-    AVFrame *frame;
+    AVFrame *frame, *downloaded;
     unsigned packets_before_key;
     bool has_key;
     struct baton_error refusal; /* of a picture that is too large */
@@ -98,6 +101,11 @@ static int failed(const struct stream *stream, int error, const char *what,
     }
 }
 
+static bool has_tunnel(const struct camera_config *config)
+{
+    return strncmp(config->url, "rtsps:", 6) == 0;
+}
+
 static int set_options(const struct stream *stream, AVDictionary **options)
 {
     const struct camera_config *config = stream->config;
@@ -110,8 +118,10 @@ static int set_options(const struct stream *stream, AVDictionary **options)
         /* A file gets no protocol at all, so a playlist cannot lead anywhere. */
         return rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "none", 0);
     }
-    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,tcp", 0);
-    rc = rc < 0 ? rc : av_dict_set(options, "rtsp_transport", "tcp", 0);
+    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,tcp,udp,rtp", 0);
+    rc = rc < 0 ? rc
+                : av_dict_set(options, "rtsp_transport",
+                              config->uses_udp && !has_tunnel(config) ? "udp" : "tcp", 0);
     rc = rc < 0 ? rc : av_dict_set(options, "allowed_media_types", "video", 0);
     /* FFmpeg's timeout is a second net: our own deadline comes first, and knows the step that it
      * ended. Before FFmpeg 5 the option had another name, and is silently unused since. */
@@ -161,6 +171,18 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     return rc < 0 ? failed(stream, rc, "probe", reterr) : 0;
 }
 
+static enum AVPixelFormat choose_format(AVCodecContext *decoder, const enum AVPixelFormat *formats)
+{
+    const struct stream *stream = decoder->opaque;
+
+    for (const enum AVPixelFormat *format = formats; *format != AV_PIX_FMT_NONE; format++) {
+        if (*format == stream->hardware_format) {
+            return *format;
+        }
+    }
+    return avcodec_default_get_format(decoder, formats);
+}
+
 /* Lends the decoder memory that is shared with the parent. */
 static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 {
@@ -174,6 +196,32 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
     return stream->publisher->turns != 0
                ? avcodec_default_get_buffer2(decoder, frame, flags)
                : rings_lend(&stream->publisher->rings, decoder, frame, flags);
+}
+
+/* Uses hardware where it is configured and present, else software; the parent is sent which one. */
+static void try_hardware(struct stream *stream, const AVCodec *codec)
+{
+    enum AVHWDeviceType type = av_hwdevice_find_type_by_name(stream->config->hardware);
+    AVBufferRef *device = NULL;
+
+    for (int i = 0; type != AV_HWDEVICE_TYPE_NONE; i++) {
+        const AVCodecHWConfig *config = avcodec_get_hw_config(codec, i);
+        if (config == NULL) {
+            return;
+        }
+        if ((config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) == 0 ||
+            config->device_type != type) {
+            continue;
+        }
+        if (av_hwdevice_ctx_create(&device, type, NULL, NULL, 0) < 0) {
+            return;
+        }
+        stream->hardware_format = config->pix_fmt;
+        stream->decoder->hw_device_ctx = device;
+        stream->decoder->get_format = choose_format;
+        stream->has_hardware = true;
+        return;
+    }
 }
 
 /* A phone writes its pictures as its sensor sees them, and how to turn them into the clip. */
@@ -224,6 +272,9 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
 #if LIBAVCODEC_VERSION_MAJOR >= 60
     stream->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 #endif
+    if (rc >= 0 && stream->config->hardware[0] != '\0') {
+        try_hardware(stream, codec);
+    }
     rc = rc < 0 ? rc : avcodec_open2(stream->decoder, codec, NULL);
     return rc < 0 ? failed(stream, rc, "decoder", reterr) : 0;
 }
@@ -263,6 +314,9 @@ static void tell_opened(struct stream *stream)
     }
     (void)snprintf(message.codec, sizeof(message.codec), "%s",
                    avcodec_get_name(stream->decoder->codec_id));
+    if (stream->has_hardware) {
+        (void)snprintf(message.hardware, sizeof(message.hardware), "%s", stream->config->hardware);
+    }
     (void)publisher_send(stream->publisher, &message);
 }
 
@@ -278,10 +332,12 @@ int stream_open(struct stream **ret, const struct camera_config *config, AVIOCon
     stream->config = config;
     stream->publisher = publisher;
     stream->file = file;
+    stream->hardware_format = AV_PIX_FMT_NONE;
     stream->deadline = instant_add(clock_now(), SPAN_MS(config->open_ms));
     stream->packet = av_packet_alloc();
     stream->frame = av_frame_alloc();
-    rc = stream->packet != NULL && stream->frame != NULL
+    stream->downloaded = av_frame_alloc();
+    rc = stream->packet != NULL && stream->frame != NULL && stream->downloaded != NULL
              ? 0
              : failed(stream, AVERROR(ENOMEM), "open", reterr);
     rc = rc ? rc : open_input(stream, reterr);
@@ -330,11 +386,19 @@ static int show(struct stream *stream, struct baton_error *reterr)
     int64_t pts_us = INT64_MIN;
     int rc;
 
+    if (stream->has_hardware && frame->format == stream->hardware_format) {
+        av_frame_unref(stream->downloaded);
+        if (av_hwframe_transfer_data(stream->downloaded, frame, 0) < 0 ||
+            av_frame_copy_props(stream->downloaded, frame) < 0) {
+            return 0; /* one frame is lost; if all are, the wait for one ends */
+        }
+        frame = stream->downloaded;
+    }
     if (frame->best_effort_timestamp != AV_NOPTS_VALUE) {
         pts_us = av_rescale_q(frame->best_effort_timestamp, base, (AVRational){1, US_PER_S});
     }
     keep_time(stream, pts_us);
-    rc = publisher_show(stream->publisher, frame, pts_us, arrival_of(frame), reterr);
+    rc = publisher_show(stream->publisher, frame, pts_us, arrival_of(stream->frame), reterr);
     await_picture(stream);
     return rc;
 }
@@ -432,5 +496,6 @@ void stream_close(struct stream *stream)
     avformat_close_input(&stream->input); /* an RTSP camera is sent TEARDOWN */
     av_packet_free(&stream->packet);
     av_frame_free(&stream->frame);
+    av_frame_free(&stream->downloaded);
     free(stream);
 }

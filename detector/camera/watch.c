@@ -307,6 +307,16 @@ static void update(struct watched *watched, const struct worker_event *event)
     }
 }
 
+void watch_set_interval(struct watch *watch, int interval_ms)
+{
+    watch->options.interval_ms = interval_ms;
+    for (struct watched *watched = watch->first; watched != NULL; watched = watched->next) {
+        if (watched->stream.camera != NULL) {
+            camera_set_interval(watched->stream.camera, interval_ms);
+        }
+    }
+}
+
 void watch_event(struct watch *watch, const struct worker_event *event)
 {
     bool is_removed = event->type == WORKER_SUBSCRIPTION_REMOVED;

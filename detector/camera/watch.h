@@ -49,6 +49,9 @@ void watch_free(struct watch *watch);
  * camera that cannot be opened because of its URL is logged and stays offline. */
 void watch_event(struct watch *watch, const struct worker_event *event);
 
+/* Sets the least time between two frames of all streams, also of later ones; 0: every frame. */
+void watch_set_interval(struct watch *watch, int interval_ms);
+
 /* Returns the state of a subscription's stream or snapshots; last_error has the reason if the URL
  * was refused. False: there is no such subscription, or it has none. */
 bool watch_stats(const struct watch *watch, const char *identifier, enum image_source source,

@@ -64,8 +64,8 @@ struct decoder {
     int (*read)(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr);
 };
 
-extern const struct decoder decode_classify, decode_ssd, decode_tensor, decode_yolov10,
-    decode_yolov5, decode_yolov8;
+extern const struct decoder decode_classify, decode_retinaface, decode_ssd, decode_tensor,
+    decode_yolov10, decode_yolov5, decode_yolov8;
 
 /* An output of rows with a fixed number of fields: [batch, rows, fields] or transposed; a missing
  * batch is 1. Field f of row r is at values[f * field_step + r * row_step]. */

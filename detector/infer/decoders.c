@@ -12,9 +12,10 @@ static const double SUM_TOLERANCE = 0.02;
 enum { FORM_MAX = 512 };
 
 static const struct decoder *const decoders[DECODER_COUNT] = {
-    [DECODER_YOLOV5] = &decode_yolov5,     [DECODER_YOLOV8] = &decode_yolov8,
-    [DECODER_YOLOV10] = &decode_yolov10,   [DECODER_SSD] = &decode_ssd,
-    [DECODER_CLASSIFY] = &decode_classify, [DECODER_TENSOR] = &decode_tensor,
+    [DECODER_YOLOV5] = &decode_yolov5,         [DECODER_YOLOV8] = &decode_yolov8,
+    [DECODER_YOLOV10] = &decode_yolov10,       [DECODER_SSD] = &decode_ssd,
+    [DECODER_RETINAFACE] = &decode_retinaface, [DECODER_CLASSIFY] = &decode_classify,
+    [DECODER_TENSOR] = &decode_tensor,
 };
 
 #define NAME(symbol, name) name,

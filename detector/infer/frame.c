@@ -27,10 +27,15 @@ static const char *class_of(const struct pipeline_model *model, int label)
     return label >= 0 && (size_t)label < model->class_count ? model->classes[label] : NULL;
 }
 
-static bool is_wanted(const struct pipeline_stage *stage, const struct box *box)
+static bool is_wanted(const struct run *run, const struct pipeline_stage *stage,
+                      const struct box *box)
 {
+    const struct pipeline_point middle = {
+        (box->x + box->width / 2 - (float)run->turn->rect[0]) / (float)run->turn->rect[2],
+        (box->y + box->height / 2 - (float)run->turn->rect[1]) / (float)run->turn->rect[3]};
+
     return stage_wants(stage, (size_t)box->label, (int)lroundf(box->width),
-                       (int)lroundf(box->height));
+                       (int)lroundf(box->height), middle);
 }
 
 static int run_session(struct runner *runner, size_t stage, int64_t pictures,
@@ -69,7 +74,7 @@ static void keep_wanted(const struct run *run, size_t stage, struct answer *answ
     int kept = 0;
 
     for (int i = 0; i < answer->box_count; i++) {
-        if (is_wanted(of, &answer->boxes[i])) {
+        if (is_wanted(run, of, &answer->boxes[i])) {
             answer->boxes[kept++] = answer->boxes[i];
         }
     }
@@ -231,7 +236,7 @@ static int run_stage(struct run *run, size_t stage)
 
     most = most < RUNNER_BATCH ? most : RUNNER_BATCH;
     for (int i = 0; i < from_count && !code; i++) {
-        if (is_frame || is_wanted(of, &from[i].box)) {
+        if (is_frame || is_wanted(run, of, &from[i].box)) {
             batch[count++] = &from[i];
         }
         if (count == most) {

@@ -9,6 +9,7 @@ static void stage_fini(struct pipeline_stage *stage)
         free(stage->fields[i].map);
     }
     free(stage->fields);
+    free(stage->regions);
     free(stage->classes);
 }
 
@@ -29,6 +30,23 @@ void pipeline_fini(struct pipeline *pipeline)
     *pipeline = (struct pipeline){0};
 }
 
+/* A point is inside if a line from it to the right crosses the border an odd number of times. */
+static bool region_has(const struct pipeline_region *region, struct pipeline_point at)
+{
+    bool is_inside = false;
+
+    for (size_t i = 0; i < region->point_count; i++) {
+        const struct pipeline_point *a = &region->points[i];
+        const struct pipeline_point *b = &region->points[(i + 1) % region->point_count];
+
+        if ((a->y > at.y) != (b->y > at.y) &&
+            at.x < a->x + (b->x - a->x) * (at.y - a->y) / (b->y - a->y)) {
+            is_inside = !is_inside;
+        }
+    }
+    return is_inside;
+}
+
 static bool has_class(const struct pipeline_stage *stage, size_t class_index)
 {
     for (size_t i = 0; i < stage->class_count; i++) {
@@ -39,10 +57,18 @@ static bool has_class(const struct pipeline_stage *stage, size_t class_index)
     return stage->classes == NULL;
 }
 
-bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height)
+bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,
+                 struct pipeline_point middle)
 {
-    return width >= stage->min_width && height >= stage->min_height &&
-           has_class(stage, class_index);
+    if (width < stage->min_width || height < stage->min_height || !has_class(stage, class_index)) {
+        return false;
+    }
+    for (size_t i = 0; i < stage->region_count; i++) {
+        if (region_has(&stage->regions[i], middle)) {
+            return true;
+        }
+    }
+    return stage->region_count == 0;
 }
 
 static int compare(const void *text, const void *mapping)

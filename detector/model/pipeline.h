@@ -31,6 +31,8 @@ enum {
     PIPELINE_MODELS_MAX = 16,
     PIPELINE_STAGES_MAX = 32,
     PIPELINE_CLASSES_MAX = 4096, /* of one model */
+    PIPELINE_REGIONS_MAX = 16,   /* of one stage */
+    PIPELINE_POINTS_MAX = 32,    /* of one region */
     PIPELINE_FIELDS_MAX = 32,    /* of one stage */
     PIPELINE_MAP_MAX = 4096,     /* entries of one field's map */
     PIPELINE_NAME_MAX = 63,      /* bytes of the name of a model, a stage, a field */
@@ -59,6 +61,7 @@ enum { PIPELINE_FROM_FRAME = -1 };
     X(DECODER_YOLOV8, "yolov8")   /* also YOLOv11: the same shape */                               \
     X(DECODER_YOLOV10, "yolov10") /* and exports that end with the choice of boxes */              \
     X(DECODER_SSD, "ssd")                                                                          \
+    X(DECODER_RETINAFACE, "retinaface")                                                            \
     X(DECODER_CLASSIFY, "classify")                                                                \
     X(DECODER_TENSOR, "tensor")
 #define PIPELINE_REPORTS(X)                                                                        \
@@ -91,7 +94,8 @@ enum pipeline_type { PIPELINE_TYPES(PIPELINE_ENUM) TYPE_COUNT };
 #undef PIPELINE_ENUM
 
 #define PIPELINE_BOXES                                                                             \
-    (1U << DECODER_YOLOV5 | 1U << DECODER_YOLOV8 | 1U << DECODER_YOLOV10 | 1U << DECODER_SSD)
+    (1U << DECODER_YOLOV5 | 1U << DECODER_YOLOV8 | 1U << DECODER_YOLOV10 | 1U << DECODER_SSD |     \
+     1U << DECODER_RETINAFACE)
 #define PIPELINE_ALL ((1U << DECODER_COUNT) - 1)
 
 struct pipeline_input {
@@ -114,6 +118,15 @@ struct pipeline_model {
     float confidence, nms;
 };
 
+struct pipeline_point {
+    float x, y; /* 0 to 1 of the picture */
+};
+
+struct pipeline_region {
+    struct pipeline_point points[PIPELINE_POINTS_MAX];
+    size_t point_count; /* at least 3; a rectangle has 4 */
+};
+
 struct pipeline_mapping {
     char *from, *to;
 };
@@ -128,8 +141,8 @@ struct pipeline_field {
     size_t map_count;
 };
 
-/* `classes` and `min_*` choose objects: those that a stage finds in the frame, or those that a
- * later stage is given. */
+/* `classes`, `min_*` and `regions` choose objects: those that a stage finds in the frame, or those
+ * that a later stage is given. */
 struct pipeline_stage {
     char *name;
     size_t model;      /* index */
@@ -137,7 +150,10 @@ struct pipeline_stage {
     uint16_t *classes; /* indexes into the classes of the objects' model; NULL: all */
     size_t class_count;
     int min_width, min_height; /* pixels of the frame; 0: any */
-    unsigned when;             /* bits 1 << enum stage (protocol/protocol.h) */
+    struct pipeline_region
+        *regions; /* the middle of the object is in one of them; NULL: anywhere */
+    size_t region_count;
+    unsigned when; /* bits 1 << enum stage (protocol/protocol.h) */
     struct pipeline_field *fields;
     size_t field_count;
 };
@@ -177,8 +193,9 @@ static inline bool stage_is_on(const struct pipeline_stage *stage, unsigned prog
     return (stage->when >> progression & 1U) != 0;
 }
 
-/* True if the stage chooses objects of that class and size. */
-bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height);
+/* True if the stage chooses objects of that class, size and middle (0 to 1). */
+bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,
+                 struct pipeline_point middle);
 
 /* Returns the field's value for that class or text; NULL: the field is left out. */
 const char *field_mapped(const struct pipeline_field *field, const char *text);

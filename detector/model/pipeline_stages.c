@@ -3,12 +3,13 @@
 
 #include "protocol/protocol.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const stage_keys[] = {"name",      "model", "from",   "classes", "minWidth",
-                                         "minHeight", "when",  "fields", NULL};
+static const char *const stage_keys[] = {"name",      "model",   "from", "classes", "minWidth",
+                                         "minHeight", "regions", "when", "fields",  NULL};
 
 static void read_name(struct pipeline_stage *stage, const struct pipeline *pipeline,
                       const struct node *node)
@@ -116,6 +117,79 @@ static void read_class_choice(struct pipeline_stage *stage, const struct pipelin
     free(is_in);
 }
 
+static bool read_coordinates(float *ret, size_t count, const json_t *list)
+{
+    if (!json_is_array(list) || json_array_size(list) != count) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *number = json_array_get(list, i);
+        double value = json_number_value(number);
+
+        if (!json_is_number(number) || !(value >= 0 && value <= 1)) {
+            return false;
+        }
+        ret[i] = (float)value;
+    }
+    return true;
+}
+
+static bool read_region(struct pipeline_region *ret, const json_t *list)
+{
+    float at[4];
+
+    if (read_coordinates(at, 4, list)) {
+        *ret = (struct pipeline_region){
+            .points = {{at[0], at[1]}, {at[2], at[1]}, {at[2], at[3]}, {at[0], at[3]}},
+            .point_count = 4};
+        return at[0] < at[2] && at[1] < at[3];
+    }
+    if (!json_is_array(list) || json_array_size(list) < 3 ||
+        json_array_size(list) > PIPELINE_POINTS_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (!read_coordinates(at, 2, json_array_get(list, i))) {
+            return false;
+        }
+        ret->points[ret->point_count++] = (struct pipeline_point){at[0], at[1]};
+    }
+    return true;
+}
+
+/* A region without an area is a mistake, such as a line: no object is in it. */
+static bool has_area(const struct pipeline_region *region)
+{
+    double area = 0;
+
+    for (size_t i = 0; i < region->point_count; i++) {
+        const struct pipeline_point *a = &region->points[i];
+        const struct pipeline_point *b = &region->points[(i + 1) % region->point_count];
+        area += (double)a->x * (double)b->y - (double)b->x * (double)a->y;
+    }
+    return fabs(area) > 1e-7;
+}
+
+static void read_regions(struct pipeline_stage *stage, const struct node *node)
+{
+    const json_t *list = node_list(node, "regions", 1, PIPELINE_REGIONS_MAX);
+
+    if (list != NULL) {
+        stage->regions = node_new(node, json_array_size(list), sizeof(*stage->regions));
+    }
+    for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
+        if (!read_region(&stage->regions[i], json_array_get(list, i))) {
+            node_fail(node,
+                      "regions[%zu]: must be [left, top, right, bottom] or 3 to %d points [x, y]; "
+                      "each number is 0 to 1 of the picture, from its upper left corner",
+                      i, PIPELINE_POINTS_MAX);
+        } else if (!has_area(&stage->regions[i])) {
+            node_fail(node, "regions[%zu] has no area: nothing is in it", i);
+        }
+        stage->region_count++;
+    }
+}
+
 static void read_when(struct pipeline_stage *stage, const struct node *node)
 {
     const char *words[STAGE_COUNT] = {"none"};
@@ -148,6 +222,7 @@ static void read_stage(struct pipeline_stage *stage, const struct pipeline *pipe
     }
     stage->min_width = node_int(node, "minWidth", 0, PIPELINE_SIZE_MAX, 0);
     stage->min_height = node_int(node, "minHeight", 0, PIPELINE_SIZE_MAX, 0);
+    read_regions(stage, node);
     read_when(stage, node);
     if (node_is_right(node)) {
         fields_read(stage, &pipeline->models[stage->model], node);

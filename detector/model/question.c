@@ -81,6 +81,7 @@ static void ask(struct question *question, const struct question_shelf *shelf)
     int fd = store_file(shelf->store, &question->error);
 
     memcpy(known, question->etag, sizeof(known));
+    question->has_asked = fd >= 0;
     question->outcome = SOURCE_UNSURE;
     question->code =
         fd < 0 ? fd : fetch_run(question->fetch, question->etag, fd, &result, &question->error);

@@ -27,6 +27,7 @@ struct question {
 
     enum source_state outcome; /* before: what is known; then: UNSURE if there was no reply */
     struct model *found;       /* a new one; NULL: none */
+    bool has_asked;            /* the server; else a file for its reply could not be made */
     bool has_arrived, is_same; /* an archive came; the server has the one of that ETag */
     int code;                  /* of the error; a rejected one that came again has 0 */
     struct baton_error error;

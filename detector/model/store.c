@@ -23,7 +23,7 @@ static const char draft[] = ".new";
 
 struct store {
     int archives_fd, origins_fd;
-    uint64_t bytes_max;
+    atomic_uint_fast64_t bytes_max;
     atomic_uint_fast64_t bytes_held; /* unpacked, of held models */
 };
 
@@ -115,7 +115,7 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
     store->archives_fd = make_folder(folder, "archives", reterr);
     store->origins_fd =
         store->archives_fd < 0 ? store->archives_fd : make_folder(folder, "origins", reterr);
-    store->bytes_max = bytes_max;
+    atomic_init(&store->bytes_max, bytes_max);
     if (store->origins_fd < 0) {
         rc = store->origins_fd;
         store_close(store);
@@ -143,6 +143,11 @@ void store_close(struct store *store)
 int store_file(const struct store *store, struct baton_error *reterr)
 {
     return archive_new_file(store->archives_fd, reterr);
+}
+
+void store_set_max(struct store *store, uint64_t bytes_max)
+{
+    atomic_store(&store->bytes_max, bytes_max);
 }
 
 /* ---- Holding -------------------------------------------------------------------------------- */
@@ -325,16 +330,17 @@ static int make_room(const struct store *store, uint64_t bytes, struct baton_err
 {
     for (;;) {
         struct survey survey = {.bytes = bytes + atomic_load(&store->bytes_held)};
+        uint64_t bytes_max = atomic_load(&store->bytes_max);
         int rc = for_each(store, store->archives_fd, survey_one, &survey, reterr);
 
-        if (rc != 0 || survey.bytes <= store->bytes_max) {
+        if (rc != 0 || survey.bytes <= bytes_max) {
             return rc;
         }
         if (survey.oldest[0] == '\0') {
             return error_set(reterr, BATON_EFULL,
                              "model cache: the models in use leave no room for another one within "
                              "%llu bytes: allow more",
-                             (unsigned long long)store->bytes_max);
+                             (unsigned long long)bytes_max);
         }
         if (unlinkat(store->archives_fd, survey.oldest, 0) != 0) {
             return failed(reterr, "remove", survey.oldest);

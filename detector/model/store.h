@@ -30,6 +30,8 @@ struct store; /* opaque */
  * what this process has unpacked of them. */
 int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
                struct baton_error *reterr);
+/* Sets another bound, which counts from the next added model on. Any thread. */
+void store_set_max(struct store *store, uint64_t bytes_max);
 void store_close(struct store *store); /* NULL is allowed; no model is held any more */
 
 /* Makes a file without a name in the store's folder, for an archive to be fetched. Returns the

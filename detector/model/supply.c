@@ -47,7 +47,6 @@ struct source {
     unsigned fails;           /* in a row */
     bool is_silent;           /* its server, since the last question; this was logged */
     bool must_note, must_ask; /* once the thread is done */
-    bool is_renewed;          /* the address, since the question began */
 
     uv_timer_t timer; /* until the next question */
     uv_work_t work;
@@ -97,7 +96,6 @@ static void begin(struct source *source, struct fetch *fetch)
     memcpy(question->proven, source->proven, sizeof(question->proven));
     memcpy(question->rejected, source->rejected, sizeof(question->rejected));
     source->asked_version = source->version;
-    source->is_renewed = false;
     source->is_at_work = true;
     source->supply->at_work++;
     source->work.data = source;
@@ -289,13 +287,27 @@ static void on_due(uv_timer_t *timer)
     begin_question(timer->data);
 }
 
-/* A fetch that is under way goes on with its address, which may be good for it. */
+/* A fetch that is under way goes on with the newest URL. */
 static void ask_soon(struct source *source)
 {
     if (source->is_at_work && source->question.fetch != NULL) {
-        source->is_renewed = true;
+        fetch_renew(source->question.fetch, source->url);
     } else {
         ask_after(source, SPAN_MS(0));
+    }
+}
+
+void supply_set_recheck(struct supply *supply, int recheck_ms)
+{
+    struct source *source = NULL;
+
+    if (supply != NULL) {
+        supply->config.recheck_ms = recheck_ms;
+        DL_FOREACH (supply->sources, source) {
+            if (source->state != SOURCE_UNSURE && source->orders != NULL) {
+                plan(source);
+            }
+        }
     }
 }
 
@@ -345,14 +357,16 @@ static void give_up(struct source *source)
     }
 }
 
-/* What has changed meanwhile makes the answer stale, and a fresh address makes a failure so. */
+/* What has changed meanwhile makes the answer stale. */
 static void take_answer(struct source *source)
 {
     struct question *question = &source->question;
 
     count(&source->supply->counters, question);
-    if (source->asked_version != source->version ||
-        (source->is_renewed && question->outcome == SOURCE_UNSURE)) {
+    /* A URL that came after the last try is asked for by another question. */
+    source->must_ask |= question->has_asked && question->outcome == SOURCE_UNSURE &&
+                        fetch_is_fresh(question->fetch);
+    if (source->asked_version != source->version) {
         source->must_ask = true;
         return;
     }

@@ -56,6 +56,8 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
  * the supply is freed. NULL is allowed, and without a call. */
 void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata);
 
+void supply_set_recheck(struct supply *supply, int recheck_ms); /* from now on */
+
 /* What an order gets: first once, then with every change. */
 struct supplied {
     struct model *model;             /* borrowed: share it; NULL: there is none */

@@ -114,6 +114,12 @@ struct supply *archives_supply(struct archives *archives)
     return archives->supply;
 }
 
+void archives_set(struct archives *archives, uint64_t cache_bytes_max, int recheck_ms)
+{
+    store_set_max(archives->store, cache_bytes_max);
+    supply_set_recheck(archives->supply, recheck_ms);
+}
+
 void archives_close(struct archives *archives)
 {
     if (archives) {

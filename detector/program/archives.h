@@ -35,6 +35,9 @@ void archives_free(struct archives *archives);
 
 struct supply *archives_supply(struct archives *archives);
 
+/* Sets new limits. See store_set_max(), supply_set_recheck(). */
+void archives_set(struct archives *archives, uint64_t cache_bytes_max, int recheck_ms);
+
 /* Adds the families of archives to /metrics. */
 void archives_measure(const struct archives *archives, struct buffer *body);
 

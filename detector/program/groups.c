@@ -14,7 +14,7 @@ static const struct option_group group_general = {
         TEXT("config", "FILE", NULL, NULL,
              "read options from this YAML file; its keys are the names of the flags"),
         CHOICE("log-level", "error|warning|notice|info|debug", "notice", NULL,
-               "how much to write to standard error"),
+               "how much to write to standard error; read anew on SIGHUP"),
         FLAG("log-json", "write the log as lines of JSON"),
         END,
     }};
@@ -36,30 +36,38 @@ static const struct option_group group_server = {
                  "this machine's name and names without a dot"},
         TEXT("tls-cert", "FILE", NULL, NULL, "certificate, PEM: wss and https only"),
         TEXT("tls-key", "FILE", NULL, NULL, "private key of the certificate"),
-        DURATION("report-interval", "2s", NULL, "how often a stateReport is sent"),
+        DURATION("report-interval", "2s", NULL,
+                 "how often a stateReport is sent; read anew on SIGHUP"),
         NUMBER("queue", 1, 1000000, "1000", NULL,
                "how many detections may wait for a backend before the oldest is dropped, besides "
-               "up to 1024 that are sent and not yet acknowledged"),
+               "up to 1024 that are sent and not yet acknowledged; read anew on SIGHUP"),
         DURATION("drain-timeout", "5s", NULL,
-                 "on SIGTERM, how long to wait until all detections are delivered"),
+                 "on SIGTERM, how long to wait until all detections are delivered; read anew on "
+                 "SIGHUP"),
         END,
     }};
 
 static const struct option_group group_cameras = {
     "Cameras",
     (const struct option_spec[]){
-        NUMBER("camera-fps", 0, 240, "0", NULL, "most frames a second of a camera; 0: all"),
+        NUMBER("camera-fps", 0, 240, "0", NULL,
+               "most frames a second of a camera; 0: all; read anew on SIGHUP"),
+        CHOICE("rtsp-transport", "tcp|udp", "tcp", NULL, "transport of a stream's media"),
         TEXT("camera-ca", "FILE", NULL, NULL,
              "trusted certificates for cameras by rtsps and https; the system's if not given"),
         CHOICE("camera-tls-verify", "yes|no", "yes", NULL,
                "no: any server that answers by rtsps or https counts as the camera, and gets its "
                "password"),
+        TEXT("hardware", "NAME", NULL, NULL,
+             "hardware decoder, such as vaapi or cuda; software if the machine has none"),
         DURATION("open-timeout", "10s", NULL,
                  "a camera that is not open after this time is opened again"),
         DURATION("stall-timeout", "10s", NULL,
                  "a camera without a frame for this time is opened again"),
         DURATION("backoff-min", "1s", NULL, "shortest pause before a camera is opened again"),
         DURATION("backoff-max", "60s", NULL, "longest such pause, after many failures"),
+        NUMBER("motion", 0, 1000, "0", NULL,
+               "show only frames in which so many thousandths of the picture moved; 0: all"),
         END,
     }};
 
@@ -72,7 +80,8 @@ static const struct option_group group_models = {
              "keep fetched models here; else $CACHE_DIRECTORY, $XDG_CACHE_HOME/baton-detector or "
              "~/.cache/baton-detector"),
         NUMBER("model-cache-mib", 1, 1 << 20, "4096", NULL,
-               "size of the cache; beyond it the model used longest ago is removed"),
+               "size of the cache; beyond it the model used longest ago is removed; read anew on "
+               "SIGHUP"),
         NUMBER("model-max-mib", 1, 4096, "1024", NULL, "refuse a larger archive"),
         TEXT("model-ca", "FILE", NULL, NULL,
              "trusted certificates for servers of models; the system's if not given"),
@@ -88,7 +97,7 @@ static const struct option_group group_models = {
         DURATION(
             "model-recheck", "10m", NULL,
             "how often to ask, by the ETag, whether the archive of a running model has changed; "
-            "0: only when a list has a fresh URL"),
+            "0: only when a list has a fresh URL; read anew on SIGHUP"),
         CHOICE("engine", "any|onnxruntime|opencv", "any", NULL,
                "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
         TEXT("engine-library", "FILE", NULL, NULL,
@@ -126,7 +135,7 @@ const struct program_about program_about = {
         "backend "
         "connects over WebSocket and says which cameras to watch; the same port serves the newest "
         "image of each (/camera/DISPLAY;CAMERA/image), /status, /metrics, /healthz and /readyz. "
-        "SIGTERM delivers what waits and ends.",
+        "SIGTERM delivers what waits and ends; SIGHUP reads the log's level and the limits anew.",
     .examples = "  baton-detector --port 8000 --token-file /etc/baton/token\n"
                 "  baton-detector --try clip.mp4 --model cars.mpta --out seen\n",
     .file = "config",

@@ -97,6 +97,7 @@ static void on_seen(void *userdata, const struct inference_result *result)
     figure->frames++;
     histogram_add(&figure->run, result->busy);
     histogram_add(&figure->late, instant_since(now, result->frame->captured));
+    latency_add(&bound->latency, instant_since(now, result->frame->captured));
     (void)rate_count(&bound->ran_rate, ++bound->ran, now);
     if (config->seen) {
         config->seen(config->userdata, bound->identifier, result);
@@ -380,7 +381,7 @@ void models_frame(struct models *models, const char *identifier, const struct ca
         image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
         if (inference_feed_frame(bound->running->feed, frame, rect, progression)) {
             work_figure(bound->running)->dropped++;
-            bound->dropped++;
+            (void)rate_count(&bound->dropped_rate, ++bound->dropped, clock_now());
         }
     }
 }

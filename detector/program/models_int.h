@@ -29,6 +29,12 @@ struct work {
     struct baton_error doubt;    /* code other than 0: the reason for the model from before */
 };
 
+/* The last durations, for percentiles. */
+struct latency {
+    float ms[256];
+    unsigned count;
+};
+
 struct bound {
     struct models *models;
     char *identifier;
@@ -39,8 +45,9 @@ struct bound {
     bool is_waiting;                         /* for the first answer to the order */
     struct work *coming, *running, *leaving; /* NULL: none */
     char last_error[BATON_ERROR_MESSAGE_MAX];
-    uint64_t ran, dropped; /* frames; those that a newer one replaced */
-    struct rate ran_rate;
+    struct latency latency; /* from a frame's arrival to its results */
+    uint64_t ran, dropped;  /* frames; those that a newer one replaced */
+    struct rate ran_rate, dropped_rate;
     UT_hash_handle hh;
 };
 
@@ -59,6 +66,8 @@ void shared_end(struct shared *shared); /* NULL allowed */
 void models_opened(void *userdata, const char *engine, const struct baton_error *error);
 
 struct figure *work_figure(const struct work *work);
+
+void latency_add(struct latency *latency, span duration);
 
 struct bound *models_find(const struct models *models, const char *identifier);
 

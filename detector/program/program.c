@@ -20,6 +20,9 @@ enum {
 };
 
 struct program {
+    int argc;
+    char **argv;
+    const struct options *options; /* as of the start; borrowed */
     struct program_settings settings;
     uv_loop_t loop;
     struct logger *logger;
@@ -179,10 +182,79 @@ static void drain(struct program *program)
 
 /* ---- Signals and systemd --------------------------------------------------------------------- */
 
+static void take(struct program *program, const struct program_settings *settings)
+{
+    service_set_limits(program->service, settings->service.report_interval_ms,
+                       settings->service.queue_max);
+    log_set_level(program->logger, settings->log_level);
+    watch_set_interval(program->watch, settings->camera.interval_ms);
+    archives_set(program->archives, settings->archives.cache_bytes_max,
+                 settings->archives.recheck_ms);
+    program->settings.drain = settings->drain;
+}
+
+/* The options of take(). */
+static bool is_taken(const char *name)
+{
+    static const char *const names[] = {"report-interval", "queue",           "log-level",
+                                        "camera-fps",      "model-cache-mib", "model-recheck",
+                                        "drain-timeout"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tell_reloaded(const struct program *program, const struct options *options)
+{
+    char taken[512] = "", changed[256] = "";
+    const struct option_spec *spec;
+
+    for (size_t i = 0; (spec = options_spec(options, i)) != NULL; i++) {
+        size_t bytes = strlen(taken), names = strlen(changed);
+        if (is_taken(spec->name)) {
+            (void)snprintf(taken + bytes, sizeof(taken) - bytes, "%s%s=%s", bytes > 0 ? " " : "",
+                           spec->name, options_text(options, spec->name));
+        } else if (!options_agree(options, program->options, spec->name)) {
+            (void)snprintf(changed + names, sizeof(changed) - names, "%s%s", names > 0 ? " " : "",
+                           spec->name);
+        }
+    }
+    log_notice(program->logger, "reloaded", LOG_STR("options", taken));
+    if (changed[0]) {
+        log_warning(program->logger, "restart-needed", LOG_STR("changed", changed));
+    }
+}
+
+/* A configuration that the program would not start with is refused as a whole. */
+static void reload(struct program *program)
+{
+    struct options *options = NULL;
+    struct program_settings settings;
+    struct baton_error error;
+    int code = program_take(&options, &program_about, program->argc, program->argv, &error);
+
+    code = code ? code : program_settings(&settings, options, &error);
+    explicit_bzero(settings.token, sizeof(settings.token));
+    if (code) {
+        log_error(program->logger, "reload-refused", LOG_STR("error", error.message));
+    } else {
+        take(program, &settings);
+        tell_reloaded(program, options);
+    }
+    options_free(options);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
-    (void)number;
-    drain(handle->data);
+    if (number == SIGHUP) {
+        reload(handle->data);
+    } else {
+        drain(handle->data);
+    }
 }
 
 static void on_alive(uv_timer_t *timer)
@@ -326,11 +398,9 @@ static void announce(const struct program *program)
 
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr)
 {
-    struct program program = {.is_draining = false};
+    struct program program = {.argc = argc, .argv = argv, .options = options};
     int code = program_settings(&program.settings, options, reterr);
 
-    (void)argc;
-    (void)argv;
     if (code) {
         return code;
     }

@@ -4,7 +4,7 @@
  *                                            │  ▲ └──────changed──────────▶│
  *                                            │  └──detections── models ◀───┘ frames
  *                                            └────────changed────▶└─▶ archives, inference
- *   SIGTERM, SIGINT, SIGHUP: drains, then ends
+ *   SIGTERM, SIGINT: drains, then ends · SIGHUP: reads limits anew
  */
 #ifndef DETECTOR_PROGRAM_PROGRAM_H
 #define DETECTOR_PROGRAM_PROGRAM_H
@@ -41,6 +41,8 @@ struct program_settings {
 /* Returns BATON_EINVAL; for the token's file also BATON_ENOENT or BATON_EIO. */
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr);
+/* Returns the least time between two frames for a rate in frames a second; 0: no limit. */
+int program_interval_ms(const struct options *options);
 
 /* Adds the fields of a camera to `ret`, for /status. */
 void program_describe_camera(const struct watch *watch, const char *identifier, json_t *ret);
@@ -49,7 +51,7 @@ void program_describe_camera(const struct watch *watch, const char *identifier, 
  */
 int program_try(const struct program_settings *settings, struct baton_error *reterr);
 
-/* Runs until a signal ends it. argc and argv are not used. */
+/* Runs until a signal ends it. argc and argv are read again on SIGHUP. */
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr);
 
 #endif

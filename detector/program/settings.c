@@ -2,6 +2,8 @@
 #include "base/bearer.h"
 #include "detector/program/program.h"
 
+#include "detector/camera/hardware.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -17,8 +19,7 @@ static uint64_t mib(const struct options *options, const char *name)
     return (uint64_t)options_number(options, name) << 20;
 }
 
-/* The least time between two frames for a rate in frames a second; 0: no limit. */
-static int interval_ms(const struct options *options)
+int program_interval_ms(const struct options *options)
 {
     int64_t fps = options_number(options, "camera-fps");
 
@@ -42,6 +43,18 @@ static int check_files(const struct options *options, struct baton_error *reterr
         return error_set(reterr, BATON_EINVAL,
                          "--camera-ca %s: must begin with /, as cameras' processes start elsewhere",
                          options_text(options, "camera-ca"));
+    }
+    return 0;
+}
+
+static int check_hardware(const struct options *options, struct baton_error *reterr)
+{
+    const char *name = options_text(options, "hardware");
+    char known[CAMERA_HARDWARE_MAX];
+
+    if (name && name[0] && !camera_hardware_is_known(name, known)) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--hardware %s: FFmpeg knows no such decoder, but: %s", name, known);
     }
     return 0;
 }
@@ -96,7 +109,8 @@ static int check(const struct options *options, struct baton_error *reterr)
                          ms(options, "backoff-min"), ms(options, "backoff-max"));
     }
     int code = check_files(options, reterr);
-    return code ? code : check_hosts(options, reterr);
+    code = code ? code : check_hosts(options, reterr);
+    return code ? code : check_hardware(options, reterr);
 }
 
 int program_settings(struct program_settings *ret, const struct options *options,
@@ -118,11 +132,14 @@ int program_settings(struct program_settings *ret, const struct options *options
                     .system_root = ""},
         .pool = {.backoff_min_ms = ms(options, "backoff-min"),
                  .backoff_max_ms = ms(options, "backoff-max")},
-        .camera = {.interval_ms = interval_ms(options),
+        .camera = {.interval_ms = program_interval_ms(options),
                    .stall_ms = ms(options, "stall-timeout"),
                    .open_ms = ms(options, "open-timeout"),
+                   .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
                    .ca_file = options_text(options, "camera-ca"),
-                   .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0},
+                   .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0,
+                   .hardware = options_text(options, "hardware"),
+                   .motion_permille = (int)options_number(options, "motion")},
         .engine = {.kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine")),
                    .provider = (enum engine_provider)engine_provider_parse(
                        options_text(options, "provider")),

@@ -174,8 +174,9 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
     struct camera_options options = try->settings->camera;
 
     (void)of;
-    options.is_lossless = true; /* and no rate: every frame */
+    options.is_lossless = true; /* and no rate or gate: every frame */
     options.interval_ms = 0;
+    options.motion_permille = 0;
     if (error) {
         refuse_model(try, error, "");
     } else if (!try->camera && !try->error.code) {

@@ -20,6 +20,7 @@ The faults:
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
+  source     over UDP: media come from 127.0.0.2, it says; and "astray" if anything is sent there
   healthy    no fault: plays the clip again and again, picture n at n / 15 s by its own clock
   hush       plays twenty pictures of the clip whole, and falls silent between two
   drip       an answer of which a byte comes every tenth of a second
@@ -139,6 +140,20 @@ def grey(columns, rows, bottom=0):
     return [sps, pps, b"\x65" + bits(0, 7, 0, "0000", 0, "00", 0, blocks)]
 
 
+def listen_astray():
+    """Ports of 127.0.0.2, as a camera gives them; who sends there is told."""
+    astray = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    astray.bind(("127.0.0.2", 0))
+
+    def listen():
+        astray.recv(2048)
+        print("astray", flush=True)
+
+    threading.Thread(target=listen, daemon=True).start()
+    port = astray.getsockname()[1]
+    return f"{port}-{port}"
+
+
 class Liar(socketserver.StreamRequestHandler):
     sequence = 0
 
@@ -190,6 +205,10 @@ class Liar(socketserver.StreamRequestHandler):
             more = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n"
         if method == "SETUP":
             more = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"
+            if kind == "source":
+                ports = headers[b"transport"].decode().split("client_port=")[1].split(";")[0]
+                more = (f"Transport: RTP/AVP/UDP;unicast;client_port={ports};"
+                        f"server_port={listen_astray()};source=127.0.0.2\r\n")
         session = "" if kind == "sessionless" else "Session: 1;timeout=60\r\n"
         self.send(f"RTSP/1.0 200 OK\r\nCSeq: {headers.get(b'cseq', b'0').decode()}\r\n"
                   f"{session}{more}\r\n{body}".encode())

@@ -10,6 +10,7 @@
   yolov5.onnx, yolov10.onnx, ssd.onnx
                    the same detector with its results laid out as the decoder of that name wants
                    them; yolov10's gives each rectangle once
+  retinaface.onnx  the same for red alone, as offsets from priors; for sides up to 64
   nothing.onnx     as rectangles.onnx, but that it keeps no box: [1, 7, 0]
   endless.onnx     as rectangles.onnx, but that it never comes to an end
   product.onnx     an operator that OpenCV does not know, for errors
@@ -171,6 +172,31 @@ def ssd(path):
     graph.save(path, [1, 3, HEIGHT, WIDTH], sides, scores=sides)
 
 
+def retinaface(path):
+    """All is found by the priors of 16 x 16, eight pixels apart; the others see background."""
+    graph = Graph()
+    boxes, scores = found(graph)
+    far = dict(kernel_shape=[1, 1], strides=[2, 2])
+    boxes, scores = graph.add("MaxPool", boxes, **far), graph.add("MaxPool", scores, **far)
+    prior = numpy.zeros((1, 2, HEIGHT // 8, WIDTH // 8))
+    prior[0, 0] = -(numpy.arange(WIDTH // 8) + 0.5) * 8
+    prior[0, 1] = -((numpy.arange(HEIGHT // 8) + 0.5) * 8)[:, None]
+    middle = graph.add("Add", graph.mix(boxes, numpy.eye(4)[:2], [0, 0]), graph.constant(prior))
+    middle = graph.mix(middle, numpy.eye(2) / 1.6, [0, 0])
+    sides = graph.mix(boxes, numpy.eye(4)[2:] / 16, [0, 0])
+    sides = graph.mix(graph.add("Log", graph.add("Clip", sides, min=0.01, max=100.0)),
+                      numpy.eye(2) * 5, [0, 0])
+    unused = graph.mix(boxes, numpy.zeros((4, 4)), [0] * 4)
+    near, count = WIDTH // 8 * HEIGHT // 8 * 2, WIDTH // 8 * HEIGHT // 8 * 21 // 8
+    offsets = rows(graph, graph.add("Concat", middle, sides, unused, axis=1), 4)
+    red = rows(graph, graph.mix(scores, [[-1, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]],
+                                [1, 0, 1, 0]), 2)
+    for name, fields, to in (offsets, [0] * 4, "output"), (red, [1, 0], "scores"):
+        others = graph.constant(numpy.tile(fields, (1, count - near, 1)))
+        graph.add("Concat", name, others, axis=1, to=to)
+    graph.save(path, [1, 3, HEIGHT, WIDTH], [1, count, 4], scores=[1, count, 2])
+
+
 def colours(path):
     graph = Graph()
     mean = graph.add("GlobalAveragePool", masks(graph, "images"))
@@ -262,8 +288,8 @@ def archive_of_product(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for make in (rectangles, yolov5, yolov10, ssd, colours, stripes, nothing, endless,
-                 product):
+    for make in (rectangles, yolov5, yolov10, ssd, retinaface, colours, stripes,
+                 nothing, endless, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])

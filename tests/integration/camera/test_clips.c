@@ -22,20 +22,23 @@ static int end(void **state)
     return 0;
 }
 
+/* Hardware that is not there is done without. */
 static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **state)
 {
     static const struct {
         const char *name, *codec;
         int width, height;
+        const char *hardware;
     } clips[] = {
-        {"rects.mp4", "h264", 320, 240},      {"bframes.mp4", "h264", 320, 240},
-        {"full_range.mp4", "h264", 320, 240}, {"odd.mp4", "h264", 321, 241},
-        {"rects265.mp4", "hevc", 320, 240},   {"mjpeg.avi", "mjpeg", 320, 240},
+        {"rects.mp4", "h264", 320, 240, NULL},       {"bframes.mp4", "h264", 320, 240, NULL},
+        {"full_range.mp4", "h264", 320, 240, NULL},  {"odd.mp4", "h264", 321, 241, NULL},
+        {"rects265.mp4", "hevc", 320, 240, NULL},    {"mjpeg.avi", "mjpeg", 320, 240, NULL},
+        {"rects.mp4", "h264", 320, 240, "nonesuch"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++) {
-        const struct camera_options options = {.is_lossless = true};
+        const struct camera_options options = {.is_lossless = true, .hardware = clips[i].hardware};
         struct viewer viewer = {.check = CHECK_TIME};
         struct camera_stats stats;
 
@@ -49,6 +52,7 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
         assert_int_equal(viewer.width, clips[i].width);
         assert_int_equal(viewer.height, clips[i].height);
         assert_string_equal(stats.codec, clips[i].codec);
+        assert_string_equal(stats.hardware, "");
         assert_int_equal(stats.decoded, 45);
         assert_int_equal(stats.skipped, 0);
         viewer_close(&viewer);
@@ -162,6 +166,21 @@ static void the_shortest_interval_of_all_counts(void **state)
     assert_true(stats.dropped > 0);
 }
 
+static void with_a_motion_gate_only_what_moves_is_shown(void **state)
+{
+    const struct camera_options all = {.is_lossless = true, .motion_permille = 1};
+    const struct camera_options none = {.is_lossless = true, .motion_permille = 900};
+    struct viewer moving = {0}, still = {0};
+
+    (void)state;
+    viewer_open(&moving, &gallery, clip("rects.mp4"), &all);
+    viewer_open(&still, &gallery, clip("rects.mp4"), &none);
+    gallery_run_until(&gallery, viewer_has_ended, &moving);
+    assert_true(moving.frames > 35);
+    assert_int_equal(still.frames, 1); /* the first */
+    assert_int_equal(viewer_stats(&still).still, 44);
+}
+
 static void a_file_is_refused_where_files_are_not_allowed(void **state)
 {
     uv_loop_t loop;
@@ -197,6 +216,7 @@ int main(void)
         CASE(who_holds_frames_for_long_holds_nobody_else_up),
         CASE(a_frame_outlives_its_camera_and_the_pool),
         CASE(the_shortest_interval_of_all_counts),
+        CASE(with_a_motion_gate_only_what_moves_is_shown),
         CASE(a_file_is_refused_where_files_are_not_allowed),
     };
     return cmocka_run_group_tests_name("integration_camera_clips", tests, NULL, NULL);

@@ -87,19 +87,20 @@ static bool has_heard(const void *userdata)
 }
 
 /* Joining between two key pictures included: the second camera does so. */
-static void streams_of_each_codec_arrive_whole(void **state)
+static void streams_of_each_codec_arrive_whole_over_tcp_and_udp(void **state)
 {
     static const char *const names[] = {"cam", "hevc", "jpeg"};
 
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
+        const struct camera_options options = {.uses_udp = i >= 3};
         struct viewer viewer = {.check = CHECK_SHAPE};
         struct camera_stats stats;
 
-        viewer_open(&viewer, &gallery, url_of(&server, "", names[i]), NULL);
+        viewer_open(&viewer, &gallery, url_of(&server, "", names[i % 3]), &options);
         viewer_run_frames(&viewer, 20);
         camera_stats(viewer.camera, &stats);
-        print_message("%s: %u frames, %u wrong, %s\n", names[i], viewer.frames, viewer.wrong,
+        print_message("%s: %u frames, %u wrong, %s\n", names[i % 3], viewer.frames, viewer.wrong,
                       stats.codec);
         assert_int_equal(viewer.wrong, 0);
         assert_int_equal(viewer.width, 320);
@@ -213,11 +214,12 @@ static bool is_goodbye_over(const void *userdata)
     return has_heard(&farewell->goodbye) || !instant_before(clock_now(), farewell->limit);
 }
 
+/* It is asked for media over UDP, too, which would not be encrypted. */
 static void a_password_and_the_goodbye_go_through_tls(void **state)
 {
     char folder[128], ca[160], tls[160], camera[600];
     const char *arguments[] = {"0", "auth=viewer:canary7", tls, camera, NULL};
-    const struct camera_options options = {.ca_file = ca};
+    const struct camera_options options = {.ca_file = ca, .uses_udp = true};
     struct farewell farewell = {.goodbye = {&server, "teardown cam", 1}};
 
     (void)state;
@@ -264,14 +266,22 @@ static bool has_no_child(const void *userdata)
     return child_of(viewer_stats(userdata).pid) == 0;
 }
 
-static void a_connected_stream_has_no_broker(void **state)
+static void a_connected_stream_has_no_broker_but_for_udp(void **state)
 {
-    struct viewer viewer = {0};
-
     (void)state;
-    viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), NULL);
-    viewer_run_frames(&viewer, 5);
-    gallery_run_until(&gallery, has_no_child, &viewer);
+    for (int i = 0; i < 2; i++) {
+        const struct camera_options options = {.uses_udp = i == 1};
+        struct viewer viewer = {0};
+
+        viewer_open(&viewer, &gallery, url_of(&server, "", "cam"), &options);
+        viewer_run_frames(&viewer, 5);
+        if (options.uses_udp) {
+            assert_true(child_of(viewer_stats(&viewer).pid) > 0);
+        } else {
+            gallery_run_until(&gallery, has_no_child, &viewer);
+        }
+        viewer_close(&viewer);
+    }
 }
 
 enum { TRIES = 6 };
@@ -408,12 +418,12 @@ static void a_change_of_resolution_goes_through_without_a_break(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(streams_of_each_codec_arrive_whole),
+        CASE(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
         CASE(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
         CASE(a_password_is_given_and_shown_nowhere),
         CASE(a_refused_password_is_tried_seldom_and_another_one_at_once),
         CASE(a_password_and_the_goodbye_go_through_tls),
-        CASE(a_connected_stream_has_no_broker),
+        CASE(a_connected_stream_has_no_broker_but_for_udp),
         CASE(a_server_that_is_killed_and_comes_back_gives_frames_again),
         CASE(a_server_that_stalls_is_noticed_and_another_camera_is_not_touched),
         CASE(a_child_that_is_killed_is_replaced_and_another_camera_is_not_touched),

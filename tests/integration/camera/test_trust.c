@@ -114,6 +114,23 @@ static void snapshots_by_https_know_the_same_certificates(void **state)
     assert_frames("https", "still", (struct camera_options){.trusts_any = true, .interval_ms = 50});
 }
 
+/* A camera may say that its media come from any host; to that one nothing is sent. */
+static void packets_go_to_no_other_host_than_the_cameras(void **state)
+{
+    const char *const nothing[] = {NULL};
+    struct viewer viewer = {0};
+    char url[128];
+
+    (void)state;
+    server_start(&server, "rtsp_faults.py", nothing);
+    gallery_init(&gallery);
+    (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1:%d/source", server.port);
+    viewer_open(&viewer, &gallery, url,
+                &(struct camera_options){.uses_udp = true, .stall_ms = 1000});
+    gallery_run_until(&gallery, viewer_has_failed, &viewer);
+    assert_int_equal(server_count(&server, "astray"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +138,7 @@ int main(void)
         cmocka_unit_test_teardown(a_certificate_of_another_host_is_none, end),
         cmocka_unit_test_teardown(a_redirect_from_rtsps_to_rtsp_stays_within_tls, end),
         cmocka_unit_test_teardown(snapshots_by_https_know_the_same_certificates, end),
+        cmocka_unit_test_teardown(packets_go_to_no_other_host_than_the_cameras, end),
     };
     return cmocka_run_group_tests_name("integration_camera_trust", tests, NULL, NULL);
 }

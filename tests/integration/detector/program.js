@@ -7,7 +7,7 @@ const net = require('net');
 const os = require('os');
 const path = require('path');
 const { spawnSync } = require('child_process');
-const { DEADLINE_MS, program, deadline, Backend, list, subscription, session, online, certificate,
+const { DEADLINE_MS, program, deadline, Viewer, Backend, list, subscription, session, online, certificate,
     refuses, run_all } = require('./tools');
 const { Camera, Worker } = require('./life');
 
@@ -26,19 +26,22 @@ const tests = {
         const image = worker.curl('/camera/hall;door/image');
         assert.strictEqual(image.status, 200);
         assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);
-        const until_moved = Date.now() + DEADLINE_MS;
-        while (worker.curl('/camera/hall;door/image').body.equals(image.body)) {
-            assert.ok(Date.now() < until_moved, 'rectangles move');
-        }
+        const viewer = (await Viewer.open(worker, '/camera/hall;door/stream?width=160')).read();
+        const parts = [];
+        for (let i = 0; i < 5; i++) parts.push(await viewer.part());
+        assert.ok(parts.slice(1).every((part, i) => !part.equals(parts[i])), 'rectangles move');
+        viewer.close();
         const stream = worker.camera('hall;door').stream;
         assert.strictEqual(stream.codec, 'h264');
         assert.strictEqual(stream.subscribers, 2);
         assert.ok(stream.shown > 0);
         let { fps } = stream;
-        for (const until = Date.now() + DEADLINE_MS; fps === 0;) {
+        for (const until = Date.now() + DEADLINE_MS; fps.decoded === 0;) {
             assert.ok(Date.now() < until, 'frames a second');
             ({ fps } = worker.camera('hall;door').stream);
         }
+        assert.ok(fps.received >= fps.decoded && fps.decoded >= fps.dropped, JSON.stringify(fps));
+        assert.ok(fps.shown > 0, JSON.stringify(fps));
         await camera.end();
         await backend.report((all) => all.length === 2 && all.every((c) => !c.online));
         camera = await Camera.start(camera.port);
@@ -98,18 +101,57 @@ const tests = {
         await camera.end();
     },
 
-    async 'a signal ends it when nothing waits, and its backend is told'() {
-        for (const name of ['SIGTERM', 'SIGHUP']) {
-            const worker = await Worker.start('--drain-timeout', '600s');
+    async 'SIGHUP reads the configuration anew and keeps what runs'() {
+        const camera = await Camera.start(0);
+        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+        const file = path.join(folder, 'detector.yaml');
+        try {
+            fs.writeFileSync(file, 'camera-fps: 5\n');
+            const worker = await Worker.start('--config', file);
             const backend = await Backend.connect(worker);
-            backend.send(list(subscription('a;1')));
-            backend.send(session('a', 1));
-            await backend.report((all) => all.length === 1);
-            worker.signal(name);
-            assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
-                { code: 1001, reason: 'this worker ends' });
-            assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
+            backend.send(list(subscription('a;1', { rtspUrl: camera.url() })));
+            await backend.report(online(1));
+            fs.writeFileSync(file, 'camera-fps: 0\n');
+            worker.signal('SIGHUP');
+            await worker.says(/reloaded .*log-level=info .*camera-fps=0/);
+            fs.writeFileSync(file, 'camera-fps: many\n');
+            worker.signal('SIGHUP');
+            await worker.says(/reload-refused .*camera-fps/);
+            for (const [wrong, why] of [['tls-cert: /nonexistent', 'tls-key'], ['stall-timeout: 0s',
+                'at least 1ms'], ['token-file: /nonexistent', 'token'], ['out: seen', 'needs --try']]) {
+                fs.writeFileSync(file, `camera-fps: 7\n${wrong}\n`);
+                worker.signal('SIGHUP');
+                await worker.says(new RegExp(`reload-refused .*${why}`));
+            }
+            assert.ok(!worker.log.includes('camera-fps=7'), worker.log);
+            fs.writeFileSync(file, 'camera-fps: 0\ndrain-timeout: 9s\nreport-interval: 100ms\n' +
+                'queue: 7\nmodel-cache-mib: 8\nmotion: 5\n');
+            worker.signal('SIGHUP');
+            await worker.says(/reloaded .*report-interval=100ms queue=7 drain-timeout=9s/);
+            await worker.says(/reloaded .*model-cache-mib=8/);
+            await worker.says(/restart-needed changed=motion$/m);
+            await deadline((async () => { // of 2 s each it would be too late for these
+                for (let reports = 0; reports < 50; reports++) await backend.report(online(1));
+            })(), 'fifty reports');
+            assert.strictEqual(camera.count('play cam'), 1);
+            await backend.close();
+            await worker.stop();
+        } finally {
+            fs.rmSync(folder, { recursive: true });
+            await camera.end();
         }
+    },
+
+    async 'SIGTERM ends it when nothing waits, and its backend is told'() {
+        const worker = await Worker.start('--drain-timeout', '600s');
+        const backend = await Backend.connect(worker);
+        backend.send(list(subscription('a;1')));
+        backend.send(session('a', 1));
+        await backend.report((all) => all.length === 1);
+        worker.signal('SIGTERM');
+        assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
+            { code: 1001, reason: 'this worker ends' });
+        assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
     },
 
     async 'it listens at its address and at no other'() {
@@ -196,7 +238,8 @@ const tests = {
         refuses(cases);
         refuses([[['--engine-library', '/nonexistent.so'],
             /--engine-library \/nonexistent\.so: No such file/],
-        [['--model-ca', '/nonexistent'], /--model-ca \/nonexistent: No such file/]], [64]);
+        [['--model-ca', '/nonexistent'], /--model-ca \/nonexistent: No such file/],
+        [['--hardware', 'foo'], /--hardware foo: FFmpeg knows no such.*: .*vaapi/]], [64]);
     },
 };
 

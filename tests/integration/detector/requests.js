@@ -17,7 +17,7 @@ const long = (bytes) => `/camera/a;${'x'.repeat(bytes)}/image`;
 const targets = {
     // names that are none
     '/camera/nobody/image': 400, '/camera/;/image': 400, '/camera/a;/image': 400,
-    '/camera/;1/image': 400, '/camera/a;b;c/image': 400, '/camera/a/image': 400,
+    '/camera/;1/image': 400, '/camera/a;b;c/image': 400, '/camera/a/stream': 400,
     '/camera//image': 400, '/camera/image': 400, '/camera/./image': 400,
     '/camera/%00/image': 400, '/camera/%ff;1/image': 400, '/camera/a;%7f/image': 400,
     '/camera/a;1/image%0d%0aX-A:%20b': 400, '/camera/a;%c0%ae%c0%ae%c0%af/image': 400,
@@ -31,11 +31,11 @@ const targets = {
     '/camera/a;1/image?x=%00': 400, '/camera/a;1/image?crop=1%0a': 400, '/status%zz': 400,
     // values that make no sense
     '/camera/a;1/image?crop=2': 400, '/camera/a;1/image?crop': 400,
-    '/camera/a;1/image?boxes=many': 400, '/camera/a;1/image?width=0': 400,
+    '/camera/a;1/stream?boxes=many': 400, '/camera/a;1/image?width=0': 400,
     '/camera/a;1/image?crop=1&&width=8193': 400, '/camera/a;1/image?width=%31e3': 400,
     '/camera/a;1/image?source=shown': 400,
     // what is not there
-    '/camera/nobody;1/image': 404, '/camera/a;1/stream': 404, '/camera/a;1': 404, '/nothing': 404,
+    '/camera/nobody;1/image': 404, '/camera/a;1/video': 404, '/camera/a;1': 404, '/nothing': 404,
     '/camera/': 404, '/': 404, '/x/image': 404, '/camera/a;1/image&': 404, '/camera/a;+1/image': 404,
     // what is there
     '/camera/a;1/image': 200, '/camera/%61%3B%31/%69mage': 200, '///camera/a;1/image?crop=1': 200,

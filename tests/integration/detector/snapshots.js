@@ -4,7 +4,7 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
-const { DEADLINE_MS, Backend, list, subscription, online, run_all } = require('./tools');
+const { DEADLINE_MS, Viewer, Backend, list, subscription, online, run_all } = require('./tools');
 const { Camera, Worker } = require('./life');
 const { Shop } = require('../detector_infer/shop');
 
@@ -83,7 +83,7 @@ const tests = {
         await scene.end();
     },
 
-    async 'a snapshot is scaled, cut and tagged as any image'() {
+    async 'a snapshot is scaled, cut, tagged and streamed as any image'() {
         const scene = await Scene.start();
         scene.backend.send(list(scene.both('a;1', { cropX1: 100, cropX2: 400, cropY2: 200 })));
         await scene.both_shown('a;1');
@@ -101,6 +101,10 @@ const tests = {
         assert.strictEqual(size(scene.get('a;1', 'source=snapshot&crop=1').body), '300x200');
         assert.strictEqual(tag_of(scene.get('a;1', 'source=snapshot&boxes=1')), tag,
             'boxes are of what is inferred: the stream');
+        const viewer = (await Viewer.open(scene.worker,
+            '/camera/a;1/stream?source=snapshot')).read();
+        assert.strictEqual(size(await viewer.part()), SNAPSHOT);
+        viewer.close();
         await scene.end();
     },
 

@@ -2,6 +2,7 @@
 // are the program that is spoken to, and curl.
 'use strict';
 const assert = require('assert');
+const http = require('http');
 const fs = require('fs');
 const net = require('net');
 const os = require('os');
@@ -62,6 +63,56 @@ class Stand {
         return { status: Number(head.split(' ')[1]), head: head.toLowerCase(),
             body: out.slice(cut + 4) };
     }
+}
+
+// A camera's stream, part by part.
+class Viewer {
+    // resolves once the head of the answer is there
+    static async open(stand, path, options) {
+        const viewer = new Viewer();
+        viewer.bytes = Buffer.alloc(0);
+        viewer.wake = () => {};
+        viewer.answer = await deadline(new Promise((resolve, reject) => {
+            viewer.request = http.get({ host: '127.0.0.1', port: stand.port, path, agent: false,
+                ...options }, resolve);
+            viewer.request.on('error', reject);
+        }), 'the head of ' + path);
+        viewer.ended = new Promise((resolve) => {
+            viewer.answer.on('close', resolve);
+            viewer.answer.on('error', resolve);
+        });
+        return viewer;
+    }
+    read() {
+        this.answer.on('data', (data) => {
+            this.bytes = Buffer.concat([this.bytes, data]);
+            this.wake();
+        });
+        return this;
+    }
+    // The next JPEG.
+    async part() {
+        return deadline((async () => {
+            for (;;) {
+                const head = this.bytes.indexOf('\r\n\r\n');
+                const text = String(this.bytes.slice(0, Math.max(head, 0)));
+                const length = /^--frame\r\nContent-Type: image\/jpeg\r\nContent-Length: (\d+)$/
+                    .exec(text);
+                if (head >= 0) assert.ok(length, text);
+                if (length && this.bytes.length >= head + 4 + Number(length[1]) + 2) {
+                    const end = head + 4 + Number(length[1]);
+                    const jpeg = this.bytes.slice(head + 4, end);
+                    assert.strictEqual(String(this.bytes.slice(end, end + 2)), '\r\n');
+                    this.bytes = this.bytes.slice(end + 2);
+                    assert.strictEqual(jpeg.readUInt16BE(0), 0xffd8);
+                    assert.strictEqual(jpeg.readUInt16BE(jpeg.length - 2), 0xffd9);
+                    return jpeg;
+                }
+                await new Promise((resolve) => { this.wake = resolve; });
+            }
+        })(), 'a part');
+    }
+    close() { this.request.destroy(); }
 }
 
 class Backend {
@@ -173,5 +224,5 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
     payload: { displayIdentifier, progressionStage } });
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
-module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Backend, subscription,
-    list, session, stage, online, upgrade, certificate, refuses, run_all };
+module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend,
+    subscription, list, session, stage, online, upgrade, certificate, refuses, run_all };

@@ -6,8 +6,8 @@ const fs = require('fs');
 const http = require('http');
 const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Backend, subscription, list,
-    online, certificate } = require('./tools');
+const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Viewer, Backend, subscription,
+    list, online, certificate } = require('./tools');
 const { metrics } = require('./exposition');
 
 // Width and height of a JPEG.
@@ -116,6 +116,40 @@ const tests = {
         await backend.close();
     },
 
+    async 'a stream shows newer and newer frames, until its camera goes'(stand) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(subscription('a;1', { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 }),
+            subscription('a;2')));
+        await backend.report(online(2));
+        const viewer = await Viewer.open(stand, '/camera/a%3B1/stream');
+        assert.strictEqual(viewer.answer.statusCode, 200);
+        assert.strictEqual(viewer.answer.headers['content-type'],
+            'multipart/x-mixed-replace; boundary=frame');
+        assert.strictEqual(viewer.answer.headers['cache-control'], 'no-store');
+        assert.strictEqual(viewer.answer.headers['content-length'], undefined);
+        viewer.read();
+        const parts = [];
+        for (let i = 0; i < 5; i++) parts.push(await viewer.part());
+        for (let i = 1; i < 5; i++) assert.ok(!parts[i].equals(parts[i - 1]), 'part ' + i);
+        assert.deepStrictEqual(size(parts[0]), [64, 48]);
+        const small = (await Viewer.open(stand, '/camera/a;1/stream?crop=1&width=16')).read();
+        assert.deepStrictEqual(size(await small.part()), [16, 8]);
+        assert.strictEqual(metric(stand, 'stream_viewers'), 2);
+        small.close();
+        const until = Date.now() + DEADLINE_MS;
+        while (metric(stand, 'stream_viewers') !== 1) assert.ok(Date.now() < until);
+        const head = stand.curl('/camera/a;1/stream', '-I');
+        assert.strictEqual(head.status, 200);
+        for (const [path, expected] of Object.entries({ '/camera/b;1/stream': 404,
+            '/camera/b/stream': 400, '/camera/a;1/stream?width=1': 400 })) {
+            assert.strictEqual(stand.curl(path).status, expected, path);
+        }
+        backend.send(list(subscription('a;2')));
+        await deadline(viewer.ended, 'the end of the stream');
+        assert.strictEqual(metric(stand, 'stream_viewers'), 0);
+        await backend.close();
+    },
+
     async 'boxes are drawn where something was found'(stand) {
         const backend = await Backend.connect(stand);
         backend.send(list(subscription('a;1')));
@@ -127,6 +161,9 @@ const tests = {
         await backend.next('a detection', (m) => m.type === 'imageDetection');
         assert.ok(picture('?boxes=1') > plain + 100);
         assert.ok(Math.abs(plain - picture('?boxes=0')) < 40);
+        const viewer = (await Viewer.open(stand, '/camera/a;1/stream?boxes=1')).read();
+        assert.ok((await viewer.part()).length > plain + 100);
+        viewer.close();
         assert.strictEqual(stand.curl('/camera/a;1/image?boxes=many').status, 400);
         await backend.close();
     },
@@ -201,6 +238,33 @@ const tests = {
         await backend.close();
     },
 };
+
+// Those who look and do not read hold a place and a part, and cost those who read nothing.
+async function slow_viewers() {
+    const stand = await Stand.start('--scale', '32');
+    const backend = await Backend.connect(stand);
+    backend.send(list(subscription('a;1')));
+    await backend.report(online(1));
+    const viewers = [];
+    for (let i = 0; i < 15; i++) viewers.push(await Viewer.open(stand, '/camera/a;1/stream'));
+    const reader = (await Viewer.open(stand, '/camera/a;1/stream')).read();
+    const refused = await Viewer.open(stand, '/camera/a;1/stream');
+    assert.strictEqual(refused.answer.statusCode, 503);
+    assert.match(refused.answer.headers['retry-after'], /^[1-9]/);
+    refused.close();
+    for (let i = 0; i < 40; i++) await reader.part();
+    assert.strictEqual(stand.curl('/camera/a;1/image').status, 200);
+    viewers[0].read(); // what it is shown, when it reads again, is whole
+    for (let i = 0; i < 5; i++) await viewers[0].part();
+    viewers.forEach((one) => one.close());
+    reader.close();
+    const until = Date.now() + DEADLINE_MS;
+    while (metric(stand, 'stream_viewers') !== 0) assert.ok(Date.now() < until);
+    backend.messages.length = 0;
+    await backend.report(online(1));
+    await backend.close();
+    await stand.stop();
+}
 
 // Pictures of 12 megapixels, each of another size: more than can be made.
 async function overload() {
@@ -281,6 +345,8 @@ async function with_tls() {
         }
         console.log('ok', name);
     }
+    await slow_viewers();
+    console.log('ok viewers are bounded, and a slow one costs nobody else');
     await overload();
     console.log('ok more pictures than can be made are refused, and the others come');
     await with_token();

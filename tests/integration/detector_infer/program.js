@@ -97,7 +97,8 @@ const tests = {
         assert.match(model.engine, /^(onnxruntime|opencv) /);
         assert.strictEqual(model.subscriptions, 2, 'cameras share the models');
         assert.ok(model.inferred > 0 && model.failures === 0);
-        assert.ok(model.fps > 0);
+        assert.ok(model.fps > 0 && model.dropped_fps >= 0);
+        assert.ok(model.latency_p50_ms > 0 && model.latency_p50_ms <= model.latency_p99_ms);
         assert.strictEqual(camera.count('play cam'), 1);
 
         const of = { model_id: '101' };

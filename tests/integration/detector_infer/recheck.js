@@ -137,6 +137,29 @@ const tests = {
             await all.sees('Fiat');
             assert.ok(shop.queries.includes('signature=canary2'));
         }),
+
+    'SIGHUP reads how often': async () => {
+        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+        const file = path.join(folder, 'detector.yaml');
+        try {
+            fs.writeFileSync(file, 'model-recheck: 0s\n');
+            await with_all(['--config', file], async (all) => {
+                all.wants('canary');
+                await all.sees('Ferrari');
+                assert.strictEqual(all.shop.count('/a.mpta'), 1);
+                fs.writeFileSync(file, 'model-recheck: 20ms\n');
+                all.worker.signal('SIGHUP');
+                await all.worker.says(/reloaded .*model-recheck=20ms/);
+                await all.asks(3);
+                fs.writeFileSync(file, 'model-recheck: 0\n');
+                all.worker.signal('SIGHUP');
+                await all.worker.says(/reloaded .*model-recheck=0/);
+                assert.ok(!all.worker.log.includes('restart-needed'), all.worker.log);
+            });
+        } finally {
+            fs.rmSync(folder, { recursive: true });
+        }
+    },
 };
 
 run_all(tests);

@@ -27,6 +27,7 @@ struct plan {
     struct pipeline pipeline;
     struct pipeline_model models[MODELS_COUNT]; /* rectangles, their colours, the stripes on them */
     struct pipeline_stage stages[STAGES];
+    struct pipeline_region region;
 };
 
 void plan_init(struct plan *plan);

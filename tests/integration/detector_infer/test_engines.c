@@ -70,7 +70,7 @@ static void detect_as(enum pipeline_decoder decoder, struct session *session,
     const struct pipeline_model model = {
         .decoder = decoder,
         .classes = names,
-        .class_count = COLOURS,
+        .class_count = decoder == DECODER_RETINAFACE ? 1 : COLOURS,
         .input = {.width = RECTANGLES_WIDTH, .height = RECTANGLES_HEIGHT},
         .nms = decoder == DECODER_YOLOV10 ? 1 : 0.5F};
     struct tensor all[SESSION_OUTPUTS_MAX];
@@ -102,12 +102,13 @@ static void each_layout_of_outputs_gives_the_same_boxes(struct engine *engine)
         enum pipeline_decoder decoder;
     } cases[] = {{"yolov5.onnx", DECODER_YOLOV5},
                  {"yolov10.onnx", DECODER_YOLOV10},
-                 {"ssd.onnx", DECODER_SSD}};
+                 {"ssd.onnx", DECODER_SSD},
+                 {"retinaface.onnx", DECODER_RETINAFACE}};
     const struct drawn drawn[] = {{RED, 41, 43, 63, 30}, {GREEN, 0, 0, 33, 21}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct session *session = stand_opened(engine, cases[i].file, &picture);
-        detect_as(cases[i].decoder, session, drawn, 2);
+        detect_as(cases[i].decoder, session, drawn, cases[i].decoder == DECODER_RETINAFACE ? 1 : 2);
         session_close(session);
     }
 }

@@ -293,13 +293,14 @@ static void stages_run_when_their_condition_holds(void **state)
     bench_free(bench);
 }
 
-static void large_ones_of_two_colours(struct plan *plan)
+static void large_ones_on_the_left(struct plan *plan)
 {
-    static uint16_t seen[] = {RED, GREEN}, classes[] = {RED, BLUE};
+    static uint16_t classes[] = {RED, BLUE};
 
     plan_untracked(plan);
-    plan->stages[OBJECTS].classes = seen;
-    plan->stages[OBJECTS].class_count = 2;
+    plan->region = (struct pipeline_region){{{0, 0}, {0.5F, 0}, {0.5F, 1}, {0, 1}}, 4};
+    plan->stages[OBJECTS].regions = &plan->region;
+    plan->stages[OBJECTS].region_count = 1;
     plan->stages[OBJECTS].min_width = 100;
     plan->stages[BRAND].classes = classes;
     plan->stages[BRAND].class_count = 2;
@@ -311,7 +312,7 @@ static void only_the_objects_asked_for_are_seen(void **state)
                                   {GREEN, 40, 200, 200, 100},
                                   {RED, 40, 400, 80, 100},
                                   {BLUE, 900, 40, 200, 100}};
-    struct bench *bench = bench_new(large_ones_of_two_colours);
+    struct bench *bench = bench_new(large_ones_on_the_left);
 
     (void)state;
     bench_show(bench, 0, drawn, 4);

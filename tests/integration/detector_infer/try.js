@@ -81,7 +81,8 @@ const tests = {
     'every rectangle is found, and nothing else'(folder, clip) {
         const out = path.join(folder, 'out');
         // What spares a fleet its frames is not for a try.
-        const done = run(['--try', clip, '--model', archive, '--out', out, '--camera-fps', '1']);
+        const done = run(['--try', clip, '--model', archive, '--out', out, '--camera-fps', '1',
+            '--motion', '900']);
         assert.strictEqual(done.status, 0, done.stderr);
         assert.strictEqual(done.stdout, '', 'with a folder, nothing goes to standard output');
         const objects = lines_of(path.join(out, 'objects.jsonl'));

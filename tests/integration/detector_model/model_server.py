@@ -4,8 +4,8 @@
 usage: model_server.py [CERTIFICATE_FOLDER]
 
 With a folder it speaks TLS and leaves its own certificate there, ca.pem. It says "ready PORT", then
-for each request "get NAME", with "if ETAG" where the ETag is known, and ends with its standard
-input. The archive is that of ?v=N, else of 1; its ETag is "vN".
+for each request "get NAME", with "from N" where a part is asked for and "if ETAG" where the ETag is
+known, and ends with its standard input. The archive is that of ?v=N, else of 1; its ETag is "vN".
 """
 import base64
 import collections
@@ -63,40 +63,98 @@ class Server(Answers):
         parts = urllib.parse.urlsplit(self.path)
         name = parts.path.split("/")[1].removesuffix(".mpta")
         self.version = int(dict(urllib.parse.parse_qsl(parts.query)).get("v", 1))
-        known = self.headers.get("If-None-Match")
+        wanted, known = self.headers.get("Range"), self.headers.get("If-None-Match")
+        self.start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
         with self.lock:
             self.asked[name] += 1
             self.count = self.asked[name]
             if self.version not in self.archives:
                 self.archives[self.version] = archive(self.version)
             self.body = self.archives[self.version]
-            print("get", name, *(["if", known] if known else []), flush=True)
+            print("get", name, *(["from", self.start] if wanted else []),
+                  *(["if", known] if known else []), flush=True)
         self.give(name, self.get_gone)
 
     def etag(self):
         return f'"v{self.version}"'
 
-    def get_good(self):
-        if self.headers.get("If-None-Match") == self.etag():
-            self.answer(304, ETag=self.etag())
+    def get_good(self, etag=None):
+        etag = etag or self.etag()
+        if self.headers.get("If-None-Match") == etag:
+            self.answer(304, ETag=etag)
+        elif self.start and self.headers.get("If-Range") == etag:
+            self.answer(206, self.body[self.start:], ETag=etag, Content_Range=
+                        f"bytes {self.start}-{len(self.body) - 1}/{len(self.body)}")
         else:
-            self.answer(200, self.body, ETag=self.etag())
+            self.answer(200, self.body, ETag=etag)
+
+    def cut(self, upto, etag):
+        """The head promises all, and then the connection ends."""
+        partly = self.start and self.headers.get("If-Range") == etag
+        start = self.start if partly else 0
+        self.send_response(206 if partly else 200)
+        if partly:
+            self.send_header("Content-Range",
+                             f"bytes {start}-{len(self.body) - 1}/{len(self.body)}")
+        self.send_header("Content-Length", str(len(self.body) - start))
+        if etag:
+            self.send_header("ETag", etag)
+        self.end_headers()
+        self.wfile.write(self.body[start:upto])
+        self.close_connection = True
+
+    def get_broken(self):
+        """Each time a quarter more."""
+        if self.count < 4:
+            self.cut(len(self.body) * self.count // 4, self.etag())
+        else:
+            self.get_good()
+
+    def get_renewed(self):
+        """It breaks, and is another one afterwards."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, '"v0"')
+        else:
+            self.get_good()
+
+    def get_swapped(self):
+        """As get_renewed(), and it looks at no If-Range."""
+        if self.count == 1:
+            self.body = bytes(len(self.body))
+            self.cut(len(self.body) // 2, '"v0"')
+        elif self.start:
+            self.answer(206, self.body[self.start:], ETag=self.etag(), Content_Range=
+                        f"bytes {self.start}-{len(self.body) - 1}/{len(self.body)}")
+        else:
+            self.get_good()
+
+    def get_nameless(self):
+        """It breaks and has no ETag."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, None)
+        else:
+            self.answer(200, self.body)
+
+    def get_liar(self):
+        """It goes on somewhere else."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, self.etag())
+        else:
+            self.answer(206, self.body[9:], ETag=self.etag(),
+                        Content_Range=f"bytes 9-{len(self.body) - 1}/{len(self.body)}")
 
     def get_stuck(self):
-        """The head promises all, and then the connection ends."""
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.body)))
-        self.send_header("ETag", self.etag())
-        self.end_headers()
-        self.wfile.write(self.body[:1000])
-        self.close_connection = True
+        """Always broken at the same place."""
+        self.cut(1000, self.etag())
 
     def get_silent(self):
         self.send_response(200)
         self.send_header("Content-Length", "1000")
         self.end_headers()
         self.wfile.write(b"x")
-        time.sleep(1000)
+        if self.count == 1:
+            time.sleep(1000)
+        self.close_connection = True
 
     def get_busy(self):
         self.answer(503) if self.count < 3 else self.get_good()
@@ -161,6 +219,10 @@ class Server(Answers):
     def get_page(self):
         """An error page."""
         self.answer_without_end(404)
+
+    def get_weak(self):
+        etag = f'W/"v{self.version}"'
+        self.cut(len(self.body) // 2, etag) if self.count == 1 else self.get_good(etag)
 
     def get_careless(self):
         """Always all of it, with its ETag."""

@@ -22,6 +22,11 @@ static void a_camera_is_named_in_the_path(void **state)
     assert_false(question.is_cropped);
     assert_int_equal(parse("/camera/T\xc3\xbcr;haus/hof/image", "", &question), 0);
     assert_string_equal(question.identifier, "T\xc3\xbcr;haus/hof");
+    assert_false(question.is_stream);
+    assert_int_equal(parse("/camera/a;1/stream", "width=320", &question), 0);
+    assert_string_equal(question.identifier, "a;1");
+    assert_true(question.is_stream);
+    assert_int_equal(question.width, 320);
 }
 
 static void what_is_no_page_is_told_apart_from_what_is_no_name(void **state)
@@ -32,12 +37,12 @@ static void what_is_no_page_is_told_apart_from_what_is_no_name(void **state)
     } cases[] = {
         {"/camera/", BATON_ENOENT},
         {"/camera/a;1", BATON_ENOENT},
-        {"/camera/a;1/stream", BATON_ENOENT},
+        {"/camera/a;1/video", BATON_ENOENT},
+        {"/kamera/a;1/video", BATON_ENOENT},
         {"/camera/image", BATON_EINVAL},
         {"/x/image", BATON_ENOENT},
         {"/image", BATON_ENOENT},
-        {"/kamera/a;1/image", BATON_ENOENT},
-        {"image", BATON_ENOENT},
+        {"/kamera/a;1/stream", BATON_ENOENT},
         {"/camera//image", BATON_EINVAL},
         {"/camera/a/image", BATON_EINVAL},
         {"/camera/a;/image", BATON_EINVAL},

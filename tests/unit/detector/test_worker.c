@@ -548,6 +548,34 @@ static void no_detection_overtakes_one_that_waits(void **state)
     assert_true(strstr(record.text, "\"n\":1") < strstr(record.text, "\"n\":2"));
 }
 
+static void a_lower_bound_drops_the_oldest_that_wait_and_a_higher_one_none(void **state)
+{
+    (void)state;
+
+    begin();
+    record.is_deaf = true;
+    for (int i = 0; i < 3; i++) {
+        see("a;1", i == 0 ? "{\"n\":0}" : "{\"n\":1}");
+    }
+    worker_set_queue(worker, 2);
+    worker_set_queue(worker, 4);
+    see("a;1", "{\"n\":2}");
+    see("a;1", "{\"n\":3}");
+    assert_int_equal(worker_queued(worker), 4);
+    assert_int_equal(worker_counters(worker)->detections_dropped, 1);
+    record.is_deaf = false;
+    forget();
+    worker_writable(worker);
+    assert_null(strstr(record.text, "\"n\":0"));
+    assert_true(strstr(record.text, "\"n\":1") < strstr(record.text, "\"n\":2"));
+    assert_true(strstr(record.text, "\"n\":2") < strstr(record.text, "\"n\":3"));
+    worker_set_queue(worker, 1); /* what was handed over does not wait */
+    assert_int_equal(worker_queued(worker), 4);
+    worker_disconnected(worker, 1); /* now it does */
+    assert_int_equal(worker_queued(worker), 1);
+    assert_int_equal(worker_counters(worker)->detections_dropped, 4);
+}
+
 static void a_session_or_stage_that_is_the_same_is_no_event(void **state)
 {
     (void)state;
@@ -663,6 +691,7 @@ int main(void)
         TEST(no_detection_overtakes_one_that_waits),
         TEST(what_a_lost_connection_had_not_taken_goes_to_the_next_backend),
         TEST(what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest),
+        TEST(a_lower_bound_drops_the_oldest_that_wait_and_a_higher_one_none),
         TEST(a_session_or_stage_that_is_the_same_is_no_event),
         TEST(a_display_in_neither_takes_no_room),
         TEST(the_log_of_the_specification_plays_message_by_message),

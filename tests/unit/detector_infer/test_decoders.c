@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CLASSES = 3, ROWS = 100, FIELDS_MAX = 8, SIDE = 640 };
+enum { CLASSES = 3, ROWS = 100, FIELDS_MAX = 8, SIDE = 640, PRIORS = 2 * (8 * 8 + 4 * 4 + 2 * 2) };
 
 static char *names[] = {(char *)"A", (char *)"B", (char *)"Ü"};
 static struct answer answer;
@@ -140,6 +140,32 @@ static void ssd_s_boxes_and_scores_come_in_any_order(void **state)
         assert_int_equal(answer.box_count, 1);
         assert_box(0, 160, 200, 80, 40, 1, 0.4F);
     }
+}
+
+/* The prior of the third row: the second cell of eight pixels, its smaller side of 16. */
+static void retinaface_moves_its_priors(void **state)
+{
+    static float offsets[PRIORS * 4], scores[PRIORS * 2], marks[PRIORS * 10];
+    struct pipeline_model model = model_of(DECODER_RETINAFACE);
+    const struct tensor all[] = {{{3, {1, PRIORS, 4}}, offsets},
+                                 {{3, {1, PRIORS, 2}}, scores},
+                                 {{3, {1, PRIORS, 10}}, marks}};
+    const float row[] = {1.25F, -1.25F, 5 * (float)M_LN2, 0};
+
+    (void)state;
+    model.class_count = 1;
+    model.input.width = model.input.height = 64;
+    assert_int_equal(fit_init(&fit, (int[]){0, 0, 64, 64}, 64, 64, false, NULL), 0);
+    memcpy(offsets + 8, row, sizeof(row));
+    for (size_t i = 0; i < PRIORS; i++) {
+        scores[2 * i] = i == 2 ? 0.25F : 1;
+    }
+    scores[5] = 0.75F;
+    assert_int_equal(read_of(&model, all, 3, 0, NULL), 0);
+    assert_int_equal(answer.box_count, 1);
+    assert_box(0, 0, 0, 30, 10, 0, 0.75F); /* middle 14, 2; sides 32, 16 */
+    model.input.width = 72;
+    assert_int_equal(read_of(&model, all, 3, 0, NULL), BATON_EPROTO);
 }
 
 static void boxes_that_overlap_are_one_unless_their_classes_differ(void **state)
@@ -324,7 +350,8 @@ static void a_refusal_names_the_forms_and_the_one_that_fits(void **state)
         error.message,
         "output [1, 7, 8400] does not fit 3 classes as yolov5; it fits decoder yolov8; known are "
         "yolov5 [batch, N, 8], yolov8 [batch, 7, N], yolov10 [batch, N, 6], ssd [batch, N, 4] and "
-        "[batch, N, 4], classify [batch, 3], tensor any numbers");
+        "[batch, N, 4], retinaface as ssd, for the input's priors, classify [batch, 3], tensor any "
+        "numbers");
 }
 
 int main(void)
@@ -333,6 +360,7 @@ int main(void)
         cmocka_unit_test_setup(yolo_is_read_in_either_order_of_its_sides, set_up),
         cmocka_unit_test_setup(yolov10_says_which_boxes_count, set_up),
         cmocka_unit_test_setup(ssd_s_boxes_and_scores_come_in_any_order, set_up),
+        cmocka_unit_test_setup(retinaface_moves_its_priors, set_up),
         cmocka_unit_test_setup(boxes_that_overlap_are_one_unless_their_classes_differ, set_up),
         cmocka_unit_test_setup(what_is_no_box_is_none, set_up),
         cmocka_unit_test_setup(of_too_many_boxes_the_best_stay, set_up),

@@ -130,6 +130,7 @@ static void what_is_left_out_has_its_default(void **state)
     assert_int_equal(stage->from, PIPELINE_FROM_FRAME);
     assert_null(stage->classes);
     assert_int_equal(stage->min_width, 0);
+    assert_int_equal(stage->region_count, 0);
     for (unsigned i = STAGE_NONE; i < STAGE_COUNT; i++) {
         assert_true(stage_is_on(stage, i));
     }
@@ -181,8 +182,9 @@ static void the_documented_example_is_read_as_it_says(void **state)
 
     const struct pipeline_stage *vehicles = &pipeline.stages[0], *brand = &pipeline.stages[1];
     assert_int_equal(vehicles->class_count, 2);
-    assert_true(stage_wants(vehicles, 1, 40, 1));
-    assert_false(stage_wants(vehicles, 2, 40, 1));
+    assert_true(stage_wants(vehicles, 1, 40, 1, (struct pipeline_point){0.5F, 0.5F}));
+    assert_false(stage_wants(vehicles, 2, 40, 1, (struct pipeline_point){0.5F, 0.5F}));
+    assert_false(stage_wants(vehicles, 1, 40, 1, (struct pipeline_point){0.5F, 0.1F}));
     assert_true(stage_is_on(brand, STAGE_WELCOME));
     assert_false(stage_is_on(brand, STAGE_NONE));
     assert_int_equal(brand->field_count, 2);
@@ -255,6 +257,7 @@ static void what_is_right_is_taken(void **state)
         {"models/cars/input/mean", "[-1, 0.5, 127]"},
         {"models/cars/decoder", "\"yolov5\""},
         {"models/ocr/blank", "1"},
+        {"stages/0/regions", "[[0, 0, 1, 1], [[0, 0], [1, 0], [0, 1]]]"},
         {"stages/0/when", "[\"none\", \"car_postpayment\"]"},
         {"stages/0/minHeight", "65535"},
         {"stages/0/fields", "{\"x\": \"x\", \"kind\": \"class\", \"sure\": \"confidence\"}"},
@@ -287,8 +290,8 @@ static const struct slip {
     {"models/cars/file", "\"\"", "models.cars.file is 0 bytes long: must be 1 to 255"},
     {"models/cars/decoder", NULL, "models.cars.decoder is missing: must be yolov5"},
     {"models/cars/decoder", "\"yolo8\"",
-     "models.cars.decoder is \"yolo8\": must be yolov5, yolov8, yolov10, ssd, classify or "
-     "tensor; did you mean \"yolov8\"?"},
+     "models.cars.decoder is \"yolo8\": must be yolov5, yolov8, yolov10, ssd, retinaface, classify "
+     "or tensor; did you mean \"yolov8\"?"},
     {"models/cars/input", NULL, "models.cars.input is missing: must be an object"},
     {"models/cars/input/width", NULL, "models.cars.input.width is missing"},
     {"models/cars/input/width", "7", "models.cars.input.width is 7: must be 8 to 4096"},
@@ -332,7 +335,12 @@ static const struct slip {
     {"stages/0/classes", "[]", "stages[0].classes has 0 elements"},
     {"stages/0/minWidth", "-1", "stages[0].minWidth is -1: must be 0 to 65535"},
     {"stages/0/minwidth", "1", "stages[0].minwidth is no field here; did you mean \"minWidth\"?"},
-    {"stages/0/regions", "[[0, 0, 1, 1]]", "stages[0].regions is no field here"},
+    {"stages/0/regions", "[[0, 0, 1]]", "stages[0].regions[0]: must be [left, top, right, bottom]"},
+    {"stages/0/regions", "[[0, 0, 1, 1], 7]", "stages[0].regions[1]: must be"},
+    {"stages/0/regions", "[[1, 0, 0, 1]]", "stages[0].regions[0]: must be"},
+    {"stages/0/regions", "[[0, 0, 1, 1.1]]", "stages[0].regions[0]: must be"},
+    {"stages/0/regions", "[[[0, 0], [1, 1]]]", "stages[0].regions[0]: must be"},
+    {"stages/0/regions", "[[[0, 0], [0.5, 0.5], [1, 1]]]", "stages[0].regions[0] has no area"},
     {"stages/0/when", "[]", "stages[0].when has 0 elements"},
     {"stages/0/when", "[\"car_fuelling\"]",
      "stages[0].when[0] is \"car_fuelling\": must be a "
@@ -451,6 +459,29 @@ static void what_is_no_json_is_refused_with_the_reason(void **state)
     assert_int_equal(pipeline.model_count, 7); /* untouched */
 }
 
+static void one_region_with_the_middle_is_enough(void **state)
+{
+    /* A rectangle on the left and an L on the right. */
+    struct pipeline_region regions[] = {
+        {.points = {{0, 0}, {0.25F, 0}, {0.25F, 1}, {0, 1}}, .point_count = 4},
+        {.points = {{0.5F, 0}, {0.75F, 0}, {0.75F, 0.5F}, {1, 0.5F}, {1, 1}, {0.5F, 1}},
+         .point_count = 6},
+    };
+    static const struct {
+        struct pipeline_point at;
+        bool is_wanted;
+    } rows[] = {
+        {{0.1F, 0.1F}, true},   {{0.1F, 0.9F}, true},  {{0.3F, 0.5F}, false}, {{0.6F, 0.25F}, true},
+        {{0.9F, 0.25F}, false}, {{0.9F, 0.75F}, true}, {{0.6F, 0.75F}, true},
+    };
+    struct pipeline_stage stage = {.regions = regions, .region_count = 2};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(stage_wants(&stage, 0, 1, 1, rows[i].at), rows[i].is_wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +494,7 @@ int main(void)
         cmocka_unit_test(each_slip_is_named_with_its_path),
         cmocka_unit_test(more_fields_than_are_reported_are_refused),
         cmocka_unit_test(what_is_no_json_is_refused_with_the_reason),
+        cmocka_unit_test(one_region_with_the_middle_is_enough),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
