@@ -115,6 +115,16 @@ static void print_result(const json_t *result)
     (void)putchar('\n');
 }
 
+/* To the fleet the file is the body of a request. */
+static void name_file(struct baton_error *error, const char *name)
+{
+    const struct baton_error before = *error;
+
+    if (strncmp(before.message, "body:", 5) == 0 && strcmp(name, "-") != 0) {
+        (void)error_set(error, before.code, "%s:%s", name, before.message + 5);
+    }
+}
+
 int fleet_apply(const struct invocation *invocation, struct fleet_link *link)
 {
     struct baton_error error = {0};
@@ -127,6 +137,7 @@ int fleet_apply(const struct invocation *invocation, struct fleet_link *link)
     code = code ? code : send_file(link, invocation->options, &file, &result, &error);
     buffer_fini(&file);
     if (code) {
+        name_file(&error, invocation->argv[1]);
         return command_fail(invocation, &error);
     }
     if (options_flag(invocation->options, "json")) {

@@ -124,6 +124,11 @@ static int result(const struct asking *asking, const char *url, struct baton_err
 {
     const char *reason = json_string_value(json_object_get(asking->json, "error"));
 
+    if (asking->status == 0 && asking->error.code == BATON_EUNAVAILABLE) {
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "%s; `baton-fleet --http` serves it, and --fleet names another one",
+                         asking->error.message);
+    }
     if (asking->status == 0) {
         return error_set(reterr, asking->error.code ? asking->error.code : BATON_ECLOSED, "%s",
                          asking->error.message);

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import tempfile
 import threading
 import unittest
 import urllib.parse
@@ -453,15 +454,19 @@ class Commands(unittest.TestCase):
         self.assertEqual(done["same"], 1)
 
     def test_says_what_is_wrong_with_an_exit_code(self):
+        wrong = tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8")
+        self.addCleanup(wrong.close)
+        print("cameras: [{id: x}]", file=wrong, flush=True)
         for code, words, text in (
                 (1, ["cordon", "no-such"], "no-such"), (64, ["nonsense"], "must be status"),
                 (64, ["move", "d1;c1"], "SUBSCRIPTION WORKER"),
                 (64, ["session", "d1", "x"], "none"),
                 (64, ["session", "d1", "9007199254740993"], "0 to 9007199254740992"),
                 (1, ["stage", "d1", "away"], "car_fueling"), (1, ["apply", "-"], "body:1"),
+                (1, ["apply", wrong.name], wrong.name + ":1: cameras[0]"),
                 (64, ["apply", "/no/such/file"], "/no/such/file"),
                 (64, ["--token-file", "/no/such/file", "status"], "--token-file"),
-                (69, ["--fleet", "http://127.0.0.1:1", "status"], "127.0.0.1:1")):
+                (69, ["--fleet", "http://127.0.0.1:1", "status"], "`baton-fleet --http`")):
             done = self.fleet.command(*words, text="displays: [{nam: 1}]\n")
             self.assertEqual((done.returncode, done.stdout), (code, ""), words)
             self.assertIn(text, done.stderr)
