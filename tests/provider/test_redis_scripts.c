@@ -413,6 +413,63 @@ static void a_late_renewal_does_not_bring_back_what_another_one_had_since(void *
     assert_int_equal(renew(&first, "B", theirs.epoch, history).outcome, ANSWER_GRANTED);
 }
 
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+static redisReply *ask(redisContext *context, int count, const char **words)
+{
+    redisReply *reply = redisCommandArgv(context, count, words, NULL);
+
+    assert_non_null(reply);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        fail_msg("%s: %s", words[0], reply->str);
+    }
+    return reply;
+}
+
+static void put(redisContext *context, const char *name)
+{
+    char key[32];
+    const char *value[] = {"HSET", key, "d", "data", "r", "1"};
+    const char *entry[] = {"ZADD", "index", "0", name};
+
+    (void)snprintf(key, sizeof(key), "key:%s", name);
+    freeReplyObject(ask(context, 6, value));
+    freeReplyObject(ask(context, 4, entry));
+}
+
+/* How many names the script lists: all those that begin with the prefix. */
+static size_t count_listed(redisContext *context, const char *prefix)
+{
+    const char *words[] = {"EVAL", scripts[SCRIPT_LIST].text, "1", "index", prefix, "key:"};
+    redisReply *reply = ask(context, 6, words);
+    size_t count = reply->elements / 3;
+
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(strncmp(reply->element[3 * i]->str, prefix, strlen(prefix)), 0);
+    }
+    freeReplyObject(reply);
+    return count;
+}
+
+static void a_list_has_all_names_that_begin_with_the_prefix(void **state)
+{
+    static const char *const names[] = {"p",          "p/", "p/a", "p/a\xff", "p/\xff",
+                                        "p/\xff\xff", "p0", "q",   "\xff",    "\xff\xff/"};
+    redisContext *context = redisConnectUnix(first.socket);
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        put(context, names[i]);
+    }
+    assert_int_equal(count_listed(context, ""), sizeof(names) / sizeof(names[0]));
+    assert_int_equal(count_listed(context, "p"), 7);
+    assert_int_equal(count_listed(context, "p/"), 5);
+    assert_int_equal(count_listed(context, "p/\xff"), 2);
+    assert_int_equal(count_listed(context, "p/b"), 0);
+    assert_int_equal(count_listed(context, "\xff"), 2);
+    redisFree(context);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -433,6 +490,7 @@ int main(void)
         CASE(a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back_empty),
         CASE(a_late_renewal_does_not_bring_back_what_was_released),
         CASE(a_late_renewal_does_not_bring_back_what_another_one_had_since),
+        CASE(a_list_has_all_names_that_begin_with_the_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

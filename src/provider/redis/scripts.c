@@ -321,9 +321,16 @@ static const char get[] = FITTING "local value = redis.call('HMGET', KEYS[1], 'd
                                   "end\n"
                                   "return value\n";
 
-/* Name, data, revision; the latter two are "" for a foreign value. The reply is bounded. */
+/* Name, data, revision; the latter two are "" for a foreign value. The reply is bounded. Behind the
+ * names that begin with the prefix no name is looked at: watches list their keys each second. */
 static const char list[] =
-    FITTING "local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[1], '+')\n"
+    FITTING "local last, behind = #ARGV[1], '+'\n"
+            "while last > 0 and string.byte(ARGV[1], last) == 255 do last = last - 1 end\n"
+            "if last > 0 then\n"
+            "  behind = '(' .. string.sub(ARGV[1], 1, last - 1)\n"
+            "           .. string.char(string.byte(ARGV[1], last) + 1)\n"
+            "end\n"
+            "local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[1], behind)\n"
             "local found, bytes = {}, 0\n"
             "local function give(name, data, revision)\n"
             "  bytes = bytes + #name + #data\n"
