@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
-#include <stdint.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,177 +21,50 @@
 #include <unistd.h>
 
 enum {
-    STAT_BYTES = 1024,
-    CHUNK_BYTES = 4096,
-    ENVIRON_MAX = 1 << 20, /* of one process; bytes beyond that are not searched */
     CGROUP_DEPTH_MAX = 32,
-    PAUSE_NS = 500000, /* between two searches */
+    PAUSE_NS = 500000,  /* between two searches */
+    PASS_MAX_MS = 2000, /* a search that takes longer than that and its limit is stuck */
+    HUNTS_MAX = 64,
 };
 
 /* ---- One process ----------------------------------------------------------------------------- */
 
-/* Positions in /proc/PID/stat behind the name, as in proc_pid_stat(5) less 2. */
-enum {
-    STAT_STATE = 1,
-    STAT_GROUP = 3,
-    STAT_FLAGS = 7,
-    STAT_MEMORY = 21,
-    STAT_CODE = 24,
-    STAT_ENV_START = 48,
-    STAT_ENV_END = 49,
+/* A search for the victims, in a thread of its own: see victims_hunt(). */
+struct hunt {
+    struct victims victims;
+    uid_t user; /* on whose behalf; 0: whoever is found is killed */
+    int limit_ms;
+    bool has_found_none;
+    atomic_bool is_given_up; /* nobody waits for its end any more: it ends as soon as it can */
+    atomic_int holders;      /* of this memory */
+    sem_t has_ended;
 };
 
-/* Of the kernel's sched.h. */
-enum { FLAG_EXITING = 0x4, FLAG_KERNEL_THREAD = 0x200000 };
-
-struct process {
-    bool is_alive;
-    bool is_unread;  /* it may be alive, but there was no memory or descriptor to read about it */
-    pid_t group;     /* 0: one whose leader is outside the PID namespace */
-    uint64_t memory; /* in bytes; 0: a thread of the kernel, or a process that exits */
-    uint64_t flags;
-    uint64_t code; /* where it begins; Linux sets it last in execve(2), till then it is 0 */
-    uint64_t environ_start, environ_end;
-};
-
-static void read_field(struct process *process, int position, const char *field)
+static enum finding judge(const struct hunt *hunt, pid_t pid)
 {
-    uint64_t value = strtoull(field, NULL, 10);
+    const struct victims *victims = &hunt->victims;
+    struct suspect suspect = suspect_read(pid);
 
-    switch (position) {
-    case STAT_GROUP:
-        process->group = (pid_t)value;
-        break;
-    case STAT_FLAGS:
-        process->flags = value;
-        break;
-    case STAT_MEMORY:
-        process->memory = value;
-        break;
-    case STAT_CODE:
-        process->code = value;
-        break;
-    case STAT_ENV_START:
-        process->environ_start = value;
-        break;
-    case STAT_ENV_END:
-        process->environ_end = value;
-        break;
-    default:
-        break;
+    if (!suspect.is_alive) {
+        return suspect.is_unread ? FINDING_UNKNOWN : FINDING_NO;
     }
-}
-
-/* What /proc says of a process that has ended. */
-static bool is_gone(int errnum)
-{
-    return errnum == ENOENT || errnum == ESRCH;
-}
-
-static struct process read_process(pid_t pid)
-{
-    struct process process = {0};
-    char path[64], text[STAT_BYTES], *rest = NULL, *after_name;
-    int position = STAT_STATE;
-    ssize_t bytes;
-    int fd;
-
-    errno = 0;
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    bytes = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    if (bytes <= 0) {
-        process.is_unread = !is_gone(errno);
-    }
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    text[bytes > 0 ? bytes : 0] = '\0';
-    after_name = strrchr(text, ')'); /* the name may contain parentheses itself */
-    for (char *field = after_name != NULL ? strtok_r(after_name + 1, " ", &rest) : NULL;
-         field != NULL; field = strtok_r(NULL, " ", &rest), position++) {
-        if (position == STAT_STATE && (field[0] == 'Z' || field[0] == 'X')) {
-            return process;
-        }
-        process.is_alive = true;
-        read_field(&process, position, field);
-    }
-    return process;
-}
-
-enum finding { FINDING_NO, FINDING_YES, FINDING_UNKNOWN };
-
-/* Whether the marker is there, or one that begins with it and "-". */
-static bool names(const char *text, size_t bytes, const char *marker)
-{
-    char longer[VICTIMS_MARKER_MAX + 1];
-    size_t length = strlen(marker) + 1;
-
-    (void)snprintf(longer, sizeof(longer), "%s-", marker);
-    return memmem(text, bytes, marker, length) != NULL ||
-           memmem(text, bytes, longer, length) != NULL;
-}
-
-/* Whether the marker is one of the NUL-terminated strings; reads overlapping chunks. During an
- * execve(2) the old environment is gone and the new one not yet there, so a read finds nothing or
- * only a part: the process is unknown until it has been searched to the end that stat named. */
-static enum finding search_environ(const struct process *process, pid_t pid, const char *marker)
-{
-    char path[64];
-    char text[VICTIMS_MARKER_MAX + CHUNK_BYTES] = {0};
-    size_t length = strlen(marker) + 1; /* with the byte that ends it */
-    size_t kept = 0, total = 0;
-    bool is_found = false;
-    ssize_t got = 0;
-    int fd;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) { /* EACCES, EPERM: of a user whose processes this one may not kill either */
-        return errno == EACCES || errno == EPERM || errno == ENOENT ? FINDING_NO : FINDING_UNKNOWN;
-    }
-    while (!is_found && total < ENVIRON_MAX && (got = read(fd, text + kept, CHUNK_BYTES)) > 0) {
-        size_t bytes = kept + (size_t)got;
-        total += (size_t)got;
-        is_found = names(text, bytes, marker);
-        kept = bytes < length - 1 ? bytes : length - 1;
-        memmove(text, text + bytes - kept, kept);
-    }
-    (void)close(fd);
-    if (is_found) {
+    if (victims->group != 0 && suspect.group == victims->group) {
         return FINDING_YES;
     }
-    if (total >= ENVIRON_MAX) {
+    if (victims->marker[0] == '\0' || suspect_is_harmless(&suspect)) {
         return FINDING_NO;
     }
-    return got < 0 || process->code == 0 || total != process->environ_end - process->environ_start
-               ? FINDING_UNKNOWN
-               : FINDING_NO;
-}
-
-static enum finding judge(const struct victims *victims, pid_t pid)
-{
-    struct process process = read_process(pid);
-
-    if (!process.is_alive) {
-        return process.is_unread ? FINDING_UNKNOWN : FINDING_NO;
-    }
-    if (victims->group != 0 && process.group == victims->group) {
-        return FINDING_YES;
-    }
-    if (process.memory == 0 && (process.flags & (FLAG_EXITING | FLAG_KERNEL_THREAD)) != 0) {
-        return FINDING_NO;
-    }
-    return victims->marker[0] != '\0' ? search_environ(&process, pid, victims->marker) : FINDING_NO;
+    return suspect_has_marker(&suspect, victims->marker);
 }
 
 /* The process number may have been reused since the check: checks again while a pidfd is open. */
-static void kill_victim(const struct victims *victims, pid_t pid)
+static void kill_victim(const struct hunt *hunt, pid_t pid)
 {
     int pidfd = pidfd_open(pid, 0);
 
     if (pidfd >= 0) {
-        if (judge(victims, pid) == FINDING_YES) {
+        if (judge(hunt, pid) == FINDING_YES && !atomic_load(&hunt->is_given_up) &&
+            suspect_is_within_reach(&(struct suspect){.pid = pid}, hunt->user)) {
             (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
         }
         (void)close(pidfd);
@@ -206,18 +81,18 @@ bool victims_has_proc(void)
 }
 
 /* Kills all victims in /proc; returns how many processes are one or may become one. */
-static int kill_processes(const struct victims *victims)
+static int kill_processes(const struct hunt *hunt)
 {
     struct dirent *entry;
     DIR *proc = opendir("/proc");
     int count = proc == NULL; /* who cannot look has found nobody, and proved nothing */
 
-    while (proc != NULL && (entry = readdir(proc)) != NULL) {
+    while (proc != NULL && !atomic_load(&hunt->is_given_up) && (entry = readdir(proc)) != NULL) {
         pid_t pid =
             isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
-        enum finding finding = pid > 0 && pid != getpid() ? judge(victims, pid) : FINDING_NO;
+        enum finding finding = pid > 0 && pid != getpid() ? judge(hunt, pid) : FINDING_NO;
         if (finding == FINDING_YES) {
-            kill_victim(victims, pid);
+            kill_victim(hunt, pid);
         }
         count += finding != FINDING_NO;
     }
@@ -307,15 +182,16 @@ bool victims_are_none(const struct victims *victims)
            victims->marker[0] == '\0';
 }
 
-bool victims_hunt(const struct victims *victims, int limit_ms)
+static bool hunt_down(const struct hunt *hunt)
 {
-    instant limit = instant_add(clock_now(), SPAN_MS(limit_ms));
+    const struct victims *victims = &hunt->victims;
+    instant limit = instant_add(clock_now(), SPAN_MS(hunt->limit_ms));
 
-    while (!victims_are_none(victims)) {
+    while (!atomic_load(&hunt->is_given_up)) {
         bool can_look = victims_has_proc();
         victims_kill_cgroup(victims->cgroup);
         bool is_empty = victims_cgroup_is_empty(victims->cgroup);
-        if (can_look && kill_processes(victims) == 0 && is_empty) {
+        if (can_look && kill_processes(hunt) == 0 && is_empty) {
             return true;
         }
         if (!instant_before(clock_now(), limit) || (!can_look && is_empty)) {
@@ -323,7 +199,93 @@ bool victims_hunt(const struct victims *victims, int limit_ms)
         }
         pause_shortly();
     }
-    return true;
+    return false;
+}
+
+/* Those that have not ended, among them those that nobody waits for any more. */
+static atomic_int hunts;
+
+static void let_go(struct hunt *hunt)
+{
+    if (atomic_fetch_sub(&hunt->holders, 1) == 1) {
+        (void)sem_destroy(&hunt->has_ended);
+        free(hunt);
+        (void)atomic_fetch_sub(&hunts, 1);
+    }
+}
+
+static void *hunt_main(void *userdata)
+{
+    struct hunt *hunt = userdata;
+
+    hunt->has_found_none = hunt_down(hunt);
+    (void)sem_post(&hunt->has_ended);
+    let_go(hunt);
+    return NULL;
+}
+
+/* No signal of the process is handled by the thread. */
+static bool start_thread(struct hunt *hunt)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    bool is_started;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    is_started = pthread_create(&thread, NULL, hunt_main, hunt) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (is_started) {
+        (void)pthread_detach(thread);
+    }
+    return is_started;
+}
+
+/* False: it is still at work when it should have ended. */
+static bool await_end(struct hunt *hunt)
+{
+    int64_t limit_ms = (int64_t)hunt->limit_ms + PASS_MAX_MS;
+    struct timespec until; /* sem_clockwait() has no clock that counts the time asleep */
+    int result;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += limit_ms / 1000 + 1;
+    do {
+        result = sem_clockwait(&hunt->has_ended, CLOCK_MONOTONIC, &until);
+    } while (result != 0 && errno == EINTR);
+    return result == 0;
+}
+
+/* The read of a stranger's memory may never end, and no signal but SIGKILL ends it. So a thread
+ * reads, and is left behind if it does not come back. */
+bool victims_hunt_for(const struct victims *victims, uid_t user, int limit_ms)
+{
+    struct hunt *hunt = atomic_fetch_add(&hunts, 1) < HUNTS_MAX ? calloc(1, sizeof(*hunt)) : NULL;
+    bool has_found_none;
+
+    if (hunt == NULL) {
+        (void)atomic_fetch_sub(&hunts, 1);
+        return false;
+    }
+    hunt->victims = *victims;
+    hunt->user = user;
+    hunt->limit_ms = limit_ms;
+    (void)sem_init(&hunt->has_ended, 0, 0);
+    hunt->holders = 2;
+    if (start_thread(hunt)) {
+        has_found_none = await_end(hunt) && hunt->has_found_none;
+    } else {
+        hunt->holders = 1;
+        has_found_none = hunt_down(hunt);
+    }
+    atomic_store(&hunt->is_given_up, true);
+    let_go(hunt);
+    return has_found_none;
+}
+
+bool victims_hunt(const struct victims *victims, int limit_ms)
+{
+    return victims_are_none(victims) || victims_hunt_for(victims, 0, limit_ms);
 }
 
 /* False: the supervisor died, or has not finished in time. If it ended without reading our

@@ -19,10 +19,12 @@
 #ifndef GUARDIAN_VICTIMS_H
 #define GUARDIAN_VICTIMS_H
 
+#include "guardian/suspect.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { VICTIMS_PATH_MAX = 512, VICTIMS_MARKER_MAX = 64, VICTIMS_TOKEN_MAX = 65 };
+enum { VICTIMS_PATH_MAX = 512, VICTIMS_MARKER_MAX = SUSPECT_MARKER_MAX, VICTIMS_TOKEN_MAX = 65 };
 
 /* The messages between guardian and supervisor, one byte each. */
 enum { VICTIMS_END = 'E', VICTIMS_NONE_LEFT = 'N' };
@@ -49,8 +51,13 @@ void victims_wake_supervisor(const struct victims *victims);
 
 /* Kills every process that is found by cgroup, group and marker, until none is found (true) or
  * `limit_ms` have passed. True proves nothing: a process may hide. Without victims_has_proc() only
- * the cgroup counts, and the result is false. */
+ * the cgroup counts, and the result is false. Returns some seconds after the limit at the latest,
+ * whatever other processes do. */
 bool victims_hunt(const struct victims *victims, int limit_ms);
+
+/* The same on behalf of a process of `user`: kills only what that user may kill (root: all), since
+ * the user has named the marker. False as well as long as others have it. */
+bool victims_hunt_for(const struct victims *victims, uid_t user, int limit_ms);
 
 /* Whether /proc is there, and is that of this process's PID namespace: in another one's the numbers
  * are those of other processes. */

@@ -1,13 +1,16 @@
 /* Every process that acts for the leader is found and killed, in whatever session, group or cgroup.
+ * A stranger that hides its environment keeps nobody from the proof that none is left.
  */
 #include "cmocka_all.h"
 #include "guardian/victims.h"
+#include "hider.h"
 #include "lib/process.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,6 +90,7 @@ static int replace_itself(void *userdata)
     static char filler[100000];
     char command[64];
     memset(filler, 'x', sizeof(filler) - 1); /* many reads, with time for an execve(2) between */
+    (void)personality(ADDR_NO_RANDOMIZE);    /* before and after it, all addresses are the same */
     (void)setenv("FILLER", filler, 1);
     (void)putenv(marked.marker);
     (void)setenv("AGAIN", "exec sh -c \"$AGAIN\"", 1);
@@ -164,6 +168,72 @@ static void a_marker_matches_those_of_single_commands_too(void **state)
     assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
 }
 
+/* ---- Processes that take their environment away ---------------------------------------------- */
+
+static void a_stranger_that_takes_its_environment_away_does_not_hold_up_the_search(void **state)
+{
+    static const char *const hows[] = {"unmap", "protect", "nothing", "file",
+                                       "end",   "secret",  "guard"};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
+        pid_t stranger = hider_start(&(struct hider){.how = hows[i], .before = 1});
+        bool is_certain = stranger == 0 || victims_hunt(&marked, 0);
+        assert_true(stranger == 0 || process_lives(stranger));
+        if (stranger != 0) {
+            process_end(stranger);
+        }
+        if (!is_certain) {
+            fail_msg("unknown beside a stranger: %s", hows[i]);
+        }
+    }
+}
+
+static void a_marker_behind_a_page_that_was_taken_away_is_found(void **state)
+{
+    pid_t child =
+        hider_start(&(struct hider){.how = "first", .marker = marked.marker, .before = 1});
+    (void)state;
+
+    assert_true(child > 0);
+    assert_true(victims_hunt(&marked, PATIENCE_MS));
+    assert_false(process_lives(child));
+    process_end(child);
+}
+
+static void a_marker_at_the_end_of_a_long_environment_is_found(void **state)
+{
+    pid_t child =
+        hider_start(&(struct hider){.how = "leave", .marker = marked.marker, .before = 15});
+    (void)state;
+
+    assert_true(child > 0);
+    assert_true(victims_hunt(&marked, PATIENCE_MS));
+    assert_false(process_lives(child));
+    process_end(child);
+}
+
+/* ---- On whose behalf ------------------------------------------------------------------------- */
+
+enum { SOMEBODY = 65533, SOMEBODY_ELSE = 65532 };
+
+static void on_behalf_of_a_user_only_that_users_processes_are_killed(void **state)
+{
+    pid_t child = hider_start(
+        &(struct hider){.how = "leave", .marker = marked.marker, .before = 1, .user = SOMEBODY});
+    (void)state;
+
+    if (child == 0) {
+        skip();
+    }
+    assert_false(victims_hunt_for(&marked, SOMEBODY_ELSE, 0));
+    assert_true(process_lives(child));
+    assert_true(victims_hunt_for(&marked, SOMEBODY, PATIENCE_MS));
+    assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
+}
+
+/* ---- What is certain ------------------------------------------------------------------------- */
+
 static void nobody_to_end_is_certain(void **state)
 {
     (void)state;
@@ -202,7 +272,7 @@ static void a_reply_counts_though_its_sender_is_gone(void **state)
     close(pair[0]);
 }
 
-int main(void)
+int main(int count, char *arguments[])
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_group_dies_whole),
@@ -210,12 +280,19 @@ int main(void)
         cmocka_unit_test(a_process_in_the_middle_of_execve_is_searched_again),
         cmocka_unit_test(a_marker_matches_whole_variables_only),
         cmocka_unit_test(a_marker_matches_those_of_single_commands_too),
+        cmocka_unit_test(a_stranger_that_takes_its_environment_away_does_not_hold_up_the_search),
+        cmocka_unit_test(a_marker_behind_a_page_that_was_taken_away_is_found),
+        cmocka_unit_test(a_marker_at_the_end_of_a_long_environment_is_found),
+        cmocka_unit_test(on_behalf_of_a_user_only_that_users_processes_are_killed),
         cmocka_unit_test(nobody_to_end_is_certain),
         cmocka_unit_test(without_a_supervisor_nothing_is_certain),
         cmocka_unit_test(a_supervisor_that_dies_without_a_reply_leaves_it_uncertain),
         cmocka_unit_test(a_reply_counts_though_its_sender_is_gone),
     };
 
+    if (hider_is_meant(count, arguments)) {
+        return hider_main(arguments);
+    }
     (void)snprintf(marked.marker, sizeof(marked.marker), "BATON_TEST_MARK=%d", (int)getpid());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
