@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-enum { VERSION = 1, RENEWALS = 6, HUNT_MS = 2000, STAT_BYTES = 1024, STAT_START = 19 };
+enum { VERSION = 1, RENEWALS = 6, HUNT_MS = 5000, STAT_BYTES = 1024, STAT_START = 19 };
 
 /* ---- The lease ------------------------------------------------------------------------------- */
 
@@ -155,8 +155,10 @@ void tenant_sweep(struct agent *agent)
         instant end = agent->is_closing ? tenant->promised
                                         : instant_add(tenant->heard, agent->config.client_lease);
         next = tenant->next;
-        if (tenant->handle && !tenant->is_hunted_for && !instant_before(now, end)) {
-            tenant_end(tenant, agent->is_closing ? "the agent ends" : "it was silent");
+        if (tenant->handle && !instant_before(now, end)) {
+            tenant_end(tenant, agent->is_closing ? "the agent ends"
+                               : tenant->is_dead ? "its lease is over"
+                                                 : "it was silent");
         }
     }
 }
@@ -175,7 +177,7 @@ static void hunt(uv_work_t *work)
     struct victims victims = {0};
 
     (void)snprintf(victims.marker, sizeof(victims.marker), "%s", tenant->marker);
-    tenant->has_survivors = !victims_hunt(&victims, HUNT_MS);
+    tenant->has_survivors = !victims_hunt_for(&victims, tenant->peer.uid, HUNT_MS);
 }
 
 /* Of the dead process none acts any more, as far as can be known: else its lease decides. */

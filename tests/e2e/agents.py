@@ -6,11 +6,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import unittest
 
 from harness import BATON, DEADLINE_S, clean_environment, free_ports, until
+from strangers import PYTHON
 
 LONG = "10m"  # nobody waits for that
 MIB = 1 << 20
@@ -162,9 +162,9 @@ class AgentTest(unittest.TestCase):
         self.assertTrue(reply["ok"], reply)
         return client
 
-    def leader(self, agent, election="e", marker=""):
+    def leader(self, agent, election="e", marker="", under=()):
         """A process that leads; and the child that acts for it."""
-        leader = subprocess.Popen([sys.executable, "-c", LEADER, agent.path, election, marker],
+        leader = subprocess.Popen([*under, PYTHON, "-c", LEADER, agent.path, election, marker],
                                   stdout=subprocess.PIPE)
         self.addCleanup(leader.stdout.close)
         self.addCleanup(leader.wait)

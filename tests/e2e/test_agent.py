@@ -16,6 +16,7 @@ import time
 from agents import LEADER, LONG, MIB, Agent, AgentTest, Client
 from harness import (BATON, DEADLINE_S, baton, clean_environment, free_ports, is_alive,
                      main, others_can_run, until)
+from strangers import start_stranger, unprivileged
 
 # Names a supervisor in its hello, and leads.
 GREETER = r"""
@@ -55,6 +56,32 @@ class Deaths(AgentTest):
         leader.kill()
         self.assertIsNotNone(heir.event("leadership-acquired"))
         self.assertFalse(can_act(child))
+
+    def test_a_stranger_without_a_readable_environment_does_not_delay_the_next_leader(self):
+        start_stranger(self)
+        self.test_what_acts_for_a_process_is_dead_before_another_leads()
+
+    def test_nobody_is_killed_for_a_client_whose_user_may_not_do_so(self):
+        """Then the lease decides, and does not wait for the end of the search."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root, for another user")
+        agent = self.agent("--client-lease", "900ms", "--socket-mode", "0666")
+        os.chmod(agent.folder, 0o755)
+        name, value = "BATON_TEST_ACTS", secrets.token_hex(8)
+        other = subprocess.Popen(["sleep", "1000"], env={**os.environ, name: value})
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        leader, child = self.leader(agent, marker=name + "=" + value, under=unprivileged(self))
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        leader.kill()
+        while not any(event["event"] == "leadership-acquired" for event in heir.events):
+            self.assertTrue(heir.ask("renew")["ok"])
+            time.sleep(0.02)  # the pace of renewals
+        self.assertNotIn("survivors", agent.log())
+        until(lambda: "survivors" in agent.log(), agent.log)
+        self.assertFalse(can_act(child))
+        self.assertIsNone(other.poll())
 
     def test_a_container_whose_process_1_is_killed_is_followed_at_once(self):
         """A PID namespace: the kernel kills all of it, and whatever could have told of that."""

@@ -8,19 +8,16 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
 import harness
 from harness import DEADLINE_S, ProgramTest, guardian_of, is_alive, main, until
+from strangers import PYTHON, start_stranger, unprivileged
 
 # Long enough that a test sees whether somebody waited for its end.
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "4s", "--lease", "4s")
-
-# That of this test may lie where another user cannot go.
-PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 
 # argv: the file of records, the word that says how to escape, a cgroup to escape to.
 ACTOR = r"""
@@ -54,24 +51,6 @@ while True:
                                        now)).encode())
     time.sleep(0.002)
 """
-
-# A stranger whose environment cannot be read: it has put a page without rights over it.
-STRANGER = r"""
-import ctypes, sys, time
-with open("/proc/self/stat") as file:
-    fields = file.read().rsplit(")", 1)[1].split()
-page = int(fields[47]) & ~4095
-libc = ctypes.CDLL(None, use_errno=True)
-PROT_NONE, MAP_PRIVATE, MAP_FIXED, MAP_ANONYMOUS = 0, 0x02, 0x10, 0x20
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
-                      ctypes.c_long]
-libc.mmap.restype = ctypes.c_void_p
-print(libc.mmap(page, 4096, PROT_NONE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) == page,
-      flush=True)
-while True:
-    time.sleep(1000)
-"""
-
 
 def cgroup2():
     """A folder of the second hierarchy in which this process may make others."""
@@ -235,7 +214,7 @@ class Survivors(ProgramTest):
         until(lambda: not os.path.exists(folder), "the folder is gone")
 
     def test_a_supervisor_that_is_killed_leaves_no_worker_that_hides(self):
-        cluster, old = self.begin("daemon", under=self.unprivileged())
+        cluster, old = self.begin("daemon", under=unprivileged(self, harness.BATON))
         epoch, (_, supervisor) = self.epoch(), self.helpers(cluster, old)
         worker = self.actor(old)[0]
         os.kill(supervisor, signal.SIGKILL)
@@ -362,16 +341,8 @@ class Survivors(ProgramTest):
         self.wait_for_another(cluster, epoch)
         self.assertNotEqual(self.overlaps(), [])
 
-    def unprivileged(self):
-        """Words that take root's rights away, and with them the cgroup."""
-        if os.geteuid() != 0:
-            return []
-        if not harness.others_can_run():
-            self.skipTest("another user cannot run " + harness.BATON)
-        return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-
     def test_a_worker_that_nobody_may_look_at_is_dead_before_another_acts(self):
-        cluster, old = self.begin("daemon", under=self.unprivileged())
+        cluster, old = self.begin("daemon", under=unprivileged(self, harness.BATON))
         epoch = self.epoch()
         cluster.kill(old)
         self.check_handed_on(cluster, epoch)
@@ -396,19 +367,13 @@ class Survivors(ProgramTest):
         return True
 
     def test_a_stranger_without_a_readable_environment_does_not_delay_the_next_leader(self):
-        # The page where its environment begins holds arguments besides, and none of its stack.
-        pad = "x" * 8192
-        stranger = subprocess.Popen([*self.unprivileged(), PYTHON, "-c", STRANGER, pad],
-                                    stdout=subprocess.PIPE, env=dict(os.environ, PAD=pad))
-        self.addCleanup(stranger.stdout.close)
-        self.addCleanup(stranger.wait)
-        self.addCleanup(stranger.kill)
-        self.assertEqual(stranger.stdout.readline(), b"True\n")
+        start_stranger(self)
         endless = ["--lease", "10m", "--heartbeat-timeout", "10m"]  # nobody waits for its end
-        cluster, old = self.begin(under=self.unprivileged(), flags=endless)
-        epoch = self.epoch()
-        cluster.kill(old)
-        self.check_handed_on(cluster, epoch)
+        for under in (unprivileged(self, harness.BATON), []):
+            cluster, old = self.begin(under=under, flags=endless)
+            epoch = self.epoch()
+            cluster.kill(old)
+            self.check_handed_on(cluster, epoch)
 
     def test_the_log_says_what_holds_the_program(self):
         cluster, old = self.begin(count=1)
