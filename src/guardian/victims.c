@@ -34,7 +34,7 @@ struct hunt {
     struct victims victims;
     uid_t user; /* on whose behalf; 0: whoever is found is killed */
     int limit_ms;
-    bool has_found_none;
+    atomic_bool has_found_none;
     atomic_bool is_given_up; /* nobody waits for its end any more: it ends as soon as it can */
     atomic_int holders;      /* of this memory */
     sem_t has_ended;
