@@ -89,9 +89,25 @@ uint32_t storage_sum_snapshot(raft_index index, raft_term term, const void *conf
 
 /* ---- SQLite ---------------------------------------------------------------------------------- */
 
+/* Of the file or its log; 0: none. SQLite's own sqlite3_system_errno() has it no longer here. */
+static int last_errno(const struct storage *storage)
+{
+    sqlite3_file *log = NULL;
+    int number = 0;
+
+    (void)sqlite3_file_control(storage->db, NULL, SQLITE_FCNTL_LAST_ERRNO, &number);
+    if (number == 0 &&
+        sqlite3_file_control(storage->db, NULL, SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK &&
+        log->pMethods) {
+        (void)log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number);
+    }
+    return number;
+}
+
 int storage_error(const struct storage *storage, const char *doing, struct baton_error *reterr)
 {
     int code = sqlite3_errcode(storage->db) & 0xff;
+    int system;
 
     switch (code) {
     case SQLITE_FULL:
@@ -111,8 +127,10 @@ int storage_error(const struct storage *storage, const char *doing, struct baton
         return error_set(reterr, BATON_EAUTH, "%s: %s: %s", storage->path, doing,
                          sqlite3_errmsg(storage->db));
     default:
-        return error_set(reterr, BATON_EIO, "%s: %s: %s (errno %d)", storage->path, doing,
-                         sqlite3_errmsg(storage->db), sqlite3_system_errno(storage->db));
+        system = last_errno(storage);
+        return error_set(reterr, BATON_EIO, "%s: %s: %s%s%s", storage->path, doing,
+                         sqlite3_errmsg(storage->db), system ? ": " : "",
+                         system ? strerror(system) : "");
     }
 }
 

@@ -4,6 +4,7 @@
 #include "provider/raft/storage.h"
 #include "provider/raft/storage_int.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -548,6 +549,34 @@ static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
     storage_close(storage);
 }
 
+static ssize_t refused_pwrite(int fd, const void *data, size_t bytes, off_t at)
+{
+    (void)fd;
+    (void)data;
+    (void)bytes;
+    (void)at;
+    errno = EROFS;
+    return -1;
+}
+
+static void a_write_that_fails_says_why_in_words(void **state)
+{
+    struct storage_loaded loaded;
+    struct storage *storage = open_ok(&loaded);
+    struct raft_hard_state hard = {.term = 9};
+    struct raft_write write = {.hard = &hard};
+    struct baton_error error = {0};
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    (void)state;
+    storage_loaded_fini(&loaded);
+    assert_int_equal(vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)refused_pwrite),
+                     SQLITE_OK);
+    assert_int_equal(storage_write(storage, &write, &error), BATON_EIO);
+    (void)vfs->xSetSystemCall(vfs, "pwrite64", NULL);
+    assert_non_null(strstr(error.message, "Read-only file system"));
+    storage_close(storage);
+}
+
 static void a_peer_that_finds_no_room_to_be_remembered_costs_no_vote(void **state)
 {
     struct storage_loaded loaded;
@@ -760,6 +789,7 @@ int main(void)
         IN_DIRECTORY(a_log_that_is_damaged_in_the_middle_is_refused),
         IN_DIRECTORY(of_a_log_that_ends_in_a_torn_write_the_rest_counts),
         IN_DIRECTORY(a_full_disk_is_said_and_nothing_is_written_after_it),
+        IN_DIRECTORY(a_write_that_fails_says_why_in_words),
         IN_DIRECTORY(a_peer_that_finds_no_room_to_be_remembered_costs_no_vote),
         IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),
         IN_DIRECTORY(a_first_start_that_is_killed_at_any_moment_is_followed_by_another),
