@@ -47,7 +47,7 @@ static void a_process_group_dies_whole(void **state)
     child = process_fork(lead_a_group, &ready[1]);
     process_read(ready[0], pids, sizeof(pids));
     (void)victims_hunt(&(struct victims){.group = child}, PATIENCE_MS);
-    assert_false(process_lives(pids[0]) || process_lives(pids[1]));
+    process_wait_gone(pids[1]);
     assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
     close(ready[0]);
     close(ready[1]);
@@ -197,8 +197,7 @@ static void a_marker_behind_a_page_that_was_taken_away_is_found(void **state)
 
     assert_true(child > 0);
     assert_true(victims_hunt(&marked, PATIENCE_MS));
-    assert_false(process_lives(child));
-    process_end(child);
+    assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
 }
 
 static void a_marker_at_the_end_of_a_long_environment_is_found(void **state)
@@ -209,8 +208,7 @@ static void a_marker_at_the_end_of_a_long_environment_is_found(void **state)
 
     assert_true(child > 0);
     assert_true(victims_hunt(&marked, PATIENCE_MS));
-    assert_false(process_lives(child));
-    process_end(child);
+    assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
 }
 
 /* ---- On whose behalf ------------------------------------------------------------------------- */
