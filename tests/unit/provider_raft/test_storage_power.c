@@ -10,6 +10,7 @@
  * the power fails. What was acknowledged must come back each time, and no directory is refused.
  */
 #include "cmocka_all.h"
+#include "lib/chance.h"
 #include "provider/raft/storage.h"
 #include "provider/raft/storage_int.h"
 
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 #ifndef STORIES
-#define STORIES 60
+#define STORIES OF_CHANCE(60)
 #endif
 
 enum { LIVES = 8, STEPS = 40, STEPS_MANY = 600, SECTOR = 512, NEVER = 1000000 };
