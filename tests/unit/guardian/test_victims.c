@@ -178,7 +178,7 @@ static void a_stranger_that_takes_its_environment_away_does_not_hold_up_the_sear
 
     for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
         pid_t stranger = hider_start(&(struct hider){.how = hows[i], .before = 1});
-        bool is_certain = stranger == 0 || victims_hunt(&marked, 0);
+        bool is_certain = stranger == 0 || victims_hunt(&marked, PATIENCE_MS);
         assert_true(stranger == 0 || process_lives(stranger));
         if (stranger != 0) {
             process_end(stranger);
