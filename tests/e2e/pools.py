@@ -141,6 +141,11 @@ class PoolTest(AgentTest):
         return sorted((one for one in found if one.first and item in (None, one.item)),
                       key=lambda one: one.first)
 
+    def await_attempts(self, more, bag):
+        """Or the end of the bag, which may be quick beside what else the test does."""
+        wanted = min(len(self.attempts()) + more, len(bag))
+        until(lambda: len(self.attempts()) >= wanted, lambda: self.items())
+
     def items(self):
         return {entry["id"]: entry for entry in json.loads(self.work("ls", "--json"))}
 

@@ -17,8 +17,7 @@ class Bag(PoolTest):
         workers = {"one": first, **{name: self.worker(name) for name in ("two", "three")}}
         ids = self.submit_actors("bag", 40, 0.1)
         for name in ("one", "two", "three", "one"):
-            seen = len(self.attempts())
-            until(lambda: len(self.attempts()) > seen + 3, lambda: self.items())
+            self.await_attempts(4, ids)
             workers[name].kill()
             workers[name] = self.worker(name)
         self.await_all(ids)
@@ -150,8 +149,7 @@ class Group(PoolTest):
         until(lambda: any("pool-ready" in worker.log() for worker in workers), "somebody leads")
         ids = self.submit_actors("bag", 40, 0.1)
         for agent in agents:
-            seen = len(self.attempts())
-            until(lambda: len(self.attempts()) > seen + 3, lambda: len(self.attempts()))
+            self.await_attempts(4, ids)
             agent.kill()
             agent.start()
             until(lambda: self.run_work("ls").returncode == 0, agent.log)
