@@ -106,19 +106,25 @@ def is_alive(pid):
         return False
 
 
+def is_guardian_of(process, pid):
+    """It has the name, a pidfd of the process, and a session of its own: unlike whoever starts it,
+    which looks the same and ends at once."""
+    try:
+        with open("/proc/%d/comm" % pid, encoding="utf-8") as file:
+            name = file.read().strip()
+        with open("/proc/%d/fdinfo/4" % pid, encoding="ascii") as file:
+            return (name == "baton-guardian" and "\nPid:\t%d\n" % process in file.read() and
+                    os.getsid(pid) == pid)
+    except OSError:
+        return False
+
+
 def guardian_of(process):
-    """Its guardian: has a pidfd of it, and the name. None: none, or this is not root."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/comm" % pid, encoding="utf-8") as file:
-                name = file.read().strip()
-            if name == "baton-guardian":
-                with open("/proc/%s/fdinfo/4" % pid, encoding="ascii") as file:
-                    if "\nPid:\t%d\n" % process in file.read():
-                        return int(pid)
-        except OSError:
-            continue
-    return None
+    """Waits for its guardian. None: this is not root, to whom alone a guardian shows itself."""
+    def find():
+        return next((int(pid) for pid in os.listdir("/proc") if
+                     pid.isdigit() and is_guardian_of(process, int(pid))), None)
+    return until(find, "%d has a guardian" % process) if os.geteuid() == 0 else None
 
 
 RESERVATIONS = []  # as long as this process lives, by names that all tests agree upon
