@@ -34,6 +34,7 @@ struct host {
     char name[BATON_NAME_MAX];
     char path[LOCAL_PATH_MAX];
     bool is_closing;
+    struct baton_error failure; /* of the provider; code 0: none */
 };
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -62,6 +63,18 @@ static void close_host(struct host *host)
         notify_stopping();
         log_notice(host->logger, "stops");
         agent_close(host->agent, on_agent_closed, host);
+    }
+}
+
+/* Comes from within the provider. */
+static void on_failed(void *userdata, const struct baton_error *error)
+{
+    struct host *host = userdata;
+
+    if (host->failure.code == BATON_OK) {
+        host->failure = *error;
+        host->failure.code = error->code == BATON_EUNSAFE ? BATON_EUNSAFE : BATON_EIO;
+        uv_stop(&host->loop);
     }
 }
 
@@ -236,6 +249,8 @@ static int open_host(struct host *host, struct baton_error *reterr)
     host->settings.config.loop = &host->loop;
     host->settings.config.logger = host->logger;
     host->settings.config.node = host->name;
+    host->settings.config.on_failed = on_failed;
+    host->settings.config.userdata = host;
     code = member_open(&host->member, &host->settings.config, reterr);
     if (code) {
         return code;
@@ -245,7 +260,7 @@ static int open_host(struct host *host, struct baton_error *reterr)
     return agent_open(&host->agent, &config, reterr);
 }
 
-static void run(struct host *host)
+static int run(struct host *host, struct baton_error *reterr)
 {
     struct baton_error error;
 
@@ -257,6 +272,12 @@ static void run(struct host *host)
                LOG_STR("provider", member_scheme(host->member)));
     notify_ready();
     (void)uv_run(&host->loop, UV_RUN_DEFAULT);
+    if (host->failure.code) {
+        close_host(host);
+        (void)uv_run(&host->loop, UV_RUN_DEFAULT);
+        *reterr = host->failure;
+    }
+    return host->failure.code;
 }
 
 /* Each client is two descriptors. */
@@ -280,7 +301,7 @@ static int serve(struct host *host, struct baton_error *reterr)
     int code = open_host(host, reterr);
 
     if (!code) {
-        run(host);
+        code = run(host, reterr);
     } else {
         if (host->member) {
             member_close(host->member, discard, NULL);

@@ -24,8 +24,8 @@ struct provider_option {
     const char *value;
 };
 
-/* Borrowed during the call to open, except for `loop`, `logger` and `alive_ns`, which outlive the
- * provider. */
+/* Borrowed during the call to open, except for `loop`, `logger`, `alive_ns` and `userdata`, which
+ * outlive the provider. */
 struct provider_config {
     uv_loop_t *loop;
     struct logger *logger;                 /* or NULL */
@@ -36,6 +36,11 @@ struct provider_config {
     /* When the program said last that it is alive, in CLOCK_BOOTTIME; 0: it does not. Any thread
      * writes it. With the setting `hang` a leader that falls silent is killed. NULL: never. */
     const _Atomic int64_t *alive_ns;
+    /* The provider's own disk has failed, or the group refuses what is on it (BATON_EUNSAFE): it
+     * does nothing more in this process. A program without an election of its own ends then, as
+     * others do on a BATON_EVENT_ERROR. May come again; closes nothing. NULL: unwanted. */
+    void (*on_failed)(void *userdata, const struct baton_error *error);
+    void *userdata; /* of on_failed */
 };
 
 /* Called on the loop's thread. It may leave the election, but not close the provider. */

@@ -111,7 +111,7 @@ class Agent:
                 [*self.under, BATON, "agent", *(() if "--node" in self.flags else NODE), "--socket",
                  self.path, *self.flags],
                 stdin=subprocess.DEVNULL, stderr=log, env=clean_environment())
-        until(self.listens, self.log)
+        until(lambda: self.listens() or self.process.poll() is not None, self.log)
 
     def listens(self):
         with socket.socket(socket.AF_UNIX) as probe:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import secrets
 import shutil
 import signal
@@ -235,6 +236,34 @@ class Group(AgentTest):
         for i in range(130):
             self.assertTrue(writer.ask("put", key="k", text=str(i))["ok"])
         until(lambda: log.read_bytes()[16:24] != salt, agent.log)
+
+    def test_an_agent_whose_disk_fails_ends_and_the_next_one_has_its_leaders(self):
+        agent = self.member(self.port)
+        secret = secrets.token_hex(32)
+        leader = self.client(agent, secret=secret)
+        session, epoch = leader.event("session")["session"], leader.lead()
+        resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+        leader.ask("put", key="k", text="v")
+        self.assertEqual(agent.process.wait(DEADLINE_S), 74)
+        self.assertRegex(agent.log(), "baton agent: .*/raft.db: writing: .*")
+        agent.start()
+        again = self.client(agent, secret=secret, session=session)
+        again.ask("campaign", election="e", known_epoch=epoch, acts=True)
+        self.assertEqual(again.event("leadership-acquired")["epoch"], epoch)
+
+    def test_an_agent_whose_data_directory_the_group_refuses_ends(self):
+        agents = self.group(3)
+        until(lambda: all(self.knows_its_group(one) for one in agents), agents[0].log)
+        lost = agents[0]
+        lost.kill()
+        shutil.rmtree(os.path.join(lost.folder, "data"))
+        lost.start()
+        self.assertEqual(lost.process.wait(DEADLINE_S), 78, lost.log())
+        self.assertRegex(lost.log(), "baton agent: data directory .* m0 has another data directory")
+
+    def knows_its_group(self, agent):
+        status = json.loads(baton("status", "--json", "--socket", agent.path).stdout)["raft"]
+        return status["group"] and all(peer["connected"] for peer in status["peers"])
 
     def test_a_write_that_the_logs_leader_took_with_it_is_given_up_when_another_leads(self):
         agents = self.group(3)

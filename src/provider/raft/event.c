@@ -222,6 +222,16 @@ static void deliver(struct node *node, const struct baton_event *event)
     }
 }
 
+static void tell_program(struct node *node, const struct baton_event *event)
+{
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    if (event->type == BATON_EVENT_ERROR && node->on_failed && status.storage_failed) {
+        node->on_failed(node->failed_userdata, &event->error);
+    }
+}
+
 void event_deliver(struct node *node)
 {
     while (node->depth == 0 && node->events_first) {
@@ -235,6 +245,7 @@ void event_deliver(struct node *node)
         if (queued->receive) {
             queued->receive(queued->to, &event);
         } else if (node->named) {
+            tell_program(node, &event);
             named_take(node, &event);
         } else if (node->election) {
             deliver(node, &event);

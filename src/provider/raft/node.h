@@ -225,7 +225,9 @@ struct node {
     struct provider base;
     uv_loop_t *loop;
     struct logger *logger;
-    const _Atomic int64_t *alive_ns; /* as struct provider_config has it */
+    const _Atomic int64_t *alive_ns; /* as struct provider_config has them, and on_failed */
+    void (*on_failed)(void *userdata, const struct baton_error *error);
+    void *failed_userdata;
     struct raft_options options;
     struct tls *tls;
     struct storage *storage;

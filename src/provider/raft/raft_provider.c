@@ -292,6 +292,8 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->loop = config->loop;
     node->logger = config->logger;
     node->alive_ns = config->alive_ns;
+    node->on_failed = config->on_failed;
+    node->failed_userdata = config->userdata;
     node->timer_fd = -1;
     buffer_init(&node->output, FRAME_BYTES_MAX + 64);
     r = raft_options_parse(&node->options, config, reterr);
