@@ -32,7 +32,7 @@ struct program_settings {
     const char *webhooks[PROGRAM_LIST_MAX + 1]; /* these lists end with NULL */
 };
 
-/* BATON_EINVAL; for a file of a token also BATON_ENOENT, BATON_EAUTH or BATON_EIO. */
+/* BATON_EINVAL; for a file of a token also BATON_EAUTH. */
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr);
 

@@ -31,7 +31,7 @@ static int read_file(struct s3_credentials *ret, const char *path, struct baton_
     int code = BATON_OK;
 
     if (!file) {
-        return error_set(reterr, BATON_EIO, "--s3-credentials %s: %s", path, strerror(errno));
+        return error_set(reterr, BATON_EINVAL, "--s3-credentials %s: %s", path, strerror(errno));
     }
     if (fstat(fileno(file), &about) != 0 || !secret_is_private(&about)) {
         code = error_set(reterr, BATON_EAUTH,

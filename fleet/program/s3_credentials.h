@@ -12,7 +12,7 @@ struct s3_credentials {
 };
 
 /* The file has two lines, the key's id and its secret. Without a file (NULL) there are none. Texts
- * are borrowed. BATON_EAUTH: other users can read it; BATON_EINVAL, BATON_EIO. No error quotes it.
+ * are borrowed. BATON_EAUTH: other users can read it; BATON_EINVAL. No error quotes it.
  */
 int s3_credentials_read(struct s3_credentials *ret, const char *path, const char *endpoint,
                         const char *region, struct baton_error *reterr);

@@ -84,7 +84,7 @@ int bearer_read(char *ret, size_t ret_bytes, const char *path, struct baton_erro
         bytes = read_all(fd, ret, ret_bytes);
     }
     r = bytes >= 0 ? take_line(ret, (size_t)bytes, ret_bytes, path, reterr)
-                   : error_set(reterr, BATON_EIO, "%s: %s", path, strerror(errno));
+                   : error_set(reterr, BATON_EINVAL, "%s: %s", path, strerror(errno));
     if (fd >= 0) {
         close(fd);
     }

@@ -1,10 +1,10 @@
 #include "cli/ask.h"
 
 #include "base/buffer.h"
-#include "cli/exit_code.h"
 #include "cli/settings.h"
 #include "member/status_server.h"
 #include "net/control.h"
+#include "options/exit_code.h"
 #include "web/client.h"
 
 #include <signal.h>

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/exit_code.h"
+#include "options/exit_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
-#include "cli/exit_code.h"
 #include "options/config.h"
+#include "options/exit_code.h"
 
 #include <uv.h>
 

@@ -287,9 +287,6 @@ static int set_up(struct fleet_link *link, const struct options *options,
     }
     if (code == BATON_OK && file != NULL) {
         code = bearer_read(token, sizeof(token), file, reterr);
-        if (code == BATON_EIO) { /* a wrong name is more likely than a failing disk */
-            reterr->code = code = BATON_EINVAL;
-        }
         if (code != BATON_OK) {
             (void)error_wrap(reterr, "--token-file");
         }

@@ -1,7 +1,7 @@
 #include "cli/init.h"
 
 #include "base/clock.h"
-#include "cli/exit_code.h"
+#include "options/exit_code.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 #include "cli/participant.h"
 
 #include "cli/absent.h"
-#include "cli/exit_code.h"
 #include "cli/footprint.h"
 #include "cli/http_options.h"
 #include "cli/settings.h"
@@ -9,6 +8,7 @@
 #include "member/control.h"
 #include "member/http.h"
 #include "member/join.h"
+#include "options/exit_code.h"
 #include "options/notify.h"
 
 #include <signal.h>

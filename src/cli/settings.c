@@ -234,9 +234,6 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
 int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr)
 {
     int code = bearer_read(ret, bytes, path, reterr);
-    if (code == BATON_EIO) { /* a wrong name is more likely than a failing disk */
-        reterr->code = BATON_EINVAL;
-    }
     return code ? error_wrap(reterr, "--http-token-file") : 0;
 }
 

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "cli/children.h"
-#include "cli/exit_code.h"
 #include "cli/record.h"
 #include "cli/settings.h"
+#include "options/exit_code.h"
 
 #include <errno.h>
 #include <fcntl.h>

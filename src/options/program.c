@@ -3,6 +3,7 @@
 #include "base/version.h"
 #include "options/config.h"
 #include "options/describe.h"
+#include "options/exit_code.h"
 #include "options/misspelt.h"
 #include "options/pages.h"
 
@@ -10,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { EXIT_USAGE = 64, EXIT_FAILED = 1, EXIT_STORAGE = 74 };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -121,13 +120,14 @@ static void print_help(const struct program_about *about, const char *format)
 
 static int fail(const struct program_about *about, const struct baton_error *error)
 {
+    int code = (int)exit_code_of_error(exit_code_local_error(error->code));
+
     (void)fprintf(stderr, "%s: %s\n", about->name, error->message);
-    if (error->code != BATON_EINVAL) {
-        return EXIT_FAILED;
+    if (error->code == BATON_EINVAL) {
+        (void)fprintf(stderr, "%s: '%s --help' lists the flags and their values\n", about->name,
+                      about->name);
     }
-    (void)fprintf(stderr, "%s: '%s --help' lists the flags and their values\n", about->name,
-                  about->name);
-    return EXIT_USAGE;
+    return code;
 }
 
 static int end(const struct program_about *about, int result)

@@ -24,8 +24,7 @@ struct program_about {
 int program_take(struct options **ret, const struct program_about *about, int argc, char **argv,
                  struct baton_error *reterr);
 
-/* All of main(). Returns 0; 64 after BATON_EINVAL; 1 after another error; 74: standard output could
- * not be written. Errors are printed to standard error. */
+/* All of main(). Returns 0, or the exit code of the error, which is printed to standard error. */
 int program_main(const struct program_about *about, int argc, char **argv);
 
 #endif

@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -332,8 +333,23 @@ class Beginnings(FleetTest):
         until(lambda: process.ask("GET", "/leader")[0] == 200, process.log)
         resource.prlimit(process.run.pid, resource.RLIMIT_FSIZE, (4096, 4096))
         process.ask("PUT", "/api/displays/d", {})
-        self.assertEqual(process.run.wait(DEADLINE_S), 1)
+        self.assertEqual(process.run.wait(DEADLINE_S), 74)
         self.assertIn("storage-failed", process.log())
+
+    def test_it_ends_with_the_exit_codes_of_baton(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            data = self.folder + "/data"
+            for code, url, *flags in (
+                    (74, "memory:", "--http", address),
+                    (74, "raft://%s?group=fleet&data=%s" % (address, data)),
+                    (77, "memory:", "--worker-token-file", "/etc/passwd"),
+                    (64, "memory:", "--worker-token-file", "/nonexistent"),
+                    (64, "memory:", "--s3-endpoint", "https://s3.example", "--s3-credentials",
+                     "/nonexistent"),
+                    (64, "memory:", "--config", "/nonexistent")):
+                process = self.begin(url, *flags)
+                self.assertEqual(process.run.wait(DEADLINE_S), code, process.log())
 
     def test_a_name_of_several_workers_is_refused_in_the_file(self):
         self.declare({"workers": ["ws://127.0.0.1:9", "dns+ws://localhost:9"]})

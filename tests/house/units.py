@@ -14,8 +14,8 @@ SKIPPED = 77
 # Each is started again until it can run, but not where a person must act: docs/operations.md.
 UNTIL_IT_RUNS = {"StartLimitIntervalSec": "0", "Restart": "on-failure"}
 ACTED_ON = {"baton@.service": "64 78", "baton-agent.service": "64 78",
-            "baton-run@.service": "64 78", "baton-worker.service": "64",
-            "baton-fleet.service": "64",
+            "baton-run@.service": "64 78", "baton-worker.service": "64 78",
+            "baton-fleet.service": "64 78",
             "baton-detector.service": "64"}
 MOST = {"baton@.service": 2.0, "baton-agent.service": 2.0, "baton-run@.service": 2.5,
         "baton-worker.service": 2.5, "baton-fleet.service": 2.5, "baton-detector.service": 5.0}

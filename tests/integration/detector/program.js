@@ -164,9 +164,9 @@ const tests = {
         assert.ok(await reached('127.0.0.1', worker.port));
         assert.ok(!await reached('127.0.0.2', worker.port), 'all of 127/8 is this machine');
         refuses([[['--host', '127.0.0.1', '--port', String(worker.port)],
-            /--host 127\.0\.0\.1 port \d+: cannot listen there: .*port free/],
-        [['--host', '127.0.0.2', '--port', String(worker.port), '--model', '/nonexistent'],
-            /nonexistent/]], [1]);
+            /--host 127\.0\.0\.1 port \d+: cannot listen there: .*port free/]], [74]);
+        refuses([[['--host', '127.0.0.2', '--port', String(worker.port), '--model', '/nonexistent'],
+            /nonexistent/]], [64]);
         await worker.stop();
         const named = await Worker.start('--host', 'localhost');
         assert.ok(await reached('127.0.0.1', named.port));

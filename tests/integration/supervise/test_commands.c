@@ -1,12 +1,12 @@
 /* Commands that run side by side under one supervisor: each ends alone, and all end with the
  * wrapper and with the lease. */
 #include "cli/cmd.h"
-#include "cli/exit_code.h"
 #include "cli/supervise.h"
 #include "cmocka_all.h"
 #include "guardian/certificate.h"
 #include "guardian/guardian.h"
 #include "lib/process.h"
+#include "options/exit_code.h"
 
 #include <errno.h>
 #include <fcntl.h>

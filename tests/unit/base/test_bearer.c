@@ -106,7 +106,7 @@ static void a_file_that_is_not_there_is_named(void **state)
     char token[32];
     (void)state;
 
-    assert_int_equal(bearer_read(token, sizeof(token), "/nonexistent/token", &error), BATON_EIO);
+    assert_int_equal(bearer_read(token, sizeof(token), "/nonexistent/token", &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "/nonexistent/token"));
 }
 

@@ -1,11 +1,11 @@
-/* The exit codes of `baton`. They are part of the interface: scripts and units rely on them, the
- * man pages list them, and their meaning never changes.
+/* The exit codes of `baton`, `baton-fleet` and `baton-detector`. They are part of the interface:
+ * scripts and units rely on them, the man pages list them, and their meaning never changes.
  *
  * They follow sysexits(3), timeout(1) and the shell where those have a code for the same case, and
  * avoid the small numbers that programs under `baton run` usually end with.
  */
-#ifndef CLI_EXIT_CODE_H
-#define CLI_EXIT_CODE_H
+#ifndef OPTIONS_EXIT_CODE_H
+#define OPTIONS_EXIT_CODE_H
 
 /* X(symbol, number, text) */
 #define EXIT_CODES(X)                                                                              \

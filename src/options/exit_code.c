@@ -1,4 +1,4 @@
-#include "cli/exit_code.h"
+#include "options/exit_code.h"
 
 #include <baton/error.h>
 
