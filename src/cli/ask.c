@@ -23,10 +23,11 @@ int ask_socket_path(const struct options *options, char *ret, size_t bytes,
 {
     const char *data = settings_data(options);
     if (!data) {
-        return error_set(
-            reterr, BATON_EINVAL,
-            "--data is missing: name the data directory of a node on this machine; or start "
-            "`baton agent`, which is asked by --election");
+        return error_set(reterr, BATON_EINVAL,
+                         "--data is missing: name the data directory of a node on this machine%s",
+                         options_find(options, "election")
+                             ? "; or start `baton agent`, which is asked by --election"
+                             : "");
     }
     int written = snprintf(ret, bytes, "%s/control.sock", data);
     return written > 0 && (size_t)written < bytes

@@ -198,6 +198,12 @@ class Errors(unittest.TestCase):
             self.expect(74, "listening on 127.0.0.1:%d: address already in use; another process has"
                         " this port" % port, *node, "--listen", "127.0.0.1:%d" % port)
 
+    def test_a_flag_that_a_command_lacks_is_not_suggested(self):
+        for command in "join", "leave":
+            done = baton(command, "d")
+            self.assertIn("--data is missing", done.stderr)
+            self.assertNotIn("--election", done.stderr)
+
     def test_a_name_that_cannot_be_sent_is_refused(self):
         """And not left out: `pass` to nobody in particular is another order."""
         for command, *words in (("pass", "--to"), ("join",), ("leave",)):
