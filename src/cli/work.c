@@ -3,8 +3,11 @@
 
 #include "cli/interrupt.h"
 #include "pool/client.h"
+#include "pool/names.h"
 
 #include <string.h>
+
+enum { LOOK_MS = 100 };
 
 static span timeout_of(const struct invocation *invocation)
 {
@@ -38,12 +41,57 @@ static int cancel(const struct invocation *invocation, struct work_link *link)
     return code ? command_fail(invocation, &error) : EXIT_OK;
 }
 
+static bool has_worker(const json_t *workers, const char *name)
+{
+    size_t index;
+    json_t *worker;
+
+    json_array_foreach(workers, index, worker)
+    {
+        const char *text = json_string_value(json_object_get(worker, "worker"));
+
+        if (text && strcmp(text, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* It may be misspelt. A leader that is not ready may not have heard of all of them yet. */
+static int check_worker(const struct invocation *invocation, struct work_link *link,
+                        struct baton_error *reterr)
+{
+    const char *name = invocation->argv[1];
+    instant limit = instant_add(clock_now(), timeout_of(invocation));
+    bool is_known = false, is_ready = false;
+    int code = pool_worker_check(link->pool, name, reterr);
+
+    while (code == BATON_OK && !is_known && !is_ready && instant_before(clock_now(), limit)) {
+        json_t *status = NULL;
+
+        code = work_status(&status, invocation, link, reterr);
+        is_ready = json_is_true(json_object_get(status, "ready"));
+        is_known = has_worker(json_object_get(status, "workers"), name);
+        json_decref(status);
+        if (code == BATON_OK && !is_known && !is_ready) {
+            code = work_link_pause(link, SPAN_MS(LOOK_MS), reterr);
+        }
+    }
+    return code || is_known
+               ? code
+               : error_set(reterr, BATON_ENOENT,
+                           "%s: the pool \"%s\" has no such worker; `baton work stats` lists them",
+                           name, link->pool);
+}
+
 static int set_drained(const struct invocation *invocation, struct work_link *link, bool drains)
 {
     struct baton_error error = {0};
-    int code = pool_drain(link->member, link->pool, invocation->argv[1], drains, work_link_done,
-                          link, &error);
+    int code = check_worker(invocation, link, &error);
 
+    code = code ? code
+                : pool_drain(link->member, link->pool, invocation->argv[1], drains, work_link_done,
+                             link, &error);
     code = work_link_wait(link, code, timeout_of(invocation), &error);
     return code ? command_fail(invocation, &error) : EXIT_OK;
 }

@@ -370,24 +370,34 @@ static void print_numbers(const char *title, const json_t *object)
     (void)putchar('\n');
 }
 
-int work_stats(const struct invocation *invocation, struct work_link *link)
+int work_status(json_t **ret, const struct invocation *invocation, struct work_link *link,
+                struct baton_error *reterr)
 {
-    struct baton_error error = {0};
     struct told told = {.link = link};
     span timeout = options_duration(invocation->options, "timeout");
     int code = pool_ask_status(link->member, link->pool, instant_add(clock_now(), timeout),
-                               on_status, &told, &error);
+                               on_status, &told, reterr);
 
-    code = work_link_wait(link, code, SPAN_NS(0), &error);
+    code = work_link_wait(link, code, SPAN_NS(0), reterr);
+    *ret = told.status;
+    return code;
+}
+
+int work_stats(const struct invocation *invocation, struct work_link *link)
+{
+    struct baton_error error = {0};
+    json_t *status = NULL;
+    int code = work_status(&status, invocation, link, &error);
+
     if (code == BATON_OK && options_flag(invocation->options, "json")) {
-        print_json(stdout, told.status);
+        print_json(stdout, status);
     } else if (code == BATON_OK) {
-        print_workers(json_object_get(told.status, "workers"));
-        print_numbers("items", json_object_get(told.status, "items"));
-        print_numbers("without a place", json_object_get(told.status, "waiting"));
-        print_numbers("since this leader began", json_object_get(told.status, "counters"));
-        print_numbers("processing ms", json_object_get(told.status, "processing_ms"));
+        print_workers(json_object_get(status, "workers"));
+        print_numbers("items", json_object_get(status, "items"));
+        print_numbers("without a place", json_object_get(status, "waiting"));
+        print_numbers("since this leader began", json_object_get(status, "counters"));
+        print_numbers("processing ms", json_object_get(status, "processing_ms"));
     }
-    json_decref(told.status);
+    json_decref(status);
     return code ? command_fail(invocation, &error) : EXIT_OK;
 }

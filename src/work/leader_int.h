@@ -187,6 +187,8 @@ struct work_leader {
 struct leader_known *leader_know(struct work_leader *leader, const char *worker);
 struct leader_known *leader_known(const struct work_leader *leader, const char *worker);
 void leader_forget(struct work_leader *leader, struct leader_known *known);
+/* `known` may have been for that alone, and end here. */
+void leader_drain(struct work_leader *leader, struct leader_known *known, bool is_drained);
 void leader_enter(struct work_leader *leader, struct leader_known *known);
 /* The worker has a later session than was known. */
 void leader_know_session(struct leader_known *known, uint64_t session);

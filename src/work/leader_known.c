@@ -83,6 +83,16 @@ static size_t items_of(const struct work_leader *leader, const struct leader_kno
     return place ? ledger_place_count(place) : 0;
 }
 
+void leader_drain(struct work_leader *leader, struct leader_known *known, bool is_drained)
+{
+    bool is_there = known->is_entered || (known->session != 0 && !known->is_over);
+
+    known->is_draining = is_drained;
+    if (!is_drained && !is_there && items_of(leader, known) == 0) {
+        leader_forget(leader, known); /* it was known for that alone */
+    }
+}
+
 /* Loses what the ledger has at one session. */
 static size_t lose(struct work_leader *leader, const char *worker, uint64_t session,
                    int64_t now_unix_ms)

@@ -77,7 +77,7 @@ json_t *work_leader_status(const struct work_leader *leader, instant now)
     double mean = leader->times_count > 0 ? leader->times_sum_ms / (double)leader->times_count : 0;
 
     for (known = leader->known; known; known = known->hh.next) {
-        if (known->session != 0) {
+        if (known->session != 0 || known->is_draining) {
             (void)json_array_append_new(workers, worker_json(leader, known, now));
         }
     }

@@ -410,7 +410,7 @@ static void take_value(struct work_leader *leader, const char *key, bool is_read
     } else if (key[0] == 'c') {
         leader_take_request(leader, name, data != NULL, revision);
     } else if (key[0] == 'd' && (known = leader_know(leader, name))) {
-        known->is_draining = data != NULL;
+        leader_drain(leader, known, data != NULL);
         leader->is_place_due = leader->is_balance_due = true;
     }
 }

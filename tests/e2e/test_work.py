@@ -205,7 +205,8 @@ class Commands(PoolTest):
             done = self.run_work(*words)
             self.assertEqual(done.returncode, 64, (words, done.stderr))
             self.assertIn(text, done.stderr)
-        for words in (["show", "x"], ["cancel", "x"], ["logs", "x"]):
+        for words in (["show", "x"], ["cancel", "x"], ["logs", "x"], ["drain", "x"],
+                      ["undrain", "x"]):
             done = self.run_work(*words)
             self.assertEqual(done.returncode, 1, (words, done.stderr))
             self.assertIn("x", done.stderr)
@@ -284,6 +285,19 @@ class Leaving(PoolTest):
         self.assert_never_twice_at_once()
         self.assertEqual(self.items()["job"]["worker"], "one")
         self.assertTrue(is_alive(job.pid))
+
+    def test_a_drained_worker_that_is_gone_is_still_listed_until_it_is_undrained(self):
+        def listed():
+            return {worker["worker"]: worker["draining"]
+                    for worker in json.loads(self.work("stats", "--json"))["workers"]}
+        _, two = self.workers("one", "two")
+        self.work("drain", "two")
+        until(lambda: listed()["two"], listed)
+        two.signal(signal.SIGTERM)
+        two.process.wait(DEADLINE_S)
+        self.assertEqual(listed(), {"one": False, "two": True})
+        self.work("undrain", "two")
+        until(lambda: listed() == {"one": False}, listed)
 
     def test_on_the_first_signal_services_move_and_jobs_end(self):
         one, _ = self.workers("one", "two")
