@@ -109,7 +109,7 @@ static void check_clip(struct try *try)
     if (!stats.last_error[0]) {
         return;
     }
-    (void)error_set(&try->error, BATON_EIO,
+    (void)error_set(&try->error, BATON_EPROTO,
                     "--try %s: broke off after %llu frames: %s; 'ffprobe %s' shows what it is",
                     clip, (unsigned long long)try->frames, stats.last_error, clip);
 }
@@ -310,7 +310,7 @@ static int finish(struct try *try, struct baton_error *reterr)
 
     if (frames == 0) {
         return try->error.code ? 0
-                               : error_set(reterr, BATON_ENOENT, "--try %s: has no picture in it",
+                               : error_set(reterr, BATON_EPROTO, "--try %s: has no picture in it",
                                            try->settings->clip);
     }
     warn_if_torn(try);

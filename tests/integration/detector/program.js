@@ -178,7 +178,7 @@ const tests = {
         await open.stop();
         refuses([[['--host', '192.0.2.1', '--port', '0'], /--host 192\.0\.2\.1 port 0: cannot/],
             [['--host', 'nobody.invalid', '--port', '0'], /--host nobody\.invalid port 0: cannot/]],
-        [1]);
+        [74]);
     },
 
     async 'it answers to names that it knows'() {
