@@ -39,6 +39,8 @@ struct display {
     char name[];
 };
 
+enum { PRINTS_MAX = 8 };
+
 struct sync {
     struct sync_calls calls;
     struct item *items;
@@ -48,10 +50,14 @@ struct sync {
     unsigned reports;
     bool has_list, is_connected, is_in_sync, is_alarmed;
     bool is_list_due;
-    bool is_unconfirmed; /* a list was sent on this connection, and no report has shown it */
-    bool wants_report;   /* SYNC_REQUEST is to come at request_at */
-    instant sent_at;     /* the latest list */
-    instant trust_at;    /* reports before this do not confirm it */
+    bool wants_report; /* SYNC_REQUEST is to come at request_at */
+    instant sent_at;   /* the latest list */
+    /* What the worker may still show, by prints: the list that it confirmed last on this
+     * connection, and all since. Neighbours differ. */
+    uint64_t prints[PRINTS_MAX];
+    unsigned print_count;
+    bool has_lost_prints; /* there were more */
+    instant trust_at;     /* then a report of the latest list is not from before the others */
     instant request_at, resend_at;
     instant differs_since;
     span resend_after;
@@ -165,6 +171,60 @@ void sync_free(struct sync *sync)
     free(sync);
 }
 
+/* ---- Prints ---------------------------------------------------------------------------------- */
+
+/* FNV-1a, mixed. A list's print is the sum over its items, so their order does not matter. */
+static uint64_t item_print(const char *identifier, int64_t model)
+{
+    uint64_t hash = 0xcbf29ce484222325u ^ (uint64_t)model;
+
+    for (const char *at = identifier; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    }
+    hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t list_print(const struct sync *sync)
+{
+    uint64_t sum = 0;
+
+    for (const struct item *item = sync->items; item != NULL; item = item->hh.next) {
+        sum += item_print(item->identifier, item->model);
+    }
+    return sum;
+}
+
+static void prints_forget(struct sync *sync, unsigned count)
+{
+    sync->print_count -= count;
+    memmove(sync->prints, sync->prints + count, sync->print_count * sizeof(sync->prints[0]));
+}
+
+/* Where the print is first; print_count: nowhere. */
+static unsigned prints_find(const struct sync *sync, uint64_t print)
+{
+    unsigned at = 0;
+
+    while (at < sync->print_count && sync->prints[at] != print) {
+        at++;
+    }
+    return at;
+}
+
+static void prints_add(struct sync *sync, uint64_t print, instant now)
+{
+    if (sync->print_count > 0 && sync->prints[sync->print_count - 1] == print) {
+        return;
+    }
+    if (sync->print_count == PRINTS_MAX) {
+        sync->has_lost_prints = true;
+        prints_forget(sync, 1);
+    }
+    sync->prints[sync->print_count++] = print;
+    sync->trust_at = instant_add(now, SPAN_S(SYNC_LATE_S));
+}
+
 /* ---- The list -------------------------------------------------------------------------------- */
 
 static int list_display(struct sync *sync, const char *identifier)
@@ -275,7 +335,8 @@ void sync_connected(struct sync *sync, instant now)
     sync->is_connected = true;
     sync->is_list_due = sync->has_list;
     sync->is_in_sync = sync->is_alarmed = false;
-    sync->is_unconfirmed = sync->wants_report = false;
+    sync->wants_report = sync->has_lost_prints = false;
+    sync->print_count = 0;
     sync->differs_since = now;
     sync->resend_after = SPAN_S(SYNC_RESEND_FIRST_S);
     for (struct display *display = sync->displays; display != NULL; display = display->hh.next) {
@@ -332,9 +393,8 @@ static bool connection_agrees(struct sync *sync, const json_t *connection)
            crop_agrees(&item->crop, connection);
 }
 
-static bool report_agrees(struct sync *sync, const json_t *report)
+static bool report_agrees(struct sync *sync, const json_t *connections)
 {
-    const json_t *connections = json_object_get(report, "cameraConnections");
     size_t count = json_array_size(connections);
     bool agrees = count == HASH_COUNT(sync->items);
 
@@ -345,16 +405,40 @@ static bool report_agrees(struct sync *sync, const json_t *report)
     return agrees;
 }
 
+/* Forgets the lists from before the one that the report shows: of equal ones, before the first. */
+static void forget_before(struct sync *sync, const json_t *connections)
+{
+    uint64_t print = 0;
+    unsigned at;
+
+    for (size_t i = 0; i < json_array_size(connections); i++) {
+        const json_t *connection = json_array_get(connections, i);
+        const json_t *identifier = json_object_get(connection, "subscriptionIdentifier");
+        print += item_print(json_string_value(identifier),
+                            json_integer_value(json_object_get(connection, "modelId")));
+    }
+    at = prints_find(sync, print);
+    if (at < sync->print_count) {
+        prints_forget(sync, at);
+    }
+}
+
 void sync_report(struct sync *sync, const json_t *report, instant now)
 {
-    bool agrees = report_agrees(sync, report);
+    const json_t *connections = json_object_get(report, "cameraConnections");
+    bool agrees = report_agrees(sync, connections);
+    bool is_latest;
 
+    forget_before(sync, connections);
+    is_latest =
+        (sync->print_count == 1 && !sync->has_lost_prints) || !instant_before(now, sync->trust_at);
     if (!sync->is_connected || sync->is_list_due || !sync->has_list) {
         return;
     }
-    if (agrees && !instant_before(now, sync->trust_at)) {
+    if (agrees && is_latest) {
+        prints_forget(sync, sync->print_count - 1);
         sync->is_in_sync = true;
-        sync->is_alarmed = sync->is_unconfirmed = sync->wants_report = false;
+        sync->is_alarmed = sync->wants_report = sync->has_lost_prints = false;
     } else if (!agrees && sync->is_in_sync) {
         doubt(sync, now);
         sync->resend_at = instant_add(sync->sent_at, sync->resend_after);
@@ -387,13 +471,11 @@ static span twice(span after)
 
 static struct sync_output send_list(struct sync *sync, instant now)
 {
-    span request_after = SPAN_MS(SYNC_REQUEST_MS);
-
-    sync->trust_at = sync->is_unconfirmed ? instant_add(now, request_after) : now;
+    prints_add(sync, list_print(sync), now);
     sync->is_list_due = false;
-    sync->is_unconfirmed = sync->wants_report = true;
+    sync->wants_report = true;
     sync->sent_at = now;
-    sync->request_at = instant_add(now, request_after);
+    sync->request_at = instant_add(now, SPAN_MS(SYNC_REQUEST_MS));
     sync->resend_at = instant_add(now, sync->resend_after);
     sync->resend_after = twice(sync->resend_after);
     return (struct sync_output){.type = SYNC_LIST};
@@ -440,6 +522,13 @@ static bool next_stage(struct sync *sync, struct sync_output *ret)
     return false;
 }
 
+/* The list is due, and looks like one from before the latest: a report of that one, which is asked
+ * for first, tells the two apart. */
+static bool is_ambiguous(const struct sync *sync)
+{
+    return sync->is_list_due && prints_find(sync, list_print(sync)) + 1 < sync->print_count;
+}
+
 static instant alarm_at(const struct sync *sync)
 {
     return instant_add(sync->differs_since, SPAN_S(SYNC_ALARM_S));
@@ -451,6 +540,10 @@ struct sync_output sync_next(struct sync *sync, instant now)
 
     if (!sync->is_connected || !sync->has_list) {
         return output;
+    }
+    if (sync->wants_report && is_ambiguous(sync)) {
+        sync->wants_report = false;
+        return (struct sync_output){.type = SYNC_REQUEST};
     }
     if (sync->is_list_due || (!sync->is_in_sync && !instant_before(now, sync->resend_at))) {
         return send_list(sync, now);

@@ -8,8 +8,9 @@
  * A new connection begins anew: the list, the session of each display in it, the stage of each.
  * From then on only changes are sent. A display that never had a session or stage is left out.
  *
- * A report has no number. If a list follows an unconfirmed one, a report may show the same list
- * from before both; so reports count only 250 ms later, when a fresh one is requested.
+ * A report has no number. If a list equals one from before an unconfirmed one, a report may be from
+ * before both. So a report is requested between the two, and the second list counts as confirmed
+ * only once a report has shown the first one, or after 10 s.
  */
 #ifndef FLEET_WORKERS_SYNC_H
 #define FLEET_WORKERS_SYNC_H
@@ -22,6 +23,7 @@ enum {
     SYNC_RESEND_MAX_S = 30,
     SYNC_REQUEST_MS = 250,
     SYNC_ALARM_S = 30,
+    SYNC_LATE_S = 10, /* who takes longer for a list disobeys */
 };
 
 enum sync_output_type {

@@ -206,7 +206,7 @@ static void a_display_that_comes_with_a_list_is_sent_after_it(void **state)
     set_list(world, "b;1", 7, false);
     expect(world, "list, ");
     set_list(world, "a;1 b;1", 8, false); /* the worker may have forgotten it */
-    expect(world, "list, session a 7, stage a -, ");
+    expect(world, "request, list, session a 7, stage a -, ");
 }
 
 static void only_a_report_of_exactly_the_list_confirms_it(void **state)
@@ -284,11 +284,9 @@ static void an_unconfirmed_list_is_requested_repeated_and_an_alarm_once(void **s
     assert_false(sync_is_alarmed(world->sync));
 }
 
-/* The worker had {a;1}, is sent {a;1 a;2}, then {a;1}: its report may be from before both. */
-static void of_two_lists_in_a_row_an_early_report_confirms_none(void **state)
+/* In sync with {a;1}, then sent {a;1 a;2} and {a;1}. */
+static void flap(struct world *world)
 {
-    struct world *world = *state;
-
     set_list(world, "a;1", 5, false);
     sync_connected(world->sync, world->now);
     (void)outputs(world);
@@ -296,13 +294,110 @@ static void of_two_lists_in_a_row_an_early_report_confirms_none(void **state)
     set_list(world, "a;1 a;2", 6, false);
     (void)outputs(world);
     set_list(world, "a;1", 7, false);
-    expect(world, "list, ");
+}
+
+static void a_list_that_was_shown_before_is_confirmed_once_the_one_between_was_shown(void **state)
+{
+    struct world *world = *state;
+
+    flap(world);
+    expect(world, "request, list, ");
     report(world, ONE("a;1"));
     assert_false(sync_is_in_sync(world->sync));
     pass_ms(world, 250);
     expect(world, "request, ");
+    for (unsigned i = 0; i < 7; i++) { /* of a worker that is late */
+        pass_ms(world, 1000);
+        report(world, ONE("a;1"));
+        assert_false(sync_is_in_sync(world->sync));
+    }
+    report(world, ONE("a;1") "," ONE("a;2"));
+    assert_false(sync_is_in_sync(world->sync));
     report(world, ONE("a;1"));
     assert_true(sync_is_in_sync(world->sync));
+}
+
+static void a_list_that_was_shown_before_is_confirmed_after_ten_seconds(void **state)
+{
+    struct world *world = *state;
+
+    flap(world);
+    (void)outputs(world);
+    for (unsigned second = 0; second < 10; second++) {
+        report(world, ONE("a;1"));
+        assert_false(sync_is_in_sync(world->sync));
+        pass_ms(world, 1000);
+        (void)outputs(world); /* sent again, it is no other list */
+    }
+    report(world, ONE("a;1"));
+    assert_true(sync_is_in_sync(world->sync));
+    set_list(world, "a;1 a;3", 8, false); /* what was between is forgotten */
+    expect(world, "list, ");
+    report(world, ONE("a;1") "," ONE("a;3"));
+    assert_true(sync_is_in_sync(world->sync));
+}
+
+static void lists_that_were_never_shown_before_are_confirmed_by_any_report(void **state)
+{
+    struct world *world = *state;
+
+    set_list(world, "a;1", 5, false);
+    sync_connected(world->sync, world->now);
+    (void)outputs(world);
+    set_list(world, "a;1 a;2", 6, false);
+    expect(world, "list, ");
+    set_list(world, "a;2 a;3", 7, false);
+    expect(world, "list, ");
+    set_list(world, "a;2 a;3", 8, true); /* the same, with another URL */
+    expect(world, "list, ");
+    report(world, ONE("a;3") "," ONE("a;2"));
+    assert_true(sync_is_in_sync(world->sync));
+}
+
+/* A worker that takes any time below ten seconds for each list, and tells now and then. What it let
+ * go by its list must be gone whenever it counts as in sync. */
+static void a_late_worker_is_in_sync_only_when_nothing_is_under_way(void **state)
+{
+    static const char *const texts[] = {"", "a;1", "a;1 a;2", "a;2"};
+    static const char *const shown[] = {"", ONE("a;1"), ONE("a;1") "," ONE("a;2"), ONE("a;2")};
+    struct world *world = *state;
+    unsigned queue[512], begin = 0, end = 0, has = 0, wanted = 0, confirmed = 0;
+    instant due[512];
+
+    srand(71);
+    set_list(world, texts[0], 1, false);
+    sync_connected(world->sync, world->now);
+    for (unsigned turn = 0; turn < 20000; turn++) {
+        struct sync_output output;
+
+        pass_ms(world, rand() % 100);
+        if (rand() % (turn / 1000 % 2 == 0 ? 5 : 100) == 0) {
+            wanted = (unsigned)rand() % 4;
+            set_list(world, texts[wanted], turn + 2, false);
+        }
+        while ((output = sync_next(world->sync, world->now)).type != SYNC_NOTHING) {
+            if (output.type == SYNC_LIST) {
+                instant at = instant_add(world->now, SPAN_MS(rand() % 9000));
+                due[end % 512] = begin < end ? instant_max(at, due[(end - 1) % 512]) : at;
+                queue[end++ % 512] = wanted;
+                assert_true(end - begin <= 512);
+            }
+        }
+        while (begin < end && !instant_before(world->now, due[begin % 512])) {
+            has = queue[begin++ % 512];
+        }
+        if (rand() % 4 == 0) {
+            report(world, shown[has]);
+        }
+        if (sync_is_in_sync(world->sync)) {
+            confirmed++;
+            assert_int_equal(has, wanted);
+            for (unsigned i = begin; i < end; i++) {
+                assert_int_equal(queue[i % 512], wanted); /* sent again */
+            }
+        }
+    }
+    assert_true(confirmed > 1000);
 }
 
 static void a_report_from_before_the_list_was_sent_confirms_nothing(void **state)
@@ -382,7 +477,10 @@ int main(void)
         TEST(only_a_report_of_exactly_the_list_confirms_it),
         TEST(a_crop_must_be_right_where_it_is_reported),
         TEST(an_unconfirmed_list_is_requested_repeated_and_an_alarm_once),
-        TEST(of_two_lists_in_a_row_an_early_report_confirms_none),
+        TEST(a_list_that_was_shown_before_is_confirmed_once_the_one_between_was_shown),
+        TEST(a_list_that_was_shown_before_is_confirmed_after_ten_seconds),
+        TEST(lists_that_were_never_shown_before_are_confirmed_by_any_report),
+        TEST(a_late_worker_is_in_sync_only_when_nothing_is_under_way),
         TEST(a_report_from_before_the_list_was_sent_confirms_nothing),
         TEST(a_list_is_sent_only_if_something_of_it_changed),
         TEST(a_worker_that_loses_a_subscription_gets_the_list_again),
