@@ -7,6 +7,7 @@
 #include "options/config.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,21 +76,31 @@ int settings_agent(char ret[static LOCAL_PATH_MAX], const struct options *option
     return strncmp(url, "agent:", 6) == 0 ? local_agent_url(ret, url, reterr) : BATON_OK;
 }
 
+static bool has_above(const char *path)
+{
+    char *copy = strdup(path);
+    bool has = !copy || access(dirname(copy), F_OK) == 0;
+
+    free(copy);
+    return has;
+}
+
 /* Before anything is written there, since a later error would name the file and not the flag. */
 static int make_directory(const char *path, struct baton_error *reterr)
 {
     struct stat about;
+    int errnum = mkdir(path, 0700) == 0 ? 0 : errno;
 
-    if (mkdir(path, 0700) == 0) {
+    if (!errnum) {
         return BATON_OK;
     }
-    if (errno == ENOENT) {
+    if (errnum == ENOENT && !has_above(path)) {
         return error_set(reterr, BATON_EINVAL,
                          "--data %s: the directory above it does not exist; create that one", path);
     }
-    if (errno != EEXIST) {
-        return error_set(reterr, errno == EACCES ? BATON_EAUTH : BATON_EIO, "--data %s: %s", path,
-                         strerror(errno));
+    if (errnum != EEXIST) {
+        return error_set(reterr, errnum == EACCES ? BATON_EAUTH : BATON_EIO,
+                         "--data %s: it cannot be made: %s", path, strerror(errnum));
     }
     if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
         return error_set(reterr, BATON_EINVAL, "--data %s: is no directory", path);

@@ -173,6 +173,7 @@ class Errors(unittest.TestCase):
                 self.assertIn("baton node: --data %s: %s" % (data, says), done.stderr)
             expect(64, "the directory above it does not exist; create that one",
                    folder + "/none/data")
+            expect(74, "it cannot be made: No such file or directory", "/proc/data")
             Path(folder, "file").touch()
             expect(64, "is no directory", folder + "/file")
             if os.geteuid() == 0:
@@ -180,7 +181,7 @@ class Errors(unittest.TestCase):
                 nobody = ("setpriv", "--reuid=65534", "--clear-groups", "--")
                 expect(77, "Permission denied; the user of this process (uid 65534) must be able to"
                        " write there", folder, *nobody)
-                expect(77, "Permission denied", folder + "/data", *nobody)
+                expect(77, "it cannot be made: Permission denied", folder + "/data", *nobody)
 
     def test_addresses_and_peers_that_are_wrong_are_named_and_leave_nothing_behind(self):
         with tempfile.TemporaryDirectory() as data, socket.create_server(("127.0.0.1", 0)) as taken:
