@@ -171,7 +171,8 @@ class Identity(ClusterTest):
         for _ in range(2):  # the second time by its own data directory, whoever is there
             three.start(lost)
             self.ends_with(three, lost, 78)
-            self.assertIn("baton leave %s" % lost, three.log(lost))
+            self.assertIn("; start it with that one if it is still there, or else run `baton leave "
+                          + lost, three.log(lost))
             self.assertIn("baton join %s=" % lost, three.log(lost))
         self.assertEqual(three.status(leader)["epoch"], epoch)
         self.assertIn("peer-not-recognised", "".join(three.log(name) for name in three.names))
@@ -228,7 +229,8 @@ class Identity(ClusterTest):
         clone = self.clone(three, twin)
         clone.start(twin)
         self.ends_with(clone, twin, 78)
-        self.assertIn("is a copy", clone.log(twin))
+        self.assertIn("; remove it if the original is in use, or else run `baton leave",
+                      clone.log(twin))
 
     def test_a_clone_beside_the_living_leader_ends_nobodys_promise(self):
         three = self.three()
@@ -239,6 +241,8 @@ class Identity(ClusterTest):
         clone.start(leader)
         self.ends_with(clone, leader, 78)
         self.assertIn("has a copy of a data directory", clone.log(leader))
+        self.assertIn("; remove the copy if that process is to go on, or else run `baton leave",
+                      clone.log(leader))
         self.assertEqual(three.status(leader)["epoch"], epoch)
         self.assertTrue(three.status(leader)["is_leader"])
 

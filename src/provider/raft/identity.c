@@ -126,7 +126,7 @@ bool identity_is_sound(const struct greeting *theirs)
 
 static enum refusal refuse(enum refusal refusal, char *ret_why, const char *text, const char *name)
 {
-    int used = snprintf(ret_why, IDENTITY_WHY_MAX, "%s %s; ", name, text);
+    int used = snprintf(ret_why, IDENTITY_WHY_MAX, "%s %s", name, text);
 
     if (used > 0 && used < IDENTITY_WHY_MAX) {
         (void)snprintf(ret_why + used, IDENTITY_WHY_MAX - (size_t)used, WAY_OUT, name, name, name);
@@ -174,10 +174,11 @@ static enum refusal refuse_group(const struct identity_view *view, const struct 
                                  char *ret_why)
 {
     if (!view->is_candidate && is_another_birth(view, theirs)) {
-        return refuse(REFUSAL_LOST, ret_why,
-                      "belongs to another group of this name, while ours has it as a member with "
-                      "another data directory",
-                      theirs->name);
+        return refuse(
+            REFUSAL_LOST, ret_why,
+            "belongs to another group of this name, while ours has it as a member with "
+            "another data directory; start it with that one if it is still there, or else ",
+            theirs->name);
     }
     (void)snprintf(ret_why, IDENTITY_WHY_MAX,
                    "%s and %s belong to two groups of the name %s, which were first started with "
@@ -197,7 +198,8 @@ static bool may_join(const struct greeting *ours, const struct greeting *theirs)
 enum refusal identity_refuse_twin(const char *name, char ret_why[IDENTITY_WHY_MAX])
 {
     return refuse(REFUSAL_TWIN, ret_why,
-                  "has a copy of a data directory that another process uses, or has used since",
+                  "has a copy of a data directory that another process uses, or has used since; "
+                  "remove the copy if that process is to go on, or else ",
                   name);
 }
 
@@ -224,13 +226,14 @@ enum refusal identity_check(const struct identity_view *view, const struct greet
     }
     if (view->is_candidate && !may_join(view->ours, theirs)) {
         return refuse(REFUSAL_BIRTH, ret_why,
-                      "was not started to join: its data directory is of a group of its own",
+                      "was not started to join: its data directory is of a group of its own; ",
                       theirs->name);
     }
     if (!view->is_candidate && is_another_birth(view, theirs)) {
         return refuse(REFUSAL_BIRTH, ret_why,
                       "has another data directory than the one that the group knows, and has "
-                      "forgotten votes and promises of that one",
+                      "forgotten votes and promises of that one; start it with that one if it is "
+                      "still there, or else ",
                       theirs->name);
     }
     if (!known || known->birth != theirs->birth) {
@@ -239,7 +242,7 @@ enum refusal identity_check(const struct identity_view *view, const struct greet
     if (is_older(view, theirs)) {
         return refuse(REFUSAL_OLDER, ret_why,
                       "has an older copy of its data directory, which has forgotten votes and "
-                      "promises",
+                      "promises; ",
                       theirs->name);
     }
     if (theirs->incarnation == known->incarnation && view->commitment &&

@@ -88,7 +88,8 @@ static int check_original(const struct storage *storage, const struct storage_id
     if (made_ns != 0 && storage->made_ns != 0 && made_ns != storage->made_ns) {
         return error_set(reterr, BATON_EUNSAFE,
                          "data directory %s: is a copy, or was restored, and may have forgotten "
-                         "votes and promises; run `baton leave %s` on another member, empty this "
+                         "votes and promises; remove it if the original is in use, or else run "
+                         "`baton leave %s` on another member, empty this "
                          "directory, start with join: yes, and run `baton join %s=HOST:PORT`",
                          identity->directory, identity->node, identity->node);
     }
