@@ -16,19 +16,68 @@ enum { KEY_ROOM = 600 };
 
 struct worker_write {
     bool has_condition;
-    unsigned status; /* 204: the answer is nothing, else the worker */
+    unsigned status;                     /* 204: the answer is nothing, 201: the worker is new */
+    char other[FLEET_WORKER_ID_MAX + 1]; /* that has its URL */
 };
+
+static void put_worker(struct call *call, const json_t *json, uint64_t revision,
+                       provider_put_cb done)
+{
+    struct baton_error error = {0};
+    char key[KEY_ROOM];
+
+    (void)snprintf(key, sizeof(key), "worker/%s", call->id);
+    if (fleet_state_put_json(call->http->parts.state, key, json, revision, done, call, &error) !=
+        BATON_OK) {
+        call_fail(call, &error);
+    }
+}
+
+/* An earlier worker with this URL: they would be two backends of it. NULL: there is none. */
+static const struct fleet_worker *other_at(const struct call *call, const char *url)
+{
+    const struct fleet_worker *first = fleet_state_worker_at(call->http->parts.state, url);
+
+    return first != NULL && strcmp(first->id, call->id) != 0 ? first : NULL;
+}
+
+static void refuse_twice(struct call *call, const char *other)
+{
+    call_refuse(call, 409, "url",
+                "url: the worker \"%s\" has this one; a worker is registered once: use that, or "
+                "delete it first",
+                other);
+}
+
+static void on_taken_back(void *userdata, int code, uint64_t revision,
+                          const struct baton_error *error)
+{
+    struct call *call = userdata;
+    const struct worker_write *write = call->data;
+
+    (void)revision;
+    if (code != BATON_OK) {
+        call_fail_write(call, code, error, false);
+    } else {
+        refuse_twice(call, write->other);
+    }
+}
 
 static void on_written(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     struct call *call = userdata;
-    const struct worker_write *write = call->data;
+    struct worker_write *write = call->data;
     const struct fleet_worker *worker = fleet_state_worker(call->http->parts.state, call->id);
+    const struct fleet_worker *other =
+        worker != NULL && write->status == 201 ? other_at(call, worker->url) : NULL;
 
     if (code != BATON_OK) {
         call_fail_write(call, code, error, write->has_condition);
     } else if (write->status == 204 || worker == NULL) {
         call_nothing(call);
+    } else if (other != NULL) { /* it was registered at the same time */
+        (void)snprintf(write->other, sizeof(write->other), "%s", other->id);
+        put_worker(call, NULL, revision, on_taken_back);
     } else {
         call_json(call, write->status, worker_json(call->http, worker), revision);
     }
@@ -39,48 +88,23 @@ static void write_worker(struct call *call, json_t *json, const struct condition
                          unsigned status)
 {
     struct worker_write *write = calloc(1, sizeof(*write));
-    struct baton_error error = {0};
-    char key[KEY_ROOM];
-    int code;
 
     call->data = write;
     if (write == NULL) {
-        json_decref(json);
         call_refuse(call, 503, NULL, "out of memory");
-        return;
+    } else {
+        *write = (struct worker_write){.has_condition = condition->is_given, .status = status};
+        put_worker(call, json, condition->revision, on_written);
     }
-    *write = (struct worker_write){condition->is_given, status};
-    (void)snprintf(key, sizeof(key), "worker/%s", call->id);
-    code = fleet_state_put_json(call->http->parts.state, key, json, condition->revision, on_written,
-                                call, &error);
     json_decref(json);
-    if (code != BATON_OK) {
-        call_fail(call, &error);
-    }
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-/* Whether no other worker has the URL: they would be two backends of it. False: refused. */
-static bool is_free(struct call *call, const json_t *json)
-{
-    const char *url = json_string_value(json_object_get(json, "url"));
-    const struct fleet_worker *other = fleet_state_worker_at(call->http->parts.state, url);
-
-    if (other == NULL || strcmp(other->id, call->id) == 0) {
-        return true;
-    }
-    call_refuse(call, 409, "url",
-                "url: the worker \"%s\" has this one; a worker is registered once: use that, or "
-                "delete it first",
-                other->id);
-    return false;
-}
-
 /* Registers it, or replaces what is registered; a cordon that is not given stays. */
 void workers_put(struct call *call)
 {
-    const struct fleet_worker *worker;
+    const struct fleet_worker *worker, *other;
     struct condition condition;
     struct baton_error error;
     json_t *json;
@@ -103,8 +127,12 @@ void workers_put(struct call *call)
     if (worker_fields_take(json, call->body, true, &error) != BATON_OK) {
         json_decref(json);
         call_fail(call, &error);
-    } else if (!is_free(call, json)) {
+        return;
+    }
+    other = other_at(call, json_string_value(json_object_get(json, "url")));
+    if (other != NULL) {
         json_decref(json);
+        refuse_twice(call, other->id);
     } else {
         write_worker(call, json, &condition, worker != NULL ? 200 : 201);
     }

@@ -118,8 +118,8 @@ int fleet_state_check_references(const struct fleet_state *state, const struct f
                                  struct baton_error *reterr);
 
 const struct fleet_worker *fleet_state_worker(const struct fleet_state *state, const char *id);
-/* The one whose URL leads to the same place (fleet_url_is_same()); NULL: none. Walks through all.
- */
+/* The one whose URL leads to the same place (fleet_url_is_same()), of several the one that was
+ * written first; NULL: none. Walks through all. */
 const struct fleet_worker *fleet_state_worker_at(const struct fleet_state *state, const char *url);
 size_t fleet_state_worker_count(const struct fleet_state *state);
 const struct fleet_worker *fleet_state_next_worker(const struct fleet_state *state,

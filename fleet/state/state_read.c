@@ -113,14 +113,15 @@ size_t fleet_state_worker_count(const struct fleet_state *state)
 const struct fleet_worker *fleet_state_worker_at(const struct fleet_state *state, const char *url)
 {
     const struct order *order = &state->cache.orders[SECTION_WORKER];
+    const struct fleet_worker *first = NULL;
 
     for (size_t i = 0; i < order->count; i++) {
         const struct fleet_worker *worker = &order->of[i]->value->worker;
-        if (fleet_url_is_same(worker->url, url)) {
-            return worker;
+        if ((!first || worker->revision < first->revision) && fleet_url_is_same(worker->url, url)) {
+            first = worker;
         }
     }
-    return NULL;
+    return first;
 }
 
 /* The one behind `id`; id NULL: the first. */
