@@ -173,6 +173,13 @@ class Library(unittest.TestCase):
         self.assertEqual(run("pkg-config", "--variable=includedir", "baton",
                              env={"PKG_CONFIG_PATH": pages}).strip(), "/opt/of-ours/include")
 
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh_looks_below_usr_local_where_the_completions_are(self):
+        places = run("zsh", "-f", "-c", "print -l $fpath").split()
+        self.assertTrue([place for place in places if place.startswith("/usr/local/") and
+                         os.path.exists(place.replace("/usr/local", self.prefix) + "/_baton")],
+                        places)
+
     def test_a_program_links_statically(self):
         program = os.path.join(self.dir, "program")
         flags = [os.path.join(self.lib, "libbaton.a") if word == "-lbaton" else word
