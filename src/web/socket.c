@@ -303,6 +303,7 @@ void web_socket_tick(struct web_socket *socket)
         (void)snprintf(reason, sizeof(reason), "the peer answers no ping within %d s",
                        PONG_WITHIN_S);
         web_socket_close(socket, WEB_CLOSE_POLICY, reason);
+        socket->close_ticks = 1; /* it will hardly answer that */
     }
 }
 

@@ -355,6 +355,17 @@ class Owners(unittest.TestCase):
             worker.do("heal")
             hand.wait("live", since, change="sync", inSync=True)
 
+    def test_a_half_open_worker_is_noticed_by_a_ping_before_it_counts_as_silent(self):
+        hand, worker = self.one_of_each(silence_ms=120000)
+        since = hand.mark()
+        worker.do("refuse")  # no new connection comes
+        worker.do("fault half-open")
+        gone = hand.wait("worker-offline", since)
+        self.assertNotIn("stateReport", gone["reason"])
+        worker.do("heal")
+        worker.do("accept")
+        hand.wait("live", since, change="sync", inSync=True)
+
     def test_a_worker_that_does_not_read_gets_the_newest_when_it_does(self):
         """Each list has a megabyte: the kernel keeps a few of them."""
         hand, worker = self.one_of_each()
