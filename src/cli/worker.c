@@ -51,6 +51,7 @@ struct worker {
     char name[BATON_NAME_MAX];
     unsigned signals_seen;
     int result;
+    struct baton_error failure; /* of the provider; code 0: none */
 };
 
 /* A copy of an item: it waits for its start, or its command runs. */
@@ -380,6 +381,32 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
+/* Comes from within the provider. */
+static void on_failed(void *userdata, const struct baton_error *error)
+{
+    struct worker *worker = userdata;
+
+    if (worker->failure.code == BATON_OK) {
+        worker->failure = *error;
+        worker->failure.code = error->code == BATON_EUNSAFE ? BATON_EUNSAFE : BATON_EIO;
+        uv_stop(&worker->loop);
+    }
+}
+
+/* No result can be stored any more, so nothing is waited for. */
+static int end_failed(struct worker *worker, struct baton_error *reterr)
+{
+    if (worker->signals_seen++ == 0) {
+        leave(worker, EXIT_REFUSED);
+    }
+    if (worker->pool) {
+        pool_leave_now(worker->pool);
+    }
+    (void)uv_run(&worker->loop, UV_RUN_DEFAULT);
+    *reterr = worker->failure;
+    return worker->failure.code;
+}
+
 /* While a command runs, cmd.c notices this. Else the worker would get an item that it cannot start.
  */
 static void on_supervisor_dead(uv_poll_t *handle, int status, int events)
@@ -471,7 +498,9 @@ static int open_all(struct worker *worker, struct baton_error *reterr)
     struct provider_config provider = {.loop = &worker->loop,
                                        .logger = worker->logger,
                                        .url = work_url(options),
-                                       .node = worker->name};
+                                       .node = worker->name,
+                                       .on_failed = on_failed,
+                                       .userdata = worker};
     struct pool_config config = {
         .name = options_text(options, "pool"),
         .may_lead = !options_flag(options, "never-lead"),
@@ -533,6 +562,7 @@ static int serve(struct worker *worker, struct baton_error *reterr)
         notify_ready();
     }
     (void)uv_run(&worker->loop, UV_RUN_DEFAULT);
+    code = worker->failure.code ? end_failed(worker, reterr) : code;
     http_server_free(worker->http);
     member_free(worker->member);
     (void)uv_loop_close(&worker->loop);
@@ -572,6 +602,7 @@ int worker_main(const struct invocation *invocation)
                              : error_set(&error, BATON_ENOMEM, "out of memory");
 
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     code = code ? code : begin_supervisor(&worker, &error);
     raise_limit();
     code = code ? code : serve(&worker, &error);

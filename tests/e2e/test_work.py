@@ -2,11 +2,13 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 
 from agents import LONG
-from harness import BATON, DEADLINE_S, baton, clean_environment, is_alive, main, until
+from harness import (BATON, DEADLINE_S, baton, clean_environment, free_ports, is_alive, main,
+                     until)
 from pools import PoolTest
 
 
@@ -225,6 +227,24 @@ class Providers(PoolTest):
             done = baton(*words)
             self.assertEqual(done.returncode, code, (words, done.stderr))
             self.assertIn(text, done.stderr)
+
+    def test_a_worker_that_votes_itself_ends_when_its_disk_fails(self):
+        """By SIGKILL of its command, which the next worker runs again."""
+        ports = dict(zip(("host", "votes"), free_ports(2)))
+        agent = self.member(ports["host"], "--node", "host", "--group", "g", "--preset", "fast",
+                            "--peer", "votes=127.0.0.1:%d" % ports["votes"])
+        self.provider = "agent:" + agent.path
+        worker = self.worker("votes", provider="raft://127.0.0.1:%d?group=g&preset=fast&peer=host="
+                             "127.0.0.1:%d&data=%s/votes" % (ports["votes"], ports["host"],
+                                                             self.folder.name))
+        until(lambda: "pool-ready" in worker.log(), worker.log)
+        self.work("submit", "--id", "long", "--", *self.actor(1000))
+        self.await_attempts(1, ["long"])
+        resource.prlimit(worker.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+        self.run_work("submit", "--timeout", "1s", "--", "true")
+        self.assertEqual(worker.process.wait(DEADLINE_S), 74, worker.log())
+        self.assertRegex(worker.log(), "baton worker: .*/raft.db: writing: .*")
+        self.assertFalse(any(is_alive(one.pid) for one in self.attempts("long")))
 
     def test_without_a_leader_the_pool_keeps_what_is_submitted(self):
         self.on_agent()
