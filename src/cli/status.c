@@ -87,6 +87,7 @@ static void print_status(const json_t *status)
     char uptime[VALUE_TEXT_MAX];
     const json_t *leader = json_object_get(status, "leader");
     const json_t *deaths = json_object_get(status, "deaths");
+    const char *role = json_string_value(json_object_get(status, "role"));
     struct rows rows = {.count = 0};
 
     add_row(&rows, "node", text_at(status, "node"));
@@ -98,7 +99,7 @@ static void print_status(const json_t *status)
     }
     add_text(&rows, "address", leader, "address");
     add_number(&rows, "epoch", status, "epoch", numbers[0]);
-    if (json_object_get(status, "lease_left_ms")) {
+    if (json_object_get(status, "lease_left_ms") && (!role || strcmp(role, "leader") == 0)) {
         add_row(&rows, "lease left", lease_text(status, left));
     }
     add_number(&rows, "waiting", status, "waiting", numbers[1]);

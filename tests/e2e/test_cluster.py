@@ -48,7 +48,9 @@ class Asking(ClusterTest):
         self.assertEqual(sorted(member["name"] for member in members), self.three.names)
         table = baton("members", "--data", self.three.data(follower)).stdout
         self.assertTrue(table.startswith("NODE"), table)
-        self.assertIn(self.leader, baton("status", "--data", self.three.data(follower)).stdout)
+        told = baton("status", "--data", self.three.data(follower)).stdout
+        self.assertIn(self.leader, told)
+        self.assertNotIn("lease left", told)  # it has none
 
     def test_http_tells_the_leader_from_the_others(self):
         for name in self.three.names:
