@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { PAGE_WIDTH = 96, TEXT_INDENT = 34 };
+enum { PAGE_WIDTH = 80, TEXT_INDENT = 34 };
 
 /* Prints `text` wrapped at PAGE_WIDTH, with later lines indented. */
 void describe_wrapped(FILE *file, const char *text, size_t column, size_t indent)

@@ -63,8 +63,8 @@ static void print_text(const struct program_about *about)
     (void)printf("usage: %s [flags]\n\n", about->name);
     describe_wrapped(stdout, about->text, 0, 0);
     describe_groups(stdout, about->groups);
-    (void)printf("\nEach flag may also stand in the environment (--log-level as BATON_LOG_LEVEL) "
-                 "and in a\nfile (--%s FILE, log-level: info).\n\nExamples:\n%s",
+    (void)printf("\nEach flag may also stand in the environment (--log-level as "
+                 "BATON_LOG_LEVEL)\nand in a file (--%s FILE, log-level: info).\n\nExamples:\n%s",
                  about->file, about->examples);
 }
 
