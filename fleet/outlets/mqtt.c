@@ -1,5 +1,6 @@
 #include "fleet/outlets/mqtt.h"
 
+#include "base/addresses.h"
 #include "base/clock.h"
 #include "fleet/outlets/backoff.h"
 #include "fleet/outlets/mqtt_url.h"
@@ -35,11 +36,11 @@ struct mqtt {
     enum phase phase;
     bool is_failing; /* it was told since the last connection */
     bool is_closing;
-    unsigned failures;        /* in a row */
-    uv_poll_t *poll;          /* of its socket; NULL: none */
-    uv_timer_t timer;         /* the next attempt; then a tick */
-    uv_getaddrinfo_t request; /* while the phase is RESOLVES, and to its end when closing */
-    unsigned holds;           /* the timer, a poll, the request */
+    unsigned failures;         /* in a row */
+    uv_poll_t *poll;           /* of its socket; NULL: none */
+    uv_timer_t timer;          /* the next attempt; then a tick */
+    struct addresses *request; /* NULL, but while the phase is RESOLVES */
+    unsigned holds;            /* the timer, a poll */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -93,8 +94,8 @@ void mqtt_close(struct mqtt *mqtt)
     mqtt->is_closing = true;
     queue_clear(&mqtt->queue);
     stop_polling(mqtt);
-    if (mqtt->phase == PHASE_RESOLVES) {
-        (void)uv_cancel((uv_req_t *)&mqtt->request); /* else it comes to its end */
+    if (mqtt->request != NULL) {
+        addresses_leave(mqtt->request);
     }
     uv_close((uv_handle_t *)&mqtt->timer, on_timer_closed);
 }
@@ -267,36 +268,29 @@ static const struct addrinfo *choose(const struct addrinfo *found, unsigned numb
     return one;
 }
 
-static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+static void on_resolved(void *userdata, struct addrinfo *found, const char *fault)
 {
-    struct mqtt *mqtt = request->data;
+    struct mqtt *mqtt = userdata;
     char address[INET6_ADDRSTRLEN] = "";
 
-    if (status == 0) {
-        (void)uv_ip_name(choose(found, mqtt->failures)->ai_addr, address, sizeof(address));
-        uv_freeaddrinfo(found);
+    mqtt->request = NULL;
+    if (found == NULL) {
+        lose(mqtt, BATON_EUNAVAILABLE, fault);
+        return;
     }
-    if (status != 0) {
-        lose(mqtt, BATON_EUNAVAILABLE, uv_strerror(status));
-    } else if (!mqtt->is_closing) {
-        connect_to(mqtt, address);
-    }
-    release(mqtt);
+    (void)uv_ip_name(choose(found, mqtt->failures)->ai_addr, address, sizeof(address));
+    freeaddrinfo(found);
+    connect_to(mqtt, address);
 }
 
 static void resolve(struct mqtt *mqtt)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    int code;
+    int code = addresses_ask(&mqtt->request, mqtt->config.loop, mqtt->url.host, mqtt->url.port,
+                             on_resolved, mqtt);
 
     mqtt->phase = PHASE_RESOLVES;
-    mqtt->request.data = mqtt;
-    code = uv_getaddrinfo(mqtt->config.loop, &mqtt->request, on_resolved, mqtt->url.host, NULL,
-                          &hints);
     if (code != 0) {
         lose(mqtt, BATON_EUNAVAILABLE, uv_strerror(code));
-    } else {
-        mqtt->holds++;
     }
 }
 

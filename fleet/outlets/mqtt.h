@@ -9,7 +9,7 @@
  *     ▲                 │ no such name           │ refused, late       │
  *     └──── backoff.h ──┴────────────────────────┴─────────────────────┘ ended
  *
- * Names are resolved by libuv, for libmosquitto would block. What the broker has not confirmed when
+ * Names are resolved here, for libmosquitto would block. What the broker has not confirmed when
  * a connection ends is published again on the next one.
  *
  * The loop's thread only.

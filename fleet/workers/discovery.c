@@ -1,5 +1,8 @@
 #include "fleet/workers/discovery_int.h"
 
+#include "base/addresses.h"
+#include "base/errand.h"
+
 #include <arpa/nameser.h>
 #include <netdb.h>
 #include <resolv.h>
@@ -15,13 +18,19 @@ struct name {
     struct discovery_url url;
     struct discovered *found;
     size_t count;
-    bool is_known;   /* it was resolved once */
-    bool is_pending; /* a request is under way */
+    bool is_known; /* it was resolved once */
     unsigned failures;
-    uv_getaddrinfo_t addresses; /* the request, by the kind */
-    uv_work_t service;
-    uint8_t *answer; /* of the service's request */
+    struct addresses *addresses; /* the request that is under way, by the kind; NULL: none */
+    struct service *service;
+};
+
+/* A request for a service's records. */
+struct service {
+    struct errand errand;
+    struct name *name;
     int answer_bytes, answer_error;
+    uint8_t answer[ANSWER_BYTES];
+    char host[];
 };
 
 struct discovery {
@@ -32,8 +41,6 @@ struct discovery {
     size_t told_count;
     bool was_told, was_whole;
     uv_timer_t timer;
-    bool is_closing;
-    size_t pending; /* requests, and the timer */
 };
 
 static void discovery_free(struct discovery *discovery)
@@ -41,18 +48,10 @@ static void discovery_free(struct discovery *discovery)
     for (size_t i = 0; i < discovery->count; i++) {
         free(discovery->names[i].text);
         free(discovery->names[i].found);
-        free(discovery->names[i].answer);
     }
     free(discovery->names);
     free(discovery->told);
     free(discovery);
-}
-
-static void count_off(struct discovery *discovery)
-{
-    if (--discovery->pending == 0 && discovery->is_closing) {
-        discovery_free(discovery);
-    }
 }
 
 /* ---- The set --------------------------------------------------------------------------------- */
@@ -158,13 +157,6 @@ static void succeed(struct name *name, struct discovered *found, size_t count)
     name->failures = 0;
 }
 
-/* Once the discovery is closed, its memory may end here. */
-static void finish(struct name *name)
-{
-    name->is_pending = false;
-    count_off(name->discovery);
-}
-
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
 static size_t count_of(const struct addrinfo *list, int family)
@@ -198,43 +190,38 @@ static void take_addresses(struct name *name, const struct addrinfo *list)
     succeed(name, found, count);
 }
 
-static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
+static void on_addresses(void *userdata, struct addrinfo *list, const char *fault)
 {
-    struct name *name = request->data;
-    struct discovery *discovery = name->discovery;
-    bool is_closing = discovery->is_closing;
+    struct name *name = userdata;
 
-    finish(name);
-    if (!is_closing && status == 0) {
+    name->addresses = NULL;
+    if (list != NULL) {
         take_addresses(name, list);
-    } else if (!is_closing) {
-        fail(name, uv_strerror(status));
+        freeaddrinfo(list);
+    } else {
+        fail(name, fault);
     }
-    uv_freeaddrinfo(list);
-    if (!is_closing) {
-        tell(discovery);
-    }
+    tell(name->discovery);
 }
 
 /* ---- Services -------------------------------------------------------------------------------- */
 
-/* On a thread of its own. */
-static void ask_service(uv_work_t *request)
+static void ask_service(struct errand *errand)
 {
-    struct name *name = request->data;
+    struct service *service = (struct service *)errand;
     struct __res_state resolver;
 
     memset(&resolver, 0, sizeof(resolver));
-    name->answer_bytes = -1;
-    name->answer_error = NETDB_INTERNAL;
-    if (name->answer == NULL || res_ninit(&resolver) != 0) {
+    service->answer_bytes = -1;
+    service->answer_error = NETDB_INTERNAL;
+    if (res_ninit(&resolver) != 0) {
         return;
     }
     resolver.retry = TRIES;
     resolver.retrans = TRY_S;
-    name->answer_bytes =
-        res_nquery(&resolver, name->url.host, ns_c_in, ns_t_srv, name->answer, ANSWER_BYTES);
-    name->answer_error = resolver.res_h_errno;
+    service->answer_bytes = res_nquery(&resolver, service->host, ns_c_in, ns_t_srv, service->answer,
+                                       sizeof(service->answer));
+    service->answer_error = resolver.res_h_errno;
     res_nclose(&resolver);
 }
 
@@ -253,13 +240,13 @@ static bool take_record(const struct name *name, ns_msg *message, int index,
            discovery_found(found, name->url.scheme, target, ns_get16(ns_rr_rdata(record) + 4));
 }
 
-static void take_answer(struct name *name)
+static void take_answer(struct name *name, const struct service *service)
 {
     struct discovered *found;
     size_t count = 0;
     ns_msg message;
 
-    if (ns_initparse(name->answer, name->answer_bytes, &message) != 0) {
+    if (ns_initparse(service->answer, service->answer_bytes, &message) != 0) {
         fail(name, "the name server's answer cannot be read");
         return;
     }
@@ -279,47 +266,61 @@ static void take_answer(struct name *name)
     }
 }
 
-static void on_service(uv_work_t *request, int status)
+static void on_service(struct errand *errand)
 {
-    struct name *name = request->data;
-    struct discovery *discovery = name->discovery;
-    bool is_closing = discovery->is_closing;
+    struct service *service = (struct service *)errand;
+    struct name *name = service->name;
 
-    finish(name);
-    if (is_closing) {
-        return;
-    }
-    if (status == 0 && name->answer_bytes >= 0) {
-        take_answer(name);
+    name->service = NULL;
+    if (service->answer_bytes >= 0) {
+        take_answer(name, service);
     } else {
-        fail(name, hstrerror(name->answer_error));
+        fail(name, hstrerror(service->answer_error));
     }
-    tell(discovery);
+    tell(name->discovery);
+}
+
+static void free_service(struct errand *errand)
+{
+    free(errand);
+}
+
+static int begin_service(struct name *name)
+{
+    size_t bytes = strlen(name->url.host) + 1;
+    struct service *service = malloc(sizeof(*service) + bytes);
+    int code;
+
+    if (service == NULL) {
+        return UV_ENOMEM;
+    }
+    service->errand = (struct errand){.run = ask_service, .done = on_service, .free = free_service};
+    service->name = name;
+    memcpy(service->host, name->url.host, bytes);
+    code = errand_begin(&service->errand, name->discovery->config.loop);
+    if (code == 0) {
+        name->service = service;
+    }
+    return code;
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
 static void look(struct name *name)
 {
-    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    uv_loop_t *loop = name->discovery->config.loop;
-    int status = 0;
+    int code = 0;
 
-    if (name->url.kind == DISCOVERY_STATIC || name->is_pending) {
+    if (name->addresses != NULL || name->service != NULL) {
         return;
     }
-    name->is_pending = true;
-    name->discovery->pending++;
-    name->addresses.data = name->service.data = name;
     if (name->url.kind == DISCOVERY_ADDRESSES) {
-        status = uv_getaddrinfo(loop, &name->addresses, on_addresses, name->url.host, NULL, &hints);
-    } else {
-        name->answer = name->answer != NULL ? name->answer : malloc(ANSWER_BYTES);
-        status = uv_queue_work(loop, &name->service, ask_service, on_service);
+        code = addresses_ask(&name->addresses, name->discovery->config.loop, name->url.host,
+                             name->url.port, on_addresses, name);
+    } else if (name->url.kind != DISCOVERY_STATIC) {
+        code = begin_service(name);
     }
-    if (status != 0) {
-        finish(name);
-        fail(name, uv_strerror(status));
+    if (code != 0) {
+        fail(name, uv_strerror(code));
     }
 }
 
@@ -337,13 +338,25 @@ static void on_timer(uv_timer_t *timer)
 
 static void on_timer_closed(uv_handle_t *timer)
 {
-    count_off(timer->data);
+    discovery_free(timer->data);
+}
+
+static void leave(const struct name *name)
+{
+    if (name->addresses != NULL) {
+        addresses_leave(name->addresses);
+    }
+    if (name->service != NULL) {
+        errand_leave(&name->service->errand);
+    }
 }
 
 void discovery_close(struct discovery *discovery)
 {
     if (discovery != NULL) {
-        discovery->is_closing = true;
+        for (size_t i = 0; i < discovery->count; i++) {
+            leave(&discovery->names[i]);
+        }
         uv_close((uv_handle_t *)&discovery->timer, on_timer_closed);
     }
 }
@@ -400,8 +413,7 @@ int discovery_open(struct discovery **ret, const struct discovery_config *config
         return code;
     }
     discovery->config = *config;
-    discovery->config.urls = NULL; /* they are the caller's */
-    discovery->pending = 1;
+    discovery->config.urls = NULL;                        /* they are the caller's */
     (void)uv_timer_init(config->loop, &discovery->timer); /* cannot fail */
     discovery->timer.data = discovery;
     (void)uv_timer_start(&discovery->timer, on_timer, 0, every_ms > 0 ? every_ms : 1);

@@ -498,7 +498,7 @@ static void on_found(struct lookup *lookup, const struct sockaddr_storage *addre
     send_peers(guardian);
 }
 
-static void on_not_found(struct lookup *lookup, int status)
+static void on_not_found(struct lookup *lookup, const char *fault)
 {
     struct baton_error error;
 
@@ -506,7 +506,7 @@ static void on_not_found(struct lookup *lookup, int status)
         &error, BATON_ENOENT,
         "guardian: the host \"%s\" of a peer: %s; it is looked up again, and until it is "
         "found that peer gets no certificate of this process's death",
-        lookup->host, uv_strerror(status));
+        lookup->host, fault);
     warn(lookup->userdata, &error);
 }
 

@@ -5,6 +5,8 @@
 
 #include "guardian/resolve.h"
 
+#include "base/addresses.h"
+
 #include <uv.h>
 
 struct lookup {
@@ -13,15 +15,14 @@ struct lookup {
     int port;
     char host[RESOLVE_HOST_MAX];
     void (*found)(struct lookup *lookup, const struct sockaddr_storage *address, socklen_t bytes);
-    void (*failed)(struct lookup *lookup, int status); /* libuv's, at the first failure only */
-    void (*ended)(struct lookup *lookup);              /* after lookup_end(); frees it */
+    void (*failed)(struct lookup *lookup, const char *fault); /* at the first failure only */
+    void (*ended)(struct lookup *lookup);                     /* after lookup_end(); frees it */
     void *userdata;
     struct lookup *next; /* for the caller */
     /* The lookup's own: */
-    uv_getaddrinfo_t request;
+    struct addresses *request; /* NULL: none is under way */
     uv_timer_t again;
     unsigned tries;
-    bool is_asking, is_ended;
 };
 
 /* Begins; the caller has filled in the part of its own. A failed try is repeated after 1 s, later

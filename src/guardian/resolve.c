@@ -39,12 +39,3 @@ bool resolve_numeric(const char *host, int port, struct sockaddr_storage *ret, s
     *ret_bytes = sizeof(struct sockaddr_in6);
     return uv_ip6_addr(host, port, (struct sockaddr_in6 *)ret) == 0;
 }
-
-void resolve_set_port(struct sockaddr_storage *address, int port)
-{
-    if (address->ss_family == AF_INET6) {
-        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
-    } else {
-        ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
-    }
-}

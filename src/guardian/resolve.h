@@ -18,6 +18,4 @@ int resolve_split(const char *address, char host[RESOLVE_HOST_MAX], int *ret_por
 bool resolve_numeric(const char *host, int port, struct sockaddr_storage *ret,
                      socklen_t *ret_bytes);
 
-void resolve_set_port(struct sockaddr_storage *address, int port);
-
 #endif

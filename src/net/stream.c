@@ -1,5 +1,6 @@
 #include "net/stream.h"
 
+#include "base/addresses.h"
 #include "base/buffer.h"
 #include "net/tls_int.h"
 
@@ -34,14 +35,12 @@ struct stream {
     bool is_pipe; /* a Unix socket */
     uv_connect_t connecting;
     uv_shutdown_t ending;
-    bool is_ending; /* nothing more is written */
-    uv_getaddrinfo_t resolving;
-    bool is_resolving;            /* the request must end before the memory may */
+    bool is_ending;               /* nothing more is written */
+    struct addresses *resolving;  /* of a name, under way; NULL: not */
     struct addrinfo *found;       /* of a name; NULL: none */
     const struct addrinfo *other; /* of these, the address to try next; NULL: none is left */
     bool is_redialing;            /* the handle is being closed, for the next address */
     bool has_redialed;
-    bool is_handle_closed;
     bool was_refused; /* by every address */
     bool is_open;
     bool is_closing;
@@ -95,12 +94,10 @@ static struct stream *stream_new(const struct stream_options *options, bool is_p
     return stream;
 }
 
-/* The memory ends when the handle is closed and no request refers to it any more. */
-static void end_if_done(struct stream *stream)
+static void handle_closed(uv_handle_t *handle)
 {
-    if (!stream->is_handle_closed || stream->is_resolving) {
-        return;
-    }
+    struct stream *stream = handle->data;
+
     stream->options.callbacks.on_close(stream, stream->close_code, stream->close_reason,
                                        stream->options.userdata);
     tls_session_free(stream->session);
@@ -108,13 +105,6 @@ static void end_if_done(struct stream *stream)
     buffer_fini(&stream->clear);
     buffer_fini(&stream->cipher);
     free(stream);
-}
-
-static void handle_closed(uv_handle_t *handle)
-{
-    struct stream *stream = handle->data;
-    stream->is_handle_closed = true;
-    end_if_done(stream);
 }
 
 static void close_with(struct stream *stream, int code, const char *reason)
@@ -125,8 +115,9 @@ static void close_with(struct stream *stream, int code, const char *reason)
     stream->is_closing = true;
     stream->close_code = code;
     (void)snprintf(stream->close_reason, sizeof(stream->close_reason), "%s", reason);
-    if (stream->is_resolving) {
-        (void)uv_cancel((uv_req_t *)&stream->resolving);
+    if (stream->resolving != NULL) {
+        addresses_leave(stream->resolving);
+        stream->resolving = NULL;
     }
     if (stream->options.callbacks.on_closing) {
         stream->options.callbacks.on_closing(stream, stream->options.userdata);
@@ -571,32 +562,18 @@ static void connect_failed(struct stream *stream, int status)
     uv_close(&stream->socket.handle, redial);
 }
 
-static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+static void resolved(void *userdata, struct addrinfo *found, const char *fault)
 {
-    struct stream *stream = request->data;
+    struct stream *stream = userdata;
 
-    stream->is_resolving = false;
+    stream->resolving = NULL;
     stream->found = found;
     stream->other = found;
-    if (stream->is_closing) {
-        end_if_done(stream);
-    } else if (status != 0) {
-        close_with(stream, BATON_EUNAVAILABLE, uv_strerror(status));
+    if (found == NULL) {
+        close_with(stream, BATON_EUNAVAILABLE, fault);
     } else {
         dial_next(stream);
     }
-}
-
-static int resolve(struct stream *stream, const char *host, int port)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    char service[16];
-
-    (void)snprintf(service, sizeof(service), "%d", port);
-    stream->resolving.data = stream;
-    stream->is_resolving = true;
-    return uv_getaddrinfo(stream->options.loop, &stream->resolving, resolved, host, service,
-                          &hints);
 }
 
 int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,
@@ -613,10 +590,9 @@ int stream_connect(struct stream **ret, const struct stream_options *options, co
         uv_ip6_addr(host, port, (struct sockaddr_in6 *)&address) == 0) {
         result = dial(stream, (const struct sockaddr *)&address);
     } else {
-        result = resolve(stream, host, port);
+        result = addresses_ask(&stream->resolving, options->loop, host, port, resolved, stream);
     }
     if (result != 0) {
-        stream->is_resolving = false;
         close_with(stream, BATON_EUNAVAILABLE, uv_strerror(result));
     }
     *ret = stream; /* a failure comes by on_close, like every other */
@@ -722,7 +698,7 @@ static struct tcp_info tcp_info_of(const struct stream *stream)
 /* Asks the kernel: a delayed loop may not have read the answer yet. */
 bool stream_is_resolving(const struct stream *stream)
 {
-    return stream->is_resolving;
+    return stream->resolving != NULL;
 }
 
 bool stream_is_connecting(const struct stream *stream)

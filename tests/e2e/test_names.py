@@ -114,6 +114,18 @@ class Names(ClusterTest):
         until(lambda: (cluster.status(returns) or {"leader": {"id": ""}})["leader"]["id"] == leader,
               lambda: "it follows; " + cluster.log(returns))
 
+    def test_a_node_that_is_to_end_waits_for_no_name_service(self):
+        service, there = self.host()
+        service.send_signal(signal.SIGSTOP)
+        cluster = NamedCluster(3, there)
+        self.addCleanup(cluster.close)
+        cluster.start("a")
+        until(lambda: cluster.status("a"), lambda: "it runs; " + cluster.log("a"))
+        cluster.processes["a"].send_signal(signal.SIGTERM)
+        until(lambda: cluster.processes["a"].poll() is not None,
+              lambda: "it ends; " + cluster.log("a"))
+        self.assertEqual(cluster.processes["a"].returncode, 0)
+
 
 if __name__ == "__main__":
     main()

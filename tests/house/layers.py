@@ -8,8 +8,8 @@ from house import CODE, WINGS, files, run, text_of, without_comments
 LAYER = re.compile(r"baton_layer\(\s*(\w+)(.*?)\)", re.S)
 # What a wing may use of src/, by layer; and all folders that it may reach, by what it uses.
 USES = {"detector": {"base", "json", "options", "protocol", "web"},
-        "fleet": {"base", "json", "member", "net", "net_redis", "options", "protocol", "web",
-                  "work"}}
+        "fleet": {"base", "errand", "json", "member", "net", "net_redis", "options", "protocol",
+                  "web", "work"}}
 REACHES = {"detector": {"base", "net", "options", "protocol", "web"},
            "fleet": {"agent", "base", "guardian", "lease", "member", "net", "options", "protocol",
                      "provider", "raft", "sessions", "web", "work"}}

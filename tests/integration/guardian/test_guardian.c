@@ -1,4 +1,5 @@
 /* The guardian with real processes: a leader that dies in every way, and peers that listen. */
+#include "base/addresses.h"
 #include "cmocka_all.h"
 #include "guardian/certificate.h"
 #include "guardian/fatal.h"
@@ -56,29 +57,27 @@ static bool is_void;
 
 /* ---- The name service ------------------------------------------------------------------------ */
 
-int __real_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
-                          const char *host, const char *service, const struct addrinfo *hints);
-int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
-                          const char *host, const char *service, const struct addrinfo *hints);
+int __real_addresses_ask(struct addresses **ret, uv_loop_t *loop, const char *host, int port,
+                         addresses_done *done, void *userdata);
+int __wrap_addresses_ask(struct addresses **ret, uv_loop_t *loop, const char *host, int port,
+                         addresses_done *done, void *userdata);
 
-static uv_getaddrinfo_cb on_lookup;
+static addresses_done *on_lookup;
 static int lookups, found;
 
-static void pass_on(uv_getaddrinfo_t *request, int status, struct addrinfo *result)
+static void pass_on(void *userdata, struct addrinfo *result, const char *fault)
 {
-    on_lookup(request, status, result);
-    found += status == 0;
+    found += result != NULL;
+    on_lookup(userdata, result, fault);
 }
 
 /* Comes up after the first lookup of each peer. */
-int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
-                          const char *host, const char *service, const struct addrinfo *hints)
+int __wrap_addresses_ask(struct addresses **ret, uv_loop_t *loop, const char *host, int port,
+                         addresses_done *done, void *userdata)
 {
-    const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST, .ai_socktype = hints->ai_socktype};
-
     on_lookup = done;
-    return __real_uv_getaddrinfo(loop, request, pass_on, lookups++ < PEERS ? host : "127.0.0.1",
-                                 service, &numeric);
+    return lookups++ < PEERS ? UV_EAGAIN
+                             : __real_addresses_ask(ret, loop, host, port, pass_on, userdata);
 }
 
 /* ---- The leader's process -------------------------------------------------------------------- */
