@@ -42,13 +42,13 @@ struct tenant {
     uv_poll_t death;
     uv_poll_t container; /* the end of process 1 of its PID namespace */
     int container_fd;    /* its pidfd, as the process has passed it; -1: it is not known */
-    uv_work_t hunt;
-    bool is_watched;    /* `death` is open */
-    bool has_survivors; /* of those; written by the thread that kills */
-    bool is_dead;       /* it has died */
-    bool is_hunted_for; /* and those that act for it are being killed */
-    bool is_gone;       /* their supervisor says that none is left, or their container has ended */
-    int holds;          /* of this memory: the handle, the poll, the hunt */
+    bool is_watched;     /* `death` is open */
+    bool is_dead;        /* it has died */
+    bool is_hunted_for;  /* and those that act for it are being killed */
+    bool waits_for_hunt; /* or will be, when the hunts before this one have ended */
+    bool has_survivors;  /* they could not be killed */
+    bool is_gone;        /* their supervisor says that none is left, or their container has ended */
+    int holds;           /* of this memory: the handle, the poll, the hunt */
     struct tenant *prev, *next;
     char name[BATON_NAME_MAX];
 };
@@ -153,8 +153,16 @@ void tenant_end(struct tenant *tenant, const char *why);
 void tenant_detach(struct tenant *tenant);
 /* Ends the processes that were silent for too long. */
 void tenant_sweep(struct agent *agent);
+/* Ends a hunt. */
+void tenant_hunted(struct tenant *tenant, bool has_survivors);
 /* Until when it may act; the past: it leads nothing, or not for certain. */
 instant tenant_promise(struct tenant *tenant);
+
+/* ---- hunt.c ---------------------------------------------------------------------------------- */
+
+/* Kills what has the marker of a client that has died, in its turn; tenant_hunted() follows, or has
+ * been called. */
+void hunt_begin(struct tenant *tenant);
 
 /* ---- parts.c ----------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-enum { VERSION = 1, RENEWALS = 6, HUNT_MS = 5000, STAT_BYTES = 1024, STAT_START = 19 };
+enum { VERSION = 1, RENEWALS = 6, STAT_BYTES = 1024, STAT_START = 19 };
 
 /* ---- The lease ------------------------------------------------------------------------------- */
 
@@ -171,15 +171,6 @@ void tenant_bye(struct client *client, const json_t *message)
 
 /* ---- Death ----------------------------------------------------------------------------------- */
 
-static void hunt(uv_work_t *work)
-{
-    struct tenant *tenant = work->data;
-    struct victims victims = {0};
-
-    (void)snprintf(victims.marker, sizeof(victims.marker), "%s", tenant->marker);
-    tenant->has_survivors = !victims_hunt_for(&victims, tenant->peer.uid, HUNT_MS);
-}
-
 /* Of the dead process none acts any more, as far as can be known: else its lease decides. */
 static void end_if_over(struct tenant *tenant)
 {
@@ -190,13 +181,11 @@ static void end_if_over(struct tenant *tenant)
     }
 }
 
-static void on_hunted(uv_work_t *work, int status)
+void tenant_hunted(struct tenant *tenant, bool has_survivors)
 {
-    struct tenant *tenant = work->data;
-    (void)status;
-
     tenant->is_hunted_for = false;
-    if (tenant->has_survivors) { /* they may act until the end that was promised */
+    tenant->has_survivors = has_survivors;
+    if (has_survivors) { /* they may act until the end that was promised */
         log_warning(tenant->agent->config.logger, "survivors", LOG_STR("process", tenant->name),
                     LOG_STR("text", "what acts for it could not be killed: its lease decides"));
     }
@@ -214,12 +203,10 @@ static void on_death(uv_poll_t *poll, int status, int events)
     (void)uv_poll_stop(poll);
     tenant->is_dead = true;
     if (tenant->marker) {
-        tenant->hunt.data = tenant;
-        tenant->is_hunted_for = uv_queue_work(poll->loop, &tenant->hunt, hunt, on_hunted) == 0;
-        tenant->holds += tenant->is_hunted_for;
-        tenant->has_survivors = !tenant->is_hunted_for;
+        hunt_begin(tenant);
+    } else {
+        end_if_over(tenant);
     }
-    end_if_over(tenant);
 }
 
 static void watch(struct tenant *tenant)

@@ -25,6 +25,29 @@ print(libc.mmap(page, 4096, PROT_NONE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, 
 sys.stdin.read()
 """
 
+# Clients of an agent that die with the first of them; what acts for them has the marker.
+CROWD = r"""
+import ctypes, json, os, signal, socket, sys, time
+path, marker, size = sys.argv[1:]
+there = os.pipe()
+for number in range(int(size)):
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        agent = socket.socket(socket.AF_UNIX)
+        agent.connect(path)
+        lines = agent.makefile("rw")
+        for message in {"do": "hello", "version": 1}, {"do": "acting", "marker": marker}:
+            print(json.dumps({"id": 1, **message}), file=lines, flush=True)
+            while "ok" not in json.loads(lines.readline()):
+                pass
+        os.write(there[1], b".")
+        time.sleep(1000)
+for number in range(int(size)):
+    os.read(there[0], 1)
+print("all are there", flush=True)
+time.sleep(1000)
+"""
+
 
 def unprivileged(test, program=PYTHON):
     """Words that take root's rights away, and with them the cgroup."""
@@ -46,3 +69,13 @@ def start_stranger(test):
     test.addCleanup(stranger.wait)
     test.addCleanup(stranger.kill)
     test.assertEqual(stranger.stdout.readline(), b"True\n")
+
+
+def start_crowd(test, path, marker, size):
+    crowd = subprocess.Popen([*unprivileged(test), PYTHON, "-c", CROWD, path, marker, str(size)],
+                             stdout=subprocess.PIPE)
+    test.addCleanup(crowd.stdout.close)
+    test.addCleanup(crowd.wait)
+    test.addCleanup(crowd.kill)
+    test.assertEqual(crowd.stdout.readline(), b"all are there\n")
+    return crowd

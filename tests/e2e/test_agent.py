@@ -17,7 +17,7 @@ import time
 from agents import LEADER, LONG, MIB, Agent, AgentTest, Client
 from harness import (BATON, DEADLINE_S, baton, clean_environment, free_ports, is_alive,
                      main, others_can_run, until)
-from strangers import start_stranger, unprivileged
+from strangers import start_crowd, start_stranger, unprivileged
 
 # Names a supervisor in its hello, and leads.
 GREETER = r"""
@@ -83,6 +83,26 @@ class Deaths(AgentTest):
         until(lambda: "survivors" in agent.log(), agent.log)
         self.assertFalse(can_act(child))
         self.assertIsNone(other.poll())
+
+    def test_a_user_whose_searches_last_does_not_delay_another_users_next_leader(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, for another user")
+        agent = self.agent("--client-lease", LONG, "--socket-mode", "0666")
+        os.chmod(agent.folder, 0o755)
+        name, value = "BATON_TEST_ACTS", secrets.token_hex(8)
+        other = subprocess.Popen(["sleep", "1000"], env={**os.environ, name: value})
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        crowd = start_crowd(self, agent.path, name + "=" + value, size=40)
+        leader, child = self.leader(agent, marker=name + "=" + secrets.token_hex(8))
+        heir = self.client(agent)
+        self.assertTrue(heir.ask("campaign", election="e")["ok"])
+        crowd.kill()
+        crowd.wait()
+        leader.kill()
+        self.assertIsNotNone(heir.event("leadership-acquired"))
+        self.assertFalse(can_act(child))
+        self.assertLess(agent.log().count("survivors"), 20)
 
     def test_a_container_whose_process_1_is_killed_is_followed_at_once(self):
         """A PID namespace: the kernel kills all of it, and whatever could have told of that."""
