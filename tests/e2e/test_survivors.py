@@ -144,7 +144,7 @@ class Survivors(ProgramTest):
                 if b_first <= a_last]
 
     def epoch(self):
-        return max(epoch for _, epoch in self.lives())
+        return max(epoch for _, epoch in until(self.lives, "it acts"))
 
     def stop_for_good(self, pid):
         os.kill(pid, signal.SIGSTOP)
