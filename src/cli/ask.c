@@ -10,12 +10,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     REASON_MAX = 160,
     HEAD_MAX = 16384,
-    STUCK_MS = 200, /* a connection that times out is closed before */
 };
 
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,
@@ -88,30 +86,6 @@ static int refuse_status(const char *url, const struct reply *reply, struct bato
                      "%s: refused with status %u: %.*s", url, status, printable(text), text);
 }
 
-void ask_end_stuck(const char *url)
-{
-    (void)fprintf(stderr, "baton: %s: timeout: the name service does not answer\n", url);
-    _exit(EXIT_TIMED_OUT);
-}
-
-static void on_stuck(uv_timer_t *timer)
-{
-    ask_end_stuck(timer->data);
-}
-
-static void run(uv_loop_t *loop, const char *url, uint64_t within_ms)
-{
-    uv_timer_t stuck;
-
-    (void)uv_timer_init(loop, &stuck);
-    (void)uv_timer_start(&stuck, on_stuck, within_ms + STUCK_MS, 0);
-    uv_unref((uv_handle_t *)&stuck);
-    stuck.data = (void *)url;
-    (void)uv_run(loop, UV_RUN_DEFAULT);
-    uv_close((uv_handle_t *)&stuck, NULL);
-    (void)uv_run(loop, UV_RUN_DEFAULT);
-}
-
 static int fetch(struct reply *ret, const struct options *options, const char *url,
                  struct baton_error *reterr)
 {
@@ -127,6 +101,7 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
         .head_max = HEAD_MAX,
         .body_max = CONTROL_ANSWER_MAX,
         .within_ms = (uint64_t)ask_timeout_ms(options),
+        .limits_lookup = true,
         .callbacks = {.on_response = on_response, .on_close = on_close},
         .userdata = ret};
     int code = token_file ? settings_token(token, sizeof(token), token_file, reterr) : 0;
@@ -141,7 +116,7 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
     }
     before = signal(SIGPIPE, SIG_IGN); /* a closed connection becomes an error */
     code = web_client_open(&client, &wanted, reterr);
-    run(&loop, url, wanted.within_ms);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&loop);
     (void)signal(SIGPIPE, before);
     if (!code && ret->error.code) {

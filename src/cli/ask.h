@@ -18,10 +18,6 @@ long ask_timeout_ms(const struct options *options);
 /* Of that, what the work may take: the rest is for the answer, which says why it took so long. */
 long ask_wait_ms(const struct options *options);
 
-/* Ends the command although the name in its URL is still being looked up: that cannot be
- * interrupted, and libuv waits for it even in exit(). */
-_Noreturn void ask_end_stuck(const char *url);
-
 /* Returns the path of the control socket in the data directory. BATON_EINVAL: no directory is
  * given. */
 int ask_socket_path(const struct options *options, char *ret, size_t bytes,

@@ -2,7 +2,6 @@
 
 #include "base/bearer.h"
 #include "base/buffer.h"
-#include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "web/client.h"
@@ -89,19 +88,14 @@ static void on_timer(uv_timer_t *timer)
 }
 
 /* Until the answer is whole, or a signal has come. */
-static void run(struct asking *asking, const char *url)
+static void run(struct asking *asking)
 {
     struct fleet_link *link = asking->link;
     void (*before)(int number) = signal(SIGPIPE, SIG_IGN);
-    instant limit = instant_add(clock_now(), link->timeout);
     bool is_closed = false;
 
     (void)uv_timer_start(&link->timer, on_timer, LOOK_MS, LOOK_MS);
     while (!asking->is_done) {
-        if (web_client_is_resolving(asking->client) &&
-            (interrupt_signal() || !instant_before(clock_now(), limit))) {
-            ask_end_stuck(url);
-        }
         if (interrupt_signal() && !is_closed) {
             is_closed = true;
             web_client_close(asking->client);
@@ -161,9 +155,10 @@ static int ask(struct asking *asking, const struct web_client_options *given, co
     options.callbacks.on_response = on_response;
     options.callbacks.on_close = on_close;
     options.userdata = asking;
+    options.limits_lookup = true;
     code = web_client_open(&asking->client, &options, reterr);
     if (code == BATON_OK) {
-        run(asking, url);
+        run(asking);
         code = result(asking, url, reterr);
     }
     return code;

@@ -33,6 +33,7 @@ struct web_client {
     struct web_socket *socket; /* NULL: it is none */
     enum phase phase;
     uint64_t within_ms;
+    bool limits_lookup;
     unsigned linger_ticks;
     uv_timer_t timer, soon; /* the time limit, later the ticks; web_socket_drain() */
     unsigned timers;        /* that are not closed */
@@ -50,11 +51,6 @@ static void fail(struct web_client *client, int code, const char *reason)
     }
 }
 
-bool web_client_is_resolving(const struct web_client *client)
-{
-    return client->stream != NULL && stream_is_resolving(client->stream);
-}
-
 void web_client_close(struct web_client *client)
 {
     fail(client, BATON_ECANCELED, "given up");
@@ -68,7 +64,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct web_client *client = timer->data;
 
-    if (web_client_is_resolving(client)) {
+    if (client->stream != NULL && stream_is_resolving(client->stream) && !client->limits_lookup) {
         limit_waiting(client);
     } else if (client->phase == PHASE_WAITS) {
         char reason[80];
@@ -82,7 +78,7 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
-/* The time of a look-up does not count: the resolver has limits of its own. */
+/* Mostly the time of a look-up does not count: the resolver has limits of its own. */
 static void limit_waiting(struct web_client *client)
 {
     (void)uv_timer_start(&client->timer, on_timer, client->within_ms, 0);
@@ -369,6 +365,7 @@ int web_client_open(struct web_client **ret, const struct web_client_options *op
     client->callbacks = options->callbacks;
     client->userdata = options->userdata;
     client->within_ms = options->within_ms;
+    client->limits_lookup = options->limits_lookup;
     client->wants_socket = options->socket != NULL;
     if (client->wants_socket) {
         client->socket_options = *options->socket;

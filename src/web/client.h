@@ -52,8 +52,9 @@ struct web_client_options {
     size_t body_max;
     bool wants_head_only; /* on_response comes with the head; the body, of any form, is not read */
     /* Until the response is whole, or the WebSocket open; without the look-up of a name, whose time
-     * the resolver limits. */
+     * the resolver limits, unless `limits_lookup`. */
     uint64_t within_ms;
+    bool limits_lookup;
     const struct web_socket_options *socket; /* NULL: a request */
     struct web_client_callbacks callbacks;
     void *userdata;
@@ -62,8 +63,6 @@ struct web_client_options {
 /* BATON_EINVAL: the URL cannot be used; BATON_ENOMEM. All else comes by on_close. */
 int web_client_open(struct web_client **ret, const struct web_client_options *options,
                     struct baton_error *reterr);
-/* The addresses of the URL's host are being looked up. */
-bool web_client_is_resolving(const struct web_client *client);
 /* At once, without a closing handshake. */
 void web_client_close(struct web_client *client);
 
