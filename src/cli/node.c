@@ -110,18 +110,14 @@ static int prepare_measure(struct node *node, const struct options *options,
 
 /* Ends what an earlier `baton run` of this data directory left behind, before the first greeting:
  * after that the peers hold this node for alive, and another node may lead. */
-static int end_earlier_command(const struct options *options, struct logger *logger,
-                               struct baton_error *reterr)
+static int end_earlier_command(int *ret_record, const struct options *options,
+                               struct logger *logger, struct baton_error *reterr)
 {
     char *data = NULL;
-    int record = -1;
     int code = settings_make_data(&data, options, reterr);
 
     if (!code && data) {
-        code = record_take(&record, data, logger, reterr);
-    }
-    if (record >= 0) {
-        (void)close(record);
+        code = record_take(ret_record, data, logger, reterr);
     }
     free(data);
     return code;
@@ -136,9 +132,12 @@ static int run(struct node *node, const struct invocation *invocation, struct lo
                                         .has_endpoints = true,
                                         .on_event = on_event,
                                         .userdata = node};
-    int code = prepare_measure(node, invocation->options, reterr);
-    code = code ? code : end_earlier_command(invocation->options, logger, reterr);
+    int record = -1, code = prepare_measure(node, invocation->options, reterr);
+    code = code ? code : end_earlier_command(&record, invocation->options, logger, reterr);
     code = code ? code : participant_open(&node->participant, &config, reterr);
+    if (record >= 0) { /* two that start at once would replace each other's control socket */
+        (void)close(record);
+    }
     if (!code) {
         listen_to_signals(node);
         participant_release_reload(node->participant);

@@ -226,7 +226,11 @@ static int take(int fd, const char *path, struct logger *logger, struct baton_er
     }
     if (!is_free) {
         bool is_ours = read_content(fd, &content);
-        if (is_ours && lives(&content.wrapper)) {
+        if (!is_ours) {
+            return error_set(reterr, BATON_EIO,
+                             "%s: another process is starting with this data directory", path);
+        }
+        if (lives(&content.wrapper)) {
             return error_set(reterr, BATON_EIO, "%s: process %d uses this data directory", path,
                              content.wrapper.pid);
         }

@@ -437,6 +437,17 @@ class Starting(ClusterTest):
         self.assertIn(one.data("a"), done.stderr)
         self.assertTrue(one.status("a")["is_leader"])
 
+    @unittest.skipUnless(slow_disk(0), "strace cannot be used here")
+    def test_a_second_process_that_starts_at_once_leaves_the_first_its_control_socket(self):
+        one = self.cluster(1)
+        one.start("a", under=["strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=listen", "-e",
+                              "inject=listen:delay_enter=2000000:when=1"])
+        until(lambda: os.path.exists(os.path.join(one.data("a"), "control.sock")), "it is bound")
+        done = baton("node", *one.arguments("a"))
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn("another process is starting with this data directory", done.stderr)
+        one.wait_leader()
+
     def test_who_cannot_begin_says_why_by_its_exit_code(self):
         one = self.cluster(1)
         one.start("a")
