@@ -5,6 +5,7 @@
 #include "cli/print.h"
 #include "pool/client.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,11 +207,16 @@ int work_show(const struct invocation *invocation, struct work_link *link)
     return entry ? EXIT_OK : command_fail(invocation, &error);
 }
 
+/* The loop that calls ignores SIGPIPE, for its sockets: a reader that has ended is no error. */
 void work_print_output(const struct work_result *result)
 {
+    void (*before)(int number) = signal(SIGPIPE, SIG_DFL);
+
     if (result->output_bytes > 0) {
         (void)fwrite(result->output, 1, result->output_bytes, stdout);
+        (void)fflush(stdout);
     }
+    (void)signal(SIGPIPE, before);
 }
 
 static void on_result(void *userdata, int code, const struct work_result *result,
