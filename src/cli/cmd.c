@@ -197,10 +197,13 @@ static int give_start(const struct cmd *cmd)
                               .command = cmd->number,
                               .arguments = words.arguments,
                               .variables = words.variables,
-                              .has_output = config->output > 0};
-        supervise_give(
-            config->supervise, &order,
-            (const int[ORDER_RIGHTS]){words.fd, config->output > 0 ? config->output : -1});
+                              .descriptors = config->progress > 0 ? ORDER_RIGHTS
+                                             : config->output > 0 ? RIGHT_PROGRESS
+                                                                  : RIGHT_OUTPUT};
+        supervise_give(config->supervise, &order,
+                       (const int[ORDER_RIGHTS]){[RIGHT_WORDS] = words.fd,
+                                                 [RIGHT_OUTPUT] = config->output,
+                                                 [RIGHT_PROGRESS] = config->progress});
         (void)close(words.fd);
     }
     free(variables);

@@ -36,6 +36,7 @@ struct cmd_config {
     const struct watchdog *watchdog; /* whose variables CMD gets; NULL: none */
     const char *const *variables;    /* more of them, "NAME=value", ended by NULL; NULL: none */
     int output;                      /* gets what CMD writes; 0: that of this process */
+    int progress;                    /* beside an output: CMD finds it by BATON_PROGRESS */
     /* struct cmd is freed when this returns. */
     void (*on_exit)(void *userdata, const struct cmd_end *end);
     void *userdata;
@@ -47,8 +48,9 @@ int cmd_check(const char *program, struct baton_error *reterr);
 /* Returns 127 for a missing program, 126 for one that cannot be run, else 1. */
 enum exit_code cmd_exit_code(int code);
 
-/* Waits for the exec. argv and variables are copied, output remains the caller's. BATON_ENOENT: no
- * such program; BATON_EINVAL: it cannot be run; BATON_EIO: a system call failed, or CMD_MAX run. */
+/* Waits for the exec. argv and variables are copied, output and progress remain the caller's.
+ * BATON_ENOENT: no such program; BATON_EINVAL: it cannot be run; BATON_EIO: a system call failed,
+ * or CMD_MAX run. */
 int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_error *reterr);
 
 pid_t cmd_pid(const struct cmd *cmd);

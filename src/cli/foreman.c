@@ -50,6 +50,7 @@ struct foreman {
     bool is_leaving; /* the supervisor ends everything, and looks for the others itself */
     char cgroup[VICTIMS_PATH_MAX];   /* the command's own, in that of the run; "": none */
     char marker[VICTIMS_MARKER_MAX]; /* the command's own: that of the run, and a number */
+    char progress[40];               /* its variable */
 };
 
 bool foreman_is_too_late(const struct lease_watch *lease)
@@ -134,6 +135,7 @@ static bool enter(const struct foreman *foreman, pid_t parent)
     }
     read_nothing(foreman);
     (void)!(foreman->procs >= 0 && write(foreman->procs, "0", 1) == 1);
+    (void)fcntl(foreman->config->progress, F_SETFD, 0);
     return output < 0 || (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0);
 }
 
@@ -175,6 +177,12 @@ static int set_variables(struct foreman *foreman, char *const *variables)
 
     for (; *variables && errnum == 0; variables++) {
         errnum = putenv(*variables) == 0 ? 0 : errno;
+    }
+    (void)snprintf(foreman->progress, sizeof(foreman->progress), "BATON_PROGRESS=/dev/fd/%d",
+                   foreman->config->progress);
+    (void)unsetenv("BATON_PROGRESS"); /* of a command whose child this all is */
+    if (errnum == 0 && foreman->config->progress >= 0) {
+        errnum = putenv(foreman->progress) == 0 ? 0 : errno;
     }
     return errnum ? errnum : putenv(foreman->marker) == 0 ? 0 : errno;
 }
@@ -437,6 +445,7 @@ _Noreturn void foreman_run(const struct foreman_config *config, pid_t parent)
     }
     (void)close(config->words);
     (void)close(config->output);
+    (void)close(config->progress);
     look_at_lease(&foreman);
     for (;;) {
         wait_and_look(&foreman);

@@ -40,6 +40,7 @@ struct foreman_config {
     const struct order *order;       /* ORDER_START */
     int words;                       /* descriptor of the order's words */
     int output;                      /* of the command; -1: that of baton */
+    int progress;                    /* of the command; -1: none */
     int news;                        /* socket to the supervisor */
 };
 

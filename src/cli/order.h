@@ -6,12 +6,13 @@
 #include <stdint.h>
 
 enum order_type {
-    ORDER_START = 1, /* .arguments, .variables, .has_output; with descriptors, the words first */
+    ORDER_START = 1, /* .arguments, .variables, .descriptors; with these, the words first */
     ORDER_SIGNAL,    /* .number, to the command's process group */
     ORDER_KILL,      /* kills the command and all its descendants */
 };
 
-enum { ORDER_RIGHTS = 2 }; /* descriptors with START: the words, the output */
+/* Descriptors with START. */
+enum { RIGHT_WORDS, RIGHT_OUTPUT, RIGHT_PROGRESS, ORDER_RIGHTS };
 
 struct order {
     enum order_type type;
@@ -19,7 +20,7 @@ struct order {
     int number;
     uint32_t arguments; /* as words.h has them */
     uint32_t variables;
-    bool has_output; /* the second descriptor is for what the command writes; it reads nothing */
+    int descriptors; /* so many of ORDER_RIGHTS; a command with an output reads nothing */
 };
 
 enum news_type {

@@ -332,7 +332,7 @@ void supervise_give(const struct supervise *supervise, const struct order *order
         struct cmsghdr aligned;
     } ancillary = {0};
     struct msghdr header = {.msg_iov = &data, .msg_iovlen = 1};
-    size_t count = rights ? (size_t)ORDER_RIGHTS - (rights[ORDER_RIGHTS - 1] < 0) : 0;
+    size_t count = rights ? (size_t)order->descriptors : 0;
 
     if (count > 0) {
         ancillary.aligned = (struct cmsghdr){.cmsg_level = SOL_SOCKET,

@@ -56,8 +56,8 @@ void supervise_tell(const struct supervise *supervise);
 /* Ends all commands and the supervisor. May be called twice. */
 void supervise_fini(struct supervise *supervise);
 
-/* `rights`: the descriptors of ORDER_START, -1 for none; NULL for other orders, which are lost if
- * the supervisor does not read. */
+/* `rights`: the descriptors of ORDER_START, as many as it says; NULL for other orders, which are
+ * lost if the supervisor does not read. */
 void supervise_give(const struct supervise *supervise, const struct order *order,
                     const int rights[ORDER_RIGHTS]);
 /* ORDER_KILL, and continues a supervisor that is stopped. */

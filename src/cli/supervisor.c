@@ -320,12 +320,13 @@ static int fork_foreman(const struct supervision *all, struct command *command,
                                     .ignored = &all->config->ignored,
                                     .lease = commands_lease(all->config),
                                     .order = order,
-                                    .words = rights[0],
-                                    .output = rights[1],
+                                    .words = rights[RIGHT_WORDS],
+                                    .output = rights[RIGHT_OUTPUT],
+                                    .progress = rights[RIGHT_PROGRESS],
                                     .news = all->foremens_news};
     pid_t parent = getpid(), child;
 
-    if (rights[0] < 0 || (order->has_output && rights[1] < 0)) {
+    if (rights[order->descriptors - 1] < 0) {
         return EMFILE; /* they were lost */
     }
     child = fork();
@@ -381,7 +382,9 @@ static ssize_t receive(int fd, struct order *ret, int ret_rights[ORDER_RIGHTS])
     ssize_t bytes = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *control = bytes > 0 ? CMSG_FIRSTHDR(&header) : NULL;
 
-    ret_rights[0] = ret_rights[1] = -1;
+    for (int i = 0; i < ORDER_RIGHTS; i++) {
+        ret_rights[i] = -1;
+    }
     if (control != NULL && control->cmsg_type == SCM_RIGHTS) {
         memcpy(ret_rights, CMSG_DATA(control), control->cmsg_len - CMSG_LEN(0));
     }

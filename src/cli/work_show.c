@@ -11,7 +11,35 @@
 #include <string.h>
 #include <time.h>
 
-enum { COLUMNS = 7, CELL_MAX = 160, LOOK_MS = 500 };
+enum { COLUMNS = 8, CELL_MAX = 160, LOOK_MS = 500, PROGRESS_WITHIN_S = 1 };
+
+/* ---- The leader's status ----------------------------------------------------------------------
+ */
+
+struct told {
+    struct work_link *link;
+    json_t *status;
+};
+
+static void on_status(void *userdata, int code, const json_t *status,
+                      const struct baton_error *error)
+{
+    struct told *told = userdata;
+
+    told->status = status ? json_deep_copy(status) : NULL;
+    work_link_done(told->link, code, error);
+}
+
+static int ask_status(json_t **ret, struct work_link *link, span within, struct baton_error *reterr)
+{
+    struct told told = {.link = link};
+    int code = pool_ask_status(link->member, link->pool, instant_add(clock_now(), within),
+                               on_status, &told, reterr);
+
+    code = work_link_wait(link, code, SPAN_NS(0), reterr);
+    *ret = told.status;
+    return code;
+}
 
 /* ---- Entries --------------------------------------------------------------------------------- */
 
@@ -110,18 +138,58 @@ static const char *text_of(const json_t *entry, const char *key)
     return text ? text : "";
 }
 
+static const json_t *first_that_runs(const json_t *entries)
+{
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach(entries, index, entry)
+    {
+        if (strcmp(text_of(entry, "state"), work_state_name(WORK_PROCESSING)) == 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* How far the running ones are is in no ledger. Where nobody who knows it replies soon, nothing is
+ * added. */
+static void add_progress(json_t *entries, struct work_link *link)
+{
+    json_t *status = NULL, *permille, *entry;
+    struct baton_error error;
+    size_t index;
+
+    if (!first_that_runs(entries) ||
+        ask_status(&status, link, SPAN_S(PROGRESS_WITHIN_S), &error) != BATON_OK) {
+        return;
+    }
+    json_array_foreach(entries, index, entry)
+    {
+        permille =
+            json_object_get(json_object_get(status, "progress_permille"), text_of(entry, "id"));
+        if (permille) {
+            (void)json_object_set(entry, "progress_permille", permille);
+        }
+    }
+    json_decref(status);
+}
+
 struct entry_cells {
-    char attempt[16], code[16], since[24];
+    char attempt[16], progress[16], code[16], since[24];
 };
 
 static void fill_cells(const char **row, struct entry_cells *cells, const json_t *entry)
 {
     time_t since = (time_t)(json_integer_value(json_object_get(entry, "since_unix_ms")) / 1000);
     const json_t *code = json_object_get(entry, "code");
+    const json_t *permille = json_object_get(entry, "progress_permille");
     struct tm local;
 
     (void)snprintf(cells->attempt, sizeof(cells->attempt), "%lld",
                    (long long)json_integer_value(json_object_get(entry, "attempt")));
+    (void)snprintf(cells->progress, sizeof(cells->progress), "%.1f%%",
+                   (double)json_integer_value(permille) / 10);
     (void)snprintf(cells->code, sizeof(cells->code), "%lld", (long long)json_integer_value(code));
     cells->since[0] = '\0';
     if (since > 0 && localtime_r(&since, &local)) {
@@ -131,15 +199,16 @@ static void fill_cells(const char **row, struct entry_cells *cells, const json_t
     row[1] = text_of(entry, "state");
     row[2] = text_of(entry, "worker");
     row[3] = cells->attempt;
-    row[4] = code ? cells->code : "";
-    row[5] = cells->since;
-    row[6] = NULL;
+    row[4] = permille ? cells->progress : "";
+    row[5] = code ? cells->code : "";
+    row[6] = cells->since;
+    row[7] = NULL;
 }
 
 static void print_entries(const json_t *entries)
 {
-    static const char *const heads[COLUMNS] = {"ID",   "STATE", "WORKER", "ATTEMPT",
-                                               "CODE", "SINCE", NULL};
+    static const char *const heads[COLUMNS] = {"ID",       "STATE", "WORKER", "ATTEMPT",
+                                               "PROGRESS", "CODE",  "SINCE",  NULL};
     size_t count = json_array_size(entries), index;
     const char **table = calloc((count + 2) * COLUMNS, sizeof(*table));
     struct entry_cells *cells = calloc(count + 1, sizeof(*cells));
@@ -163,6 +232,7 @@ int work_list(const struct invocation *invocation, struct work_link *link)
     json_t *entries = NULL;
     int code = work_entries(&entries, invocation, link, &error);
 
+    add_progress(entries, link);
     if (code == BATON_OK && options_flag(invocation->options, "json")) {
         print_json(stdout, entries);
     } else if (code == BATON_OK) {
@@ -197,6 +267,7 @@ int work_show(const struct invocation *invocation, struct work_link *link)
     const json_t *entry = NULL;
     int code = work_entries(&entries, invocation, link, &error);
 
+    add_progress(entries, link);
     if (code == BATON_OK) {
         entry = work_entry(entries, invocation->argv[1], link, &error);
     }
@@ -310,20 +381,6 @@ int work_watch(const struct invocation *invocation, struct work_link *link)
 
 /* ---- The pool as a whole --------------------------------------------------------------------- */
 
-struct told {
-    struct work_link *link;
-    json_t *status;
-};
-
-static void on_status(void *userdata, int code, const json_t *status,
-                      const struct baton_error *error)
-{
-    struct told *told = userdata;
-
-    told->status = status ? json_deep_copy(status) : NULL;
-    work_link_done(told->link, code, error);
-}
-
 static void print_workers(const json_t *workers)
 {
     static const char *const heads[COLUMNS] = {"WORKER", "STATE",  "ITEMS", "SLOTS",
@@ -379,14 +436,7 @@ static void print_numbers(const char *title, const json_t *object)
 int work_status(json_t **ret, const struct invocation *invocation, struct work_link *link,
                 struct baton_error *reterr)
 {
-    struct told told = {.link = link};
-    span timeout = options_duration(invocation->options, "timeout");
-    int code = pool_ask_status(link->member, link->pool, instant_add(clock_now(), timeout),
-                               on_status, &told, reterr);
-
-    code = work_link_wait(link, code, SPAN_NS(0), reterr);
-    *ret = told.status;
-    return code;
+    return ask_status(ret, link, options_duration(invocation->options, "timeout"), reterr);
 }
 
 int work_stats(const struct invocation *invocation, struct work_link *link)

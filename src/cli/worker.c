@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/job_body.h"
 #include "cli/job_output.h"
+#include "cli/job_progress.h"
 #include "cli/settings.h"
 #include "cli/supervise.h"
 #include "cli/work_link.h"
@@ -63,6 +64,7 @@ struct job {
     bool is_waiting;
     struct cmd *cmd; /* NULL: it waits, or could not be started */
     struct job_output *output;
+    struct job_progress *progress;
     struct work_result result;
     struct job *prev, *next; /* of those that wait */
     UT_hash_handle hh;
@@ -90,6 +92,39 @@ static void say_why(struct work_result *result, const char *reason)
     }
 }
 
+static void on_permille(void *userdata, int permille)
+{
+    struct job *job = userdata;
+
+    (void)pool_progress(job->worker->pool, job->id, permille, NULL);
+}
+
+static void on_wrong(void *userdata)
+{
+    struct job *job = userdata;
+
+    log_warning(job->worker->logger, "progress-refused", LOG_STR("item", job->id),
+                LOG_STR("text", "a line for BATON_PROGRESS is no number from 0 to 100"));
+}
+
+static int job_open_pipes(struct job *job, struct cmd_config *config, struct baton_error *reterr)
+{
+    const struct job_progress_calls calls = {on_permille, on_wrong, job};
+    int code = job_output_open(&job->output, config->loop, &config->output, reterr);
+
+    return code
+               ? code
+               : job_progress_open(&job->progress, config->loop, &config->progress, &calls, reterr);
+}
+
+static void job_close_pipes(struct job *job)
+{
+    job_output_close(job->output);
+    job_progress_close(job->progress);
+    job->output = NULL;
+    job->progress = NULL;
+}
+
 /* `reason`: why it was not started; NULL: it was. */
 static void job_finish(struct job *job, const char *reason)
 {
@@ -104,7 +139,7 @@ static void job_finish(struct job *job, const char *reason)
     } else {
         job_output_take(job->output, &result.output, &result.output_bytes);
     }
-    job_output_close(job->output);
+    job_close_pipes(job);
     HASH_DEL(worker->jobs, job);
     log_info(worker->logger, "item-ended", LOG_STR("item", job->id),
              LOG_I64("exit_code", result.code));
@@ -138,13 +173,14 @@ static int job_begin(struct job *job, struct baton_error *reterr)
     int code = job_body_read(&body, job->item, job->attempt, reterr);
 
     if (code == BATON_OK) {
-        code = job_output_open(&job->output, &worker->loop, &config.output, reterr);
+        code = job_open_pipes(job, &config, reterr);
     }
     if (code == BATON_OK) {
         config.argv = body.argv;
         config.variables = (const char *const *)body.variables;
         code = cmd_start(&job->cmd, &config, reterr);
         job_output_started(job->output);
+        job_progress_started(job->progress);
     }
     job_body_fini(&body);
     return code;
@@ -157,8 +193,7 @@ static void job_postpone(struct job *job, const struct baton_error *error)
 
     log_warning(worker->logger, "item-waits", LOG_STR("item", job->id),
                 LOG_STR("reason", error->message));
-    job_output_close(job->output);
-    job->output = NULL;
+    job_close_pipes(job);
     job->is_waiting = true;
     DL_PREPEND(worker->waiting, job);
     (void)uv_idle_stop(&worker->turns);
@@ -580,7 +615,7 @@ static int begin_supervisor(struct worker *worker, struct baton_error *reterr)
     return code ? code : supervise_init(&worker->supervise, &config, reterr);
 }
 
-/* Each command's output is a descriptor. Commands keep the limit that this process had: the
+/* Each command has two pipes. Commands keep the limit that this process had: the
  * supervisor has begun before. */
 static void raise_limit(void)
 {

@@ -1,5 +1,9 @@
 #include "work/leader_int.h"
 
+enum {
+    PROGRESS_MAX = 100
+}; /* items of which a status tells: it must stay small enough for a message */
+
 /* The time below which `percent` of the completed attempts were, as far as classes tell. */
 static double time_at(const struct work_leader *leader, double percent)
 {
@@ -70,6 +74,20 @@ static json_t *waiting_json(const struct ledger *ledger)
     return object;
 }
 
+/* Of the running items that say something, in thousandths. */
+static json_t *progress_json(const struct ledger *ledger)
+{
+    json_t *object = json_object();
+
+    for (const struct ledger_entry *entry = ledger_next(ledger, NULL);
+         entry && json_object_size(object) < PROGRESS_MAX; entry = ledger_next(ledger, entry)) {
+        if (entry->state == WORK_PROCESSING && entry->progress_permille > 0) {
+            (void)json_object_set_new(object, entry->id, json_integer(entry->progress_permille));
+        }
+    }
+    return object;
+}
+
 json_t *work_leader_status(const struct work_leader *leader, instant now)
 {
     json_t *workers = json_array();
@@ -81,10 +99,11 @@ json_t *work_leader_status(const struct work_leader *leader, instant now)
             (void)json_array_append_new(workers, worker_json(leader, known, now));
         }
     }
-    return json_pack("{s:I, s:b, s:b, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:I}}", "epoch",
-                     (json_int_t)leader->options.epoch, "ready", leader->is_ready, "rebuilt",
-                     leader->is_rebuilt, "workers", workers, "items", states_json(leader->ledger),
-                     "waiting", waiting_json(leader->ledger), "counters",
+    return json_pack("{s:I, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:I}}",
+                     "epoch", (json_int_t)leader->options.epoch, "ready", leader->is_ready,
+                     "rebuilt", leader->is_rebuilt, "workers", workers, "items",
+                     states_json(leader->ledger), "waiting", waiting_json(leader->ledger),
+                     "progress_permille", progress_json(leader->ledger), "counters",
                      counters_json(&leader->counters), "processing_ms", "mean", mean, "p50",
                      time_at(leader, 50), "p99", time_at(leader, 99), "sum", leader->times_sum_ms,
                      "count", (json_int_t)leader->times_count);

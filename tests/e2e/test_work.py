@@ -49,6 +49,22 @@ class Commands(PoolTest):
             self.assertEqual(done.returncode, code, (words, done.stdout))
             self.assertIn(text, done.stdout)
 
+    def test_how_far_a_command_is_can_be_seen_while_it_runs(self):
+        end = os.path.join(self.folder.name, "end")
+        self.work("submit", "--id", "far", "--", "sh", "-c",
+                  "echo half >$BATON_PROGRESS; for i in 7 40.5%%; do echo $i >$BATON_PROGRESS; "
+                  "done; until test -e %s; do sleep 0.1; done" % end)
+        self.work("submit", "--id", "silent", "--", "sh", "-c",
+                  "until test -e %s; do sleep 0.1; done" % end)
+        until(lambda: json.loads(self.work("show", "far")).get("progress_permille") == 405,
+              "its progress is told")
+        self.assertRegex(self.work("ls"), r"far +processing +\S+ +1 +40\.5% ")
+        self.assertNotIn("progress_permille", json.loads(self.work("show", "silent")))
+        with open(end, "w", encoding="ascii"):
+            pass
+        self.await_state("far", "completed")
+        self.assertNotIn("progress_permille", json.loads(self.work("show", "far")))
+
     def test_of_much_output_the_end_is_kept(self):
         done = self.shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the end")
         self.assertEqual(done.returncode, 0)
