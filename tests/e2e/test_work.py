@@ -28,11 +28,11 @@ class Commands(PoolTest):
         self.assertEqual(self.work("logs", item), "out\nerror\n")
         shown = json.loads(self.work("show", item))
         self.assertEqual((shown["state"], shown["code"], shown["attempt"]), ("failed", 3, 1))
-        with subprocess.Popen([BATON, "work", "--provider", self.provider, "logs", item],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=clean_environment()) as logs:
-            logs.stdout.close()  # as `| head -0` does
-            self.assertEqual((logs.stderr.read(), logs.wait(DEADLINE_S)), (b"", -signal.SIGPIPE))
+        with subprocess.Popen([BATON, "work", "--provider", self.provider, "submit", "--wait", "--",
+                               "echo", "out"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=clean_environment()) as waits:
+            waits.stdout.close()  # as `| head -0` does
+            self.assertEqual((waits.stderr.read(), waits.wait(DEADLINE_S)), (b"", -signal.SIGPIPE))
 
     def test_a_command_finds_its_item_its_attempt_its_epoch_and_what_it_was_given(self):
         done = self.shell("echo $BATON_ITEM $BATON_ATTEMPT $BATON_NODE $BATON_ELECTION $A; pwd; "
