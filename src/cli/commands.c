@@ -322,7 +322,7 @@ const struct command commands[] = {
          "all of its camera. session DISPLAY SESSION and stage DISPLAY STAGE set what the workers "
          "are told of a display; none takes it away. tail prints what happens until it is "
          "interrupted, and goes on when a process has failed.\n\n"
-         "Any process of the fleet can be asked.",
+         "Any process of the fleet, baton-fleet(8), can be asked.",
      .example = "baton fleet status\nbaton fleet apply fleet.yaml --prune --dry-run\n"
                 "baton fleet drain 10.0.0.7-8000\n"
                 "baton fleet move 'display-1;cam-1' 10.0.0.8-8000\n"

@@ -92,7 +92,7 @@ static void draw(struct demo *demo)
         memcpy(&cells[used], row, sizeof(row));
         used += COLUMNS + 1;
     }
-    screen_draw(&demo->screen, "baton demo: five nodes on this machine, embedded Raft, preset fast",
+    screen_draw(&demo->screen, "baton demo: nodes on this machine, embedded Raft, preset fast",
                 cells);
 }
 
