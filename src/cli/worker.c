@@ -491,7 +491,7 @@ static int read_labels(const struct options *options, char ret[static WORK_NEEDS
                ? error_set(reterr, BATON_EINVAL, "--label: is not UTF-8")
                : work_labels_read(object, "", "--label", ret, reterr);
     json_decref(object);
-    return code == BATON_OK ? BATON_OK : BATON_EINVAL;
+    return code == BATON_OK ? BATON_OK : (reterr->code = BATON_EINVAL);
 }
 
 static int describe(const struct options *options, struct work_worker_options *ret,

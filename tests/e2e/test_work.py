@@ -244,6 +244,7 @@ class Providers(PoolTest):
                 (["work", "--provider", "memory:", "ls"], 64, "baton agent"),
                 (["work", "--provider", "raft://127.0.0.1:1", "ls"], 64, "baton agent"),
                 (["worker", "--provider", "memory:"], 64, "baton agent"),
+                (["worker", "--label", "a b"], 64, '"a b"'),
                 (["worker", "--provider", "raft://127.0.0.1:0?data=" + data], 1, "group=NAME")):
             done = baton(*words)
             self.assertEqual(done.returncode, code, (words, done.stderr))
