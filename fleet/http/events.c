@@ -1,7 +1,9 @@
 #include "fleet/http/events.h"
 
 #include "fleet/http/ring.h"
+#include "fleet/outlets/event_names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -84,6 +86,25 @@ static void on_drained(struct call *call)
     serve(call->data);
 }
 
+/* A name that no event has is misspelt, and would be waited for in vain. False: refused. */
+static bool check_names(struct call *call, const char *only)
+{
+    char name[ONLY_ROOM];
+    struct baton_error error;
+    event_names names;
+
+    for (const char *at = only; *at != '\0'; at += at[0] == ',') {
+        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+        at += strlen(name);
+        if (strcmp(name, "object-changed") != 0 && /* which no outlet has */
+            event_names_parse(&names, name, &error) != BATON_OK) {
+            call_refuse(call, 400, "only", "only: %s, object-changed", error.message);
+            return false;
+        }
+    }
+    return true;
+}
+
 void events_follow(struct call *call)
 {
     struct events *events = call->http->events;
@@ -97,7 +118,8 @@ void events_follow(struct call *call)
         call_refuse(call, 503, NULL, "too many clients follow the events");
         return;
     }
-    if (!call_parameter(call, "only", follower->only, sizeof(follower->only))) {
+    if (!call_parameter(call, "only", follower->only, sizeof(follower->only)) ||
+        !check_names(call, follower->only)) {
         return;
     }
     follower->has_only = follower->only[0] != '\0';

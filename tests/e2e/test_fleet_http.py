@@ -250,6 +250,8 @@ class OneProcess(unittest.TestCase):
                       fleet.ask("GET", "/metrics").body.decode())
 
     def test_events_are_followed_and_gone_on_with(self):
+        misspelt = self.expect(400, "GET", "/events?only=detection,object").json
+        self.assertIn("'object'", misspelt["error"])
         follower = self.fleet.follow("/events?only=object-changed")
         self.expect(201, "PUT", "/api/displays/event-1", {})
         number, _, data = follower.next()
@@ -271,7 +273,7 @@ class OneProcess(unittest.TestCase):
         self.expect(422, "PUT", "/api/workers/w", {"url": "ws://u:%s@h:1" % CANARY})
         said = [json.dumps(follower.next("object-changed"))]
         follower.close()
-        for path in ("/status", "/metrics", "/events?only=x", "/api/models", "/api/models/101",
+        for path in ("/status", "/metrics", "/events?only=detection", "/api/models", "/api/models/101",
                      "/api/cameras", "/api/cameras/c1", "/api/subscriptions?live=1",
                      "/api/workers", "/api/assignments", "/api/unplaced", "/api/detections"):
             if not path.startswith("/events"):
