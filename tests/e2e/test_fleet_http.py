@@ -273,7 +273,7 @@ class OneProcess(unittest.TestCase):
         self.expect(422, "PUT", "/api/workers/w", {"url": "ws://u:%s@h:1" % CANARY})
         said = [json.dumps(follower.next("object-changed"))]
         follower.close()
-        for path in ("/status", "/metrics", "/events?only=detection", "/api/models", "/api/models/101",
+        for path in ("/status", "/metrics", "/events", "/api/models", "/api/models/101",
                      "/api/cameras", "/api/cameras/c1", "/api/subscriptions?live=1",
                      "/api/workers", "/api/assignments", "/api/unplaced", "/api/detections"):
             if not path.startswith("/events"):
