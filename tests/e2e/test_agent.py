@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import pathlib
-import resource
 import secrets
 import shutil
 import signal
@@ -257,34 +256,6 @@ class Group(AgentTest):
             self.assertTrue(writer.ask("put", key="k", text=str(i))["ok"])
         until(lambda: log.read_bytes()[16:24] != salt, agent.log)
 
-    def test_an_agent_whose_disk_fails_ends_and_the_next_one_has_its_leaders(self):
-        agent = self.member(self.port)
-        secret = secrets.token_hex(32)
-        leader = self.client(agent, secret=secret)
-        session, epoch = leader.event("session")["session"], leader.lead()
-        resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))
-        leader.ask("put", key="k", text="v")
-        self.assertEqual(agent.process.wait(DEADLINE_S), 74)
-        self.assertRegex(agent.log(), "baton agent: .*/raft.db: writing: .*")
-        agent.start()
-        again = self.client(agent, secret=secret, session=session)
-        again.ask("campaign", election="e", known_epoch=epoch, acts=True)
-        self.assertEqual(again.event("leadership-acquired")["epoch"], epoch)
-
-    def test_an_agent_whose_data_directory_the_group_refuses_ends(self):
-        agents = self.group(3)
-        until(lambda: all(self.knows_its_group(one) for one in agents), agents[0].log)
-        lost = agents[0]
-        lost.kill()
-        shutil.rmtree(os.path.join(lost.folder, "data"))
-        lost.start()
-        self.assertEqual(lost.process.wait(DEADLINE_S), 78, lost.log())
-        self.assertRegex(lost.log(), "baton agent: data directory .* m0 has another data directory")
-
-    def knows_its_group(self, agent):
-        status = json.loads(baton("status", "--json", "--socket", agent.path).stdout)["raft"]
-        return status["group"] and all(peer["connected"] for peer in status["peers"])
-
     def test_a_write_that_the_logs_leader_took_with_it_is_given_up_when_another_leads(self):
         agents = self.group(3)
         leader = until(lambda: next((one for one in agents if self.leads_the_log(one)), None),
@@ -302,6 +273,23 @@ class Group(AgentTest):
         self.assertEqual((reply["id"], reply["code"]), (99, "ETIMEDOUT"))
         self.assertIn("the leader of the log failed; it may still be carried out", reply["error"])
         self.assertTrue(writer.ask("put", key="k", text="w")["ok"])
+
+    def test_more_writes_than_a_connection_queues_wait_at_a_follower(self):
+        """The leader stands still meanwhile, for less than its lease."""
+        agents = self.group(3)
+        leader = until(lambda: next((one for one in agents if self.leads_the_log(one)), None),
+                       agents[0].log)
+        agents.remove(leader)
+        writer = self.client(agents[0])
+        self.assertTrue(writer.ask("put", key="k", text="v")["ok"])
+        writes = [json.dumps({"id": 100 + i, "do": "put", "key": "k%d" % (i % 50),
+                              "text": "x" * (MIB // 10)}) for i in range(150)]
+        leader.process.send_signal(signal.SIGSTOP)
+        writer.send("\n".join([*writes, '{"id":99,"do":"status"}\n']).encode())
+        self.assertEqual(writer.read()["id"], 99)  # the agent has all of them
+        leader.process.send_signal(signal.SIGCONT)
+        replies = [writer.read() for _ in writes]
+        self.assertEqual([one for one in replies if not one["ok"]], [])
 
     def leads_the_log(self, agent):
         status = json.loads(baton("status", "--json", "--socket", agent.path).stdout)

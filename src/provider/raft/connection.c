@@ -184,6 +184,13 @@ bool connection_is_up(const struct node *node, raft_id id)
     return way_to(node, id) != NULL;
 }
 
+bool connection_has_room(const struct node *node, raft_id id)
+{
+    const struct connection *connection = best_way_to(node, id);
+
+    return connection && stream_backlog(connection->stream) < NODE_QUEUE_BYTES_DUE;
+}
+
 /* The one of the two that best_way_to() did not choose; NULL: there is none. */
 static struct connection *other_way_to(const struct node *node, raft_id id,
                                        const struct connection *chosen)

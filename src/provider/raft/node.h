@@ -31,7 +31,8 @@ enum {
     NODE_PENDING_BYTES_MAX = 1024, /* kept of one that has not greeted */
     NODE_HELLO_BYTES_MAX = 16389,  /* buffered for a waiting handshake: one TLS record */
     NODE_HANDSHAKE_EVERY_MS = 2,   /* between two handshakes: each costs up to some milliseconds */
-    NODE_QUEUE_BYTES_MAX = 8 * 1024 * 1024,
+    NODE_QUEUE_BYTES_MAX = 24 * 1024 * 1024, /* more than one follower's appends in flight */
+    NODE_QUEUE_BYTES_DUE = 1024 * 1024, /* values wait for these, and leases only behind them */
     NODE_PARCELS_BYTES_MAX = 4 * 1024 * 1024, /* of messages that wait for one connection */
     NODE_REQUESTS_MAX = 256,                  /* requests of operators under way */
     NODE_RECONNECT_MIN_MS = 20,
@@ -365,6 +366,9 @@ void connection_look_again(struct connection *connection);
 void connection_ask(struct connection *connection); /* asks the peer's process for an answer */
 void connection_report_peer(struct node *node, raft_id peer, bool is_up);
 bool connection_is_up(const struct node *node, raft_id id);
+/* Whether so little waits to be sent to it that values may be added: a connection whose queue is
+ * full ends, and all that it has with it. */
+bool connection_has_room(const struct node *node, raft_id id);
 
 /* datagram.c */
 /* Listens at this address for certificates. A failure is only a warning. */

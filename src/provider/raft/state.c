@@ -33,6 +33,7 @@ struct node_state {
     uv_timer_t timer;
     raft_term term; /* of the latest entry that was carried out */
     bool is_telling;
+    bool is_held_up; /* the leader reads slowly: writes wait for the timer, the first one first */
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -439,12 +440,17 @@ static void ask(struct node_state *state, struct question *question)
                 .read = {.context = question->id, .by_lease = !node->is_poisoned}};
             (void)node_step(node, &input);
         }
-    } else if (!question->is_sent && status.role == RAFT_LEADER) {
+    } else if (question->is_sent || state->is_held_up) {
+        return;
+    } else if (status.role == RAFT_LEADER) {
         question->leader = RAFT_NOBODY; /* this node knows by itself what it did not append */
         question->is_sent = orders_add(&state->orders, node->id, question->id, question->order,
                                        question->bytes) == BATON_OK;
-    } else if (!question->is_sent && status.leader != RAFT_NOBODY &&
-               connection_is_up(node, status.leader)) {
+    } else if (status.leader != RAFT_NOBODY && connection_is_up(node, status.leader)) {
+        state->is_held_up = !connection_has_room(node, status.leader);
+        if (state->is_held_up) {
+            return;
+        }
         question->is_sent = true;
         question->leader = status.leader;
         question->term = status.term;
@@ -581,6 +587,7 @@ static void on_timer(uv_timer_t *timer)
     instant now = clock_now();
 
     node->depth++; /* delivers replies after the loop over the list */
+    state->is_held_up = false;
     for (struct question *question = state->questions.first; question; question = question->next) {
         if (!instant_before(now, question->deadline)) {
             give_up(question, "the group did not answer in time");

@@ -1,5 +1,6 @@
 /* A node's settings: every value is checked, and every error names the value and the way out. */
 #include "cmocka_all.h"
+#include "provider/raft/node.h"
 #include "provider/raft/options.h"
 
 #include <stdio.h>
@@ -255,6 +256,19 @@ static void settings_given_as_such_beat_the_url(void **state)
     raft_options_fini(&options);
 }
 
+/* Else a follower that stands still for a moment loses its connection, time and again. */
+static void a_connection_has_room_for_all_appends_that_may_be_in_flight(void **state)
+{
+    struct raft_options options;
+    (void)state;
+
+    assert_int_equal(parse("raft://127.0.0.1:1?node=a&data=d", &options), BATON_OK);
+    assert_true((uint64_t)options.settings.inflight_max * options.settings.message_bytes_max +
+                    NODE_QUEUE_BYTES_DUE + NODE_PARCELS_BYTES_MAX <
+                NODE_QUEUE_BYTES_MAX);
+    raft_options_fini(&options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +283,7 @@ int main(void)
         cmocka_unit_test(peers_may_be_given_one_by_one),
         cmocka_unit_test(whoever_joins_takes_no_peers_from_its_own_file),
         cmocka_unit_test(settings_given_as_such_beat_the_url),
+        cmocka_unit_test(a_connection_has_room_for_all_appends_that_may_be_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
