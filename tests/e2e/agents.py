@@ -144,7 +144,7 @@ class AgentTest(unittest.TestCase):
         self.addCleanup(agent.close)
         return agent
 
-    def group(self, count):
+    def group(self, count, *flags):
         """A group of so many agents."""
         ports = free_ports(count)
         agents = []
@@ -152,7 +152,7 @@ class AgentTest(unittest.TestCase):
             peers = [("--peer", "m%d=127.0.0.1:%d" % (j, other))
                      for j, other in enumerate(ports) if j != i]
             agents.append(self.member(port, "--node", "m%d" % i, "--client-lease", LONG,
-                                      *(word for peer in peers for word in peer)))
+                                      *flags, *(word for peer in peers for word in peer)))
         return agents
 
     def client(self, agent, **hello):

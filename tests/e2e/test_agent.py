@@ -276,7 +276,7 @@ class Group(AgentTest):
 
     def test_more_writes_than_a_connection_queues_wait_at_a_follower(self):
         """The leader stands still meanwhile, for less than its lease."""
-        agents = self.group(3)
+        agents = self.group(3, "--heartbeat-timeout", "10m", "--lease", "10m")
         leader = until(lambda: next((one for one in agents if self.leads_the_log(one)), None),
                        agents[0].log)
         agents.remove(leader)
