@@ -49,8 +49,9 @@ static void print_end(const struct bag *bag, const struct pool_end *end)
         json_decref(line);
     } else if (bag->shows_output && end->result) {
         work_print_output(end->result);
-    } else if (end->state != WORK_COMPLETED) {
-        printf("%s %s\n", end->id, work_state_name(end->state));
+    } else if (end->state != WORK_COMPLETED) { /* on standard output only what CMD wrote */
+        (void)fprintf(bag->shows_output ? stderr : stdout, "%s %s\n", end->id,
+                      work_state_name(end->state));
     }
 }
 

@@ -123,7 +123,8 @@ class Commands(PoolTest):
     def test_an_attempt_that_takes_too_long_is_ended(self):
         done = self.shell("trap '' TERM; echo begun; while :; do sleep 1; done", "--time-limit",
                           "300ms", "--id", "long")
-        self.assertEqual(done.returncode, 124)
+        self.assertEqual((done.returncode, done.stdout), (124, ""))
+        self.assertIn("long failed\n", done.stderr)
         self.assertEqual(self.state("long"), "failed")
 
     def test_a_service_is_started_again_when_it_ends(self):
