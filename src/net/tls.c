@@ -462,6 +462,8 @@ static const char *explain(struct tls_session *session)
     switch (ERR_GET_REASON(code)) {
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
         break;
+    case SSL_R_WRONG_VERSION_NUMBER:
+        return "wrong version number: the other side seems to speak no TLS";
     case SSL_R_BINDER_DOES_NOT_VERIFY: /* found here; or by the peer, which sends an alert */
     case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
         return tls->has_key ? "other cluster key; give both nodes the same key-file" : reason();
