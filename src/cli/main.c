@@ -3,14 +3,11 @@
 #include "cli/help.h"
 #include "cli/init.h"
 #include "options/config.h"
+#include "options/program.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ARGUMENTS_MAX = 4, LARGE_BYTES = 128 * 1024 };
 
@@ -112,28 +109,6 @@ static int call(const struct command *command, int argc, char **argv)
     return result;
 }
 
-/* Without the standard descriptors, the next files to be opened would get their numbers, and the
- * log would be written into a socket. These descriptors fail as closed ones do. */
-static void hold_standard_descriptors(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0) {
-            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-        }
-    }
-}
-
-static int end(int result)
-{
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout)) {
-        return result;
-    }
-    (void)fprintf(stderr, "baton: standard output: %s\n",
-                  errno ? strerror(errno) : "could not be written");
-    return result == EXIT_OK ? EXIT_STORAGE : result;
-}
-
 static int dispatch(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
@@ -163,19 +138,9 @@ static void keep_large_memory_apart(void)
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 }
 
-/* A parent that reads its signals from a descriptor has blocked them, and so this process. */
-static void unblock_signals(void)
-{
-    sigset_t none;
-
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 int main(int argc, char **argv)
 {
-    hold_standard_descriptors();
-    unblock_signals();
+    program_begin();
     keep_large_memory_apart();
-    return end(dispatch(argc, argv));
+    return program_end("baton", dispatch(argc, argv));
 }

@@ -8,6 +8,8 @@
 #include "options/pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,7 +118,7 @@ static void print_help(const struct program_about *about, const char *format)
     }
 }
 
-/* ---- The end --------------------------------------------------------------------------------- */
+/* ---- Begin and end --------------------------------------------------------------------------- */
 
 static int fail(const struct program_about *about, const struct baton_error *error)
 {
@@ -130,13 +132,39 @@ static int fail(const struct program_about *about, const struct baton_error *err
     return code;
 }
 
-static int end(const struct program_about *about, int result)
+/* Without the standard descriptors, the next files to be opened would get their numbers, and the
+ * log would be written into a socket. These descriptors fail as closed ones do. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
+/* A parent that reads its signals from a descriptor has blocked them, and so this process. */
+static void unblock_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void program_begin(void)
+{
+    hold_standard_descriptors();
+    unblock_signals();
+}
+
+int program_end(const char *name, int result)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return result;
     }
-    (void)fprintf(stderr, "%s: standard output: %s\n", about->name,
+    (void)fprintf(stderr, "%s: standard output: %s\n", name,
                   errno ? strerror(errno) : "could not be written");
     return result ? result : EXIT_STORAGE;
 }
@@ -145,7 +173,10 @@ int program_main(const struct program_about *about, int argc, char **argv)
 {
     struct options *options = NULL;
     struct baton_error error = {0};
-    int code = program_take(&options, about, argc, argv, &error);
+    int code;
+
+    program_begin();
+    code = program_take(&options, about, argc, argv, &error);
 
     if (!code && options_flag(options, "help")) {
         print_help(about, options_text(options, "help-format"));
@@ -155,5 +186,5 @@ int program_main(const struct program_about *about, int argc, char **argv)
         code = about->run(argc, argv, options, &error);
     }
     options_free(options);
-    return end(about, code ? fail(about, &error) : 0);
+    return program_end(about->name, code ? fail(about, &error) : 0);
 }

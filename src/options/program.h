@@ -24,6 +24,13 @@ struct program_about {
 int program_take(struct options **ret, const struct program_about *about, int argc, char **argv,
                  struct baton_error *reterr);
 
+/* The begin of main(): no standard descriptor is free, and no signal is blocked. */
+void program_begin(void);
+
+/* The end of main(): returns `result`, or 74 and says so if standard output could not be written.
+ */
+int program_end(const char *name, int result);
+
 /* All of main(). Returns 0, or the exit code of the error, which is printed to standard error. */
 int program_main(const struct program_about *about, int argc, char **argv);
 

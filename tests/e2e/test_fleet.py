@@ -11,8 +11,9 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 
-from fleets import RAFT, FleetTest, Process, declaration, identifiers
+from fleets import FLEET, RAFT, FleetTest, Process, declaration, identifiers
 from harness import BATON, DEADLINE_S, clean_environment, free_ports, main, until
 
 
@@ -348,6 +349,24 @@ class Beginnings(FleetTest):
                     {"url": "ws://127.0.0.1:%d" % port}), "xy"))
                 self.assertEqual(sorted(status for status, _, _ in done), [201, 409], done)
         self.assertEqual(process.ask("GET", "/api/workers")[1]["count"], 10)
+
+    def test_it_runs_without_descriptors_and_where_its_parent_has_blocked_signals(self):
+        port = free_ports(1)[0]
+        run = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", FLEET, "--provider",
+                                "memory:", "--http", "127.0.0.1:%d" % port],
+                               env=clean_environment(), preexec_fn=lambda: signal.pthread_sigmask(
+                                   signal.SIG_BLOCK, {signal.SIGTERM}))
+        self.addCleanup(lambda: (run.kill(), run.wait()))
+
+        def is_up():
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:%d/readyz" % port) as answer:
+                    return answer.status == 200
+            except OSError:
+                return run.poll() is not None
+        until(is_up, "it answers, or has ended")
+        run.terminate()
+        self.assertEqual(run.wait(DEADLINE_S), 0)
 
     def test_it_ends_with_the_exit_codes_of_baton(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
