@@ -405,6 +405,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         return code;
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     (void)setenv("UV_THREADPOOL_SIZE", THREADS, 1); /* see supply.h */
     if (program.settings.clip) {
         return program_try(&program.settings, reterr);

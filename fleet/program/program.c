@@ -140,6 +140,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     }
     raise_file_limit();
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     program->logger =
         logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program->settings.log_json),
                    program->settings.log_level);

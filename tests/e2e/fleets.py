@@ -50,8 +50,7 @@ class Process:
         with open(self.path, "ab") as log:
             self.run = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log,
                                         stderr=log, env=clean_environment(),
-                                        start_new_session=True,
-                                        restore_signals=False)  # a file too large is an error
+                                        start_new_session=True)
 
     def log(self):
         with open(self.path, encoding="utf-8") as file:
