@@ -276,6 +276,9 @@ static int set_up(struct fleet_link *link, const struct options *options,
     if (bytes >= sizeof(link->base)) {
         return error_set(reterr, BATON_EINVAL, "--fleet: is too long");
     }
+    if (link->timeout.ns == 0) {
+        return error_set(reterr, BATON_EINVAL, "--timeout 0: leaves no time for the answer");
+    }
     (void)snprintf(link->base, sizeof(link->base), "%.*s", (int)bytes, url);
     if (strncmp(url, "https:", 6) == 0) {
         code = tls_new_client(&link->tls, &tls, reterr);

@@ -468,6 +468,7 @@ class Commands(unittest.TestCase):
                 (1, ["apply", wrong.name], wrong.name + ":1: cameras[0]"),
                 (64, ["apply", "/no/such/file"], "/no/such/file"),
                 (64, ["--token-file", "/no/such/file", "status"], "--token-file"),
+                (64, ["--timeout", "0", "status"], "--timeout 0"),
                 (69, ["--fleet", "http://127.0.0.1:1", "status"], "`baton-fleet --http`"),
                 (77, ["--fleet", "https://127.0.0.1:%d" % self.fleet.port, "status"], "no TLS")):
             done = self.fleet.command(*words, text="displays: [{nam: 1}]\n")
