@@ -1,5 +1,6 @@
 #include "guardian/suspect.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,6 +23,7 @@ enum {
     STAT_STATE = 1,
     STAT_GROUP = 3,
     STAT_FLAGS = 7,
+    STAT_THREADS = 18,
     STAT_MEMORY = 21,
     STAT_CODE = 24,
     STAT_ENV_START = 48,
@@ -41,6 +43,9 @@ static void read_field(struct suspect *suspect, int position, const char *field)
         break;
     case STAT_FLAGS:
         suspect->flags = value;
+        break;
+    case STAT_THREADS:
+        suspect->threads = (int)value;
         break;
     case STAT_MEMORY:
         suspect->memory = value;
@@ -88,7 +93,7 @@ static bool is_gone(int errnum)
     return errnum == ENOENT || errnum == ESRCH;
 }
 
-struct suspect suspect_read(pid_t pid)
+static struct suspect read_thread(pid_t pid)
 {
     struct suspect suspect = {.pid = pid};
     char text[TEXT_BYTES], *rest = NULL, *after_name;
@@ -101,18 +106,46 @@ struct suspect suspect_read(pid_t pid)
     after_name = strrchr(text, ')'); /* the name may contain parentheses itself */
     for (char *field = after_name != NULL ? strtok_r(after_name + 1, " ", &rest) : NULL;
          field != NULL; field = strtok_r(NULL, " ", &rest), position++) {
-        if (position == STAT_STATE && (field[0] == 'Z' || field[0] == 'X')) {
-            return suspect;
+        if (position == STAT_STATE) {
+            suspect.is_alive = field[0] != 'Z' && field[0] != 'X';
         }
-        suspect.is_alive = true;
         read_field(&suspect, position, field);
     }
     return suspect;
 }
 
-bool suspect_is_harmless(const struct suspect *suspect)
+/* A process whose first thread has ended, as a zombie: it acts until the last one ends. */
+static struct suspect read_others(const struct suspect *first)
 {
-    return suspect->memory == 0 && (suspect->flags & (FLAG_EXITING | FLAG_KERNEL_THREAD)) != 0;
+    struct suspect dead = *first;
+    struct dirent *entry;
+    char path[64];
+    int count = 0;
+    DIR *tasks;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)first->pid);
+    tasks = opendir(path);
+    while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+        pid_t name = (pid_t)strtol(entry->d_name, NULL, 10); /* "." is 0 */
+        struct suspect thread = name > 0 ? read_thread(name) : (struct suspect){0};
+        if (thread.is_alive) {
+            (void)closedir(tasks);
+            return thread;
+        }
+        count += thread.threads > 0;
+    }
+    if (tasks != NULL) {
+        (void)closedir(tasks);
+    }
+    dead.is_unread = count < first->threads; /* the list may end early when threads end */
+    return dead;
+}
+
+struct suspect suspect_read(pid_t pid)
+{
+    struct suspect suspect = read_thread(pid);
+
+    return !suspect.is_alive && suspect.threads > 1 ? read_others(&suspect) : suspect;
 }
 
 bool suspect_is_within_reach(const struct suspect *suspect, uid_t user)
@@ -255,7 +288,9 @@ static enum finding search_environ(const struct suspect *suspect, const char *ma
     ssize_t got = 0;
 
     if (fd < 0) { /* EACCES, EPERM: of a user whose processes this one may not kill either */
-        return errno == EACCES || errno == EPERM || errno == ENOENT ? FINDING_NO : FINDING_UNKNOWN;
+        return is_gone(errno)                      ? FINDING_GONE
+               : errno == EACCES || errno == EPERM ? FINDING_NO
+                                                   : FINDING_UNKNOWN;
     }
     search_begin(&search, marker);
     while (!is_found && total < ENVIRON_MAX &&
@@ -275,7 +310,11 @@ static enum finding search_environ(const struct suspect *suspect, const char *ma
 
 enum finding suspect_has_marker(const struct suspect *suspect, const char *marker)
 {
-    enum finding finding = search_environ(suspect, marker);
+    enum finding finding;
 
+    if (suspect->memory == 0 && (suspect->flags & (FLAG_EXITING | FLAG_KERNEL_THREAD)) != 0) {
+        return (suspect->flags & FLAG_EXITING) != 0 ? FINDING_GONE : FINDING_NO;
+    }
+    finding = search_environ(suspect, marker);
     return finding == FINDING_UNKNOWN ? search_remains(suspect, marker) : finding;
 }

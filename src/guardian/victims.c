@@ -25,6 +25,8 @@ enum {
     PAUSE_NS = 500000,  /* between two searches */
     PASS_MAX_MS = 2000, /* a search that takes longer than that and its limit is stuck */
     HUNTS_MAX = 64,
+    LISTS_MAX = 100,   /* of processes, in one search: others may start all the time */
+    NUMBERS = 1 << 22, /* of processes: Linux has no more */
 };
 
 /* ---- One process ----------------------------------------------------------------------------- */
@@ -46,15 +48,12 @@ static enum finding judge(const struct hunt *hunt, pid_t pid)
     struct suspect suspect = suspect_read(pid);
 
     if (!suspect.is_alive) {
-        return suspect.is_unread ? FINDING_UNKNOWN : FINDING_NO;
+        return suspect.is_unread ? FINDING_UNKNOWN : FINDING_GONE;
     }
     if (victims->group != 0 && suspect.group == victims->group) {
         return FINDING_YES;
     }
-    if (victims->marker[0] == '\0' || suspect_is_harmless(&suspect)) {
-        return FINDING_NO;
-    }
-    return suspect_has_marker(&suspect, victims->marker);
+    return victims->marker[0] != '\0' ? suspect_has_marker(&suspect, victims->marker) : FINDING_NO;
 }
 
 /* The process number may have been reused since the check: checks again while a pidfd is open. */
@@ -80,26 +79,50 @@ bool victims_has_proc(void)
     return strtol(text, NULL, 10) == getpid();
 }
 
-/* Kills all victims in /proc; returns how many processes are one or may become one. */
-static int kill_processes(const struct hunt *hunt)
+/* Looks at those in /proc whose numbers it has not looked at, kills those that are victims, and
+ * returns how many are one or may become one. Says whether it came too late to one. */
+static int kill_others(const struct hunt *hunt, DIR *proc, uint8_t seen[], bool *ret_was_late)
 {
     struct dirent *entry;
-    DIR *proc = opendir("/proc");
-    int count = proc == NULL; /* who cannot look has found nobody, and proved nothing */
+    int count = 0;
 
-    while (proc != NULL && !atomic_load(&hunt->is_given_up) && (entry = readdir(proc)) != NULL) {
-        pid_t pid =
-            isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
-        enum finding finding = pid > 0 && pid != getpid() ? judge(hunt, pid) : FINDING_NO;
+    *ret_was_late = false;
+    while (!atomic_load(&hunt->is_given_up) && (entry = readdir(proc)) != NULL) {
+        bool is_process = isdigit((unsigned char)entry->d_name[0]);
+        pid_t pid = is_process ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+        enum finding finding;
+        if (pid <= 0 || pid >= NUMBERS || pid == getpid() || (seen[pid / 8] & 1U << pid % 8) != 0) {
+            continue;
+        }
+        seen[pid / 8] |= (uint8_t)(1U << pid % 8);
+        finding = judge(hunt, pid);
         if (finding == FINDING_YES) {
             kill_victim(hunt, pid);
         }
-        count += finding != FINDING_NO;
+        *ret_was_late |= finding == FINDING_GONE;
+        count += finding == FINDING_YES || finding == FINDING_UNKNOWN;
+    }
+    return count;
+}
+
+/* Kills all victims in /proc; returns how many processes are one or may become one. One that ends
+ * after it was listed, and before its turn, may have left a child that is not on that list. */
+static int kill_processes(const struct hunt *hunt)
+{
+    uint8_t *seen = calloc(NUMBERS / 8, 1);
+    DIR *proc = seen != NULL ? opendir("/proc") : NULL;
+    int count = proc == NULL; /* who cannot look has found nobody, and proved nothing */
+    bool was_late = proc != NULL;
+
+    for (int list = 0; was_late && list < LISTS_MAX; list++) {
+        rewinddir(proc);
+        count += kill_others(hunt, proc, seen, &was_late);
     }
     if (proc != NULL) {
         (void)closedir(proc);
     }
-    return count;
+    free(seen);
+    return count + was_late;
 }
 
 /* ---- A cgroup -------------------------------------------------------------------------------- */

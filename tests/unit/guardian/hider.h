@@ -6,7 +6,9 @@
 #include <sys/types.h>
 
 struct hider {
-    const char *how;    /* a row of the table in hider.c */
+    /* A row of the table in hider.c; "thread": its first one has ended; "relay" and a descriptor:
+     * it is always another, until that can be read. */
+    const char *how;
     const char *marker; /* "NAME=value" in its environment; NULL: none */
     int before, behind; /* long variables before and behind it */
     uid_t user;         /* 0: that of the test */

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { SOMEBODY = 65533, SOMEBODY_ELSE = 65532 };
+
 /* Of this run alone: another one beside it is searching all processes as well. */
 static struct victims marked;
 
@@ -218,9 +220,53 @@ static void a_marker_at_the_end_of_a_long_environment_is_found(void **state)
     assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
 }
 
-/* ---- On whose behalf ------------------------------------------------------------------------- */
+static void a_process_that_outlives_its_first_thread_is_found(void **state)
+{
+    pid_t child = hider_start(&(struct hider){.how = "thread", .marker = marked.marker});
+    (void)state;
 
-enum { SOMEBODY = 65533, SOMEBODY_ELSE = 65532 };
+    assert_true(child > 0);
+    assert_true(victims_hunt(&marked, PATIENCE_MS));
+    assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
+}
+
+/* ---- A process that is always another -------------------------------------------------------- */
+
+/* Whether a search beside it finds none. */
+static bool search_beside_a_relay(const char *marker, uid_t user, int limit_ms)
+{
+    char how[16];
+    int over[2];
+    bool has_found_none;
+
+    assert_int_equal(pipe(over), 0);
+    (void)signal(SIGCHLD, SIG_IGN);
+    (void)snprintf(how, sizeof(how), "relay%d", over[0]);
+    assert_true(hider_start(&(struct hider){.how = how, .marker = marker}) > 0);
+    has_found_none = victims_hunt_for(&marked, user, limit_ms);
+    assert_int_equal(write(over[1], "", 1), 1);
+    assert_true(victims_hunt(&marked, PATIENCE_MS));
+    (void)signal(SIGCHLD, SIG_DFL);
+    close(over[0]);
+    close(over[1]);
+    return has_found_none;
+}
+
+static void who_ends_before_its_turn_has_left_no_child_unseen(void **state)
+{
+    (void)state;
+    assert_false(search_beside_a_relay(marked.marker, SOMEBODY_ELSE, 1000));
+}
+
+static void strangers_that_end_before_their_turn_do_not_hold_up_the_search(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        assert_true(search_beside_a_relay(NULL, 0, PATIENCE_MS));
+    }
+}
+
+/* ---- On whose behalf ------------------------------------------------------------------------- */
 
 static void on_behalf_of_a_user_only_that_users_processes_are_killed(void **state)
 {
@@ -288,6 +334,9 @@ int main(int count, char *arguments[])
         cmocka_unit_test(a_stranger_that_takes_its_environment_away_does_not_hold_up_the_search),
         cmocka_unit_test(a_marker_behind_a_page_that_was_taken_away_is_found),
         cmocka_unit_test(a_marker_at_the_end_of_a_long_environment_is_found),
+        cmocka_unit_test(a_process_that_outlives_its_first_thread_is_found),
+        cmocka_unit_test(who_ends_before_its_turn_has_left_no_child_unseen),
+        cmocka_unit_test(strangers_that_end_before_their_turn_do_not_hold_up_the_search),
         cmocka_unit_test(on_behalf_of_a_user_only_that_users_processes_are_killed),
         cmocka_unit_test(nobody_to_end_is_certain),
         cmocka_unit_test(without_a_supervisor_nothing_is_certain),
