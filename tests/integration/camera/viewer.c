@@ -122,9 +122,8 @@ int frame_red(const struct camera_frame *frame)
  * numbered. FFmpeg gives the first two pictures of a stream the same time. */
 static bool is_next(const struct viewer *viewer, const struct camera_frame *frame)
 {
-    double pictures = (double)(frame->pts_us - viewer->pts_us) * FPS / 1e6;
-
-    return viewer->frames < 2 || llround(pictures) == (long long)(frame->number - viewer->number);
+    return viewer->frames < 2 || llround((double)(frame->pts_us - viewer->pts_us) * FPS / 1e6) ==
+                                     (long long)(frame->number - viewer->number);
 }
 
 static bool is_right(const struct viewer *viewer, const struct camera_frame *frame)
