@@ -38,7 +38,8 @@ struct stream {
     bool is_ending;               /* nothing more is written */
     struct addresses *resolving;  /* of a name, under way; NULL: not */
     struct addrinfo *found;       /* of a name; NULL: none */
-    const struct addrinfo *other; /* of these, the address to try next; NULL: none is left */
+    const struct addrinfo *first; /* of these, the one that was tried first */
+    const struct addrinfo *other; /* and the one to try next; NULL: none is left */
     bool is_redialing;            /* the handle is being closed, for the next address */
     bool has_redialed;
     bool was_refused; /* by every address */
@@ -527,7 +528,8 @@ static void dial_next(struct stream *stream)
     const struct addrinfo *address = stream->other;
     int result;
 
-    stream->other = address->ai_next;
+    stream->other = address->ai_next != NULL ? address->ai_next : stream->found;
+    stream->other = stream->other != stream->first ? stream->other : NULL;
     result = dial(stream, address->ai_addr);
     if (result != 0) {
         connect_failed(stream, result);
@@ -568,12 +570,16 @@ static void resolved(void *userdata, struct addrinfo *found, const char *fault)
 
     stream->resolving = NULL;
     stream->found = found;
-    stream->other = found;
     if (found == NULL) {
         close_with(stream, BATON_EUNAVAILABLE, fault);
-    } else {
-        dial_next(stream);
+        return;
     }
+    stream->first = found;
+    for (unsigned turn = stream->options.turn; turn > 0; turn--) {
+        stream->first = stream->first->ai_next != NULL ? stream->first->ai_next : found;
+    }
+    stream->other = stream->first;
+    dial_next(stream);
 }
 
 int stream_connect(struct stream **ret, const struct stream_options *options, const char *host,

@@ -56,6 +56,9 @@ struct stream_options {
      * the round trip (where the kernel can, Linux 6.15), and at even intervals (by default the
      * kernel doubles them), and little waits in the kernel, where it cannot be replaced. */
     bool is_prompt;
+    /* Which of a name's addresses is tried first: for one more attempt after an address that did
+     * not answer. */
+    unsigned turn;
 };
 
 /* host: a numeric address, or a name whose addresses are tried in turn. BATON_EINVAL, BATON_ENOMEM;

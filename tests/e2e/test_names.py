@@ -9,7 +9,8 @@ import tempfile
 from harness import BATON, Cluster, ClusterTest, clean_environment, free_ports, main, until
 
 # A host with a name service of its own, which knows every name to be 127.0.0.1. argv: resolv.conf,
-# nsswitch.conf, and after how many seconds it answers.
+# nsswitch.conf, after how many seconds it answers, and a port at which 127.0.0.1 does not: then it
+# names 127.0.0.2, too.
 HOST = r"""
 import fcntl, socket, struct, subprocess, sys, threading
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -17,14 +18,24 @@ fcntl.ioctl(server, 0x8914, struct.pack("16sH14x", b"lo", 0x1 | 0x40))  # SIOCSI
 server.bind(("127.0.0.1", 53))
 for source, target in zip(sys.argv[1:], ("/etc/resolv.conf", "/etc/nsswitch.conf")):
     subprocess.run(["mount", "--bind", source, target], check=True)
+deaf = []
+if len(sys.argv) > 4:  # its queue is full
+    deaf = [socket.socket() for _ in range(4)]
+    deaf[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    deaf[0].bind(("127.0.0.1", int(sys.argv[4])))
+    deaf[0].listen(0)
+    for one in deaf[1:]:
+        one.setblocking(False)
+        one.connect_ex(("127.0.0.1", int(sys.argv[4])))
 print("ready", flush=True)
 
 def answer(question, asker):
     end = question.index(b"\0", 12) + 5
     is_ipv4 = question[end - 4:end - 2] == b"\0\1"
-    head = question[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_ipv4 else b"\0\0") + bytes(4)
-    address = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
-    server.sendto(head + question[12:end] + address, asker)
+    record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0"
+    records = [record + b"\1", record + b"\2"][:1 + bool(deaf)] if is_ipv4 else []
+    head = question[:2] + b"\x81\x80\0\1\0" + bytes([len(records)]) + bytes(4)
+    server.sendto(head + question[12:end] + b"".join(records), asker)
 
 while True:
     threading.Timer(float(sys.argv[3]), answer, server.recvfrom(2048)).start()
@@ -49,7 +60,7 @@ class NamedCluster(Cluster):
 
 
 class Names(ClusterTest):
-    def host(self, late=0.0):
+    def host(self, late=0.0, deaf=()):
         """Returns its name service, and the words that start a program there."""
         folder = tempfile.mkdtemp(prefix="baton-e2e-", dir="/tmp")
         self.addCleanup(shutil.rmtree, folder)
@@ -59,7 +70,8 @@ class Names(ClusterTest):
             with open(path, "w", encoding="ascii") as file:
                 file.write(text)
         service = subprocess.Popen(["unshare", "--mount", "--net", "--propagation", "private",
-                                    sys.executable, "-c", HOST, *files, str(late)],
+                                    sys.executable, "-c", HOST, *files, str(late),
+                                    *map(str, deaf)],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.addCleanup(service.stdout.close)
         self.addCleanup(service.wait)
@@ -83,11 +95,18 @@ class Names(ClusterTest):
 
     def test_a_look_up_that_takes_longer_than_answers_of_redis_may_is_awaited(self):
         """As with two name servers of which the first is gone."""
+        port = free_ports(1)[0]
+        self.lead_by_redis(port, self.host(late=1.5)[1], "127.0.0.1")
+
+    def test_a_name_of_which_one_address_does_not_answer_is_reached_by_another(self):
+        port = free_ports(1)[0]
+        self.lead_by_redis(port, self.host(deaf=[port])[1], "127.0.0.2")
+
+    def lead_by_redis(self, port, there, address):
         if not shutil.which("redis-server"):
             self.skipTest("redis-server is not installed")
-        _, there = self.host(late=1.5)
-        port = free_ports(1)[0]
-        server = subprocess.Popen([*there, "redis-server", "--port", str(port), "--save", ""],
+        server = subprocess.Popen([*there, "redis-server", "--bind", address, "--port", str(port),
+                                   "--save", ""],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)

@@ -312,6 +312,7 @@ static void on_connect_overdue(uv_timer_t *timer)
     if (stream_is_resolving(redis->stream)) {
         limit_connecting(redis);
     } else {
+        redis->overdue++;
         redis_take_down(redis, BATON_ETIMEDOUT, "no connection in time");
     }
 }
@@ -331,6 +332,7 @@ static int dial(struct redis *redis)
         .userdata = redis,
         .queue_bytes_max = QUEUE_BYTES_MAX,
         .tls = redis->tls,
+        .turn = redis->overdue,
     };
     const struct redis_address *address = &redis->address;
 

@@ -41,6 +41,7 @@ struct redis {
     struct redis_identity identity;
     struct baton_error error; /* the reason why it goes down */
     int64_t retry_ms;
+    unsigned overdue; /* attempts to connect that were given up */
     uv_timer_t timer; /* the next attempt, or the deadline of the oldest command */
     uv_timer_t look;
     bool wants_master;

@@ -606,6 +606,7 @@ struct connection *connection_dial(struct link *link)
     options = options_for(connection);
     options.tls = node->tls;
     options.peer_name = tls_proves_names(node->tls) ? link->name : NULL;
+    options.turn = link->misses / LINK_PLACES_MAX; /* each place in turn, by each address */
     if (stream_connect(&connection->stream, &options, host, port, NULL) != BATON_OK) {
         free(connection);
         return NULL;

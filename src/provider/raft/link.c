@@ -51,7 +51,7 @@ const char *link_where(const struct link *link)
 {
     const struct raft_member *configured =
         link->is_prospect ? NULL : identity_member(&link->node->options.members, link->name);
-    const char *places[3];
+    const char *places[LINK_PLACES_MAX];
     size_t count = 0;
 
     if (link->last_address[0] && is_resolving(link)) {

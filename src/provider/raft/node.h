@@ -152,6 +152,8 @@ struct refusals {
     char reason[80];   /* truncated */
 };
 
+enum { LINK_PLACES_MAX = 3 };
+
 /* Dials one member, and redials. See link.c. */
 struct link {
     struct node *node;
