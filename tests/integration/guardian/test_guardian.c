@@ -602,6 +602,19 @@ static unsigned unanswered_dials(int port)
 }
 
 /* A listener whose queue is full drops first packets, as a network does that loses them. */
+/* Of two dials that are answered at once, one is given up. */
+static int accept_the_one_that_is_used(int listener)
+{
+    int fd = process_accept(listener);
+    char byte;
+
+    while (recv(fd, &byte, 1, MSG_PEEK) <= 0) {
+        close(fd);
+        fd = process_accept(listener);
+    }
+    return fd;
+}
+
 static void a_peer_that_does_not_answer_is_dialled_a_second_time(void **state)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -620,7 +633,7 @@ static void a_peer_that_does_not_answer_is_dialled_a_second_time(void **state)
         (void)poll(NULL, 0, 1);
     }
     close(process_accept(listener));
-    expect_certificate_on(process_accept(listener), 0);
+    expect_certificate_on(accept_the_one_that_is_used(listener), 0);
     close(other);
     close(listener);
     close(alone.socket);
