@@ -57,6 +57,7 @@ struct sync {
     uint64_t prints[PRINTS_MAX];
     unsigned print_count;
     bool has_lost_prints; /* there were more */
+    instant count_at;     /* reports before this confirm nothing */
     instant trust_at;     /* then a report of the latest list is not from before the others */
     instant request_at, resend_at;
     instant differs_since;
@@ -214,7 +215,9 @@ static unsigned prints_find(const struct sync *sync, uint64_t print)
 
 static void prints_add(struct sync *sync, uint64_t print, instant now)
 {
+    sync->count_at = now;
     if (sync->print_count > 0 && sync->prints[sync->print_count - 1] == print) {
+        sync->count_at = instant_add(now, SPAN_MS(SYNC_REQUEST_MS));
         return;
     }
     if (sync->print_count == PRINTS_MAX) {
@@ -435,7 +438,7 @@ void sync_report(struct sync *sync, const json_t *report, instant now)
     if (!sync->is_connected || sync->is_list_due || !sync->has_list) {
         return;
     }
-    if (agrees && is_latest) {
+    if (agrees && is_latest && !instant_before(now, sync->count_at)) {
         prints_forget(sync, sync->print_count - 1);
         sync->is_in_sync = true;
         sync->is_alarmed = sync->wants_report = sync->has_lost_prints = false;

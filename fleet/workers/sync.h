@@ -10,7 +10,8 @@
  *
  * A report has no number. If a list equals one from before an unconfirmed one, a report may be from
  * before both. So a report is requested between the two, and the second list counts as confirmed
- * only once a report has shown the first one, or after 10 s.
+ * only once a report has shown the first one, or after 10 s. If it shows as the one before does, as
+ * with other URLs, it is confirmed by the report that is requested after it.
  */
 #ifndef FLEET_WORKERS_SYNC_H
 #define FLEET_WORKERS_SYNC_H

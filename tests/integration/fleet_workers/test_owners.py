@@ -56,7 +56,9 @@ class Lines:
             if not self.seen.wait_for(lambda: len(self.find(event, since, **fields)) >= count,
                                       DEADLINE_S):
                 raise AssertionError("no %d times %s %s in %s" % (
-                    count, event, fields, json.dumps(self.lines[since:])[-4000:]))
+                    count, event, fields, json.dumps([
+                        line for line in self.lines[since:]
+                        if line["event"] != "detection"])[-4000:]))
             return self.find(event, since, **fields)[count - 1]
 
     def end(self):
@@ -397,7 +399,7 @@ class Owners(unittest.TestCase):
         worker = self.worker("--detections-per-second", "50")
         self.assign(["d;c"])
         self.own(w0=["a", "b"])
-        self.hands["a"].wait("live", change="sync", inSync=True, process="a")
+        self.hands["a"].wait("live", inSync=True, process="a")
         until(lambda: len(self.hands["a"].find("detection")) > 10, "detections")
         self.wait_line("c")
         since = worker.mark()
@@ -438,7 +440,7 @@ class Owners(unittest.TestCase):
         worker = self.worker("--detections-per-second", "50")
         self.assign(["d;c"])
         self.own(w0=["b", "a"])
-        self.hands["b"].wait("live", change="sync", inSync=True, process="b")
+        self.hands["b"].wait("live", inSync=True, process="b")
         until(lambda: len(self.hands["b"].find("detection")) > 10, "detections")
         since = worker.mark()
         self.own(w0=["c", "a"])  # b is named no more: it goes on until c is in line
@@ -455,7 +457,7 @@ class Owners(unittest.TestCase):
         worker = self.worker("--detections-per-second", "50")
         self.assign(["d;c"])
         self.own(w0=["a", "b"])
-        self.hands["a"].wait("live", change="sync", inSync=True, process="a")
+        self.hands["a"].wait("live", inSync=True, process="a")
         self.wait_line("c")
         since = worker.mark()
         self.hands["a"].say("close")
@@ -473,7 +475,7 @@ class Owners(unittest.TestCase):
         worker = self.worker()
         self.assign(["d;c"], name="c")
         self.own("c", w0=["a", "b"])
-        self.hands["a"].wait("live", change="sync", inSync=True, process="a")
+        self.hands["a"].wait("live", inSync=True, process="a")
         self.wait_line("c")
         since = worker.mark()
         stopped = max(one["epoch"] for one in worker.commands(0, "setSubscriptionList"))

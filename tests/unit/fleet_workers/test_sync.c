@@ -351,6 +351,10 @@ static void lists_that_were_never_shown_before_are_confirmed_by_any_report(void 
     set_list(world, "a;2 a;3", 8, true); /* the same, with another URL */
     expect(world, "list, ");
     report(world, ONE("a;3") "," ONE("a;2"));
+    assert_false(sync_is_in_sync(world->sync)); /* it cannot show the URL */
+    pass_ms(world, 250);
+    expect(world, "request, ");
+    report(world, ONE("a;3") "," ONE("a;2"));
     assert_true(sync_is_in_sync(world->sync));
 }
 
