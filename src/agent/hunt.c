@@ -60,7 +60,7 @@ static bool start(struct tenant *tenant)
 /* Those that wait have their turn, but for an agent that ends: it has no time for all of them. */
 static void go_on(struct agent *agent, uid_t user)
 {
-    struct tenant *tenant, *next;
+    struct tenant *tenant = NULL, *next = NULL;
     int count = 0;
 
     DL_FOREACH (agent->tenants, tenant) {

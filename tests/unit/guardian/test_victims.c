@@ -87,18 +87,21 @@ static void who_left_group_and_parent_is_found_by_the_marker(void **state)
     close(ready[1]);
 }
 
-/* The shell replaces itself for ever, so it is in the middle of execve(2) most of the time. */
+/* The shell replaces itself for ever, so it is in the middle of execve(2) most of the time. Before
+ * that nothing allocates: the thread of the search before may just end, and the fork would leave
+ * the sanitizers' allocator locked by it. */
 static int replace_itself(void *userdata)
 {
-    static char filler[100000];
-    char command[64];
-    memset(filler, 'x', sizeof(filler) - 1); /* many reads, with time for an execve(2) between */
-    (void)personality(ADDR_NO_RANDOMIZE);    /* before and after it, all addresses are the same */
-    (void)setenv("FILLER", filler, 1);
-    (void)putenv(marked.marker);
-    (void)setenv("AGAIN", "exec sh -c \"$AGAIN\"", 1);
+    static char filler[100000] = "FILLER=", again[] = "AGAIN=exec sh -c \"$AGAIN\"";
+    char command[64], *variables[] = {filler, marked.marker, again, NULL};
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"eval \"$0\"", command, NULL};
+    size_t used = strlen(filler);
+
+    /* Many reads, with time for an execve(2) between. */
+    memset(filler + used, 'x', sizeof(filler) - used - 1);
+    (void)personality(ADDR_NO_RANDOMIZE); /* before and after it, all addresses are the same */
     (void)snprintf(command, sizeof(command), "echo >&%d; eval \"$AGAIN\"", *(int *)userdata);
-    (void)execl("/bin/sh", "sh", "-c", "eval \"$0\"", command, (char *)NULL);
+    (void)execve("/bin/sh", words, variables);
     return 1;
 }
 
