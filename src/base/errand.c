@@ -1,6 +1,6 @@
 #include "base/errand.h"
 
-#include <signal.h>
+#include "base/thread.h"
 
 static void let_go(struct errand *errand)
 {
@@ -45,23 +45,6 @@ static void *thread_main(void *userdata)
     return NULL;
 }
 
-/* No signal of the process is handled by the thread. */
-static int start_thread(struct errand *errand)
-{
-    pthread_t thread;
-    sigset_t all, before;
-    int errnum;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    errnum = pthread_create(&thread, NULL, thread_main, errand);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (errnum == 0) {
-        (void)pthread_detach(thread);
-    }
-    return -errnum;
-}
-
 int errand_begin(struct errand *errand, uv_loop_t *loop)
 {
     int code = uv_async_init(loop, &errand->ended, on_ended);
@@ -74,7 +57,7 @@ int errand_begin(struct errand *errand, uv_loop_t *loop)
     (void)pthread_mutex_init(&errand->turn, NULL); /* cannot fail: no attributes */
     errand->is_left = false;
     errand->holders = 2;
-    code = start_thread(errand);
+    code = -thread_start_detached(thread_main, errand);
     if (code != 0) {
         errand->holders = 1;
         errand_leave(errand);

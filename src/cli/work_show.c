@@ -13,8 +13,7 @@
 
 enum { COLUMNS = 8, CELL_MAX = 160, LOOK_MS = 500, PROGRESS_WITHIN_S = 1 };
 
-/* ---- The leader's status ----------------------------------------------------------------------
- */
+/* ---- The leader's status --------------------------------------------------------------------- */
 
 struct told {
     struct work_link *link;
@@ -138,7 +137,7 @@ static const char *text_of(const json_t *entry, const char *key)
     return text ? text : "";
 }
 
-static const json_t *first_that_runs(const json_t *entries)
+static bool is_any_running(const json_t *entries)
 {
     json_t *entry;
     size_t index;
@@ -146,10 +145,10 @@ static const json_t *first_that_runs(const json_t *entries)
     json_array_foreach(entries, index, entry)
     {
         if (strcmp(text_of(entry, "state"), work_state_name(WORK_PROCESSING)) == 0) {
-            return entry;
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 /* How far the running ones are is in no ledger. Where nobody who knows it replies soon, nothing is
@@ -160,7 +159,7 @@ static void add_progress(json_t *entries, struct work_link *link)
     struct baton_error error;
     size_t index;
 
-    if (!first_that_runs(entries) ||
+    if (!is_any_running(entries) ||
         ask_status(&status, link, SPAN_S(PROGRESS_WITHIN_S), &error) != BATON_OK) {
         return;
     }

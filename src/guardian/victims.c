@@ -1,13 +1,13 @@
 #include "guardian/victims.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -247,23 +247,6 @@ static void *hunt_main(void *userdata)
     return NULL;
 }
 
-/* No signal of the process is handled by the thread. */
-static bool start_thread(struct hunt *hunt)
-{
-    pthread_t thread;
-    sigset_t all, before;
-    bool is_started;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    is_started = pthread_create(&thread, NULL, hunt_main, hunt) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (is_started) {
-        (void)pthread_detach(thread);
-    }
-    return is_started;
-}
-
 /* False: it is still at work when it should have ended. */
 static bool await_end(struct hunt *hunt)
 {
@@ -295,7 +278,7 @@ bool victims_hunt_for(const struct victims *victims, uid_t user, int limit_ms)
     hunt->limit_ms = limit_ms;
     (void)sem_init(&hunt->has_ended, 0, 0);
     hunt->holders = 2;
-    if (start_thread(hunt)) {
+    if (thread_start_detached(hunt_main, hunt) == 0) {
         has_found_none = await_end(hunt) && hunt->has_found_none;
     } else {
         hunt->holders = 1;
