@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { SIGNALS = 3 };
-#define CLIENT_LEASE_MIN SPAN_MS(100)
+#define CLIENT_LEASE_MIN SPAN_MS(50)
 
 struct host {
     uv_loop_t loop;
@@ -197,7 +197,7 @@ static int read_lease(span *ret, const struct options *options, struct baton_err
     *ret = options_duration(options, "client-lease");
     return ret->ns >= CLIENT_LEASE_MIN.ns
                ? BATON_OK
-               : error_set(reterr, BATON_EINVAL, "--client-lease: must be at least 100 ms");
+               : error_set(reterr, BATON_EINVAL, "--client-lease: must be at least 50 ms");
 }
 
 /* The folder of the default path may not be there yet; of a given one it must be. */

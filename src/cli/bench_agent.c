@@ -94,12 +94,19 @@ static int launch(struct bench_agent *agent, const char *name, const char *liste
     return BATON_OK;
 }
 
-static int await(const struct bench_agent *agent, struct baton_error *reterr)
+static int await(struct bench_agent *agent, struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_S(WAIT_S));
     const struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
+    int status = 0;
 
     while (!listens(agent)) {
+        if (waitpid(agent->pid, &status, WNOHANG) == agent->pid) {
+            agent->pid = 0;
+            return error_set(reterr, BATON_EIO, "the agent at %s ended at its start, with %d",
+                             bench_agent_socket(agent),
+                             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+        }
         if (!instant_before(clock_now(), end)) {
             return error_set(reterr, BATON_ETIMEDOUT, "the agent at %s: no answer in %d s",
                              bench_agent_socket(agent), WAIT_S);

@@ -93,6 +93,16 @@ class Shows(unittest.TestCase):
                 self.assertGreater(result[key], 0, (fault, key))
             self.assertLessEqual(result["min_ms"], result["max_ms"])
 
+    def test_the_benchmark_lets_a_client_of_an_agent_hang(self):
+        for hang, code in (("50ms", 0), ("1ms", 74)):
+            done = baton("bench", "failover", "--provider", "agent", "--fault", "stop", "--hang",
+                         hang, "--rounds", "2", "--json")
+            self.assertEqual(done.returncode, code, done.stderr)
+            if code:
+                self.assertIn("ended at its start, with 64", done.stderr)
+            else:
+                self.assertEqual(json.loads(done.stdout)["rounds"], 2)
+
     def test_the_benchmark_kills_in_containers_and_by_the_memory_limit(self):
         if os.geteuid() != 0:
             self.skipTest("namespaces and cgroups take root")
