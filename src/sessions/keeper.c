@@ -107,6 +107,16 @@ bool keeper_overdue(struct keeper *keeper, instant now, struct session_order *re
     return true;
 }
 
+void keeper_refused(struct keeper *keeper, instant now)
+{
+    for (struct session *at = sessions_next(keeper->sessions, NULL); at;
+         at = sessions_next(keeper->sessions, at)) {
+        if (at->is_ending && instant_before(now, at->expires)) {
+            set_expiry(keeper, at, now);
+        }
+    }
+}
+
 instant keeper_deadline(const struct keeper *keeper)
 {
     return keeper->is_keeping ? deadlines_next(&keeper->sessions->deadlines) : INSTANT_NEVER;

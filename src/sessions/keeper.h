@@ -41,6 +41,8 @@ void keeper_prove_host(struct keeper *keeper, uint64_t node, uint64_t index, ins
  * renewed no more unless it is resumed; false: none. Call it until it returns false, at
  * keeper_deadline() at the latest. */
 bool keeper_overdue(struct keeper *keeper, instant now, struct session_order *ret);
+/* The log refused an END, and which one is not known: all that were given are overdue again. */
+void keeper_refused(struct keeper *keeper, instant now);
 instant keeper_deadline(const struct keeper *keeper); /* INSTANT_NEVER: none */
 
 #endif

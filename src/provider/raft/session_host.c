@@ -12,6 +12,10 @@
 
 enum { ORDER_BYTES_MAX = SESSION_METADATA_MAX + 512, RENEWED_BYTES = 9 };
 
+/* From the refusal of a session's end until it is ordered again: the log is full, or its leadership
+ * is being passed on. */
+#define REFUSED_AGAIN SPAN_MS(20)
+
 static void on_change(void *userdata, const struct session_change *change);
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -25,7 +29,7 @@ struct session_host *session_host_new(struct node *node)
         return NULL;
     }
     host->node = node;
-    host->end_again = INSTANT_NEVER;
+    host->end_again = host->refused_again = INSTANT_NEVER;
     host->random = (uint64_t)clock_now().ns | 1;
     (void)RAND_bytes((unsigned char *)&host->random, sizeof(host->random));
     host->last_number = host->random; /* the log has orders of earlier processes */
@@ -94,7 +98,8 @@ void session_host_rearm(struct session_host *host)
 {
     if (!host->is_closing) {
         session_host_set_timer(host, &host->timer, on_timer,
-                               instant_min(keeper_deadline(&host->keeper), host->end_again));
+                               instant_min(keeper_deadline(&host->keeper),
+                                           instant_min(host->end_again, host->refused_again)));
     }
 }
 
@@ -242,6 +247,18 @@ void session_host_install(struct session_host *host, struct sessions *restored)
 
 /* ---- Keeping --------------------------------------------------------------------------------- */
 
+/* Many may be refused at once, and are ordered again together. */
+void session_host_end_refused(struct session_host *host)
+{
+    if (host->refused_again.ns == INSTANT_NEVER.ns) {
+        host->refused_again = instant_add(clock_now(), REFUSED_AGAIN);
+        if (host->endings) {
+            host->end_again = instant_min(host->end_again, host->refused_again);
+        }
+        session_host_rearm(host);
+    }
+}
+
 /* One reading of the clock: the ends of very many sessions take longer than the second after which
  * the keeper repeats the first of them, and the loop would do nothing else. */
 static void end_overdue(struct session_host *host)
@@ -252,7 +269,9 @@ static void end_overdue(struct session_host *host)
     while (is_keeping(host) && keeper_overdue(&host->keeper, now, &ended)) {
         log_info(host->node->logger, "session-ends", LOG_U64("session", ended.session),
                  LOG_STR("why", ended.end == SESSION_END_CERTIFIED ? "proved-dead" : "expired"));
-        (void)session_host_order(host, &ended); /* the keeper repeats it */
+        if (session_host_order(host, &ended) != BATON_OK) {
+            session_host_end_refused(host);
+        }
     }
 }
 
@@ -334,6 +353,10 @@ static void on_timer(uv_timer_t *timer)
     struct session_host *host = timer->data;
     struct node *node = host->node;
 
+    if (!instant_before(clock_now(), host->refused_again)) {
+        host->refused_again = INSTANT_NEVER;
+        keeper_refused(&host->keeper, clock_now());
+    }
     end_overdue(host);
     if (!instant_before(clock_now(), host->end_again)) {
         session_host_order_endings(host);

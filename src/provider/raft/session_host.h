@@ -65,6 +65,8 @@ void session_host_take_renewal(struct session_host *host, raft_id from, const st
 void session_host_take_renewed(struct session_host *host, const struct frame *frame);
 /* The leader did not accept this order. */
 void session_host_refused(struct session_host *host, uint64_t request);
+/* Nor the end of a session, of which it is not known which one. */
+void session_host_end_refused(struct session_host *host);
 
 /* Of the tenant that has this session; NULL: none has. */
 void *session_host_user(const struct session_host *host, uint64_t session);

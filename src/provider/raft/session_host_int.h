@@ -43,6 +43,7 @@ struct session_host {
     struct session_tenant *by_session; /* those that have one */
     struct session_tenant *changed;
     struct ending *endings;
+    instant refused_again; /* the keeper's ENDs are due again; INSTANT_NEVER: none was refused */
     instant end_again;
     uint64_t last_number;
     uint64_t random;

@@ -372,6 +372,8 @@ void session_host_refused(struct session_host *host, uint64_t request)
         session_host_drive(host);
     } else if (request != 0) {
         asks_take_reply(host->node, request, BATON_EUNAVAILABLE);
+    } else {
+        session_host_end_refused(host);
     }
     event_deliver(host->node);
 }

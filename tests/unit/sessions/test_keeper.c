@@ -46,6 +46,28 @@ static void a_session_that_is_not_renewed_is_overdue_after_its_lifetime(void **s
     story_end(&s);
 }
 
+static void ends_that_the_log_refused_are_ordered_again_sooner(void **state)
+{
+    struct keeper keeper;
+    struct story s;
+    instant soon = instant_add(at(30), SPAN_MS(20));
+    (void)state;
+
+    begin(&s, &keeper);
+    (void)OPEN(&s);
+    keeper_opened(&keeper, 3, at(10));
+    assert_int_equal(overdue(&keeper, at(30)) + overdue(&keeper, at(30)), 1 + 2);
+    assert_int_equal(overdue(&keeper, soon), 0);
+    keeper_refused(&keeper, soon);
+    assert_int_equal(overdue(&keeper, soon) + overdue(&keeper, soon), 1 + 2);
+    assert_int_equal(overdue(&keeper, soon), 0); /* the third one's lifetime goes on */
+    keeper_refused(&keeper, at(50));
+    keeper_stop(&keeper);
+    keeper_refused(&keeper, at(51));
+    assert_int_equal(overdue(&keeper, at(51)), 0); /* the log's next leader orders them */
+    story_end(&s);
+}
+
 static void a_session_whose_end_was_ordered_is_not_renewed(void **state)
 {
     struct keeper keeper;
@@ -182,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_that_is_not_renewed_is_overdue_after_its_lifetime),
+        cmocka_unit_test(ends_that_the_log_refused_are_ordered_again_sooner),
         cmocka_unit_test(a_session_whose_end_was_ordered_is_not_renewed),
         cmocka_unit_test(a_new_leader_gives_every_session_its_whole_lifetime),
         cmocka_unit_test(a_session_opened_meanwhile_is_kept),
