@@ -109,7 +109,7 @@ bool keeper_overdue(struct keeper *keeper, instant now, struct session_order *re
 
 void keeper_refused(struct keeper *keeper, instant now)
 {
-    for (struct session *at = sessions_next(keeper->sessions, NULL); at;
+    for (struct session *at = keeper->is_keeping ? sessions_next(keeper->sessions, NULL) : NULL; at;
          at = sessions_next(keeper->sessions, at)) {
         if (at->is_ending && instant_before(now, at->expires)) {
             set_expiry(keeper, at, now);
