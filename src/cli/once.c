@@ -56,6 +56,7 @@ struct once {
     char key[KEY_BYTES];
     bool is_leaving;
     bool is_asking;    /* a read is under way */
+    bool has_news;     /* a failed result has come since the last read began */
     bool is_killed;    /* this process killed CMD, because leadership was lost or in doubt */
     bool is_stopped;   /* CMD was asked to end */
     bool is_storing;   /* this node's result is being written */
@@ -247,6 +248,7 @@ static void on_change(void *userdata, const struct provider_value *value)
         return;
     }
     if (*rest == '\0' && is_failure(value)) {
+        once->has_news = true;
         look(once); /* a node that starts also gets results that were replaced since */
     } else if (*rest == '\0' && !is_spent(once, value)) {
         take_result(once, value);
@@ -312,7 +314,11 @@ static void abandon(struct once *once, int exit_code)
         return;
     }
     handover_release(participant_election(once->participant));
-    lead_on(once);
+    if (once->has_news) {
+        look(once);
+    } else {
+        lead_on(once);
+    }
 }
 
 static void on_command_end(void *userdata, const struct cmd_end *end)
@@ -393,6 +399,8 @@ static void on_read(void *userdata, int code, const struct provider_value *value
         note_unread(once, code, baton_strerror(code));
     } else if (!code && count > 0 && values[0].data && !is_spent(once, &values[0])) {
         take_result(once, &values[0]);
+    } else if (once->has_news) {
+        look(once);
     } else if (participant_is_leader(once->participant, &epoch)) {
         once->replaced = !code && count > 0 && values[0].data ? values[0].revision : 0;
         start(once, epoch);
@@ -408,6 +416,7 @@ static void look(struct once *once)
         return;
     }
     once->is_asking = true;
+    once->has_news = false;
     int code = store_get(participant_member(once->participant), once->key, on_read, once, &error);
     if (code) {
         once->is_asking = false;
