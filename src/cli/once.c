@@ -265,8 +265,11 @@ static void on_written(void *userdata, int code, uint64_t revision, const struct
 
     once->is_storing = false;
     handover_release(participant_election(once->participant));
-    if (code == BATON_ECONFLICT) {
-        return; /* another node's result is stored: the watch reports it */
+    if (code == BATON_ECONFLICT) { /* another node's result is stored: the watch reports it */
+        if (once->has_news) {
+            look(once); /* it has */
+        }
+        return;
     }
     if (code) {
         fail(once, code, error && error->code ? error->message : "the result was not stored");
