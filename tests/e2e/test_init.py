@@ -22,10 +22,12 @@ FOREVER = ("--", "sh", "-c", "sleep 100000 & wait")
 # argv: a file that gets a byte for each SIGINT.
 COUNTER = """
 import os, signal, sys, time
-record = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND |
+unready = sys.argv[1] + ".unready"
+record = os.open(unready, os.O_WRONLY | os.O_CREAT | os.O_APPEND |
                  os.O_NONBLOCK)
 signal.signal(signal.SIGINT, lambda number, frame: None)
 signal.set_wakeup_fd(record, warn_on_full_buffer=False)
+os.rename(unready, sys.argv[1]) # whoever sees it may interrupt
 while True:
     time.sleep(1000)
 """
