@@ -167,6 +167,7 @@ struct assembly_process {
     int host; /* number of its agent */
     bool is_up;
     uint64_t life;                 /* of its client */
+    uint32_t starts;               /* each has a secret of its own */
     bool is_own;                   /* its agent's own process: they die together */
     bool is_attached;              /* its agent has its client: it acts on when the agent dies */
     struct session_client *client; /* NULL while it is down, or its agent is that has it */

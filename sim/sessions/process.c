@@ -218,6 +218,7 @@ static struct session_client *new_client(struct assembly *assembly,
         process->is_own ? assembly_incarnation(&assembly->agents[process->host]) : 0;
     (void)snprintf(options.name, sizeof(options.name), "%d", process->number);
     options.secret[0] = (uint8_t)process->number;
+    memcpy(options.secret + 1, &process->starts, sizeof(process->starts));
     if (options.resume != 0 && random_chance(&assembly->random, WRONG_SESSION_PPM)) {
         options.resume = any_session(assembly);
     }
@@ -261,6 +262,7 @@ void process_start(struct assembly *assembly, struct assembly_process *process)
     process->is_own = draw_is_own(assembly, process);
     process->is_attached = !process->is_own && random_chance(&assembly->random, 500000);
     process->is_up = true;
+    process->starts++;
     process->paused_until = process->wake = 0;
     process->session = 0;
     memset(process->of, 0, sizeof(process->of));
