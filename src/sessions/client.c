@@ -498,7 +498,7 @@ static void hear_held(struct session_client *client, struct claim *claim, uint64
     }
     claim->granted = epoch;
     if (!claim->is_kept && (!claim->is_wanted || !claim->is_eligible)) {
-        claim->given_up = epoch;
+        give_up(client, claim, false);
     } else if (!claim->is_kept) {
         take_up(client, claim);
     }

@@ -212,6 +212,25 @@ static void what_was_given_up_is_remembered_after_the_election_was_left(void **s
     end(&t);
 }
 
+/* Its agent has begun again with an old state, and reports what it goes through once more. */
+static void what_was_given_up_is_not_forgotten_over_an_earlier_grant(void **state)
+{
+    struct talk t;
+    (void)state;
+
+    begin_holding(&t);
+    session_client_withdraw(t.client, red);
+    (void)all_of(&t);
+    assert_string_equal(answered(&t, BATON_OK), "ended red 0");
+    assert_string_equal(hear(&t, SESSION_HELD, red, 8), "WITHDRAW red 8");
+    enter(&t, red);
+    assert_string_equal(answered(&t, BATON_ECONFLICT), "");
+    assert_string_equal(after(&t, 1000), "ENTER red 0");
+    assert_string_equal(hear(&t, SESSION_HELD, red, 9), "");
+    assert_int_equal(session_client_epoch(t.client, red), 0);
+    end(&t);
+}
+
 static void a_session_that_has_ended_voids_all_and_a_new_one_enters_again(void **state)
 {
     struct talk t;
@@ -548,6 +567,7 @@ int main(void)
         cmocka_unit_test(a_resignation_leaves_after_the_process_has_stopped_acting),
         cmocka_unit_test(an_order_without_a_reply_is_repeated),
         cmocka_unit_test(what_was_given_up_is_remembered_after_the_election_was_left),
+        cmocka_unit_test(what_was_given_up_is_not_forgotten_over_an_earlier_grant),
         cmocka_unit_test(a_session_that_has_ended_voids_all_and_a_new_one_enters_again),
         cmocka_unit_test(a_process_that_cannot_renew_stops_and_ends_its_session),
         cmocka_unit_test(a_new_connection_within_the_lease_goes_on_with_the_session),
