@@ -247,6 +247,9 @@ static void on_own_key(struct master *master, const struct fleet_state_event *ev
     if (event->change == FLEET_CHANGED_ASSIGNED) {
         assigned = fleet_state_assigned(state, event->id);
         take_epoch(master, event->id, assigned ? assigned->epoch : 0);
+        if (survey_has_lost_mark(master, event->id)) {
+            master_touch(master);
+        }
     } else if (event->change == FLEET_CHANGED_OWNERS) {
         take_epoch(master, "owners", epoch_of(fleet_state_owners(state, NULL)));
     } else {

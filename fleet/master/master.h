@@ -29,7 +29,9 @@
  * from when the latest worker was registered.
  *
  * A worker of which nothing was heard yet keeps what it has, and gets nothing; after MASTER_SILENCE
- * it counts as offline. Later the table knows.
+ * it counts as offline. Later the table knows; but as long as a worker is marked as online, of
+ * which the table knows that it is not, it keeps what it has, also for MASTER_SILENCE at most
+ * (fleet/workers/claim.h).
  *
  * Threads: all on the loop's thread of the state's member.
  */

@@ -23,6 +23,7 @@ struct asked_list; /* processes.c */
 struct tracked {
     instant since;         /* known here */
     instant leaving_since; /* INSTANT_NEVER: nothing leaves it */
+    instant marked_since;  /* by its owner, as online; INSTANT_NEVER: it is not */
     bool is_overdue;       /* and does not let go */
     struct load load;
     char id[FLEET_WORKER_ID_MAX + 1];
@@ -114,6 +115,7 @@ int survey_make(struct survey *ret, struct master *master, instant now);
 void survey_fini(struct survey *survey);
 /* A report came. */
 void survey_hear(struct master *master, const struct worker_live *worker);
+bool survey_has_lost_mark(const struct master *master, const char *id);
 /* Of all workers, what only a leader knows. */
 void survey_forget(struct master *master);
 

@@ -80,36 +80,27 @@ static void mark_catalog(const struct master *master)
 
 /* ---- Lists of workers ------------------------------------------------------------------------ */
 
-static json_t *ids_json(const char *const *ids, size_t count)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new(list, json_string(ids[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
 static int add_list(struct proposal *proposal, size_t number)
 {
     const struct plan_list *list = &proposal->answer.lists[number];
     const char *id = proposal->survey.workers[number].id;
     const struct fleet_assigned *assigned =
         fleet_state_assigned(proposal->master->config.state, id);
+    const struct fleet_assigned wanted = {.epoch = proposal->master->epoch,
+                                          .subscriptions = list->subscriptions,
+                                          .count = list->count,
+                                          .leaving = list->leaving,
+                                          .leaving_count = list->leaving_count,
+                                          .is_online = assigned && assigned->is_online &&
+                                                       proposal->survey.workers[number].is_online};
     char key[KEY_MAX];
-    json_t *json = json_pack("{s:I,s:o,s:o}", "epoch", (json_int_t)proposal->master->epoch,
-                             "subscriptions", ids_json(list->subscriptions, list->count), "leaving",
-                             ids_json(list->leaving, list->leaving_count));
 
     (void)snprintf(key, sizeof(key), "assigned/%s", id);
     if (list->leaving_count > 0) { /* time begins anew, for what leaves last */
         proposal->survey.tracked[number]->leaving_since = proposal->now;
     }
-    return round_add(proposal->round, list->gives ? STEP_GIVES : STEP_TAKES, key, json, false,
-                     assigned ? assigned->revision : 0);
+    return round_add(proposal->round, list->gives ? STEP_GIVES : STEP_TAKES, key,
+                     fleet_assigned_json(&wanted), false, assigned ? assigned->revision : 0);
 }
 
 static int add_lists(struct proposal *proposal)
@@ -308,6 +299,16 @@ static int assign(struct proposal *proposal)
     return code;
 }
 
+static bool has_lists(const struct fleet_state *state)
+{
+    const struct fleet_assigned *assigned = NULL;
+
+    do {
+        assigned = fleet_state_next_assigned(state, assigned);
+    } while (assigned && assigned->count + assigned->leaving_count == 0);
+    return assigned != NULL;
+}
+
 /* Waits until all workers were heard of, or for a while: a silent one may be busy. The first plan
  * of a fleet also waits for workers that were registered a moment ago, or the first one would get
  * all. */
@@ -316,7 +317,7 @@ static bool may_assign(struct proposal *proposal)
     struct master *master = proposal->master;
     instant since = master->opened, patient_until;
 
-    if (!fleet_state_next_assigned(master->config.state, NULL)) {
+    if (!has_lists(master->config.state)) {
         since = instant_max(since, proposal->survey.unheard_since);
     }
     patient_until = instant_add(since, MASTER_PATIENCE);

@@ -29,7 +29,7 @@ static struct tracked *track(const char *id, instant now)
     if (tracked) {
         memcpy(tracked->id, id, strlen(id) + 1);
         tracked->since = now;
-        tracked->leaving_since = INSTANT_NEVER;
+        tracked->leaving_since = tracked->marked_since = INSTANT_NEVER;
     }
     return tracked;
 }
@@ -112,6 +112,20 @@ void survey_hear(struct master *master, const struct worker_live *worker)
     }
 }
 
+static bool has_mark(const struct tracked *tracked)
+{
+    return tracked->marked_since.ns != INSTANT_NEVER.ns;
+}
+
+/* Its mark has gone: if it is offline, what it has can be given to others. */
+bool survey_has_lost_mark(const struct master *master, const char *id)
+{
+    const struct tracked *tracked = find(master, id);
+    const struct fleet_assigned *assigned = fleet_state_assigned(master->config.state, id);
+
+    return tracked && has_mark(tracked) && (!assigned || !assigned->is_online);
+}
+
 /* ---- As a plan sees them --------------------------------------------------------------------- */
 
 static void check_by(struct master *master, instant at)
@@ -119,18 +133,25 @@ static void check_by(struct master *master, instant at)
     master->check_at = instant_min(master->check_at, at);
 }
 
-/* One of which nothing was heard keeps what it has and gets nothing; but not for ever. */
-static void see_unheard(struct survey *survey, struct master *master, struct tracked *tracked,
-                        struct plan_worker *ret, instant now)
+/* One that may be there keeps what it has and gets nothing; but not for ever. */
+static void see_doubtful(struct master *master, struct plan_worker *ret, instant since, instant now)
 {
-    instant silent_at = instant_add(tracked->since, MASTER_SILENCE);
+    instant silent_at = instant_add(since, MASTER_SILENCE);
 
-    survey->unheard++;
-    survey->unheard_since = instant_max(survey->unheard_since, tracked->since);
     ret->is_cordoned = true;
     ret->is_online = instant_before(now, silent_at);
     if (ret->is_online) {
         check_by(master, silent_at);
+    }
+}
+
+/* While a worker is marked, its owner may send it the list, whatever it last said. */
+static void see_mark(struct tracked *tracked, bool is_marked, instant now)
+{
+    if (!is_marked) {
+        tracked->marked_since = INSTANT_NEVER;
+    } else if (!has_mark(tracked)) {
+        tracked->marked_since = now;
     }
 }
 
@@ -185,12 +206,17 @@ static void see(struct survey *survey, struct master *master, const struct fleet
         worker->leaving = assigned->leaving;
         worker->leaving_count = assigned->leaving_count;
     }
-    if (live) {
-        worker->is_online = live->is_online;
-        worker->is_in_sync = live->is_online && live->is_in_sync && assigned &&
-                             live->synced_revision == assigned->revision;
-    } else {
-        see_unheard(survey, master, tracked, worker, now);
+    see_mark(tracked, assigned && assigned->is_online, now);
+    if (!live) {
+        survey->unheard++;
+        survey->unheard_since = instant_max(survey->unheard_since, tracked->since);
+        see_doubtful(master, worker, tracked->since, now);
+    } else if (live->is_online) {
+        worker->is_online = true;
+        worker->is_in_sync =
+            live->is_in_sync && assigned && live->synced_revision == assigned->revision;
+    } else if (has_mark(tracked)) {
+        see_doubtful(master, worker, instant_max(tracked->marked_since, live->heard), now);
     }
     survey->is_calm &= !worker->is_online || worker->leaving_count == 0;
     see_leaving(master, tracked, worker, now);

@@ -29,6 +29,7 @@ bool fleet_worker_is_discovered(const struct fleet_worker *worker);
 /* As the state has it, to be changed and written. NULL: out of memory. */
 json_t *fleet_worker_json(const struct fleet_worker *worker);
 
+/* The master writes the lists, the worker's owner `is_online` (fleet/workers/claim.h). */
 struct fleet_assigned {
     const char *worker;
     uint64_t epoch, revision;
@@ -36,7 +37,11 @@ struct fleet_assigned {
     size_t count;
     const char *const *leaving;
     size_t leaving_count;
+    bool is_online; /* the worker may be sent the list */
 };
+
+/* As the state has it, to be written. NULL: out of memory. */
+json_t *fleet_assigned_json(const struct fleet_assigned *assigned);
 
 /* A person moves a subscription to a worker; the master carries it out, and deletes it. */
 struct fleet_move {

@@ -78,6 +78,27 @@ json_t *fleet_worker_json(const struct fleet_worker *worker)
     return json;
 }
 
+static json_t *texts_json(const char *const *texts, size_t count)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        if (json_array_append_new(list, json_string(texts[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+json_t *fleet_assigned_json(const struct fleet_assigned *assigned)
+{
+    return json_pack("{s:I, s:o, s:o, s:b}", "epoch", (json_int_t)assigned->epoch, "subscriptions",
+                     texts_json(assigned->subscriptions, assigned->count), "leaving",
+                     texts_json(assigned->leaving, assigned->leaving_count), "online",
+                     (int)assigned->is_online);
+}
+
 /* ---- Values ---------------------------------------------------------------------------------- */
 
 static int read_worker(struct fleet_worker *worker, const char *id, const json_t *json,
@@ -154,7 +175,8 @@ static int read_assigned(struct fleet_assigned *assigned, const char *id, const 
            (code = read_list(&assigned->subscriptions, &assigned->count, json, "subscriptions",
                              reterr)) != 0 ||
            (code = read_list(&assigned->leaving, &assigned->leaving_count, json, "leaving",
-                             reterr)) != 0);
+                             reterr)) != 0 ||
+           (code = json_read_flag(json, "", "online", &assigned->is_online, reterr)) != 0);
     assigned->epoch = (uint64_t)epoch;
     return code;
 }

@@ -36,6 +36,7 @@ struct link {
     enum presence presence;
     bool has_reported; /* the worker, on this connection */
     bool has_opened;   /* once */
+    bool has_wanted;   /* a list, since it was offline */
     bool is_full;      /* the worker has to read first, */
     bool is_waiting;   /* and something is to be sent */
     bool was_brief;    /* the latest connection that had a report */
@@ -296,6 +297,13 @@ static void on_drain(void *userdata)
     }
 }
 
+static void forget_list(struct link *link)
+{
+    link->has_wanted = false;
+    sync_forget_list(link->sync);
+    link->config.calls.on_wanted(link->config.userdata, false);
+}
+
 /* ---- The connection -------------------------------------------------------------------------- */
 
 static void on_open(void *userdata, struct web_socket *socket)
@@ -311,6 +319,10 @@ static void on_open(void *userdata, struct web_socket *socket)
     link->opened_at = now;
     link->offline_at = instant_add(is_offline ? now : link->heard, link->config.silence);
     sync_connected(link->sync, now);
+    if (!sync_has_list(link->sync)) {
+        link->has_wanted = true;
+        link->config.calls.on_wanted(link->config.userdata, true);
+    }
     pump(link, now);
     arm(link, now);
 }
@@ -404,6 +416,9 @@ static void on_close(void *userdata, const struct baton_error *error)
         link->offline_at = instant_min(link->offline_at, instant_add(now, link->config.grace));
     } else {
         link->offline_at = INSTANT_NEVER;
+        if (link->has_wanted) {
+            forget_list(link); /* it sent no report */
+        }
     }
     arm(link, now);
 }
@@ -458,6 +473,7 @@ static void go_offline(struct link *link)
                        link->fault.code != BATON_OK ? link->fault.message : "no connection yet");
     }
     link->offline_at = INSTANT_NEVER;
+    forget_list(link);
     set_presence(link, PRESENCE_OFFLINE, reason);
     if (link->socket != NULL) {
         cut(link);

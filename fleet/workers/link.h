@@ -27,6 +27,9 @@ struct link; /* opaque; ends when `closed` returns */
 struct link_calls {
     /* Asked before each message and connection. False: the connection is closed at once. */
     bool (*may_send)(void *userdata);
+    /* True: a connection is open, and nothing is sent on it before link_set_list(). False: the
+     * worker is offline; on its next connection the list is wanted anew. */
+    void (*on_wanted)(void *userdata, bool is_wanted);
     /* The command with the whole list and fresh URLs, as text for free(); NULL: out of memory. */
     char *(*list)(void *userdata);
     /* As sync.h has it. */

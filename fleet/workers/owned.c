@@ -77,6 +77,21 @@ static bool may_send(void *userdata)
            election_is_leader(owned->candidacy.election, &epoch) && epoch == owned->epoch;
 }
 
+static void on_wanted(void *userdata, bool is_wanted)
+{
+    struct owned *owned = userdata;
+
+    claim_set(&owned->claim, is_wanted ? CLAIM_ONLINE : CLAIM_OFFLINE);
+}
+
+void owned_claimed(struct claim *claim)
+{
+    struct owned *owned = (struct owned *)((char *)claim - offsetof(struct owned, claim));
+
+    owned->is_dirty = true;
+    owned_queue(owned);
+}
+
 static void open_link(struct owned *owned, const char *url)
 {
     const struct owners_config *config = &owned->owners->config;
@@ -89,6 +104,7 @@ static void open_link(struct owned *owned, const char *url)
         .silence = config->silence,
         .connections = &owned->owners->connections,
         .calls = {.may_send = may_send,
+                  .on_wanted = on_wanted,
                   .list = owned_list,
                   .display = owned_display,
                   .on_report = owned_report,
@@ -100,9 +116,7 @@ static void open_link(struct owned *owned, const char *url)
     };
     struct baton_error error = {0};
 
-    if (link_open(&owned->link, &wanted, &error) == BATON_OK) {
-        owned_refresh(owned);
-    } else {
+    if (link_open(&owned->link, &wanted, &error) != BATON_OK) {
         owned->link = NULL; /* the timer tries again */
         tell_failure(owned, &error);
     }
@@ -114,6 +128,7 @@ static void on_link_closed(void *userdata)
 
     owned->link = NULL;
     owned->is_link_closing = false;
+    claim_set(&owned->claim, CLAIM_NONE);
     owned_queue(owned);
     if (owned->is_held) {
         owned->is_held = false;
@@ -160,6 +175,7 @@ static void on_acquired(struct owned *owned, uint64_t epoch)
 static void on_lost(struct owned *owned)
 {
     owned->is_draining = owned->is_held = false;
+    claim_set(&owned->claim, CLAIM_NONE);
     close_link(owned, true);
     if (owned->epoch != 0) {
         owned->epoch = 0;
@@ -276,8 +292,11 @@ static void tend(struct owned *owned, instant now)
 
     if (owned->link == NULL && worker != NULL) {
         open_link(owned, worker->url);
-    } else if (owned->link != NULL && !owned->is_link_closing && owned->is_dirty) {
-        owned_refresh(owned);
+    } else if (owned->link != NULL && !owned->is_link_closing) {
+        claim_step(&owned->claim); /* after a failure */
+        if (owned->is_dirty) {
+            owned_refresh(owned);
+        }
     }
     if (strcmp(owned->first, owners->process) != 0 &&
         instant_before(now, instant_add(owned->asked_at, SPAN_MS(ASK_COUNTS_MS)))) {
@@ -307,7 +326,7 @@ bool owned_settle(struct owned *owned, instant now)
             begin(owned, now);
         }
         return owned->candidacy.election != NULL || owned->link != NULL ||
-               (owned->is_wanted && stays);
+               claim_is_busy(&owned->claim) || (owned->is_wanted && stays);
     }
     if (owned->epoch != 0 && stays &&
         !owned->is_moved) { /* also where it is wanted no more: until the first joins */

@@ -72,20 +72,33 @@ static bool list_make(const struct owned *owned, struct list *ret)
     return true;
 }
 
+/* The master counts a worker as gone of which it has heard nothing for long. */
+static bool has_lost_mark(const struct owned *owned)
+{
+    const struct fleet_state *state = owned->owners->config.state;
+    const struct fleet_assigned *assigned = fleet_state_assigned(state, owned->worker);
+
+    return fleet_state_worker(state, owned->worker) != NULL &&
+           (assigned == NULL || !assigned->is_online);
+}
+
 void owned_refresh(struct owned *owned)
 {
     uint64_t before = link_revision(owned->link);
     struct list list;
     int code;
 
-    if (!list_make(owned, &list)) {
-        return; /* it stays dirty, and the timer comes */
+    if (!claim_is_online(&owned->claim) || !list_make(owned, &list)) {
+        return; /* it stays dirty, and the claim or the timer comes */
     }
     code = link_set_list(owned->link, list.items, list.count, list.revision, owned->has_other);
     list_fini(&list);
     owned->is_dirty = owned->has_other = code != BATON_OK;
     if (link_is_in_sync(owned->link) && link_revision(owned->link) != before) {
         owned_synced(owned);
+    }
+    if (has_lost_mark(owned)) {
+        claim_set(&owned->claim, CLAIM_ONLINE);
     }
 }
 

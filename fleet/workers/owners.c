@@ -37,6 +37,8 @@ static struct owned *add(struct owners *owners, const char *worker)
     owned->owners = owners;
     owned->ask_at = owned->asked_at = INSTANT_PAST;
     memcpy(owned->worker, worker, bytes);
+    owned->claim = (struct claim){
+        .state = owners->config.state, .worker = owned->worker, .on_settled = owned_claimed};
     HASH_ADD_STR(owners->all, worker, owned);
     if (owned->hh.tbl == NULL) {
         free(owned);

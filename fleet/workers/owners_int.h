@@ -11,6 +11,7 @@
 #ifndef FLEET_WORKERS_OWNERS_INT_H
 #define FLEET_WORKERS_OWNERS_INT_H
 
+#include "fleet/workers/claim.h"
 #include "fleet/workers/link.h"
 #include "fleet/workers/owners.h"
 #include "fleet/workers/publish.h"
@@ -29,13 +30,14 @@ struct owned {
     struct owned *prev, *next; /* in the line for a slot */
     struct candidacy candidacy;
     struct link *link; /* NULL: closed */
-    uint64_t epoch;    /* of this process's leadership; 0: it does not lead */
-    instant begin_at;  /* of campaigning, once it is wanted */
-    instant ask_at;    /* next, of asking for it */
-    instant asked_at;  /* the first has, by name */
-    bool is_listed;    /* `owners` has the worker */
-    bool is_named;     /* and names this process; */
-    bool is_wanted;    /* so did the latest `owners` that was read to its end */
+    struct claim claim;
+    uint64_t epoch;   /* of this process's leadership; 0: it does not lead */
+    instant begin_at; /* of campaigning, once it is wanted */
+    instant ask_at;   /* next, of asking for it */
+    instant asked_at; /* the first has, by name */
+    bool is_listed;   /* `owners` has the worker */
+    bool is_named;    /* and names this process; */
+    bool is_wanted;   /* so did the latest `owners` that was read to its end */
     bool is_queued;
     bool is_link_closing;
     bool is_moved;    /* to another address since it leads: it needs a later epoch */
@@ -76,6 +78,9 @@ bool owned_settle(struct owned *owned, instant now);
 /* The worker itself has changed: it may have another URL, or be gone; then it gets an empty list.
  */
 void owned_look(struct owned *owned);
+
+/* The claim's. */
+void owned_claimed(struct claim *claim);
 
 /* ---- owned_list.c ---------------------------------------------------------------------------- */
 

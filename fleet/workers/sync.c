@@ -321,6 +321,16 @@ int sync_set_list(struct sync *sync, const struct subscription *list, size_t cou
     return BATON_OK;
 }
 
+void sync_forget_list(struct sync *sync)
+{
+    sync->has_list = false;
+}
+
+bool sync_has_list(const struct sync *sync)
+{
+    return sync->has_list;
+}
+
 void sync_display_changed(struct sync *sync, const char *name)
 {
     struct display *display;

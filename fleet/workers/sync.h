@@ -67,6 +67,9 @@ void sync_disconnected(struct sync *sync);
  * BATON_ENOMEM: call again. */
 int sync_set_list(struct sync *sync, const struct subscription *list, size_t count,
                   uint64_t revision, bool is_other, instant now);
+/* Nothing is sent until the next sync_set_list(). */
+void sync_forget_list(struct sync *sync);
+bool sync_has_list(const struct sync *sync);
 /* Ignored for a display that has no subscription in the list. */
 void sync_display_changed(struct sync *sync, const char *display);
 

@@ -65,6 +65,35 @@ static void what_a_dead_worker_had_goes_to_another_one(void **state)
     assert_int_equal(yard_assigned(at_first ? "w1" : "w2"), 0);
 }
 
+/* Its owner has not heard yet that another one got what it had. */
+static void a_worker_that_comes_back_at_a_late_owner_does_not_get_its_old_list(void **state)
+{
+    enum { LONG = 1000000 };
+    (void)state;
+    yard_open(0, NULL);
+    yard_open(1, NULL);
+    yard_worker("w1", "");
+    yard_worker("w2", "");
+    AWAIT(strcmp(yard_owner("w1", 0), yard_owner("w2", 0)) != 0 && yard_owner("w2", 0)[0]);
+    yard_hear("w1", true);
+    yard_hear("w2", true);
+    const char *id = strcmp(yard_owner("w1", 0), "p1") == 0 ? "w1" : "w2";
+    const char *other = strcmp(id, "w1") == 0 ? "w2" : "w1";
+    yard_subscribe("d1", "c1");
+    yard_subscribe("d2", "c2");
+    AWAIT(yard_assigned(id) == 1 && yard_assigned(other) == 1);
+    yard_settle();
+    yard_lag(1, LONG);
+    yard_hear(id, false);
+    AWAIT(yard_assigned(other) == 2);
+    assert_int_equal(fleet_state_assigned(peers[1].state, id)->count, 1);
+    yard_hear(id, true);
+    AWAIT(fleet_state_assigned(peers[1].state, id)->count == 0);
+    yard_lag(1, 0);
+    yard_settle();
+    assert_int_equal(yard_assigned(id), 0);
+}
+
 static void the_only_worker_keeps_its_list_while_it_is_away(void **state)
 {
     (void)state;
@@ -123,6 +152,27 @@ static void a_worker_that_never_lets_go_is_passed_over_with_an_alarm(void **stat
     assert_int_equal(master_counters(peers[0].master)->overdue, 1);
 }
 
+/* It may be sent the list still, for all that the master knows. */
+static void what_an_offline_worker_had_stays_while_it_is_marked_but_not_for_ever(void **state)
+{
+    (void)state;
+    open_yard();
+    yard_subscribe("d1", "c1");
+    AWAIT(yard_worker_of("d1;c1")[0]);
+    yard_settle();
+    bool at_first = is_at("d1;c1", "w1");
+    const char *id = at_first ? "w1" : "w2";
+    assert_true(fleet_state_assigned(yard_state(), id)->is_online);
+    yard_marks_fail = true;
+    yard_hear(id, false);
+    yard_pass(SPAN_S(14));
+    yard_settle();
+    assert_true(is_at("d1;c1", id));
+    yard_pass(SPAN_S(2));
+    AWAIT(is_at("d1;c1", at_first ? "w2" : "w1"));
+    assert_false(fleet_state_assigned(yard_state(), id)->is_online);
+}
+
 static void a_new_master_changes_nothing(void **state)
 {
     (void)state;
@@ -132,15 +182,15 @@ static void a_new_master_changes_nothing(void **state)
     yard_subscribe("d2", "c2");
     AWAIT(yard_worker_of("d1;c1")[0] && yard_worker_of("d2;c2")[0]);
     yard_settle();
-    uint64_t revisions[] = {fleet_state_assigned(peers[1].state, "w1")->revision,
-                            fleet_state_assigned(peers[1].state, "w2")->revision};
+    uint64_t epochs[] = {fleet_state_assigned(peers[1].state, "w1")->epoch,
+                         fleet_state_assigned(peers[1].state, "w2")->epoch};
     yard_close(0);
     AWAIT(yard_leader() == 1);
     AWAIT(strcmp(yard_owner("w1", 0), "p1") == 0);
     yard_settle();
     assert_true(master_counters(peers[1].master)->plans > 0);
-    assert_int_equal(fleet_state_assigned(peers[1].state, "w1")->revision, revisions[0]);
-    assert_int_equal(fleet_state_assigned(peers[1].state, "w2")->revision, revisions[1]);
+    assert_int_equal(fleet_state_assigned(peers[1].state, "w1")->epoch, epochs[0]);
+    assert_int_equal(fleet_state_assigned(peers[1].state, "w2")->epoch, epochs[1]);
     assert_string_equal(yard_owner("w2", 0), "p1");
 }
 
@@ -550,7 +600,7 @@ static void something_happens(void)
     static const char *const displays[] = {"d1", "d2"};
     static const char *const flags[] = {"", ",\"draining\":true", ",\"cordoned\":true"};
 
-    switch (draw(8)) {
+    switch (draw(9)) {
     case 0:
         yard_hear(names[draw(3)], draw(3) > 0);
         break;
@@ -580,6 +630,11 @@ static void something_happens(void)
         }
         break;
     }
+    case 7: {
+        int number = (int)draw(2);
+        yard_lag(number, draw(2) * draw(20));
+        break;
+    }
     default:
         yard_confirm_always(draw(2) == 0);
         for (size_t i = 0; i < 10; i++) {
@@ -602,6 +657,8 @@ static void whatever_happens_no_two_workers_have_the_same_and_in_the_end_all_hav
         }
         yard_put_fails = 0;
         yard_puts_linger = false;
+        yard_lag(0, 0);
+        yard_lag(1, 0);
         yard_confirm_always(true);
         for (int i = 0; i < 3; i++) {
             const char *id = (const char *[]){"w1", "w2", "w3"}[i];
@@ -646,9 +703,12 @@ int main(int count, char **arguments)
         YARD_TEST(a_loaded_worker_gets_nothing_new),
         YARD_TEST(whatever_happens_no_two_workers_have_the_same_and_in_the_end_all_have_one),
     };
-    /* The leases of a server would end when the clock is put forward. */
+    /* The leases of a server would end when the clock is put forward, or another one lead that was
+     * to be late. */
     const struct CMUnitTest tests_of_time[] = {
+        YARD_TEST(a_worker_that_comes_back_at_a_late_owner_does_not_get_its_old_list),
         YARD_TEST(the_first_plan_waits_for_workers_that_were_just_registered),
+        YARD_TEST(what_an_offline_worker_had_stays_while_it_is_marked_but_not_for_ever),
         YARD_TEST(a_worker_that_never_lets_go_is_passed_over_with_an_alarm),
         YARD_TEST(a_worker_that_nobody_heard_of_keeps_what_it_has_and_gets_nothing),
     };

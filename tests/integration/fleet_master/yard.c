@@ -2,6 +2,7 @@
 
 #include "lib/process.h"
 #include "member/store.h"
+#include "yard_int.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,22 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WAKE_MS = 2, SUBSCRIPTIONS_MAX = 64, QUIET_TURNS = 20 };
+enum { WAKE_MS = 2, QUIET_TURNS = 20 };
 
 uv_loop_t loop;
 struct peer peers[PEERS];
 char yard_events[EVENTS_MAX][32];
 size_t yard_event_count;
-int yard_put_fails;
-int yard_list_fails;
-bool yard_puts_linger;
 
 static uv_timer_t wake;
 static int lives;    /* of the fixture: each has a fleet of its own */
 static pid_t server; /* redis; 0: none */
 static int server_port;
 static span offset;
-static bool confirms_always;
 
 /* ---- The provider ---------------------------------------------------------------------------- */
 
@@ -99,282 +96,6 @@ void yard_pass(span time)
     yard_put("worker/nobody", json);
 }
 
-/* ---- Writes that fail ------------------------------------------------------------------------ */
-
-int __real_store_put(struct member *member, const char *key, const void *data, size_t bytes,
-                     uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
-                     struct baton_error *reterr);
-int __wrap_store_put(struct member *member, const char *key, const void *data, size_t bytes,
-                     uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
-                     struct baton_error *reterr);
-
-struct lingering {
-    struct lingering *next;
-    struct member *member;
-    char *key;
-    void *data; /* NULL: it deletes */
-    size_t bytes;
-    uint64_t revision;
-    provider_put_cb done;
-    void *userdata;
-};
-
-static struct lingering *lingering, **last_lingering = &lingering;
-
-static void linger(const struct lingering *write)
-{
-    struct lingering *copy = malloc(sizeof(*copy));
-
-    assert_non_null(copy);
-    *copy = *write;
-    copy->next = NULL;
-    copy->key = strdup(write->key);
-    copy->data = NULL;
-    if (write->data) {
-        copy->data = malloc(write->bytes + 1);
-        assert_non_null(copy->data);
-        memcpy(copy->data, write->data, write->bytes);
-    }
-    *last_lingering = copy;
-    last_lingering = &copy->next;
-}
-
-static void end_lingering(void)
-{
-    struct lingering *write;
-
-    while ((write = lingering)) {
-        lingering = write->next;
-        last_lingering = lingering ? last_lingering : &lingering;
-        assert_int_equal(__real_store_put(write->member, write->key, write->data, write->bytes,
-                                          write->revision, SPAN_NS(0), write->done, write->userdata,
-                                          NULL),
-                         BATON_OK);
-        free(write->key);
-        free(write->data);
-        free(write);
-    }
-}
-
-int __wrap_store_put(struct member *member, const char *key, const void *data, size_t bytes,
-                     uint64_t revision, span lifetime, provider_put_cb done, void *userdata,
-                     struct baton_error *reterr)
-{
-    if (yard_put_fails > 0) {
-        yard_put_fails--;
-        return error_set(reterr, BATON_EUNAVAILABLE, "no");
-    }
-    if (yard_puts_linger) {
-        linger(&(struct lingering){.member = member,
-                                   .key = (char *)key,
-                                   .data = (void *)data,
-                                   .bytes = bytes,
-                                   .revision = revision,
-                                   .done = done,
-                                   .userdata = userdata});
-        return BATON_OK;
-    }
-    return __real_store_put(member, key, data, bytes, revision, lifetime, done, userdata, reterr);
-}
-
-/* ---- Lists of the processes that fail -------------------------------------------------------- */
-
-static provider_members_cb real_done;
-
-int __real_members_list(struct election *election, provider_members_cb done, void *userdata,
-                        struct baton_error *reterr);
-int __wrap_members_list(struct election *election, provider_members_cb done, void *userdata,
-                        struct baton_error *reterr);
-
-static void on_failing_list(void *userdata, int code, const struct baton_member *members,
-                            size_t count)
-{
-    (void)code;
-    (void)members;
-    (void)count;
-    real_done(userdata, BATON_EUNAVAILABLE, NULL, 0);
-}
-
-/* By turns at once and later. */
-int __wrap_members_list(struct election *election, provider_members_cb done, void *userdata,
-                        struct baton_error *reterr)
-{
-    if (yard_list_fails > 0 && yard_list_fails-- % 2 == 0) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "no");
-    }
-    real_done = done;
-    return __real_members_list(election, yard_list_fails > 0 ? on_failing_list : done, userdata,
-                               reterr);
-}
-
-/* ---- Workers --------------------------------------------------------------------------------- */
-
-struct worker_table {
-    struct worker_observer *observers;
-};
-
-static struct {
-    char id[16];
-    char process[8];
-    struct worker_live live;
-    bool is_heard;
-    bool may_run[SUBSCRIPTIONS_MAX];
-} workers[YARD_WORKERS];
-
-static char subscriptions[SUBSCRIPTIONS_MAX][64]; /* all that were ever assigned */
-
-static size_t number_of(const char *subscription)
-{
-    size_t i = 0;
-
-    while (subscriptions[i][0] && strcmp(subscriptions[i], subscription) != 0) {
-        i++;
-        assert_true(i < SUBSCRIPTIONS_MAX);
-    }
-    if (!subscriptions[i][0]) {
-        (void)snprintf(subscriptions[i], sizeof(subscriptions[i]), "%s", subscription);
-    }
-    return i;
-}
-
-static size_t find(const char *id)
-{
-    size_t i = 0;
-
-    while (workers[i].id[0] && strcmp(workers[i].id, id) != 0) {
-        i++;
-        assert_true(i < YARD_WORKERS);
-    }
-    if (!workers[i].id[0]) {
-        (void)snprintf(workers[i].id, sizeof(workers[i].id), "%s", id);
-    }
-    return i;
-}
-
-/* Those of the worker's list now; all others as they are, or (`anew`) none. */
-static void run(size_t number, bool anew)
-{
-    const struct fleet_assigned *assigned = fleet_state_assigned(yard_state(), workers[number].id);
-
-    if (anew) {
-        memset(workers[number].may_run, 0, sizeof(workers[number].may_run));
-    }
-    for (size_t i = 0; assigned && workers[number].live.is_online && i < assigned->count; i++) {
-        workers[number].may_run[number_of(assigned->subscriptions[i])] = true;
-    }
-}
-
-static void watch(void)
-{
-    for (size_t i = 0; i < SUBSCRIPTIONS_MAX; i++) {
-        const char *has = NULL;
-        for (size_t j = 0; j < YARD_WORKERS; j++) {
-            if (workers[j].live.is_online && workers[j].may_run[i]) {
-                if (has) {
-                    fail_msg("%s may run at %s and at %s", subscriptions[i], has, workers[j].id);
-                }
-                has = workers[j].id;
-            }
-        }
-    }
-}
-
-static void tell(size_t number, enum worker_change change)
-{
-    for (int i = 0; i < PEERS; i++) {
-        struct worker_observer *next;
-        for (struct worker_observer *at = peers[i].table ? peers[i].table->observers : NULL; at;
-             at = next) {
-            next = at->next;
-            at->on_change(at, &workers[number].live, change);
-        }
-    }
-}
-
-void worker_table_observe(struct worker_table *table, struct worker_observer *observer)
-{
-    observer->next = table->observers;
-    table->observers = observer;
-}
-
-void worker_table_ignore(struct worker_table *table, const struct worker_observer *observer)
-{
-    struct worker_observer **at = &table->observers;
-
-    while (*at != observer) {
-        at = &(*at)->next;
-    }
-    *at = observer->next;
-}
-
-const struct worker_live *worker_table_find(const struct worker_table *table, const char *id)
-{
-    (void)table;
-    for (size_t i = 0; i < YARD_WORKERS; i++) {
-        if (workers[i].is_heard && strcmp(workers[i].id, id) == 0) {
-            return &workers[i].live;
-        }
-    }
-    return NULL;
-}
-
-void yard_hear(const char *id, bool is_online)
-{
-    size_t number = find(id);
-    struct worker_live *live = &workers[number].live;
-
-    (void)snprintf(workers[number].process, sizeof(workers[number].process), "%s",
-                   is_online ? yard_owner(id, 0) : "");
-    *live = (struct worker_live){.id = workers[number].id,
-                                 .process = workers[number].process,
-                                 .is_online = is_online,
-                                 .since = clock_now(),
-                                 .heard = clock_now()};
-    workers[number].is_heard = true;
-    run(number, true); /* it gets its list at once */
-    watch();
-    tell(number, is_online ? WORKER_CHANGED_ONLINE : WORKER_CHANGED_OFFLINE);
-}
-
-void yard_report(const char *id, double cpu)
-{
-    size_t number = find(id);
-
-    workers[number].live.usage.cpu = cpu;
-    workers[number].live.heard = clock_now();
-    tell(number, WORKER_CHANGED_REPORT);
-}
-
-void yard_confirm(const char *id)
-{
-    size_t number = find(id);
-    const struct fleet_assigned *assigned = fleet_state_assigned(yard_state(), id);
-    struct worker_live *live = &workers[number].live;
-
-    if (assigned && live->is_online && live->synced_revision != assigned->revision) {
-        live->is_in_sync = true;
-        live->synced_revision = assigned->revision;
-        run(number, true);
-        tell(number, WORKER_CHANGED_SYNC);
-    }
-}
-
-void yard_confirm_always(bool always)
-{
-    confirms_always = always;
-}
-
-static void on_wake(uv_timer_t *timer)
-{
-    (void)timer;
-    end_lingering();
-    for (size_t i = 0; confirms_always && yard_state() && i < YARD_WORKERS; i++) {
-        if (workers[i].is_heard) {
-            yard_confirm(workers[i].id);
-        }
-    }
-}
-
 /* ---- What is found --------------------------------------------------------------------------- */
 
 struct discovery {
@@ -427,38 +148,6 @@ void yard_find(const struct discovered *list, size_t count, bool is_whole)
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-static struct fleet_observer watcher;
-static struct fleet_state *watched;
-
-/* What an online worker has is in nobody else's list, not even in that of a dead one. */
-static void watch_lists(const char *id)
-{
-    const struct fleet_assigned *assigned = fleet_state_assigned(watched, id);
-
-    for (size_t i = 0; assigned && workers[find(id)].live.is_online && i < assigned->count; i++) {
-        for (const struct fleet_assigned *other = NULL;
-             (other = fleet_state_next_assigned(watched, other));) {
-            for (size_t j = 0; other != assigned && j < other->count; j++) {
-                if (strcmp(other->subscriptions[j], assigned->subscriptions[i]) == 0) {
-                    fail_msg("%s is in the lists of %s and %s", assigned->subscriptions[i], id,
-                             other->worker);
-                }
-            }
-        }
-    }
-}
-
-/* Each list that is stored may run from now on. */
-static void on_change(struct fleet_observer *observer, const struct fleet_state_event *event)
-{
-    (void)observer;
-    if (event->change == FLEET_CHANGED_ASSIGNED) {
-        run(find(event->id), false);
-        watch();
-        watch_lists(event->id);
-    }
-}
-
 struct fleet_state *yard_state(void)
 {
     for (int i = 0; i < PEERS; i++) {
@@ -467,18 +156,6 @@ struct fleet_state *yard_state(void)
         }
     }
     return NULL;
-}
-
-static void watch_state(struct fleet_state *state)
-{
-    if (watched) {
-        fleet_state_ignore(watched, &watcher);
-    }
-    watched = state;
-    if (watched) {
-        watcher.on_change = on_change;
-        fleet_state_observe(watched, &watcher);
-    }
 }
 
 static void on_event(void *userdata, const char *name, json_t *fields)
@@ -512,7 +189,7 @@ void yard_open_as(int number, const char *name, const char *const *urls)
     struct baton_error error;
 
     url_of_fleet(url);
-    *peer = (struct peer){0};
+    *peer = (struct peer){.name = name};
     while (urls && urls[master.worker_count]) {
         master.worker_count++;
     }
@@ -526,7 +203,7 @@ void yard_open_as(int number, const char *name, const char *const *urls)
     master.table = peer->table;
     assert_int_equal(master_open(&peer->master, &master, &error), BATON_OK);
     AWAIT(fleet_state_is_ready(peer->state));
-    watch_state(yard_state());
+    workers_watch(yard_state());
     for (struct discovery *at = discoveries; found && at; at = at->next) {
         at->config.on_change(at->config.userdata, found, found_count, found_whole);
     }
@@ -549,14 +226,15 @@ void yard_close(int number)
     struct peer *peer = &peers[number];
     bool has_left = false;
 
-    end_lingering();
+    faults_end_lingering();
     master_close(peer->master, set_flag, &has_left);
     AWAIT(has_left);
-    end_lingering();
-    watch_state(NULL);
+    faults_end_lingering();
+    workers_watch(NULL);
     fleet_state_close(peer->state);
+    workers_leave(peer->state);
     peer->state = NULL;
-    watch_state(yard_state());
+    workers_watch(yard_state());
     member_close(peer->member, set_flag, &peer->is_closed);
     AWAIT(peer->is_closed);
     for (int i = 0; i < 3; i++) {
@@ -577,18 +255,21 @@ int yard_leader(void)
     return -1;
 }
 
+static void on_wake(uv_timer_t *timer)
+{
+    (void)timer;
+    faults_turn();
+    workers_turn();
+}
+
 int yard_set_up(void **state)
 {
     (void)state;
     lives++;
     offset = SPAN_NS(0);
-    confirms_always = true;
-    memset(workers, 0, sizeof(workers));
-    memset(subscriptions, 0, sizeof(subscriptions));
+    workers_reset();
+    faults_reset();
     yard_event_count = 0;
-    yard_put_fails = 0;
-    yard_list_fails = 0;
-    yard_puts_linger = false;
     found = NULL;
     found_count = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
@@ -600,6 +281,7 @@ int yard_set_up(void **state)
 int yard_tear_down(void **state)
 {
     (void)state;
+    workers_check();
     for (int i = 0; i < PEERS; i++) {
         if (peers[i].member) {
             yard_close(i);
@@ -749,7 +431,7 @@ void yard_settle(void)
         uint64_t before = leader < 0 ? 0 : master_counters(peers[leader].master)->plans;
         uint64_t writes = leader < 0 ? 0 : master_counters(peers[leader].master)->writes;
         (void)uv_run(&loop, UV_RUN_ONCE);
-        quiet = leader >= 0 && leader == yard_leader() &&
+        quiet = leader >= 0 && leader == yard_leader() && !faults_is_any_late() &&
                         before == master_counters(peers[leader].master)->plans &&
                         writes == master_counters(peers[leader].master)->writes
                     ? quiet + 1

@@ -1,6 +1,7 @@
-/* Masters of one fleet on one loop, each with a member and a state of its own, of memory:. The
- * workers are a stand-in for the table: the test says what their owners would publish. Time can be
- * put forward.
+/* Masters of one fleet on one loop, each with a member and a state of its own, of memory: or Redis.
+ * The workers are a stand-in for the table: the test says what their owners would publish; each is
+ * claimed (fleet/workers/claim.h) by the peer that owns it, and gets the lists that this one knows.
+ * Time can be put forward.
  *
  * Whatever a test does, the yard watches what workers may run: each list that was stored since the
  * worker confirmed one. Two online workers that may run the same subscription fail the test.
@@ -18,6 +19,7 @@
 enum { PEERS = 3, YARD_WORKERS = 6, EVENTS_MAX = 256 };
 
 struct peer {
+    const char *name;
     struct member *member; /* NULL: it is closed */
     struct fleet_state *state;
     struct worker_table *table;
@@ -31,6 +33,7 @@ extern char yard_events[EVENTS_MAX][32]; /* names, of all masters */
 extern size_t yard_event_count;
 extern int yard_put_fails;    /* so many writes fail from now on */
 extern int yard_list_fails;   /* so many lists of the processes */
+extern bool yard_marks_fail;  /* owners cannot write theirs */
 extern bool yard_puts_linger; /* writes reach the provider some turns of the loop later */
 
 /* "memory" or "redis", once. */
@@ -43,6 +46,8 @@ int yard_tear_down(void **state);
 void yard_open(int number, const char *const *urls);
 void yard_open_as(int number, const char *name, const char *const *urls);
 void yard_close(int number);
+/* What others write reaches the peer so many turns of the yard's clock (2 ms) late. */
+void yard_lag(int number, size_t lag);
 /* The one that leads; -1: none. */
 int yard_leader(void);
 /* Puts the clock forward, and lets masters look at it. */

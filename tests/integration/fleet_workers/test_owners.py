@@ -167,8 +167,14 @@ class Owners(unittest.TestCase):
                       "cropX1": 1, "cropY1": 2, "cropX2": 30, "cropY2": 40})
 
     def assign(self, identifiers, worker="w0", name=None):
-        return self.put("assigned/" + worker,
-                        {"epoch": 1, "subscriptions": identifiers, "leaving": []}, name)
+        """As a master does, which keeps the owner's mark."""
+        return self.put("assigned/" + worker, {"epoch": 1, "subscriptions": identifiers,
+                                               "leaving": [], "online": True}, name)
+
+    def wait_in_sync(self, hand, revision):
+        """At this one or a later one, which the owner made by its mark."""
+        until(lambda: any(line["revision"] >= revision
+                          for line in hand.find("live", change="sync", inSync=True)), "in sync")
 
     def own(self, name=None, **workers):
         self.put("owners", {"epoch": 1, "workers": workers}, name)
@@ -188,7 +194,7 @@ class Owners(unittest.TestCase):
         worker = self.worker(*words)
         revision = self.assign(["d;c"])
         self.own(w0=["a"])
-        self.hands["a"].wait("live", change="sync", inSync=True, revision=revision)
+        self.wait_in_sync(self.hands["a"], revision)
         return self.hands["a"], worker
 
     # ---- One process ----------------------------------------------------------------------------
@@ -245,7 +251,8 @@ class Owners(unittest.TestCase):
         worker.wait_list(["d;c", "e;c"], since)
         hand.wait("live", change="sync", inSync=True, revision=revision)
         since = worker.mark()
-        self.put("assigned/w0", {"epoch": 1, "subscriptions": ["d;c", "e;c"], "leaving": ["x;y"]})
+        self.put("assigned/w0", {"epoch": 1, "subscriptions": ["d;c", "e;c"], "leaving": ["x;y"],
+                                 "online": True})
         until(lambda: hand.find("live", change="sync", inSync=True)[-1]["revision"] > revision,
               "in sync at the next revision")
         self.assertEqual(worker.commands(since, "setSubscriptionList"), [])
@@ -374,7 +381,7 @@ class Owners(unittest.TestCase):
         names = ["d;c%03d" % i for i in range(250)]
         self.declare(*names)
         self.put("model/101", {"id": 101, "name": "cars", "url": "http://models/" + "x" * 4000})
-        hand.wait("live", change="sync", inSync=True, revision=self.assign(names))
+        self.wait_in_sync(hand, self.assign(names))
         since, told = worker.mark(), hand.mark()
         worker.do("fault slow")
         for i in range(40):

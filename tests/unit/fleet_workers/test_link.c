@@ -22,6 +22,8 @@ struct world {
     bool may_send;
     /* What the link tells. */
     unsigned reports, online, offline, closed, failed, refused, others;
+    unsigned wanted;   /* lists, since the worker was offline; */
+    unsigned unwanted; /* times that it was */
     uint64_t ticket;
     char reason[256];
     /* The worker. */
@@ -138,6 +140,14 @@ static bool may_send(void *userdata)
     return world->may_send;
 }
 
+static void on_wanted(void *userdata, bool is_wanted)
+{
+    struct world *world = userdata;
+
+    world->wanted = is_wanted ? world->wanted + 1 : 0;
+    world->unwanted += !is_wanted;
+}
+
 static char *list(void *userdata)
 {
     (void)userdata;
@@ -221,6 +231,7 @@ static int set_up(void **state)
                                          .silence = SPAN_S(3600),
                                          .connections = &world->connections,
                                          .calls = {.may_send = may_send,
+                                                   .on_wanted = on_wanted,
                                                    .list = list,
                                                    .display = display,
                                                    .on_report = on_report,
@@ -233,12 +244,19 @@ static int set_up(void **state)
     return 0;
 }
 
-static void begin(struct world *world)
+static const char all[] = "setSubscriptionList setSessionIdd setProgressionStaged ";
+
+static void set_list(struct world *world)
 {
     const struct subscription one = {.identifier = "d;c", .model_id = 1};
 
-    assert_int_equal(link_open(&world->link, &world->config, NULL), 0);
     assert_int_equal(link_set_list(world->link, &one, 1, 5, false), 0);
+}
+
+static void begin(struct world *world)
+{
+    assert_int_equal(link_open(&world->link, &world->config, NULL), 0);
+    set_list(world);
 }
 
 #define run_until(world, condition)                                                                \
@@ -264,8 +282,6 @@ static int tear_down(void **state)
     free(world);
     return 0;
 }
-
-static const char all[] = "setSubscriptionList setSessionIdd setProgressionStaged ";
 
 static void a_worker_is_sent_the_list_the_session_and_the_stage(void **state)
 {
@@ -304,8 +320,38 @@ static void a_worker_that_is_away_for_longer_than_the_grace_is_offline(void **st
     run_until(world, world->offline > 0);
     assert_non_null(strstr(world->reason, "refused"));
     assert_true(world->failed > 0);
+    assert_int_equal(world->unwanted, 1);
+    world->got[0] = '\0';
     open_worker(world);
     run_until(world, world->online > 1);
+    assert_int_equal(world->offline, 1);
+    assert_true(world->wanted > 0);
+    assert_string_equal(world->got, ""); /* what it was to get before is not sent */
+    set_list(world);
+    run_until(world, strlen(world->got) >= strlen(all));
+    assert_string_equal(world->got, all);
+}
+
+/* It may have got the list. */
+static void a_worker_that_goes_before_it_reports_wants_its_list_anew(void **state)
+{
+    struct world *world = *state;
+
+    world->config.grace = SPAN_MS(1);
+    begin(world);
+    close_worker(world);
+    run_until(world, world->offline > 0);
+    world->is_silent = true;
+    open_worker(world);
+    run_until(world, world->wanted == 1);
+    set_list(world);
+    world->unwanted = 0;
+    close_worker(world);
+    run_until(world, world->unwanted == 1);
+    world->got[0] = '\0';
+    open_worker(world);
+    run_until(world, world->wanted == 1);
+    assert_string_equal(world->got, "");
     assert_int_equal(world->offline, 1);
 }
 
@@ -501,6 +547,7 @@ int main(void)
         TEST(a_worker_is_sent_the_list_the_session_and_the_stage),
         TEST(a_lost_connection_is_opened_again_and_sent_everything),
         TEST(a_worker_that_is_away_for_longer_than_the_grace_is_offline),
+        TEST(a_worker_that_goes_before_it_reports_wants_its_list_anew),
         TEST(a_worker_that_hangs_up_says_why),
         TEST(a_worker_that_was_never_there_is_offline_after_the_grace),
         TEST(a_silent_worker_is_offline_and_its_connection_is_cut),
