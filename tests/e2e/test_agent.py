@@ -597,6 +597,19 @@ class Programs(AgentTest):
         with open(note, encoding="utf-8") as file:
             self.assertEqual(file.read(), "x\n")
 
+    def test_once_ends_with_a_failure_that_was_stored_before_its_own_result(self):
+        agent = self.agent()
+        begun, end = (os.path.join(agent.folder, name) for name in ("begun", "end"))
+        one = self.baton(agent, "once", "--election", "job", "--wait-timeout", "0s", "--",
+                         "migrate", "sh", "-c", "touch %s; until test -e %s; do sleep 0.02; done"
+                         % (begun, end))
+        until(lambda: os.path.exists(begun), "it runs")
+        result = json.dumps({"exit_code": 3, "node": "x", "epoch": 1, "at": int(time.time())})
+        done = baton("state", "put", "once/migrate", result, env={"BATON_AGENT": agent.path})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        pathlib.Path(end).touch()
+        self.assertEqual(one.wait(DEADLINE_S), 3)
+
 
 class Hostile(AgentTest):
     LINES = (b"hello\n", b"[1]\n", b"null\n", b'"text"\n', b"{}\n", b"\n", b"\0\n", b"\xff\xfe\n",
