@@ -130,6 +130,7 @@ struct assembly_agent {
     struct sessions *sessions; /* as of `applied`; NULL while it is down */
     uint64_t applied;
     bool is_silent;       /* reports no change: it catches up after a start */
+    bool is_refused;      /* an END, and that is told in a moment */
     struct keeper keeper; /* begun if it leads the log */
     uint64_t led_term;    /* in which it leads, as it believes; 0: none */
     instant lease_end;    /* by its own clock */
@@ -196,6 +197,7 @@ enum assembly_event_kind {
     ASSEMBLY_COMMIT,   /* .order, .term */
     ASSEMBLY_APPLY,    /* an agent hears that .number entries are committed */
     ASSEMBLY_KEEP,     /* tick of a keeper; .number */
+    ASSEMBLY_REFUSED,  /* an agent hears that the log refused an END */
     ASSEMBLY_LEAD,     /* the log's leader extends its lease, or another one follows */
     ASSEMBLY_AGENT_UP, /* an agent that was down starts */
     ASSEMBLY_FENCE,    /* an agent begins to fence a host */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MS = 1000000, LATE_COMMIT_PPM = 300000, PROOF_PPM = 300000 };
+enum { MS = 1000000, LATE_COMMIT_PPM = 300000, PROOF_PPM = 300000, REFUSED_AFTER = 20 * MS };
 
 static instant local(const struct assembly *assembly, const struct assembly_agent *agent)
 {
@@ -115,18 +115,20 @@ static void append(struct assembly *assembly, const struct assembly_entry *entry
     }
 }
 
-static void propose(struct assembly *assembly, const struct assembly_agent *agent,
+/* False: the log refused it. */
+static bool propose(struct assembly *assembly, const struct assembly_agent *agent,
                     const struct session_order *order)
 {
     struct assembly_event *event;
 
     if (!assembly->is_calm && random_chance(&assembly->random, assembly->profile.loss_ppm)) {
-        return; /* its queue was full */
+        return false; /* its queue was full */
     }
     event = assembly_push(assembly, ASSEMBLY_COMMIT,
                           assembly->now + assembly_way(assembly) + assembly_way(assembly));
     event->term = agent->led_term;
     event->order = *order;
+    return true;
 }
 
 /* The new leader has some of what the one before proposed and did not commit. */
@@ -318,7 +320,11 @@ static void keep(struct assembly *assembly, struct assembly_agent *agent)
     while (keeper_overdue(&agent->keeper, local(assembly, agent), &order)) {
         assembly_say(assembly, -1, agent->number, "lets session %llu end",
                      (unsigned long long)order.session);
-        propose(assembly, agent, &order);
+        if (!propose(assembly, agent, &order) && !agent->is_refused &&
+            order.session % 2 == 0) { /* else it was lost */
+            agent->is_refused = true;
+            assembly_push_agent(assembly, agent, ASSEMBLY_REFUSED, assembly->now + REFUSED_AFTER);
+        }
     }
     assembly_check_fenced(assembly, agent);
     rearm(assembly, agent);
@@ -365,6 +371,7 @@ static void agent_start(struct assembly *assembly, struct assembly_agent *agent)
     INVARIANT(agent->sessions != NULL);
     agent->applied = 0;
     agent->is_silent = true;
+    agent->is_refused = false;
     apply(assembly, agent, stored);
     agent->is_silent = false;
     assembly_say(assembly, -1, agent->number, "starts with %llu entries applied",
@@ -519,7 +526,7 @@ static void take(struct assembly *assembly, struct assembly_agent *agent,
     switch (event->kind) {
     case ASSEMBLY_PROPOSE:
         if (agent->led_term != 0) {
-            propose(assembly, agent, &event->order);
+            (void)propose(assembly, agent, &event->order);
         }
         break;
     case ASSEMBLY_RENEW:
@@ -533,6 +540,11 @@ static void take(struct assembly *assembly, struct assembly_agent *agent,
         break;
     case ASSEMBLY_FENCED:
         hear_of_fence(assembly, agent, event->number);
+        break;
+    case ASSEMBLY_REFUSED:
+        agent->is_refused = false;
+        keeper_refused(&agent->keeper, local(assembly, agent));
+        keep(assembly, agent);
         break;
     case ASSEMBLY_KEEP:
         if (event->number == agent->tick) {

@@ -111,7 +111,8 @@ void keeper_refused(struct keeper *keeper, instant now)
 {
     for (struct session *at = keeper->is_keeping ? sessions_next(keeper->sessions, NULL) : NULL; at;
          at = sessions_next(keeper->sessions, at)) {
-        if (at->is_ending && instant_before(now, at->expires)) {
+        if ((at->is_ending || SESSION_MUTANT(REFUSAL_ENDS_ALL)) &&
+            instant_before(now, at->expires)) {
             set_expiry(keeper, at, now);
         }
     }

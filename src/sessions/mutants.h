@@ -19,6 +19,7 @@
     X(RENEWS_THE_ENDING, "a session is renewed although its end was ordered")                      \
     X(RENEWS_THE_ENDED, "a session that has ended is renewed")                                     \
     X(END_NOT_REPEATED, "the end of a session is ordered once only")                               \
+    X(REFUSAL_ENDS_ALL, "when the log refuses an END, sessions that live are overdue, too")        \
     X(OPENED_NOT_KEPT, "a session that was opened under this leader never ends")                   \
     X(ENDS_TOO_EARLY, "a session ends after nine tenths of its lifetime")                          \
     X(PROOF_OF_ANY_LIFE, "a proof of death ends the session of a later incarnation")               \
