@@ -82,6 +82,7 @@ static void on_wanted(void *userdata, bool is_wanted)
     struct owned *owned = userdata;
 
     claim_set(&owned->claim, is_wanted ? CLAIM_ONLINE : CLAIM_OFFLINE);
+    owned_queue(owned);
 }
 
 void owned_claimed(struct claim *claim)
@@ -293,7 +294,9 @@ static void tend(struct owned *owned, instant now)
     if (owned->link == NULL && worker != NULL) {
         open_link(owned, worker->url);
     } else if (owned->link != NULL && !owned->is_link_closing) {
-        claim_step(&owned->claim); /* after a failure */
+        if (may_send(owned)) {
+            claim_step(&owned->claim);
+        }
         if (owned->is_dirty) {
             owned_refresh(owned);
         }
@@ -326,7 +329,7 @@ bool owned_settle(struct owned *owned, instant now)
             begin(owned, now);
         }
         return owned->candidacy.election != NULL || owned->link != NULL ||
-               claim_is_busy(&owned->claim) || (owned->is_wanted && stays);
+               (owned->is_wanted && stays);
     }
     if (owned->epoch != 0 && stays &&
         !owned->is_moved) { /* also where it is wanted no more: until the first joins */

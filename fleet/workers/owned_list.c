@@ -78,17 +78,18 @@ static bool has_lost_mark(const struct owned *owned)
     const struct fleet_state *state = owned->owners->config.state;
     const struct fleet_assigned *assigned = fleet_state_assigned(state, owned->worker);
 
-    return fleet_state_worker(state, owned->worker) != NULL &&
-           (assigned == NULL || !assigned->is_online);
+    return assigned == NULL || !assigned->is_online;
 }
 
 void owned_refresh(struct owned *owned)
 {
+    bool is_deleted = fleet_state_worker(owned->owners->config.state, owned->worker) == NULL;
     uint64_t before = link_revision(owned->link);
     struct list list;
     int code;
 
-    if (!claim_is_online(&owned->claim) || !list_make(owned, &list)) {
+    /* An empty list needs no mark: nobody else can have a part of it. */
+    if ((!is_deleted && !claim_is_online(&owned->claim)) || !list_make(owned, &list)) {
         return; /* it stays dirty, and the claim or the timer comes */
     }
     code = link_set_list(owned->link, list.items, list.count, list.revision, owned->has_other);
@@ -97,8 +98,9 @@ void owned_refresh(struct owned *owned)
     if (link_is_in_sync(owned->link) && link_revision(owned->link) != before) {
         owned_synced(owned);
     }
-    if (has_lost_mark(owned)) {
+    if (!is_deleted && has_lost_mark(owned)) {
         claim_set(&owned->claim, CLAIM_ONLINE);
+        owned_queue(owned);
     }
 }
 

@@ -85,6 +85,7 @@ static void settle(struct owned *owned, instant now)
 
     if (!owned_settle(owned, now) && !owned->is_queued) {
         HASH_DEL(owners->all, owned);
+        claim_fini(&owned->claim);
         free(owned);
     }
 }

@@ -116,13 +116,13 @@ static void claim_worker(size_t number)
     if (yard_marks_fail) {
         return;
     }
-    if (claim->state == owner || claim_is_busy(claim)) {
-        claim_step(claim); /* after a failure */
-    } else {
+    if (claim->state != owner) {
+        claim_fini(claim);
         *claim =
             (struct claim){.state = owner, .worker = workers[number].id, .on_settled = on_settled};
         claim_set(claim, workers[number].live.is_online ? CLAIM_ONLINE : CLAIM_OFFLINE);
     }
+    claim_step(claim);
 }
 
 /* Workers go on with what they have, until another one owns them. */
@@ -130,6 +130,7 @@ void workers_leave(const struct fleet_state *state)
 {
     for (size_t i = 0; i < YARD_WORKERS; i++) {
         if (workers[i].claim.state == state) {
+            claim_fini(&workers[i].claim);
             workers[i].claim.state = NULL;
         }
     }
@@ -192,6 +193,7 @@ void yard_hear(const char *id, bool is_online)
         workers[number].claim.wanted = CLAIM_NONE;
     } else if (workers[number].claim.state) {
         claim_set(&workers[number].claim, is_online ? CLAIM_ONLINE : CLAIM_OFFLINE);
+        claim_step(&workers[number].claim);
     } else {
         claim_worker(number);
     }

@@ -5,6 +5,7 @@
  * in the table of workers. It reads commands, a line each:
  *
  *   put KEY JSON       writes a key of the fleet's state        delete KEY
+ *   marks fail|hang    owners cannot write theirs any more; or one write has no answer
  *   line               prints "line" for each election: name, leader, waiting; then "lines": code
  *   close              closes the owners, then all, and ends    (so does the end of the input)
  *
@@ -33,6 +34,9 @@ static struct worker_observer observer;
 static struct owners *owners;
 static struct buffer lines;
 static bool is_closing;
+static bool marks_fail, marks_hang;
+static provider_put_cb hung; /* NULL: no mark hangs */
+static void *hung_userdata;
 static span silence;
 
 static void say(const char *event, json_t *fields)
@@ -106,6 +110,29 @@ static void on_change(struct worker_observer *self, const struct worker_live *wo
     }
 }
 
+/* Only owners write by this. */
+int __real_fleet_state_put_json(struct fleet_state *fleet, const char *key, const json_t *json,
+                                uint64_t revision, provider_put_cb done, void *userdata,
+                                struct baton_error *reterr);
+int __wrap_fleet_state_put_json(struct fleet_state *fleet, const char *key, const json_t *json,
+                                uint64_t revision, provider_put_cb done, void *userdata,
+                                struct baton_error *reterr);
+
+int __wrap_fleet_state_put_json(struct fleet_state *fleet, const char *key, const json_t *json,
+                                uint64_t revision, provider_put_cb done, void *userdata,
+                                struct baton_error *reterr)
+{
+    if (marks_hang && hung == NULL) {
+        hung = done;
+        hung_userdata = userdata;
+        say("hung", json_object());
+        return BATON_OK;
+    }
+    return marks_fail
+               ? error_set(reterr, BATON_EUNAVAILABLE, "no")
+               : __real_fleet_state_put_json(fleet, key, json, revision, done, userdata, reterr);
+}
+
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 static void on_ready(void *userdata)
@@ -132,6 +159,9 @@ static void on_owners_closed(void *userdata)
 {
     (void)userdata;
     say("closed", json_object());
+    if (hung != NULL) {
+        hung(hung_userdata, BATON_ECANCELED, 0, NULL);
+    }
     worker_table_close(table);
     fleet_state_close(state);
     member_close(member, on_member_closed, NULL);
@@ -196,6 +226,10 @@ static void obey(char *line)
         put(word, line);
     } else if (word != NULL && strcmp(word, "delete") == 0) {
         put(strtok_r(line, " ", &line), NULL);
+    } else if (word != NULL && strcmp(word, "marks") == 0) {
+        word = strtok_r(line, " ", &line);
+        marks_hang = word != NULL && strcmp(word, "hang") == 0;
+        marks_fail = !marks_hang;
     } else if (word != NULL && strcmp(word, "line") == 0) {
         (void)provider->ops->elections(provider, on_elections, NULL, NULL);
     } else {

@@ -311,6 +311,31 @@ class Owners(unittest.TestCase):
         self.own()
         hand.wait("worker-released", since)
 
+    def test_a_worker_that_comes_back_and_is_deleted_before_it_is_marked_gets_an_empty_list(self):
+        hand, worker = self.one_of_each()
+        since = hand.mark()
+        worker.do("refuse")
+        worker.do("reset")
+        hand.wait("live", since, change="offline")
+        hand.say("marks fail")
+        times = worker.mark()
+        worker.do("accept")
+        worker.wait("connected", times)
+        hand.wait("live", since, change="online")
+        self.put("worker/w0", None)
+        worker.wait("disconnected", times)
+        self.assertEqual([one["subscriptions"]
+                          for one in worker.commands(times, "setSubscriptionList")], [[]])
+
+    def test_owners_end_although_a_mark_is_being_written(self):
+        hand, worker = self.one_of_each()
+        hand.say("marks hang")
+        worker.do("refuse")
+        worker.do("reset")
+        hand.wait("hung")
+        hand.say("close")
+        hand.wait("closed")
+
     def test_a_patch_of_a_session_is_answered(self):
         _, worker = self.one_of_each()
         worker.do('patch 7 {"currentCar":{"carBrand":"Honda"}}')
