@@ -200,7 +200,7 @@ static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **st
     viewer_run_frames(&right, 1);
 }
 
-enum { FAREWELL_TURNS_MAX = 10 };
+enum { FAREWELL_TURNS_MAX = 60 };
 
 struct farewell {
     struct heard goodbye;
