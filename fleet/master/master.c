@@ -247,9 +247,7 @@ static void on_own_key(struct master *master, const struct fleet_state_event *ev
     if (event->change == FLEET_CHANGED_ASSIGNED) {
         assigned = fleet_state_assigned(state, event->id);
         take_epoch(master, event->id, assigned ? assigned->epoch : 0);
-        if (survey_has_lost_mark(master, event->id)) {
-            master_touch(master);
-        }
+        survey_hear_mark(master, event->id);
     } else if (event->change == FLEET_CHANGED_OWNERS) {
         take_epoch(master, "owners", epoch_of(fleet_state_owners(state, NULL)));
     } else {
@@ -271,6 +269,8 @@ static void on_state(struct fleet_observer *observer, const struct fleet_state_e
     master->is_owners_due |= event->change == FLEET_CHANGED_WORKER;
     if (counts) {
         master_touch(master);
+    } else if (event->change == FLEET_CHANGED_MARK) {
+        survey_hear_mark(master, event->id);
     } else if (event->change == FLEET_CHANGED_ASSIGNED || event->change == FLEET_CHANGED_OWNERS ||
                event->change == FLEET_CHANGED_UNPLACED) {
         on_own_key(master, event);

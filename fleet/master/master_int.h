@@ -115,7 +115,8 @@ int survey_make(struct survey *ret, struct master *master, instant now);
 void survey_fini(struct survey *survey);
 /* A report came. */
 void survey_hear(struct master *master, const struct worker_live *worker);
-bool survey_has_lost_mark(const struct master *master, const char *id);
+/* The worker may be marked anew, or no more: then what it has may be given to others. */
+void survey_hear_mark(struct master *master, const char *id);
 /* Of all workers, what only a leader knows. */
 void survey_forget(struct master *master);
 

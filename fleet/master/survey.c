@@ -117,13 +117,16 @@ static bool has_mark(const struct tracked *tracked)
     return tracked->marked_since.ns != INSTANT_NEVER.ns;
 }
 
-/* Its mark has gone: if it is offline, what it has can be given to others. */
-bool survey_has_lost_mark(const struct master *master, const char *id)
+void survey_hear_mark(struct master *master, const char *id)
 {
-    const struct tracked *tracked = find(master, id);
+    struct tracked *tracked = find(master, id);
     const struct fleet_assigned *assigned = fleet_state_assigned(master->config.state, id);
 
-    return tracked && has_mark(tracked) && (!assigned || !assigned->is_online);
+    if (tracked && assigned && assigned->is_online) {
+        tracked->marked_since = clock_now();
+    } else if (tracked && has_mark(tracked)) {
+        master_touch(master);
+    }
 }
 
 /* ---- As a plan sees them --------------------------------------------------------------------- */
@@ -210,7 +213,10 @@ static void see(struct survey *survey, struct master *master, const struct fleet
     if (!live) {
         survey->unheard++;
         survey->unheard_since = instant_max(survey->unheard_since, tracked->since);
-        see_doubtful(master, worker, tracked->since, now);
+        see_doubtful(master, worker,
+                     has_mark(tracked) ? instant_max(tracked->since, tracked->marked_since)
+                                       : tracked->since,
+                     now);
     } else if (live->is_online) {
         worker->is_online = true;
         worker->is_in_sync =

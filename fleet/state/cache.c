@@ -346,6 +346,7 @@ static int take(struct cache *cache, struct cached *cached, const struct cache_n
                 struct cache_change *ret)
 {
     bool was_there = cached && cached->value;
+    bool is_mark = was_there && news->value && value_has_same_lists(cached->value, news->value);
     struct fleet_object *before = was_there ? cached->value->object : NULL;
     int code;
 
@@ -361,6 +362,7 @@ static int take(struct cache *cache, struct cached *cached, const struct cache_n
         return code;
     }
     *ret = (struct cache_change){.is_changed = was_there || news->value,
+                                 .is_mark = is_mark,
                                  .is_foreign = news->reason != NULL,
                                  .before = before};
     return BATON_OK;

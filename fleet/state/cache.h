@@ -59,6 +59,7 @@ struct cache_news {
 
 struct cache_change {
     bool is_changed;             /* a value of ours has come, changed or gone */
+    bool is_mark;                /* the same lists have come again */
     bool is_foreign;             /* a foreign value has come */
     struct fleet_object *before; /* a reference for the caller; NULL: there was none */
 };

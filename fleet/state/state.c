@@ -145,7 +145,8 @@ void state_take_news(struct fleet_state *state, const struct cache_news *news)
     state->counters.foreign += change.is_foreign;
     (void)value_key(news->key, &section, &id); /* a foreign key is told as it is */
     if (change.is_changed && state->is_ready) {
-        queue(state, change_of(section), section, id, change.before, NULL);
+        queue(state, change.is_mark ? FLEET_CHANGED_MARK : change_of(section), section, id,
+              change.before, NULL);
     } else {
         fleet_object_unref(change.before);
     }

@@ -39,6 +39,7 @@ enum fleet_change {
     FLEET_CHANGED_OBJECT,
     FLEET_CHANGED_WORKER,
     FLEET_CHANGED_ASSIGNED,
+    FLEET_CHANGED_MARK, /* of an `assigned`, perhaps; its lists are as before */
     FLEET_CHANGED_DATA,
     FLEET_CHANGED_MOVE,
     FLEET_CHANGED_OWNERS,

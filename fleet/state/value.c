@@ -278,6 +278,27 @@ struct value *value_of_object(const struct fleet_object *object)
     return value;
 }
 
+static bool texts_equal(const char *const *texts, size_t count, const char *const *others,
+                        size_t other_count)
+{
+    for (size_t i = 0; count == other_count && i < count; i++) {
+        if (strcmp(texts[i], others[i]) != 0) {
+            return false;
+        }
+    }
+    return count == other_count;
+}
+
+bool value_has_same_lists(const struct value *value, const struct value *other)
+{
+    const struct fleet_assigned *left = &value->assigned, *right = &other->assigned;
+
+    return value->section == SECTION_ASSIGNED && other->section == SECTION_ASSIGNED &&
+           left->epoch == right->epoch &&
+           texts_equal(left->subscriptions, left->count, right->subscriptions, right->count) &&
+           texts_equal(left->leaving, left->leaving_count, right->leaving, right->leaving_count);
+}
+
 void value_free(struct value *value)
 {
     if (value) {

@@ -58,6 +58,8 @@ int value_read(struct value **ret, const char *key, const void *data, size_t byt
 int value_of_json(struct value **ret, const char *key, const json_t *json,
                   struct baton_error *reterr);
 struct value *value_of_object(const struct fleet_object *object); /* NULL: out of memory */
-void value_free(struct value *value);                             /* NULL allowed */
+/* Whether both are `assigned`, with the same lists by the same master. */
+bool value_has_same_lists(const struct value *value, const struct value *other);
+void value_free(struct value *value); /* NULL allowed */
 
 #endif

@@ -249,6 +249,7 @@ static void on_change(struct fleet_observer *observer, const struct fleet_state_
         follow(owners);
         break;
     case FLEET_CHANGED_ASSIGNED:
+    case FLEET_CHANGED_MARK:
         mark_dirty(find(owners, event->id), false);
         break;
     case FLEET_CHANGED_OBJECT:
