@@ -11,6 +11,7 @@ enum {
     ASK_MS = 1000,
     ASK_COUNTS_MS = 3000,
     PASS_WITHIN_S = 10,
+    EARLY_GRACE_S = 5,
     SLOTS = 4, /* workers that are given up at once: the others work on meanwhile */
 };
 
@@ -81,8 +82,20 @@ static void on_wanted(void *userdata, bool is_wanted)
 {
     struct owned *owned = userdata;
 
-    claim_set(&owned->claim, is_wanted ? CLAIM_ONLINE : CLAIM_OFFLINE);
-    owned_queue(owned);
+    if (!is_wanted || owned->claim.wanted != CLAIM_ONLINE) {
+        claim_set(&owned->claim, is_wanted ? CLAIM_ONLINE : CLAIM_OFFLINE);
+        owned_queue(owned);
+    }
+}
+
+/* While the link connects, to save the time. The list may wait for the connection for the whole
+ * grace: that must be far below the time after which the master gives a marked worker up. */
+static void claim_early(struct owned *owned)
+{
+    if (owned->owners->config.grace.ns <= SPAN_S(EARLY_GRACE_S).ns) {
+        claim_set(&owned->claim, CLAIM_ONLINE);
+        owned_queue(owned);
+    }
 }
 
 void owned_claimed(struct claim *claim)
@@ -117,7 +130,9 @@ static void open_link(struct owned *owned, const char *url)
     };
     struct baton_error error = {0};
 
-    if (link_open(&owned->link, &wanted, &error) != BATON_OK) {
+    if (link_open(&owned->link, &wanted, &error) == BATON_OK) {
+        claim_early(owned);
+    } else {
         owned->link = NULL; /* the timer tries again */
         tell_failure(owned, &error);
     }
