@@ -397,7 +397,8 @@ class WorkerThatLeft(unittest.TestCase):
         worker = Worker()
         fleet = Fleet("--worker", "ws://127.0.0.1:%d" % worker.port)
         declare(fleet)
-        until(lambda: fleet.ask("GET", "/api/assignments").json["items"], "it has the camera")
+        until(lambda: any(item["subscriptions"] for item in
+                          fleet.ask("GET", "/api/assignments").json["items"]), "it has the camera")
         worker.close()
         one = b"GET /api/cameras/d1%3Bc1/image HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         for _ in range(3):
