@@ -29,7 +29,8 @@ bool fleet_worker_is_discovered(const struct fleet_worker *worker);
 /* As the state has it, to be changed and written. NULL: out of memory. */
 json_t *fleet_worker_json(const struct fleet_worker *worker);
 
-/* The master writes the lists, the worker's owner `is_online` (fleet/workers/claim.h). */
+/* The master writes the lists, the worker's owner `is_online` (fleet/workers/claim.h), which the
+ * master takes away from a worker that it gives up. */
 struct fleet_assigned {
     const char *worker;
     uint64_t epoch, revision;
