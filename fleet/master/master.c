@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_MS = 10, BUSY_SHARE = 2 };
+enum { POLL_MS = 2, BUSY_SHARE = 2 };
 
 #define RETRY_FIRST    SPAN_MS(50)
 #define RETRY_MOST     SPAN_S(5)
@@ -44,9 +44,13 @@ static void arm_in(struct master *master, span left)
     (void)uv_timer_start(&master->timer, on_timer, ms > 0 ? (uint64_t)ms : 1, 0);
 }
 
+/* The master before may have given something that the feed has not brought yet. */
 static bool is_ready(const struct master *master)
 {
-    return fleet_state_is_ready(master->config.state) && master->processes;
+    const struct fleet_state *state = master->config.state;
+
+    return fleet_state_is_ready(state) && fleet_state_has_loaded(state, master->lists) &&
+           master->processes;
 }
 
 static void arm(struct master *master)
@@ -155,6 +159,7 @@ static void begin(struct master *master, uint64_t epoch)
     master->balance_at = instant_add(now, MASTER_BALANCE_EVERY);
     master->ask_at = INSTANT_NEVER;
     master->retry_in = SPAN_NS(0);
+    master->lists = fleet_state_read_lists(master->config.state);
     processes_ask(master);
     arm(master);
 }

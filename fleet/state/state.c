@@ -19,6 +19,8 @@ struct told {
 
 struct listing {
     struct fleet_state *state; /* NULL: it was closed */
+    uint64_t load;             /* counters.loads, with this one */
+    bool is_all;               /* otherwise the workers' lists */
 };
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -129,7 +131,7 @@ static enum fleet_change change_of(enum section section)
 
 /* ---- News ------------------------------------------------------------------------------------ */
 
-static void load_later(struct fleet_state *state);
+static void load_all_later(struct fleet_state *state);
 
 void state_take_news(struct fleet_state *state, const struct cache_news *news)
 {
@@ -138,7 +140,7 @@ void state_take_news(struct fleet_state *state, const struct cache_news *news)
     const char *id = "";
 
     if (cache_take(&state->cache, news, &change) != BATON_OK) {
-        load_later(state); /* out of memory: the list has it again */
+        load_all_later(state); /* out of memory: the list has it again */
         return;
     }
     state->counters.changes += change.is_changed;
@@ -168,7 +170,7 @@ void state_take(struct fleet_state *state, const struct provider_value *value,
     if (value->data) {
         code = value_read(&news.value, news.key, value->data, value->bytes, &error);
         if (code == BATON_ENOMEM) {
-            load_later(state);
+            load_all_later(state);
             return;
         }
         news.reason = code == BATON_OK ? NULL : error.message;
@@ -187,12 +189,31 @@ static void on_value(void *userdata, const struct provider_value *value)
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
-static void loaded(struct fleet_state *state)
+static void load(uv_timer_t *timer);
+
+static void load_in(struct fleet_state *state, uint64_t ms)
+{
+    if (!state->is_closed) {
+        (void)uv_timer_start(&state->timer, load, ms, 0);
+    }
+}
+
+static void load_all_later(struct fleet_state *state)
+{
+    state->is_all_due = true;
+    load_in(state, RETRY_MS);
+}
+
+static void loaded(struct fleet_state *state, uint64_t load)
 {
     bool is_first = !state->is_ready;
 
     cache_loaded(&state->cache);
     state->is_ready = true;
+    state->loaded = load;
+    if (load < state->load_due || state->is_all_due) {
+        load_in(state, state->is_all_due ? RETRY_MS : 0);
+    }
     if (is_first && state->on_ready) {
         state->on_ready(state->userdata);
     }
@@ -202,21 +223,28 @@ static void on_listed(void *userdata, int code, const struct provider_value *val
 {
     struct listing *listing = userdata;
     struct fleet_state *state = listing->state;
+    uint64_t load = listing->load;
+    bool is_all = listing->is_all;
+    size_t prefix;
 
     free(listing);
     if (!state) {
         return;
     }
+    prefix = strlen(state->name) + 1;
     state->listing = NULL;
     if (code != BATON_OK) {
-        load_later(state);
+        state->is_all_due |= is_all;
+        load_in(state, RETRY_MS);
         return;
     }
     for (size_t i = 0; i < count && !state->is_closed; i++) {
-        state_take(state, &values[i], CACHE_LIST, 0);
+        if (values[i].revision > cache_revision(&state->cache, values[i].key + prefix)) {
+            state_take(state, &values[i], CACHE_LIST, 0);
+        }
     }
     if (!state->is_closed) {
-        loaded(state);
+        loaded(state, load);
     }
 }
 
@@ -230,7 +258,7 @@ static void load(uv_timer_t *timer)
     (void)state_key(state, "", prefix);
     if (!state->feed &&
         feed_watch(&state->feed, state->member, prefix, on_value, state, NULL) != BATON_OK) {
-        load_later(state);
+        load_in(state, RETRY_MS);
         return;
     }
     if (state->is_closed || state->listing) {
@@ -238,25 +266,26 @@ static void load(uv_timer_t *timer)
     }
     listing = calloc(1, sizeof(*listing));
     if (!listing) {
-        load_later(state);
+        load_in(state, RETRY_MS);
         return;
     }
-    listing->state = state;
+    *listing = (struct listing){state, ++state->counters.loads, state->is_all_due};
     state->listing = listing;
     state->cache.is_loading = true;
-    state->counters.loads++;
+    state->is_all_due = false;
+    (void)state_key(state, listing->is_all ? "" : "assigned/", prefix);
     if (store_list(state->member, prefix, on_listed, listing, NULL) != BATON_OK) {
-        free(listing);
-        state->listing = NULL;
-        load_later(state);
+        on_listed(listing, BATON_EUNAVAILABLE, NULL, 0);
     }
 }
 
-static void load_later(struct fleet_state *state)
+uint64_t fleet_state_read_lists(struct fleet_state *state)
 {
-    if (!state->is_closed) {
-        (void)uv_timer_start(&state->timer, load, RETRY_MS, 0);
+    state->load_due = state->counters.loads + 1;
+    if (!state->listing) {
+        load_in(state, 0);
     }
+    return state->load_due;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -279,6 +308,7 @@ int fleet_state_open(struct fleet_state **ret, struct member *member, const char
     state->on_ready = on_ready;
     state->userdata = userdata;
     state->last_told = &state->first_told;
+    state->is_all_due = true;
     memcpy(state->name, name, strlen(name) + 1);
     cache_init(&state->cache);
     (void)uv_timer_init(member_loop(member), &state->timer);

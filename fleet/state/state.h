@@ -76,6 +76,10 @@ void fleet_state_ignore(struct fleet_state *state, const struct fleet_observer *
 void fleet_state_close(struct fleet_state *state);
 
 bool fleet_state_is_ready(const struct fleet_state *state);
+/* Reads all `assigned` from the provider, however late its feed is; tries again until it can.
+ * Returns a number: once it is loaded, the cache has what was stored before the call. */
+uint64_t fleet_state_read_lists(struct fleet_state *state);
+bool fleet_state_has_loaded(const struct fleet_state *state, uint64_t number);
 struct member *fleet_state_member(const struct fleet_state *state);
 const char *fleet_state_name(const struct fleet_state *state);
 
@@ -86,7 +90,7 @@ const char *fleet_state_name(const struct fleet_state *state);
     X(writes, "writes that succeeded")                                                             \
     X(conflicts, "writes that failed because the key had changed")                                 \
     X(failures, "writes that failed otherwise")                                                    \
-    X(loads, "lists of all keys that were asked for")
+    X(loads, "lists of keys that were asked for")
 
 struct fleet_state_counters {
 #define FLEET_STATE_COUNTER(field, text) uint64_t field;

@@ -15,6 +15,11 @@ bool fleet_state_is_ready(const struct fleet_state *state)
     return state->is_ready;
 }
 
+bool fleet_state_has_loaded(const struct fleet_state *state, uint64_t number)
+{
+    return state->loaded >= number;
+}
+
 struct member *fleet_state_member(const struct fleet_state *state)
 {
     return state->member;

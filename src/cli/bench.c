@@ -112,6 +112,7 @@ static int inflict(struct bench *bench, unsigned leader, instant *ret_fault,
         return error_set(reterr, BATON_EIO, "process 1 of the leader's container has no child");
     }
     if (is_fault(bench, "oom")) {
+        bench_memory_await_end();
         cluster_signal(cluster, leader, SIGUSR2);
         return 0;
     }
@@ -191,11 +192,12 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
         return error_set(reterr, BATON_ETIMEDOUT, "no node took over in %d s", FAILOVER_S);
     }
     struct act_stamp stamp = act_read(bench->cluster->act, (unsigned)heir);
-    if (is_fault(bench, "oom")) { /* the last moment at which the leader was seen to live */
+    ret->gap = cluster_gap(bench->cluster, old, heir, fault);
+    if (is_fault(bench, "oom")) { /* from its last sign of life; the gap, from its end */
         fault = act_read(bench->cluster->act, (unsigned)old).alive;
+        ret->gap = instant_since(stamp.acquired, bench_memory_ended());
     }
     ret->failover = instant_since(stamp.acquired, fault);
-    ret->gap = cluster_gap(bench->cluster, old, heir, fault);
     return heal(bench, (unsigned)old, reterr);
 }
 
@@ -453,9 +455,12 @@ static void print_figures(const struct options *options, const json_t *json, con
     static const char *const keys[] = {"min_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"};
     char texts[2][5][32];
     const char *cells[3 * 7 + 1] = {"MS", "MIN", "P50", "P95", "P99", "MAX", NULL};
+    bool is_oom = strcmp(options_text(options, "fault"), "oom") == 0;
     size_t used = 7;
     for (size_t row = 0; row < 2; row++) {
-        cells[used++] = row == 0 ? "fault to acting leader" : "without a leader";
+        cells[used++] = row == 0 ? "fault to acting leader"
+                        : is_oom ? "its end to acting leader"
+                                 : "without a leader";
         for (size_t i = 0; i < 5; i++) {
             double number = json_number_value(json_object_get(row == 0 ? json : gap, keys[i]));
             (void)snprintf(texts[row][i], sizeof(texts[0][0]), "%.3f", number);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -100,6 +101,29 @@ void bench_memory_close(struct bench_memory *memory)
             (void)nanosleep(&pause, NULL);
         }
     }
+}
+
+static _Atomic int64_t child_ended;
+
+static void on_child(int number)
+{
+    int64_t none = INSTANT_PAST.ns;
+    (void)number;
+
+    (void)atomic_compare_exchange_strong(&child_ended, &none, clock_now().ns);
+}
+
+void bench_memory_await_end(void)
+{
+    struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_RESTART | SA_NOCLDSTOP};
+
+    atomic_store(&child_ended, INSTANT_PAST.ns);
+    (void)sigaction(SIGCHLD, &action, NULL);
+}
+
+instant bench_memory_ended(void)
+{
+    return (instant){atomic_load(&child_ended)};
 }
 
 bool bench_memory_enter(const struct bench_memory *memory, unsigned node)

@@ -8,6 +8,7 @@
 
 int yard_put_fails;
 int yard_list_fails;
+int yard_state_list_fails;
 bool yard_puts_linger;
 
 /* ---- Writes that fail ------------------------------------------------------------------------ */
@@ -86,6 +87,21 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
         return BATON_OK;
     }
     return __real_store_put(member, key, data, bytes, revision, lifetime, done, userdata, reterr);
+}
+
+int __real_store_list(struct member *member, const char *prefix, provider_values_cb done,
+                      void *userdata, struct baton_error *reterr);
+int __wrap_store_list(struct member *member, const char *prefix, provider_values_cb done,
+                      void *userdata, struct baton_error *reterr);
+
+int __wrap_store_list(struct member *member, const char *prefix, provider_values_cb done,
+                      void *userdata, struct baton_error *reterr)
+{
+    if (yard_state_list_fails > 0) {
+        yard_state_list_fails--;
+        return error_set(reterr, BATON_EUNAVAILABLE, "no");
+    }
+    return __real_store_list(member, prefix, done, userdata, reterr);
 }
 
 /* ---- What a peer hears late ------------------------------------------------------------------ */
@@ -262,5 +278,6 @@ void faults_reset(void)
 {
     yard_put_fails = 0;
     yard_list_fails = 0;
+    yard_state_list_fails = 0;
     yard_puts_linger = false;
 }

@@ -94,6 +94,46 @@ static void a_worker_that_comes_back_at_a_late_owner_does_not_get_its_old_list(v
     assert_int_equal(yard_assigned(id), 0);
 }
 
+/* It leads before its feed has brought the last list of the one before. The worker's owner is a
+ * third process: an own mark would have read the list. */
+static void a_new_master_that_hears_late_does_not_give_what_was_given(void **state)
+{
+    enum { LONG = 1000000 };
+    static const char *const workers[] = {"w1", "w2", "w3"};
+    const char *has = NULL;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        yard_open(i, NULL);
+        yard_worker(workers[i], "");
+    }
+    AWAIT(yard_owner("w1", 0)[0] && yard_owner("w2", 0)[0] && yard_owner("w3", 0)[0]);
+    for (int i = 0; i < 3; i++) {
+        has = strcmp(yard_owner(workers[i], 0), "p2") == 0 ? workers[i] : has;
+    }
+    assert_non_null(has);
+    yard_hear(has, true);
+    yard_subscribe("d2", "c2"); /* so a plan would choose another one for the next */
+    AWAIT(is_at("d2;c2", has));
+    yard_hear(has, false);
+    yard_subscribe("d1", "c1");
+    yard_settle();
+    yard_lag(1, LONG);
+    yard_hear(has, true);
+    AWAIT(is_at("d1;c1", has));
+    for (int i = 0; i < 3; i++) {
+        if (workers[i] != has) {
+            yard_hear(workers[i], true);
+        }
+    }
+    yard_state_list_fails = 1;
+    yard_close(0);
+    AWAIT(yard_leader() == 1 && master_counters(peers[1].master)->plans > 0 &&
+          fleet_state_counters(peers[1].state)->loads == 3);
+    yard_lag(1, 0);
+    yard_settle();
+    assert_true(is_at("d1;c1", has));
+}
+
 static void the_only_worker_keeps_its_list_while_it_is_away(void **state)
 {
     (void)state;
@@ -707,6 +747,7 @@ int main(int count, char **arguments)
      * to be late. */
     const struct CMUnitTest tests_of_time[] = {
         YARD_TEST(a_worker_that_comes_back_at_a_late_owner_does_not_get_its_old_list),
+        YARD_TEST(a_new_master_that_hears_late_does_not_give_what_was_given),
         YARD_TEST(the_first_plan_waits_for_workers_that_were_just_registered),
         YARD_TEST(what_an_offline_worker_had_stays_while_it_is_marked_but_not_for_ever),
         YARD_TEST(a_worker_that_never_lets_go_is_passed_over_with_an_alarm),

@@ -3,6 +3,7 @@
 #include "yard_int.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { SUBSCRIPTIONS_MAX = 64 };
 
@@ -73,8 +74,10 @@ static void watch(void)
         const char *has = NULL;
         for (size_t j = 0; j < YARD_WORKERS; j++) {
             if (workers[j].live.is_online && workers[j].may_run[i]) {
-                if (has) {
-                    fail_msg("%s may run at %s and at %s", subscriptions[i], has, workers[j].id);
+                if (has) { /* fail_msg() would jump out of the loop's callback, for good */
+                    print_error("%s may run at %s and at %s\n", subscriptions[i], has,
+                                workers[j].id);
+                    _exit(1);
                 }
                 has = workers[j].id;
             }

@@ -31,10 +31,11 @@ extern uv_loop_t loop;
 extern struct peer peers[PEERS];
 extern char yard_events[EVENTS_MAX][32]; /* names, of all masters */
 extern size_t yard_event_count;
-extern int yard_put_fails;    /* so many writes fail from now on */
-extern int yard_list_fails;   /* so many lists of the processes */
-extern bool yard_marks_fail;  /* owners cannot write theirs */
-extern bool yard_puts_linger; /* writes reach the provider some turns of the loop later */
+extern int yard_put_fails;        /* so many writes fail from now on */
+extern int yard_list_fails;       /* so many lists of the processes */
+extern int yard_state_list_fails; /* so many lists of the state's keys */
+extern bool yard_marks_fail;      /* owners cannot write theirs */
+extern bool yard_puts_linger;     /* writes reach the provider some turns of the loop later */
 
 /* "memory" or "redis", once. */
 bool yard_choose(const char *provider);
