@@ -54,6 +54,7 @@ static int make_attach_config(struct agent *agent, struct baton_error *reterr)
     }
     agent->attach_options = options;
     agent->attach_config = *base;
+    agent->attach_config.on_failed = NULL; /* a client's handle is not the agent */
     agent->attach_config.options = options;
     agent->attach_config.option_count = count;
     return BATON_OK;

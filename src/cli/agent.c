@@ -73,7 +73,9 @@ static void on_failed(void *userdata, const struct baton_error *error)
 
     if (host->failure.code == BATON_OK) {
         host->failure = *error;
-        host->failure.code = error->code == BATON_EUNSAFE ? BATON_EUNSAFE : BATON_EIO;
+        if (error->code != BATON_EUNSAFE && error->code != BATON_EAUTH) {
+            host->failure.code = BATON_EIO;
+        }
         uv_stop(&host->loop);
     }
 }

@@ -423,7 +423,9 @@ static void on_failed(void *userdata, const struct baton_error *error)
 
     if (worker->failure.code == BATON_OK) {
         worker->failure = *error;
-        worker->failure.code = error->code == BATON_EUNSAFE ? BATON_EUNSAFE : BATON_EIO;
+        if (error->code != BATON_EUNSAFE && error->code != BATON_EAUTH) {
+            worker->failure.code = BATON_EIO;
+        }
         uv_stop(&worker->loop);
     }
 }

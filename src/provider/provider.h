@@ -37,8 +37,9 @@ struct provider_config {
      * writes it. With the setting `hang` a leader that falls silent is killed. NULL: never. */
     const _Atomic int64_t *alive_ns;
     /* The provider's own disk has failed, or the group refuses what is on it (BATON_EUNSAFE): it
-     * does nothing more in this process. A program without an election of its own ends then, as
-     * others do on a BATON_EVENT_ERROR. May come again; closes nothing. NULL: unwanted. */
+     * does nothing more in this process. Or its only server refuses the credentials from the start
+     * on (BATON_EAUTH). A program without an election of its own ends then, as others do on a
+     * BATON_EVENT_ERROR. May come again; closes nothing. NULL: unwanted. */
     void (*on_failed)(void *userdata, const struct baton_error *error);
     void *userdata; /* of on_failed */
 };

@@ -272,11 +272,18 @@ class OnRedis(ProgramTest):
         one = self.cluster(1)
         wrong = one.url.replace("pa%20ss", "wrong")
         self.assertNotEqual(wrong, one.url)
-        for words in (["node"], ["run"], ["once", "x"]):
-            command = ["--", "true"] if words != ["node"] else []
-            done = baton(*words, "--node", "a", "--provider", wrong, *command)
-            self.assertEqual(done.returncode, 77, done.stderr)
-            self.assertIn("user or password is wrong", done.stderr)
+        crontab = os.path.join(one.dir, "crontab")
+        with open(crontab, "w", encoding="ascii") as file:
+            file.write("* * * * * true\n")
+        programs = {"node": (), "run": ("--", "true"), "once x": ("--", "true"),
+                    "cron run": ("--file", crontab), "worker": (),
+                    "agent": ("--socket", os.path.join(one.dir, "agent.sock"))}
+        for words, more in programs.items():
+            with self.subTest(words):
+                name = "--worker" if words == "worker" else "--node"
+                done = baton(*words.split(), name, "a", "--provider", wrong, *more)
+                self.assertEqual(done.returncode, 77, done.stderr)
+                self.assertIn("user or password is wrong", done.stderr)
 
     # -- a password that is changed while nodes run
 

@@ -158,7 +158,9 @@ struct client {
     struct provider base;
     uv_loop_t *loop;
     struct logger *logger;
-    const _Atomic int64_t *alive_ns; /* as struct provider_config has it */
+    const _Atomic int64_t *alive_ns; /* as struct provider_config has them, and on_failed */
+    void (*on_failed)(void *userdata, const struct baton_error *error);
+    void *failed_userdata;
     struct redis_address address;
     struct lease_settings settings;
     const struct layout *layout;
@@ -173,6 +175,7 @@ struct client {
     char node[BATON_NAME_MAX];
     struct server servers[MAJORITY_MAX];
     int server_count;
+    bool was_up;            /* one of them was */
     struct redis *commands; /* of the first server, mostly the only one */
     struct redis *notices;
     struct sentinel *sentinel;     /* or NULL */

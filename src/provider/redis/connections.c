@@ -94,6 +94,7 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     }
     server->trouble[0] = '\0';
     server->up_since = clock_now();
+    client->was_up = true;
     client->refusal[0] = '\0';
     client->lifetimes[0] = '\0';
     client_enter(client);
@@ -167,6 +168,10 @@ static void report_trouble(struct server *server, const struct baton_error *erro
             registration->knows_trouble = true;
             registration_error(registration, error);
         }
+    }
+    if (error->code == BATON_EAUTH && !client->was_up && client->server_count == 1 &&
+        client->on_failed) {
+        client->on_failed(client->failed_userdata, error);
     }
 }
 

@@ -340,6 +340,8 @@ static int redis_provider_open(struct provider **ret, const struct provider_conf
     client->loop = config->loop;
     client->logger = config->logger;
     client->alive_ns = config->alive_ns;
+    client->on_failed = config->on_failed;
+    client->failed_userdata = config->userdata;
     client->chance = client_random();
     scripts_fill(client->scripts);
     r = take_config(client, config, reterr);
