@@ -1,6 +1,7 @@
 /* `baton agent`: serves the elections of a group to the processes of this host. */
 #include "agent/agent.h"
 #include "cli/command.h"
+#include "cli/reload.h"
 #include "cli/settings.h"
 #include "guardian/fatal.h"
 #include "member/member.h"
@@ -29,6 +30,7 @@ struct host {
     struct logger *logger;
     struct settings settings;
     struct member *member;
+    struct reload reload;
     struct access *access;
     struct agent *agent;
     char name[BATON_NAME_MAX];
@@ -82,33 +84,6 @@ static void on_failed(void *userdata, const struct baton_error *error)
 
 /* ---- Signals --------------------------------------------------------------------------------- */
 
-static void on_reloaded(void *userdata, int code, const struct baton_error *error)
-{
-    struct host *host = userdata;
-
-    if (code == BATON_OK) {
-        log_notice(host->logger, "reloaded");
-    } else if (code != BATON_ECANCELED) {
-        log_error(host->logger, "reload-refused", LOG_STR("reason", error->message));
-    }
-}
-
-static void reload(struct host *host)
-{
-    char url[OPTION_TEXT_MAX + 1] = "", changed[256];
-    struct baton_error error;
-    int code = settings_read_again(url, changed, sizeof(changed), host->options, &error);
-
-    if (!code && changed[0]) {
-        log_warning(host->logger, "restart-needed", LOG_STR("options", changed));
-    }
-    code = code ? code : member_reload(host->member, url, on_reloaded, host, &error);
-    explicit_bzero(url, sizeof(url));
-    if (code) {
-        on_reloaded(host, code, &error);
-    }
-}
-
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct host *host = handle->data;
@@ -116,7 +91,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number != SIGHUP) {
         close_host(host);
     } else if (!host->is_closing) {
-        reload(host);
+        reload_begin(&host->reload, true);
     }
 }
 
@@ -266,6 +241,8 @@ static int run(struct host *host, struct baton_error *reterr)
 {
     struct baton_error error;
 
+    host->reload =
+        (struct reload){.options = host->options, .logger = host->logger, .member = host->member};
     start_handles(host);
     if (fatal_install(&error)) {
         log_warning(host->logger, "no-fatal-handlers");
@@ -273,6 +250,9 @@ static int run(struct host *host, struct baton_error *reterr)
     log_notice(host->logger, "serves", LOG_STR("socket", host->path),
                LOG_STR("provider", member_scheme(host->member)));
     notify_ready();
+    if (reload_was_held()) {
+        reload_begin(&host->reload, true);
+    }
     (void)uv_run(&host->loop, UV_RUN_DEFAULT);
     if (host->failure.code) {
         close_host(host);
@@ -326,6 +306,7 @@ int agent_main(const struct invocation *invocation)
     host.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
+    reload_hold();
     (void)prctl(PR_SET_DUMPABLE, 0);
     raise_descriptors();
     code = command_open_loop(&host.loop, &error);

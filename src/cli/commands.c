@@ -276,8 +276,9 @@ const struct command commands[] = {
          "may write to the file BATON_PROGRESS, a line each time.\n\n"
          "On the first SIGTERM or SIGINT the worker gets nothing new, services move, and jobs may "
          "end for --drain-timeout. A second signal stops the jobs, with --stop-timeout, and other "
-         "workers run them; a third one kills them. Under systemd it reports when it is ready and "
-         "that it is alive (Type=notify).",
+         "workers run them; a third one kills them. Without a controlling terminal it reads "
+         "certificates, keys, tokens and passwords again on SIGHUP. Under systemd it reports when "
+         "it is ready and that it is alive (Type=notify).",
      .example = "baton worker --slots 4 --label gpu --label zone=a\n"
                 "baton worker --pool nightly --provider redis://10.0.0.1",
      .groups = GROUPS(&group_pool, &group_worker, &group_pool_leader, &group_serve),

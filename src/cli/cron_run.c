@@ -17,6 +17,7 @@
 #include "cli/cron_book.h"
 #include "cli/cron_command.h"
 #include "cli/participant.h"
+#include "cli/reload.h"
 #include "cli/settings.h"
 #include "cli/supervise.h"
 #include "member/handover.h"
@@ -541,7 +542,7 @@ int cron_run_main(const struct invocation *invocation)
     cron.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
-    participant_hold_reload();
+    reload_hold();
     code = supervise_begin(&cron.supervise, invocation->options, cron.logger, &error);
     cron.alarm_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     code = code ? code : command_open_loop(&cron.loop, &error);

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/participant.h"
 #include "cli/record.h"
+#include "cli/reload.h"
 #include "cli/settings.h"
 
 #include <signal.h>
@@ -154,7 +155,7 @@ int node_main(const struct invocation *invocation)
     struct logger *logger = node.logger = settings_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
-    participant_hold_reload();
+    reload_hold();
     int code = command_open_loop(&node.loop, &error);
     if (!code) {
         code = run(&node, invocation, logger, &error);

@@ -3,6 +3,7 @@
 #include "cli/absent.h"
 #include "cli/footprint.h"
 #include "cli/http_options.h"
+#include "cli/reload.h"
 #include "cli/settings.h"
 #include "guardian/fatal.h"
 #include "member/control.h"
@@ -40,8 +41,7 @@ struct participant {
     bool is_closing;
     bool is_heard;         /* the provider has reported an event that is not an error */
     bool has_many_servers; /* a quorum of independent servers: one that refuses us is not fatal */
-    bool is_reload_wanted; /* an operator asked for it, and the result must be logged */
-    char token[HTTP_TOKEN_MAX]; /* the token as read last */
+    struct reload reload;
     char node[BATON_NAME_MAX];
     char obstacle[BATON_ERROR_MESSAGE_MAX];
     void (*closed)(void *userdata);
@@ -116,89 +116,16 @@ bool participant_is_fatal(const struct participant *part, const struct baton_eve
 
 /* ---- Reloading ------------------------------------------------------------------------------- */
 
-static void report_reload(struct participant *part, int code, const struct baton_error *error)
-{
-    bool is_wanted = part->is_reload_wanted;
-
-    part->is_reload_wanted = false;
-    if (code && code != BATON_ECANCELED) {
-        log_error(part->config.logger, "reload-refused", LOG_STR("reason", error->message),
-                  LOG_STR("text", "nothing changes"));
-    } else if (!code && is_wanted) {
-        log_notice(part->config.logger, "reloaded",
-                   LOG_STR("text", "certificates, keys, tokens and passwords were read again; they "
-                                   "count for new connections"));
-    }
-}
-
-static void on_reloaded(void *userdata, int code, const struct baton_error *error)
-{
-    struct participant *part = userdata;
-    struct baton_error own;
-
-    if (!code && part->http && part->token[0]) {
-        code = http_server_set_token(part->http, part->token, &own);
-        error = &own;
-    }
-    explicit_bzero(part->token, sizeof(part->token));
-    report_reload(part, code, error);
-}
-
-static int read_token(struct participant *part, struct baton_error *reterr)
-{
-    const char *file = part->http ? options_text(part->config.options, "http-token-file") : NULL;
-
-    return file ? settings_token(part->token, sizeof(part->token), file, reterr) : 0;
-}
-
-static void reload(struct participant *part)
-{
-    char url[OPTION_TEXT_MAX + 1] = "", changed[256];
-    struct baton_error error;
-    int code = settings_read_again(url, changed, sizeof(changed), part->config.options, &error);
-
-    if (!code && changed[0] && part->is_reload_wanted) {
-        log_warning(part->config.logger, "restart-needed", LOG_STR("options", changed),
-                    LOG_STR("text", "the file has other values than at the start: they count after "
-                                    "a restart"));
-    }
-    code = code ? code : read_token(part, &error);
-    code = code ? code : member_reload(part->member, url, on_reloaded, part, &error);
-    explicit_bzero(url, sizeof(url));
-    if (code == BATON_EBUSY) { /* another reload is under way */
-        return;
-    }
-    if (code) {
-        report_reload(part, code, &error);
-    }
-}
-
 void participant_reload(struct participant *part)
 {
     if (!part->is_closing) {
-        part->is_reload_wanted = true;
-        reload(part);
+        reload_begin(&part->reload, true);
     }
-}
-
-static volatile sig_atomic_t was_hung_up;
-
-static void note_hangup(int number)
-{
-    (void)number;
-    was_hung_up = 1;
-}
-
-void participant_hold_reload(void)
-{
-    struct sigaction action = {.sa_handler = note_hangup, .sa_flags = SA_RESTART};
-
-    (void)sigaction(SIGHUP, &action, NULL);
 }
 
 void participant_release_reload(struct participant *part)
 {
-    if (was_hung_up) {
+    if (reload_was_held()) {
         participant_reload(part);
     }
 }
@@ -208,7 +135,7 @@ static void look_for_password(struct participant *part, const struct baton_event
 {
     if (event->type == BATON_EVENT_ERROR && event->error.code == BATON_EAUTH && part->member &&
         !part->is_closing && options_source(part->config.options, "provider") == OPTION_CONFIG) {
-        reload(part);
+        reload_begin(&part->reload, false);
     }
 }
 
@@ -410,6 +337,10 @@ static int open_parts(struct participant *part, struct settings *settings,
         code = open_control(part, settings->data, reterr);
         code = code ? code : open_http(part, reterr);
     }
+    part->reload = (struct reload){.options = part->config.options,
+                                   .logger = part->config.logger,
+                                   .member = part->member,
+                                   .http = part->http};
     return code ? code : election_join(part->election, part->member, false, NULL, reterr);
 }
 

@@ -52,9 +52,7 @@ bool participant_is_fatal(const struct participant *part, const struct baton_eve
 /* Reads certificates, keys, tokens and passwords again, and logs `reloaded`, or `reload-refused` if
  * one of them is wrong: then none of them changes. Leadership continues in both cases. */
 void participant_reload(struct participant *part);
-/* From now on a SIGHUP does not end the process: it is kept for participant_release_reload(), which
- * follows when the loop handles signals. */
-void participant_hold_reload(void);
+/* Follows reload_hold(), when the loop handles signals. */
 void participant_release_reload(struct participant *part);
 /* Returns why this node does not lead, by the latest event that gives a reason. */
 const char *participant_obstacle(struct participant *part);

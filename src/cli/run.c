@@ -14,12 +14,12 @@
 #include "cli/cmd.h"
 #include "cli/command.h"
 #include "cli/participant.h"
+#include "cli/reload.h"
 #include "cli/settings.h"
 #include "cli/supervise.h"
 #include "cli/watchdog.h"
 #include "member/handover.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -283,18 +283,6 @@ static void on_event(void *userdata, const struct baton_event *event)
     }
 }
 
-/* Whether this process was started from a terminal. If the terminal is closed, SIGHUP comes, and
- * /dev/tty cannot be opened. */
-static bool has_terminal(void)
-{
-    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return fd >= 0;
-}
-
 /* Forwards the signal to CMD; without CMD, ends baton. SIGHUP without a terminal is not forwarded:
  * it reloads. */
 static void on_signal(uv_signal_t *handle, int number)
@@ -419,12 +407,12 @@ int run_main(const struct invocation *invocation)
     struct run run = {.invocation = invocation,
                       .logger = settings_logger(invocation->options),
                       .supervise = {.orders = -1},
-                      .has_terminal = has_terminal()};
+                      .has_terminal = reload_has_terminal()};
     struct baton_error error = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     if (!run.has_terminal && !supervise_ignores(SIGHUP)) {
-        participant_hold_reload();
+        reload_hold();
     }
     int code = cmd_check(invocation->argv[0], &error);
     if (code) {

@@ -12,6 +12,7 @@
 #include "cli/job_body.h"
 #include "cli/job_output.h"
 #include "cli/job_progress.h"
+#include "cli/reload.h"
 #include "cli/settings.h"
 #include "cli/supervise.h"
 #include "cli/work_link.h"
@@ -33,7 +34,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-enum { LOAD_MS = 1000, SIGNALS = 2, EXIT_NO_BODY = 64 };
+enum { LOAD_MS = 1000, SIGNALS = 3, EXIT_NO_BODY = 64 };
 
 struct worker {
     uv_loop_t loop;
@@ -44,6 +45,7 @@ struct worker {
     struct logger *logger;
     struct supervise supervise;
     struct member *member;
+    struct reload reload;
     struct pool *pool;
     struct http_server *http; /* NULL: none */
     struct job *jobs;         /* by id */
@@ -51,6 +53,7 @@ struct worker {
     uv_idle_t turns;          /* while any of them waits */
     char name[BATON_NAME_MAX];
     unsigned signals_seen;
+    bool has_terminal; /* SIGHUP may mean that the terminal was closed */
     int result;
     struct baton_error failure; /* of the provider; code 0: none */
 };
@@ -396,11 +399,17 @@ static void leave(struct worker *worker, int result)
 }
 
 /* The first signal lets jobs end, the second one stops them, so that other workers run them; a
- * further one does not wait for --stop-timeout. */
+ * further one does not wait for --stop-timeout. SIGHUP without a terminal reloads. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct worker *worker = handle->data;
 
+    if (number == SIGHUP && !worker->has_terminal) {
+        if (!worker->signals_seen) {
+            reload_begin(&worker->reload, true);
+        }
+        return;
+    }
     switch (++worker->signals_seen) {
     case 1:
         leave(worker, EXIT_SIGNAL + number);
@@ -562,12 +571,14 @@ static int open_all(struct worker *worker, struct baton_error *reterr)
 
 static void begin_handles(struct worker *worker)
 {
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT};
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
 
     for (size_t i = 0; i < SIGNALS; i++) {
         (void)uv_signal_init(&worker->loop, &worker->signals[i]);
         worker->signals[i].data = worker;
-        (void)uv_signal_start(&worker->signals[i], on_signal, numbers[i]);
+        if (numbers[i] != SIGHUP || !supervise_ignores(SIGHUP)) {
+            (void)uv_signal_start(&worker->signals[i], on_signal, numbers[i]);
+        }
     }
     (void)uv_timer_init(&worker->loop, &worker->load);
     worker->load.data = worker;
@@ -596,7 +607,14 @@ static int serve(struct worker *worker, struct baton_error *reterr)
         }
     }
     if (code == BATON_OK) {
+        worker->reload = (struct reload){.options = worker->invocation->options,
+                                         .logger = worker->logger,
+                                         .member = worker->member,
+                                         .http = worker->http};
         notify_ready();
+        if (reload_was_held()) {
+            reload_begin(&worker->reload, true);
+        }
     }
     (void)uv_run(&worker->loop, UV_RUN_DEFAULT);
     code = worker->failure.code ? end_failed(worker, reterr) : code;
@@ -633,13 +651,17 @@ int worker_main(const struct invocation *invocation)
 {
     struct worker worker = {.invocation = invocation,
                             .logger = settings_logger(invocation->options),
-                            .supervise = {.orders = -1}};
+                            .supervise = {.orders = -1},
+                            .has_terminal = reload_has_terminal()};
     struct baton_error error = {0};
     int code = worker.logger ? name_worker(&worker, &error)
                              : error_set(&error, BATON_ENOMEM, "out of memory");
 
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
+    if (!worker.has_terminal && !supervise_ignores(SIGHUP)) {
+        reload_hold();
+    }
     code = code ? code : begin_supervisor(&worker, &error);
     raise_limit();
     code = code ? code : serve(&worker, &error);

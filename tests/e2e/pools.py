@@ -45,14 +45,14 @@ class Attempt:
 class Worker:
     """A process `baton worker`."""
 
-    def __init__(self, provider, name, folder, *flags, under=()):
+    def __init__(self, provider, name, folder, *flags, under=(), first=None):
         self.name = name
         self.path = os.path.join(folder, name + ".log")
         with open(self.path, "ab") as log:
             self.process = subprocess.Popen(
                 [*under, BATON, "worker", "--provider", provider, "--worker", name, "--slots", "2",
                  "--report-interval", "100ms", *flags], stdin=subprocess.DEVNULL, stderr=log,
-                env=clean_environment(), start_new_session=True)
+                env=clean_environment(), start_new_session=True, preexec_fn=first)
 
     def log(self):
         with open(self.path, encoding="utf-8") as file:
@@ -90,8 +90,8 @@ class PoolTest(AgentTest):
         self.provider = "agent:" + agent.path
         return agent
 
-    def worker(self, name, *flags, provider=None, under=()):
-        worker = Worker(provider or self.provider, name, self.folder.name, *flags, under=under)
+    def worker(self, name, *flags, provider=None, **more):
+        worker = Worker(provider or self.provider, name, self.folder.name, *flags, **more)
         self.addCleanup(worker.close)
         return worker
 

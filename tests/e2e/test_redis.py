@@ -315,7 +315,7 @@ class OnRedis(ProgramTest):
 
     def reload(self, cluster, name, outcome=" notice  reloaded "):
         before = cluster.log(name).count(outcome)
-        until(lambda: cluster.status(name), "%s has begun" % name)  # else the signal ends it
+        until(lambda: cluster.status(name), "%s has begun" % name)
         cluster.signal(name, signal.SIGHUP)
         until(lambda: cluster.log(name).count(outcome) > before,
               lambda: "%s; the log: %s" % (outcome, cluster.log(name)))

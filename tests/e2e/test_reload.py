@@ -8,7 +8,9 @@ import termios
 import urllib.error
 import urllib.request
 
-from harness import BATON, DEADLINE_S, ProgramTest, clean_environment, main, slow_disk, until
+from harness import (BATON, DEADLINE_S, ProgramTest, clean_environment, free_ports, main,
+                     slow_disk, until)
+from pools import PoolTest
 
 RELOADED, REFUSED = " notice  reloaded ", " error   reload-refused "
 
@@ -25,7 +27,7 @@ class Reload(ProgramTest):
 
     def reload(self, name, outcome=RELOADED):
         before = self.three.log(name).count(outcome)
-        until(lambda: self.three.status(name), "%s has begun" % name)  # else the signal ends it
+        until(lambda: self.three.status(name), "%s has begun" % name)
         self.three.signal(name, signal.SIGHUP)
         until(lambda: self.three.log(name).count(outcome) > before,
               lambda: "%s; the log: %s" % (outcome, self.three.log(name)))
@@ -170,13 +172,17 @@ class Reload(ProgramTest):
         under = slow_disk(300)
         if not under:
             self.skipTest("strace cannot slow a disk here")
-        for command, more in (("node", ()), ("run", ("--", "sleep", "1000"))):
+        for command in ("node", "run", "agent", "worker"):
             one = self.cluster(1, command=command)
-            one.start("a", *more, under=under)
+            more = {"run": ("--", "sleep", "1000"), "agent": ("--socket", one.dir + "/agent.sock")}
+            if command == "worker":
+                one.arguments = lambda name, one=one: ["--worker", name, "--provider",
+                                                       "raft://%s?group=g&data=%s" % (
+                                                           one.address(name), one.data(name))]
+            one.start("a", *more.get(command, ()), under=under)
             database = os.path.join(one.data("a"), "raft.db")
             until(lambda database=database: os.path.exists(database), "it starts")
             one.signal("a", signal.SIGHUP)
-            one.wait_leader()
             until(lambda one=one: RELOADED in one.log("a"),
                   lambda one=one: "it reads its files again: " + one.log("a"))
 
@@ -207,6 +213,49 @@ class Reload(ProgramTest):
         until(lambda: self.pids(self.three), "the program runs")
         os.close(ours)
         self.assertEqual(process.wait(timeout=DEADLINE_S), 5)
+
+
+class OtherPrograms(PoolTest):
+    """Those that take part in no election by their own name."""
+
+    def setUp(self):
+        super().setUp()
+        self.key = os.path.join(self.folder.name, "key")
+        self.write_key("the first key of this group")
+        self.port = free_ports(1)[0]
+        self.provider = "raft://127.0.0.1:%d?group=g&key-file=%s&data=%s/data" % (
+            self.port, self.key, self.folder.name)
+
+    def write_key(self, text):
+        with open(self.key, "w", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(text)
+
+    def assert_reloads(self, process, log):
+        for key, outcome in (("the second key of this group", RELOADED), ("short", REFUSED)):
+            self.write_key(key)
+            process.send_signal(signal.SIGHUP)
+            until(lambda outcome=outcome: outcome in log() or process.poll() is not None, log)
+            self.assertIn(outcome, log())
+        self.assertIn("cluster key %s: 5 bytes" % self.key, log())
+
+    def test_an_agent_reads_its_key_again(self):
+        agent = self.member(self.port, "--node", "a", "--key-file", self.key)
+        self.assert_reloads(agent.process, agent.log)
+
+    def test_a_worker_without_a_terminal_reads_its_key_again(self):
+        worker = self.worker("a")
+        until(lambda: "pool-ready" in worker.log(), worker.log)
+        self.assert_reloads(worker.process, worker.log)
+
+    def test_the_end_of_its_terminal_ends_a_worker_in_order(self):
+        ours, theirs = pty.openpty()
+        worker = self.worker("a", first=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0))
+        os.close(theirs)
+        until(lambda: "pool-ready" in worker.log(), worker.log)
+        os.close(ours)
+        self.assertEqual(worker.process.wait(DEADLINE_S), 128 + signal.SIGHUP)
+        self.assertIn(" leaving ", worker.log())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,97 @@
+#include "cli/reload.h"
+
+#include "cli/settings.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static void report(struct reload *reload, int code, const struct baton_error *error)
+{
+    bool is_wanted = reload->is_wanted;
+
+    reload->is_wanted = false;
+    if (code && code != BATON_ECANCELED) {
+        log_error(reload->logger, "reload-refused", LOG_STR("reason", error->message),
+                  LOG_STR("text", "nothing changes"));
+    } else if (!code && is_wanted) {
+        log_notice(reload->logger, "reloaded",
+                   LOG_STR("text", "certificates, keys, tokens and passwords were read again; they "
+                                   "count for new connections"));
+    }
+}
+
+static void on_reloaded(void *userdata, int code, const struct baton_error *error)
+{
+    struct reload *reload = userdata;
+    struct baton_error own;
+
+    if (!code && reload->http && reload->token[0]) {
+        code = http_server_set_token(reload->http, reload->token, &own);
+        error = &own;
+    }
+    explicit_bzero(reload->token, sizeof(reload->token));
+    report(reload, code, error);
+}
+
+static int read_token(struct reload *reload, struct baton_error *reterr)
+{
+    const char *file = reload->http ? options_text(reload->options, "http-token-file") : NULL;
+
+    return file ? settings_token(reload->token, sizeof(reload->token), file, reterr) : 0;
+}
+
+void reload_begin(struct reload *reload, bool is_wanted)
+{
+    char url[OPTION_TEXT_MAX + 1] = "", changed[256];
+    struct baton_error error;
+    int code = settings_read_again(url, changed, sizeof(changed), reload->options, &error);
+
+    reload->is_wanted |= is_wanted;
+    if (!code && changed[0] && reload->is_wanted) {
+        log_warning(reload->logger, "restart-needed", LOG_STR("options", changed),
+                    LOG_STR("text", "the file has other values than at the start: they count after "
+                                    "a restart"));
+    }
+    code = code ? code : read_token(reload, &error);
+    code = code ? code : member_reload(reload->member, url, on_reloaded, reload, &error);
+    explicit_bzero(url, sizeof(url));
+    if (code == BATON_EBUSY) { /* another reload is under way */
+        return;
+    }
+    if (code) {
+        report(reload, code, &error);
+    }
+}
+
+static volatile sig_atomic_t was_hung_up;
+
+static void note_hangup(int number)
+{
+    (void)number;
+    was_hung_up = 1;
+}
+
+void reload_hold(void)
+{
+    struct sigaction action = {.sa_handler = note_hangup, .sa_flags = SA_RESTART};
+
+    (void)sigaction(SIGHUP, &action, NULL);
+}
+
+bool reload_was_held(void)
+{
+    return was_hung_up;
+}
+
+/* /dev/tty cannot be opened without one. */
+bool reload_has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return fd >= 0;
+}
