@@ -10,6 +10,7 @@ enum { PROPOSED_MAX = 64 };
 
 /* How many orders each proposal has had. */
 static size_t proposed[PROPOSED_MAX], proposals;
+static raft_id askers[ORDERS_MAX]; /* of the last proposal */
 
 int __wrap_node_step(struct node *node, const struct raft_input *input);
 
@@ -18,6 +19,9 @@ int __wrap_node_step(struct node *node, const struct raft_input *input)
     (void)node;
     assert_int_equal(input->type, RAFT_IN_PROPOSE);
     assert_true(proposals < PROPOSED_MAX);
+    for (size_t i = 0; i < input->propose.count; i++) {
+        askers[i] = input->propose.items[i].asker;
+    }
     proposed[proposals++] = input->propose.count;
     *input->propose.ret_taken = input->propose.count;
     return BATON_OK;
@@ -136,6 +140,23 @@ static void what_is_flushed_is_proposed_once(void **state)
     assert_int_equal(proposed[1], 2);
 }
 
+/* The core sends the commit at once to the member that it is given. */
+static void the_follower_that_asks_waits_for_the_commit(void **state)
+{
+    static const uint8_t grant[] = {SESSION_ORDER_TAG};
+    struct fixture *fixture = *state;
+    struct orders *orders = fixture->orders;
+
+    assert_int_equal(orders_add(orders, 2, 1, "order", 5), BATON_OK);
+    assert_int_equal(orders_add(orders, fixture->node->id, 2, "order", 5), BATON_OK);
+    assert_int_equal(orders_add(orders, 3, 3, grant, sizeof(grant)), BATON_OK);
+    orders_flush(orders);
+    assert_int_equal(proposed[0], 3);
+    assert_int_equal(askers[0], 2);
+    assert_int_equal(askers[1], RAFT_NOBODY);
+    assert_int_equal(askers[2], RAFT_EVERYBODY);
+}
+
 static void the_copy_of_an_order_is_recognised(void **state)
 {
     struct orders *orders = calloc(1, sizeof(*orders));
@@ -180,6 +201,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(half_of_what_may_wait_waits_for_nothing, begin, end),
         cmocka_unit_test_setup_teardown(what_is_flushed_is_proposed_once, begin, end),
+        cmocka_unit_test_setup_teardown(the_follower_that_asks_waits_for_the_commit, begin, end),
         cmocka_unit_test(the_copy_of_an_order_is_recognised),
         cmocka_unit_test(an_order_that_is_repeated_later_is_no_copy),
         cmocka_unit_test(only_what_gives_up_is_urgent),
