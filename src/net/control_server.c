@@ -121,8 +121,8 @@ static void refuse(struct client *client, const char *text)
 
 static void take_line(struct client *client, size_t bytes)
 {
-    json_t *request = json_loadb((const char *)client->line.data, bytes,
-                                 JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *request =
+        json_loadb((const char *)client->line.data, bytes, JSON_REJECT_DUPLICATES, NULL);
     client->has_asked = true;
     if (json_is_object(request)) {
         client->server->on_request(client->server->userdata, client->id, request);

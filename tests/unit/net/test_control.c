@@ -147,7 +147,8 @@ static void raw(const struct world *world, const void *data, size_t bytes, char 
 
 static void what_is_no_object_is_refused(void **state)
 {
-    static const char *const bad[] = {"[]\n", "\n", "{\"a\":1,\"a\":2}\n", "\xff\xfe\n", "{\n"};
+    static const char *const bad[] = {"[]\n",       "\n",  "{\"a\":1,\"a\":2}\n",
+                                      "\xff\xfe\n", "{\n", "{\"do\":\"echo\"}{}\n"};
     char answer[512];
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         raw(*state, bad[i], strlen(bad[i]), answer, sizeof(answer));
