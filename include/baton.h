@@ -31,8 +31,8 @@
  * Threads. Every function may be called from any thread, with the restrictions that it states. A
  * function that says "waits" blocks its caller. On the loop's thread, on which a listener with
  * BATON_ON_LOOP runs, it would wait for itself: there it returns BATON_EDEADLK, and nothing has
- * changed. BATON_EBUSY always means that another holder or other operations are in the way, and
- * that a later call may succeed.
+ * changed. BATON_EBUSY always means that another holder, other operations or members that are not
+ * ready are in the way, and that a later call may succeed.
  *
  * Time. A `timeout_ms` is in milliseconds; BATON_TIMEOUT_DEFAULT (any negative number) stands for
  * 30 s, 0 for "do not wait". When it runs out the call returns BATON_ETIMEDOUT; the operation may
@@ -222,14 +222,16 @@ BATON_API int baton_wait_leadership(struct baton_election *election, int64_t tim
  *
  * The thread that calls baton_dispatch() goes on dispatching while it waits here. Inside a listener
  * that it dispatches, and on the loop's thread, the call begins and returns 0; events report the
- * result. BATON_ENOTLEADER, BATON_EBUSY (a hand-over is under way), BATON_ETIMEDOUT,
- * BATON_ECLOSED. */
+ * result. BATON_ENOTLEADER, BATON_EBUSY (a hand-over is under way; or raft: no other member can
+ * take over now, and the error says of each why: it has just started, or does not answer),
+ * BATON_ETIMEDOUT, BATON_ECLOSED. */
 BATON_API int baton_resign(struct baton_election *election, int64_t timeout_ms,
                            struct baton_error *reterr);
 
 /* The same, to the member with this id or name. If that member does not take over in time, this
  * process goes on leading: BATON_ETIMEDOUT. BATON_EINVAL: there is no such member, or it may not
- * lead; no listener was called, and the error lists the members that may lead. */
+ * lead; the error lists the members that may lead. BATON_EBUSY also (raft) if it has just started
+ * and cannot lead yet, or does not answer. No listener was called in either case. */
 BATON_API int baton_pass(struct baton_election *election, const char *to, int64_t timeout_ms,
                          struct baton_error *reterr);
 
