@@ -132,9 +132,11 @@ int raft_settings_check_spread(const struct raft_settings *s, struct baton_error
     if (spread * 4 < s->election_timeout_min.ns) {
         return error_set(
             reterr, BATON_EINVAL,
-            "election timeout %g-%g ms: max >= 1.25 x min fails; candidates that wait almost "
-            "equally long split every vote; raise the maximum",
-            MS(s->election_timeout_min), MS(s->election_timeout_max));
+            "election timeout %g-%g ms: the maximum must be at least %g ms, 1.25 times the "
+            "minimum, or candidates that wait almost equally long would split every vote; raise "
+            "the maximum, or lower the minimum",
+            MS(s->election_timeout_min), MS(s->election_timeout_max),
+            1.25 * MS(s->election_timeout_min));
     }
     return BATON_OK;
 }
