@@ -109,14 +109,14 @@ class WatchedCluster(Cluster):
         return "".join("== %s\n%s" % (name, self.log(name)) for name in self.processes)
 
 
-def guards(pid, ward):
-    """A guardian's pidfd names the pid of its ward in fdinfo."""
+def guards(pid, process):
+    """A guardian's pidfd names the process that it guards in fdinfo."""
     try:
         if os.path.basename(os.readlink("/proc/%d/exe" % pid)) != "baton-guardian":
             return False
         for number in os.listdir("/proc/%d/fd" % pid):
             with open("/proc/%d/fdinfo/%s" % (pid, number), encoding="ascii") as file:
-                if re.search(r"^Pid:\s*%d$" % ward, file.read(), re.MULTILINE):
+                if re.search(r"^Pid:\s*%d$" % process, file.read(), re.MULTILINE):
                     return True
     except OSError:
         pass
