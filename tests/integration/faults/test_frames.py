@@ -63,7 +63,8 @@ class Strangers(FaultTest):
         """One line a second at most: each is sent until its turn has come."""
         follower = next(name for name in self.three.names if name != self.leader)
         for text, data in (
-                ('another process calls itself', wire.greeting(self.leader, self.leader)),
+                ('another process calls itself \\"%s\\", as this node does' % self.leader,
+                 wire.greeting(self.leader, self.leader)),
                 ('looks for', wire.greeting(follower, follower)),
                 ('another version of the protocol', wire.frame(wire.PIN, version=99)),
                 ('a message before the greeting', wire.frame(wire.PINNED))):
