@@ -87,10 +87,51 @@ void agent_finish(struct agent *agent)
 void agent_free(struct agent *agent)
 {
     if (agent) {
+        if (agent->attach_url) {
+            explicit_bzero(agent->attach_url, strlen(agent->attach_url));
+        }
+        free(agent->attach_url);
         free(agent->attach_options);
         free(agent);
     }
 }
+
+/* ---- Reloading ------------------------------------------------------------------------------- */
+
+static void on_reloaded(void *userdata, int code, const struct baton_error *error)
+{
+    const struct agent *agent = userdata;
+
+    if (code && code != BATON_ECANCELED) {
+        log_error(agent->config.logger, "reload-refused", LOG_STR("reason", error->message),
+                  LOG_STR("text", "nothing changes for a client"));
+    }
+}
+
+void agent_reload(struct agent *agent, const char *url)
+{
+    const struct provider_ops *ops = agent->config.provider->ops;
+    char *copy = ops->attach || !ops->reload ? NULL : strdup(url);
+    struct baton_error error;
+
+    if (!copy) {
+        return;
+    }
+    if (agent->attach_url) {
+        explicit_bzero(agent->attach_url, strlen(agent->attach_url));
+    }
+    free(agent->attach_url);
+    agent->attach_config.url = agent->attach_url = copy;
+    for (const struct tenant *tenant = agent->tenants; tenant; tenant = tenant->next) {
+        int code =
+            tenant->handle ? ops->reload(tenant->handle, url, on_reloaded, agent, &error) : 0;
+        if (code) {
+            on_reloaded(agent, code, &error);
+        }
+    }
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
 
 static void on_failed(uv_handle_t *handle)
 {

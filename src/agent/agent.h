@@ -46,6 +46,10 @@ struct agent_config {
 /* BATON_ENOTSUP: the provider has one election only; and as local_listen(). */
 int agent_open(struct agent **ret, const struct agent_config *config, struct baton_error *reterr);
 
+/* The provider has read certificates, keys and the passwords of `url` again: so do the handles of
+ * clients, also of those to come, where each is a provider of its own. Copied. */
+void agent_reload(struct agent *agent, const char *url);
+
 /* Ends the connections. Sessions go on for their lifetime, so that the next agent can take them
  * over, where the provider has sessions; else each client is told that it leads no more, and is
  * waited for until the end that it was promised. Then `closed` comes, once. */

@@ -80,6 +80,7 @@ struct agent {
     struct agent_config config;
     struct provider_config attach_config;
     struct provider_option *attach_options;
+    char *attach_url; /* NULL: that of the start */
     struct local_listener *listener;
     struct client *clients; /* by number */
     struct tenant *tenants;

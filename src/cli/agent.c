@@ -241,8 +241,10 @@ static int run(struct host *host, struct baton_error *reterr)
 {
     struct baton_error error;
 
-    host->reload =
-        (struct reload){.options = host->options, .logger = host->logger, .member = host->member};
+    host->reload = (struct reload){.options = host->options,
+                                   .logger = host->logger,
+                                   .member = host->member,
+                                   .agent = host->agent};
     start_handles(host);
     if (fatal_install(&error)) {
         log_warning(host->logger, "no-fatal-handlers");

@@ -11,7 +11,9 @@ static void report(struct reload *reload, int code, const struct baton_error *er
 {
     bool is_wanted = reload->is_wanted;
 
-    reload->is_wanted = false;
+    reload->is_wanted = reload->is_going = false;
+    explicit_bzero(reload->token, sizeof(reload->token));
+    explicit_bzero(reload->url, sizeof(reload->url));
     if (code && code != BATON_ECANCELED) {
         log_error(reload->logger, "reload-refused", LOG_STR("reason", error->message),
                   LOG_STR("text", "nothing changes"));
@@ -31,7 +33,9 @@ static void on_reloaded(void *userdata, int code, const struct baton_error *erro
         code = http_server_set_token(reload->http, reload->token, &own);
         error = &own;
     }
-    explicit_bzero(reload->token, sizeof(reload->token));
+    if (!code && reload->agent) {
+        agent_reload(reload->agent, reload->url);
+    }
     report(reload, code, error);
 }
 
@@ -44,22 +48,23 @@ static int read_token(struct reload *reload, struct baton_error *reterr)
 
 void reload_begin(struct reload *reload, bool is_wanted)
 {
-    char url[OPTION_TEXT_MAX + 1] = "", changed[256];
+    char changed[256];
     struct baton_error error;
-    int code = settings_read_again(url, changed, sizeof(changed), reload->options, &error);
+    int code;
 
     reload->is_wanted |= is_wanted;
+    if (reload->is_going) {
+        return;
+    }
+    reload->is_going = true;
+    code = settings_read_again(reload->url, changed, sizeof(changed), reload->options, &error);
     if (!code && changed[0] && reload->is_wanted) {
         log_warning(reload->logger, "restart-needed", LOG_STR("options", changed),
                     LOG_STR("text", "the file has other values than at the start: they count after "
                                     "a restart"));
     }
     code = code ? code : read_token(reload, &error);
-    code = code ? code : member_reload(reload->member, url, on_reloaded, reload, &error);
-    explicit_bzero(url, sizeof(url));
-    if (code == BATON_EBUSY) { /* another reload is under way */
-        return;
-    }
+    code = code ? code : member_reload(reload->member, reload->url, on_reloaded, reload, &error);
     if (code) {
         report(reload, code, &error);
     }

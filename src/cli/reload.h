@@ -2,6 +2,7 @@
 #ifndef CLI_RELOAD_H
 #define CLI_RELOAD_H
 
+#include "agent/agent.h"
 #include "base/log.h"
 #include "member/member.h"
 #include "member/status_server.h"
@@ -12,9 +13,12 @@ struct reload {
     struct logger *logger;
     struct member *member;
     struct http_server *http; /* NULL: none */
+    struct agent *agent;      /* NULL: none */
     /* Of reload.c. */
-    bool is_wanted;             /* an operator asked for it, and the result must be logged */
-    char token[HTTP_TOKEN_MAX]; /* the token as read last */
+    bool is_wanted; /* an operator asked for it, and the result must be logged */
+    bool is_going;
+    char token[HTTP_TOKEN_MAX]; /* as read last */
+    char url[OPTION_TEXT_MAX + 1];
 };
 
 /* Logs `reloaded` if an operator wants it, or in any case `reload-refused` if one of them is wrong:

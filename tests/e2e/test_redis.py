@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 
+from agents import LONG as AGENT_LONG, Agent, Client
 from harness import (BATON, DEADLINE_S, Cluster, ProgramTest, baton, free_ports, is_alive, main,
                      until)
 
@@ -370,6 +371,33 @@ class OnRedis(ProgramTest):
             self.reload(two, name)
         two.kill(first)
         two.wait_leader([name for name in two.names if name != first])
+
+    def test_what_an_agent_serves_goes_on_after_it_has_read_a_new_password(self):
+        one = self.cluster(1)
+        one.url = one.url.replace(LEASE, "9s", 1).replace(BEAT, "300ms")
+        self.write_password(one, "a", "pa%20ss")
+        for election in ("old", "new"):
+            self.ask("HSET", election + ":epoch", "server", self.history(), "since", "0")
+        agent = Agent("--config", os.path.join(one.dir, "a.yaml"), "--client-lease", AGENT_LONG)
+        self.addCleanup(agent.close)
+        clients = [Client(agent.path) for _ in range(2)]
+        for client in clients:
+            self.addCleanup(client.close)
+        clients[0].hello(name="first")
+        clients[0].lead("old")
+        holder = self.ask("GET", "old:master")
+        self.change_password("another")
+        self.write_password(one, "a", "another")
+        agent.process.send_signal(signal.SIGHUP)
+        until(lambda: "reloaded" in agent.log(), agent.log)
+        self.break_connections()
+        clients[1].hello(name="second")
+        clients[1].ask("campaign", election="new")
+        until(lambda: self.ask("GET", "new:master"), agent.log)
+        left = int(self.ask("PTTL", "old:master"))
+        until(lambda: int(self.ask("PTTL", "old:master")) > left, "a renewal")
+        self.assertEqual(self.ask("GET", "old:master"), holder)
+        self.assertNotIn("reload-refused", agent.log())
 
     def test_what_a_hangup_signal_cannot_change_is_named(self):
         one = self.cluster_by_file(1)
