@@ -13,6 +13,7 @@
 enum {
     PROGRESS_MS = 1000,
     TICK_MS = 50,
+    TRIM_MS = 1000,
     QUARTER = 90,
     LAST_WORD_MS = 1000,
 };
@@ -55,7 +56,7 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
 
 /* ---- what the parent asks for ---- */
 
-static void listen_to_parent(struct publisher *publisher)
+void publisher_listen(struct publisher *publisher)
 {
     struct camera_request request;
     ssize_t got;
@@ -88,8 +89,12 @@ void publisher_tick(struct publisher *publisher, instant now)
 {
     if (instant_since(now, publisher->ticked_at).ns >= SPAN_MS(TICK_MS).ns) {
         publisher->ticked_at = now;
-        listen_to_parent(publisher);
+        publisher_listen(publisher);
         report(publisher, now);
+    }
+    if (instant_since(now, publisher->trimmed_at).ns >= SPAN_MS(TRIM_MS).ns) {
+        publisher->trimmed_at = now; /* a stall has filled more slots than pictures need */
+        rings_trim(&publisher->rings, true);
     }
 }
 
@@ -99,7 +104,7 @@ void publisher_doze(struct publisher *publisher, span most)
     int64_t ms = (most.ns + SPAN_MS(1).ns - 1) / SPAN_MS(1).ns;
 
     (void)poll(&readable, 1, ms < PROGRESS_MS ? (int)ms : PROGRESS_MS);
-    listen_to_parent(publisher);
+    publisher_listen(publisher);
     report(publisher, clock_now());
 }
 
@@ -271,7 +276,7 @@ int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pt
     struct place place;
     int rc = 0;
 
-    listen_to_parent(publisher);
+    publisher_listen(publisher);
     publisher->counts.decoded++;
     if (is_due(publisher, frame, now)) {
         rc = find_place(publisher, frame, &place, reterr);

@@ -23,6 +23,7 @@ struct publisher {
     struct pace pace;
     instant told_at;   /* the last FRAME or PROGRESS */
     instant ticked_at; /* the last publisher_tick() that did anything */
+    instant trimmed_at;
     struct camera_counts counts;
     struct SwsContext *scaler; /* for formats that are not 4:2:0 */
     int turns;                 /* quarters to the right by which each picture is turned */
@@ -32,7 +33,9 @@ void publisher_fini(struct publisher *publisher);
 
 /* Sends the message if that is possible at once; false: it was not sent. */
 bool publisher_send(struct publisher *publisher, const struct camera_message *message);
-/* Takes in what the parent asks for, and reports that it lives, unless something was sent in the
+/* Takes in what the parent asks for, and which frames it gives back. */
+void publisher_listen(struct publisher *publisher);
+/* Does so, and reports that it lives, unless something was sent in the
  * last second. Cheap: most calls do nothing. */
 void publisher_tick(struct publisher *publisher, instant now);
 /* Sends the last message, waiting for a while if it must. */

@@ -79,6 +79,7 @@ int ring_free_slot(struct ring *ring)
     for (int slot = 0; slot < ring->layout.slots; slot++) {
         if (is_free(ring, slot)) {
             ring->used |= 1U << slot;
+            ring->recent |= 1U << slot;
             return slot;
         }
     }
@@ -99,11 +100,13 @@ void rings_give_back(struct rings *rings, uint64_t number, uint32_t slot)
     }
 }
 
-void rings_trim(struct rings *rings)
+void rings_trim(struct rings *rings, bool keeps_recent)
 {
     for (struct ring *ring = rings->first; ring != NULL; ring = ring->next) {
+        uint32_t idle = keeps_recent ? ring->used & ~ring->recent : ring->used;
+        ring->recent = 0;
         for (int slot = 0; slot < ring->layout.slots; slot++) {
-            if ((ring->used & 1U << slot) != 0 && is_free(ring, slot) &&
+            if ((idle & 1U << slot) != 0 && is_free(ring, slot) &&
                 madvise(ring_plane(ring, slot, 0), ring->layout.slot_bytes, MADV_REMOVE) == 0) {
                 ring->used &= ~(1U << slot);
             }

@@ -26,6 +26,7 @@ struct ring {
     uint8_t *memory;           /* owned */
     uint32_t lent;             /* one bit for each slot: a decoder has it */
     uint32_t used;             /* one bit for each slot: it has memory */
+    uint32_t recent;           /* one bit for each slot: it was needed since rings_trim() */
     uint8_t shown[RING_SLOTS]; /* how often the parent has it */
 };
 
@@ -58,7 +59,8 @@ bool rings_take(struct rings *rings, AVFrame *frame, int width, int height);
 /* This is AVCodecContext.get_buffer2. */
 int rings_lend(struct rings *rings, AVCodecContext *decoder, AVFrame *frame, int flags);
 
-/* Returns the memory of unused slots to the system until it is needed again. */
-void rings_trim(struct rings *rings);
+/* Returns the memory of unused slots to the system until it is needed again. `keeps_recent`: only
+ * of those that were not needed since the last call, either. */
+void rings_trim(struct rings *rings, bool keeps_recent);
 
 #endif

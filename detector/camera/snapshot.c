@@ -196,7 +196,7 @@ static void give_memory_back(struct poller *poller)
     if (poller->publisher->interval.ns >= SPAN_MS(RARE_MS).ns) {
         (void)malloc_trim(0);
         publisher_sleep(poller->publisher, instant_add(clock_now(), SPAN_MS(SETTLE_MS)));
-        rings_trim(&poller->publisher->rings);
+        rings_trim(&poller->publisher->rings, false);
     }
 }
 

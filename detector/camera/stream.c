@@ -193,6 +193,7 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
         (void)ring_refuse(&stream->refusal, (uint32_t)decoder->width, (uint32_t)decoder->height);
         return AVERROR(EINVAL);
     }
+    publisher_listen(stream->publisher); /* what is given back now need not be new memory */
     return stream->publisher->turns != 0
                ? avcodec_default_get_buffer2(decoder, frame, flags)
                : rings_lend(&stream->publisher->rings, decoder, frame, flags);

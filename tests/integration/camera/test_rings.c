@@ -277,13 +277,12 @@ static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **st
 }
 
 /* As a camera of snapshots has them: one is being written, one the parent has, one is over. */
-static void what_nobody_has_costs_no_memory(void **state)
+static void what_nobody_has_costs_no_memory(bool keeps_recent)
 {
     AVFrame *frames[3];
     struct ring *ring;
     int slots[3];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         frames[i] = av_frame_alloc();
         frames[i]->width = 33;
@@ -296,11 +295,25 @@ static void what_nobody_has_costs_no_memory(void **state)
     ring_show(ring, slots[1]);
     av_frame_free(&frames[1]);
     av_frame_free(&frames[2]);
-    rings_trim(&rings);
+    rings_trim(&rings, true); /* all were needed just now */
+    assert_int_equal(ring_plane(ring, slots[2], 0)[0], 3);
+    rings_trim(&rings, keeps_recent);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(ring_plane(ring, slots[i], 0)[0], i < 2 ? i + 1 : 0);
     }
     av_frame_free(&frames[0]);
+}
+
+static void what_nobody_has_costs_no_memory_at_once(void **state)
+{
+    (void)state;
+    what_nobody_has_costs_no_memory(false);
+}
+
+static void what_was_needed_just_now_keeps_its_memory_until_the_next_time(void **state)
+{
+    (void)state;
+    what_nobody_has_costs_no_memory(true);
 }
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
@@ -312,7 +325,8 @@ int main(void)
         CASE(what_does_not_suit_a_ring_lies_elsewhere),
         CASE(without_a_free_slot_it_decodes_all_the_same),
         CASE(a_slot_is_left_alone_until_decoder_and_parent_give_it_back),
-        CASE(what_nobody_has_costs_no_memory),
+        CASE(what_nobody_has_costs_no_memory_at_once),
+        CASE(what_was_needed_just_now_keeps_its_memory_until_the_next_time),
         CASE(both_kinds_go_together),
     };
     return cmocka_run_group_tests_name("integration_camera_rings", tests, NULL, NULL);
