@@ -39,7 +39,7 @@ struct engine {
     uv_idle_t turn;             /* opens the parts outside of the state's callback */
     uv_timer_t patience;        /* until the state is loaded */
     unsigned waiting;           /* parts that close */
-    struct baton_error failure; /* of the provider's disk; code 0: none */
+    struct baton_error failure; /* of the provider; code 0: none */
     bool is_ready, is_closing;
     void (*closed)(void *userdata);
     void *closed_userdata;
@@ -238,15 +238,22 @@ static void on_end(uv_idle_t *idle)
     }
 }
 
-static void on_error(void *userdata, const struct baton_error *error)
+static void on_provider_failed(void *userdata, const struct baton_error *error)
 {
     struct engine *engine = userdata;
 
-    log_warning(engine->config.logger, "error", LOG_STR("error", error->message));
-    if (member_has_failed(engine->member)) {
+    if (engine->failure.code == 0) {
         engine->failure = *error;
-        (void)uv_idle_start(&engine->turn, on_end); /* not from within the election's own event */
+        (void)uv_idle_stop(&engine->turn);
+        (void)uv_idle_start(&engine->turn, on_end); /* not from within the provider's callback */
     }
+}
+
+static void on_error(void *userdata, const struct baton_error *error)
+{
+    const struct engine *engine = userdata;
+
+    log_warning(engine->config.logger, "error", LOG_STR("error", error->message));
 }
 
 static int open_workers(struct engine *engine, struct baton_error *reterr)
@@ -410,7 +417,9 @@ static int open_state(struct engine *engine, struct baton_error *reterr)
     const struct provider_config provider = {.loop = engine->config.loop,
                                              .logger = engine->config.logger,
                                              .url = engine->config.provider,
-                                             .node = engine->config.node};
+                                             .node = engine->config.node,
+                                             .on_failed = on_provider_failed,
+                                             .userdata = engine};
     struct worker_table_config table = {.logger = engine->config.logger};
     int code = member_open(&engine->member, &provider, reterr);
 

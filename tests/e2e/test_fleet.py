@@ -383,6 +383,14 @@ class Beginnings(FleetTest):
                 process = self.begin(url, *flags)
                 self.assertEqual(process.run.wait(DEADLINE_S), code, process.log())
 
+    def test_a_wrong_password_of_redis_ends_it_with_77_at_its_start(self):
+        url = self.start_redis()
+        subprocess.run(["redis-cli", "-p", str(self.redis_port), "CONFIG", "SET", "requirepass",
+                        "right"], check=True, stdout=subprocess.DEVNULL)
+        process = self.begin(url.replace("://", "://:wrong@"))
+        self.assertEqual(process.run.wait(DEADLINE_S), 77, process.log())
+        self.assertIn("user or password is wrong", process.log())
+
     def test_a_name_of_several_workers_is_refused_in_the_file(self):
         self.declare({"workers": ["ws://127.0.0.1:9", "dns+ws://localhost:9"]})
         process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
