@@ -49,7 +49,7 @@ static bool is_ready(const struct master *master)
 {
     const struct fleet_state *state = master->config.state;
 
-    return fleet_state_is_ready(state) && fleet_state_has_loaded(state, master->lists) &&
+    return fleet_state_is_ready(state) && fleet_state_has_loaded(state, master->load) &&
            master->processes;
 }
 
@@ -159,7 +159,7 @@ static void begin(struct master *master, uint64_t epoch)
     master->balance_at = instant_add(now, MASTER_BALANCE_EVERY);
     master->ask_at = INSTANT_NEVER;
     master->retry_in = SPAN_NS(0);
-    master->lists = fleet_state_read_lists(master->config.state);
+    master->load = fleet_state_load_again(master->config.state);
     processes_ask(master);
     arm(master);
 }

@@ -50,7 +50,7 @@ struct master {
     uv_timer_t timer;
     instant opened;
     uint64_t epoch; /* 0: this process does not lead */
-    uint64_t lists; /* fleet_state_read_lists(), since it leads */
+    uint64_t load;  /* fleet_state_load_again(), since it leads */
     bool is_retired;
     struct master_counters counters;
 

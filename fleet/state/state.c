@@ -20,7 +20,6 @@ struct told {
 struct listing {
     struct fleet_state *state; /* NULL: it was closed */
     uint64_t load;             /* counters.loads, with this one */
-    bool is_all;               /* otherwise the workers' lists */
 };
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -131,7 +130,7 @@ static enum fleet_change change_of(enum section section)
 
 /* ---- News ------------------------------------------------------------------------------------ */
 
-static void load_all_later(struct fleet_state *state);
+static void load_later(struct fleet_state *state);
 
 void state_take_news(struct fleet_state *state, const struct cache_news *news)
 {
@@ -140,7 +139,7 @@ void state_take_news(struct fleet_state *state, const struct cache_news *news)
     const char *id = "";
 
     if (cache_take(&state->cache, news, &change) != BATON_OK) {
-        load_all_later(state); /* out of memory: the list has it again */
+        load_later(state); /* out of memory: the list has it again */
         return;
     }
     state->counters.changes += change.is_changed;
@@ -170,7 +169,7 @@ void state_take(struct fleet_state *state, const struct provider_value *value,
     if (value->data) {
         code = value_read(&news.value, news.key, value->data, value->bytes, &error);
         if (code == BATON_ENOMEM) {
-            load_all_later(state);
+            load_later(state);
             return;
         }
         news.reason = code == BATON_OK ? NULL : error.message;
@@ -198,9 +197,10 @@ static void load_in(struct fleet_state *state, uint64_t ms)
     }
 }
 
-static void load_all_later(struct fleet_state *state)
+/* What is under way does not count: it may lack what is missing. */
+static void load_later(struct fleet_state *state)
 {
-    state->is_all_due = true;
+    state->load_due = state->counters.loads + 1;
     load_in(state, RETRY_MS);
 }
 
@@ -210,9 +210,10 @@ static void loaded(struct fleet_state *state, uint64_t load)
 
     cache_loaded(&state->cache);
     state->is_ready = true;
-    state->loaded = load;
-    if (load < state->load_due || state->is_all_due) {
-        load_in(state, state->is_all_due ? RETRY_MS : 0);
+    if (load >= state->load_due) {
+        state->loaded = load;
+    } else if (!uv_is_active((uv_handle_t *)&state->timer)) {
+        load_in(state, 0);
     }
     if (is_first && state->on_ready) {
         state->on_ready(state->userdata);
@@ -224,7 +225,6 @@ static void on_listed(void *userdata, int code, const struct provider_value *val
     struct listing *listing = userdata;
     struct fleet_state *state = listing->state;
     uint64_t load = listing->load;
-    bool is_all = listing->is_all;
     size_t prefix;
 
     free(listing);
@@ -234,7 +234,6 @@ static void on_listed(void *userdata, int code, const struct provider_value *val
     prefix = strlen(state->name) + 1;
     state->listing = NULL;
     if (code != BATON_OK) {
-        state->is_all_due |= is_all;
         load_in(state, RETRY_MS);
         return;
     }
@@ -269,17 +268,15 @@ static void load(uv_timer_t *timer)
         load_in(state, RETRY_MS);
         return;
     }
-    *listing = (struct listing){state, ++state->counters.loads, state->is_all_due};
+    *listing = (struct listing){state, ++state->counters.loads};
     state->listing = listing;
     state->cache.is_loading = true;
-    state->is_all_due = false;
-    (void)state_key(state, listing->is_all ? "" : "assigned/", prefix);
     if (store_list(state->member, prefix, on_listed, listing, NULL) != BATON_OK) {
         on_listed(listing, BATON_EUNAVAILABLE, NULL, 0);
     }
 }
 
-uint64_t fleet_state_read_lists(struct fleet_state *state)
+uint64_t fleet_state_load_again(struct fleet_state *state)
 {
     state->load_due = state->counters.loads + 1;
     if (!state->listing) {
@@ -308,7 +305,6 @@ int fleet_state_open(struct fleet_state **ret, struct member *member, const char
     state->on_ready = on_ready;
     state->userdata = userdata;
     state->last_told = &state->first_told;
-    state->is_all_due = true;
     memcpy(state->name, name, strlen(name) + 1);
     cache_init(&state->cache);
     (void)uv_timer_init(member_loop(member), &state->timer);

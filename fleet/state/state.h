@@ -76,9 +76,10 @@ void fleet_state_ignore(struct fleet_state *state, const struct fleet_observer *
 void fleet_state_close(struct fleet_state *state);
 
 bool fleet_state_is_ready(const struct fleet_state *state);
-/* Reads all `assigned` from the provider, however late its feed is; tries again until it can.
- * Returns a number: once it is loaded, the cache has what was stored before the call. */
-uint64_t fleet_state_read_lists(struct fleet_state *state);
+/* Reads all keys from the provider, however late its feed is; tries again until it can. Returns a
+ * number: once it is loaded, the cache has what was stored before the call (and may have what was
+ * deleted). */
+uint64_t fleet_state_load_again(struct fleet_state *state);
 bool fleet_state_has_loaded(const struct fleet_state *state, uint64_t number);
 struct member *fleet_state_member(const struct fleet_state *state);
 const char *fleet_state_name(const struct fleet_state *state);

@@ -24,9 +24,8 @@ struct fleet_state {
     struct told *first_told, **last_told; /* events in their order */
     struct write *writes;                 /* under way */
     struct fleet_state_counters counters;
-    uint64_t loaded, load_due; /* numbers of loads, as in the counters: the last, and one wanted */
+    uint64_t loaded, load_due; /* numbers of loads: the last one that lacked nothing, the wanted */
     bool is_ready, is_closed, is_telling;
-    bool is_all_due; /* the next load is of all keys, not of the workers' lists */
     char name[FLEET_NAME_MAX + 1];
 };
 

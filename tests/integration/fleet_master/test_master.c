@@ -134,6 +134,37 @@ static void a_new_master_that_hears_late_does_not_give_what_was_given(void **sta
     assert_true(is_at("d1;c1", has));
 }
 
+/* Nor has the feed brought the worker that was given something. */
+static void a_new_master_that_hears_late_leaves_a_new_worker_its_list(void **state)
+{
+    enum { LONG = 1000000 };
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        yard_open(i, NULL);
+    }
+    yard_worker("w1", "");
+    yard_worker("w2", "");
+    AWAIT(yard_owner("w1", 0)[0] && yard_owner("w2", 0)[0]);
+    yard_hear("w1", false);
+    yard_hear("w2", false);
+    yard_settle();
+    yard_lag(1, LONG);
+    yard_worker("w3", "");
+    AWAIT(yard_owner("w3", 0)[0]);
+    assert_string_equal(yard_owner("w3", 0), "p2"); /* whose cache is not late */
+    yard_hear("w3", true);
+    yard_subscribe("d1", "c1");
+    AWAIT(is_at("d1;c1", "w3"));
+    uint64_t revision = fleet_state_assigned(yard_state(), "w3")->revision;
+    yard_hear("w1", true);
+    yard_close(0);
+    AWAIT(yard_leader() == 1 && master_counters(peers[1].master)->plans > 0);
+    yard_lag(1, 0);
+    yard_settle();
+    assert_true(is_at("d1;c1", "w3"));
+    assert_int_equal(fleet_state_assigned(yard_state(), "w3")->revision, revision);
+}
+
 static void the_only_worker_keeps_its_list_while_it_is_away(void **state)
 {
     (void)state;
@@ -748,6 +779,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests_of_time[] = {
         YARD_TEST(a_worker_that_comes_back_at_a_late_owner_does_not_get_its_old_list),
         YARD_TEST(a_new_master_that_hears_late_does_not_give_what_was_given),
+        YARD_TEST(a_new_master_that_hears_late_leaves_a_new_worker_its_list),
         YARD_TEST(the_first_plan_waits_for_workers_that_were_just_registered),
         YARD_TEST(what_an_offline_worker_had_stays_while_it_is_marked_but_not_for_ever),
         YARD_TEST(a_worker_that_never_lets_go_is_passed_over_with_an_alarm),

@@ -1,7 +1,8 @@
 /* A provider that fails, answers late, or not as it did. Linked with --wrap=store_list, store_get,
- * store_put, feed_watch. */
+ * store_put, feed_watch, value_read. */
 #include "stand.h"
 
+#include "fleet/state/value.h"
 #include "member/feed.h"
 
 #include <stdio.h>
@@ -28,6 +29,10 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
                      struct baton_error *reterr);
 int __wrap_feed_watch(struct feed **ret, struct member *member, const char *prefix,
                       feed_value_cb on_value, void *userdata, struct baton_error *reterr);
+int __real_value_read(struct value **ret, const char *key, const void *data, size_t bytes,
+                      struct baton_error *reterr);
+int __wrap_value_read(struct value **ret, const char *key, const void *data, size_t bytes,
+                      struct baton_error *reterr);
 
 /* How a request fails: not at all; at once; by its callback; its reply is kept by the test; or, of
  * a write, by a conflict. */
@@ -37,6 +42,7 @@ enum fault { NONE, AT_ONCE, BY_REPLY, KEPT, CONFLICT };
 static enum fault list_fault, get_fault, put_fault;
 static int puts_begun;
 static int list_faults, watch_faults, get_faults, put_faults; /* so many more requests fail */
+static int value_faults; /* so many more values find no memory */
 static provider_values_cb kept_values;
 static provider_put_cb kept_put;
 static void *kept_userdata, *kept_puts[PUTS_MAX]; /* of a question; of writes */
@@ -95,6 +101,16 @@ int __wrap_feed_watch(struct feed **ret, struct member *member, const char *pref
     return __real_feed_watch(ret, member, prefix, on_value, userdata, reterr);
 }
 
+int __wrap_value_read(struct value **ret, const char *key, const void *data, size_t bytes,
+                      struct baton_error *reterr)
+{
+    if (value_faults > 0) {
+        value_faults--;
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    return __real_value_read(ret, key, data, bytes, reterr);
+}
+
 static void ignore(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     (void)userdata;
@@ -139,7 +155,8 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
 static int set_up(void **state)
 {
     list_fault = get_fault = put_fault = NONE;
-    list_faults = watch_faults = get_faults = put_faults = kept_count = 0;
+    list_faults = watch_faults = get_faults = put_faults = value_faults = 0;
+    kept_count = 0;
     return stand_set_up(state);
 }
 
@@ -176,6 +193,39 @@ static void a_list_that_comes_after_the_end_is_ignored(void **state)
     (void)uv_run(&loop, UV_RUN_ONCE); /* its memory is gone */
     kept_values(kept_userdata, BATON_OK, &value, 1);
     assert_false(peers[0].is_ready);
+}
+
+/* Neither the feed nor the list finds memory for it; the next list does. */
+static void a_list_of_which_something_was_lost_is_not_loaded(void **state)
+{
+    uint64_t number;
+    (void)state;
+
+    stand_ready(0);
+    value_faults = 2;
+    put_raw(1, "yard/display/d", DISPLAY);
+    number = fleet_state_load_again(peers[0].state);
+    AWAIT(fleet_state_has_loaded(peers[0].state, number));
+    assert_int_equal(value_faults, 0);
+    assert_non_null(fleet_state_object(peers[0].state, FLEET_DISPLAY, "d", NULL));
+}
+
+/* What is stored after a list was read, and before its answer comes, is not in it. */
+static void a_list_that_was_under_way_does_not_count(void **state)
+{
+    uint64_t number;
+    (void)state;
+
+    list_fault = KEPT;
+    list_faults = 1;
+    stand_open(0);
+    AWAIT(list_faults == 0);
+    number = fleet_state_load_again(peers[0].state);
+    kept_values(kept_userdata, BATON_OK, NULL, 0);
+    assert_true(peers[0].is_ready);
+    assert_false(fleet_state_has_loaded(peers[0].state, number));
+    AWAIT(fleet_state_has_loaded(peers[0].state, number));
+    assert_int_equal(fleet_state_counters(peers[0].state)->loads, 2);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -372,6 +422,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_provider_that_cannot_be_reached_is_tried_again),
         FAULT_TEST(a_list_that_comes_after_the_end_is_ignored),
+        FAULT_TEST(a_list_of_which_something_was_lost_is_not_loaded),
+        FAULT_TEST(a_list_that_was_under_way_does_not_count),
         FAULT_TEST(a_conflict_is_told_although_the_key_cannot_be_read),
         FAULT_TEST(a_write_that_is_refused_at_once_has_no_callback),
         FAULT_TEST(a_reply_that_comes_after_the_end_is_ignored),
