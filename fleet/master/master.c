@@ -1,6 +1,7 @@
 #include "fleet/master/master_int.h"
 
 #include "base/error.h"
+#include "member/handover.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,8 @@ bool master_may_write(const struct master *master)
     uint64_t epoch;
 
     return master->epoch != 0 && !master->is_retired && master->candidacy.election &&
-           election_is_leader(master->candidacy.election, &epoch) && epoch == master->epoch;
+           election_is_leader(master->candidacy.election, &epoch) && epoch == master->epoch &&
+           !handover_is_going(master->candidacy.election);
 }
 
 static void retry_later(struct master *master)
@@ -94,6 +96,24 @@ static void retry_later(struct master *master)
     master->is_due = master->is_owners_due = true;
 }
 
+static void on_left(struct candidacy *candidacy);
+
+/* Not before the round's end: a write that is under way may be stored after the next master has
+ * read the state, which then gives the same to another worker. */
+static void let_go(struct master *master)
+{
+    if (master->round) {
+        return;
+    }
+    if (master->is_held) {
+        master->is_held = false;
+        handover_release(master->candidacy.election);
+    }
+    if (master->closed) {
+        candidacy_leave(&master->candidacy, on_left);
+    }
+}
+
 void master_on_round(struct master *master, bool is_stored)
 {
     if (is_stored) {
@@ -102,6 +122,7 @@ void master_on_round(struct master *master, bool is_stored)
         retry_later(master);
     }
     arm(master);
+    let_go(master);
 }
 
 static void plan(struct master *master, instant now)
@@ -184,6 +205,7 @@ static void retire(struct master *master, const char *key, uint64_t epoch)
                     json_pack("{s:s,s:I,s:s}", "key", key, "epoch", (json_int_t)epoch, "reason",
                               "a newer master wrote this key; if no process leads with this epoch, "
                               "another program did: pass leadership on, or restart this process"));
+        let_go(master);
     }
 }
 
@@ -200,6 +222,13 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
     case BATON_EVENT_LOST:
     case BATON_EVENT_STOPPED:
         end(master);
+        let_go(master);
+        break;
+    case BATON_EVENT_DRAIN:
+        if (master->round) {
+            master->is_held = true;
+            handover_hold(master->candidacy.election);
+        }
         break;
     case BATON_EVENT_ERROR:
         if (master->config.on_error) {
@@ -386,8 +415,8 @@ void master_close(struct master *master, void (*closed)(void *userdata), void *u
 {
     master->closed = closed;
     master->closed_userdata = userdata;
-    end(master);
-    candidacy_leave(&master->candidacy, on_left);
+    (void)uv_timer_stop(&master->timer);
+    let_go(master);
 }
 
 bool master_leads(const struct master *master, uint64_t *ret_epoch)

@@ -95,8 +95,8 @@ struct master_counters {
  * written. BATON_EINVAL: a URL of workers; BATON_ENOMEM; or as candidacy_begin(). */
 int master_open(struct master **ret, const struct master_config *config,
                 struct baton_error *reterr);
-/* Resigns, leaves the election, and frees the master before `closed`, which comes once, perhaps
- * before this returns; no other callback comes. */
+/* Once what it writes is answered, resigns, leaves the election, and frees the master before
+ * `closed`, which comes once, perhaps before this returns; no other callback comes. */
 void master_close(struct master *master, void (*closed)(void *userdata), void *userdata);
 
 bool master_leads(const struct master *master, uint64_t *ret_epoch); /* NULL allowed */

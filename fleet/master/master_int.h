@@ -52,6 +52,7 @@ struct master {
     uint64_t epoch; /* 0: this process does not lead */
     uint64_t load;  /* fleet_state_load_again(), since it leads */
     bool is_retired;
+    bool is_held; /* the hand-over of leadership waits for the round's end */
     struct master_counters counters;
 
     bool is_due;      /* something has changed */

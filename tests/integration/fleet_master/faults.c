@@ -10,6 +10,7 @@ int yard_put_fails;
 int yard_list_fails;
 int yard_state_list_fails;
 bool yard_puts_linger;
+static const struct member *kept; /* NULL: nobody's writes of lists are kept */
 
 /* ---- Writes that fail ------------------------------------------------------------------------ */
 
@@ -76,7 +77,7 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
         yard_put_fails--;
         return error_set(reterr, BATON_EUNAVAILABLE, "no");
     }
-    if (yard_puts_linger) {
+    if (yard_puts_linger || (kept && member == kept && strstr(key, "/assigned/"))) {
         linger(&(struct lingering){.member = member,
                                    .key = (char *)key,
                                    .data = (void *)data,
@@ -87,6 +88,16 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
         return BATON_OK;
     }
     return __real_store_put(member, key, data, bytes, revision, lifetime, done, userdata, reterr);
+}
+
+void yard_keep(int number)
+{
+    kept = number < 0 ? NULL : peers[number].member;
+}
+
+const char *yard_kept(void)
+{
+    return kept && lingering ? lingering->key : "";
 }
 
 int __real_store_list(struct member *member, const char *prefix, provider_values_cb done,
@@ -271,7 +282,9 @@ void faults_turn(void)
     for (struct late_feed *feed = late_feeds; feed < late_feeds + PEERS; feed++) {
         deliver(feed);
     }
-    faults_end_lingering();
+    if (!kept) {
+        faults_end_lingering();
+    }
 }
 
 void faults_reset(void)
@@ -280,4 +293,5 @@ void faults_reset(void)
     yard_list_fails = 0;
     yard_state_list_fails = 0;
     yard_puts_linger = false;
+    kept = NULL;
 }

@@ -1,4 +1,5 @@
 /* A fleet's master on a provider: what it writes, and in which order, whoever dies. */
+#include "member/handover.h"
 #include "yard.h"
 
 #include <stdio.h>
@@ -430,6 +431,67 @@ static void a_write_may_be_answered_after_the_end_of_its_master(void **state)
     AWAIT(yard_worker_of("d1;c1")[0]);
 }
 
+/* The master is about to give something to a worker, which is returned, and the write is kept; the
+ * next master would give it to another one. */
+static const char *open_yard_with_a_write_under_way(void)
+{
+    open_yard();
+    yard_open(1, NULL);
+    yard_settle();
+    yard_keep(0);
+    yard_subscribe("d1", "c1");
+    AWAIT(yard_kept()[0]);
+    const char *id = strstr(yard_kept(), "w1") ? "w1" : "w2";
+    yard_worker(id, ",\"cordoned\":true");
+    return id;
+}
+
+static void run_for_a_while(void)
+{
+    for (int i = 0; i < 100; i++) {
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    }
+}
+
+/* Or it would be stored after the next one has read the state. */
+static void a_master_leaves_when_its_writes_are_answered(void **state)
+{
+    (void)state;
+    const char *id = open_yard_with_a_write_under_way();
+    yard_leave(0);
+    run_for_a_while();
+    yard_keep(-1);
+    yard_close(0);
+    AWAIT(yard_leader() == 1);
+    yard_settle();
+    assert_true(is_at("d1;c1", id));
+}
+
+static void on_passed(void *userdata, int code, const struct baton_error *error)
+{
+    (void)error;
+    *(int *)userdata = code;
+}
+
+static void a_master_passes_leadership_on_when_its_writes_are_answered(void **state)
+{
+    int code = 1;
+    const struct handover_request request = {.kind = HANDOVER_RESIGN,
+                                             .to = "p1",
+                                             .deadline = instant_add(clock_now(), SPAN_S(10)),
+                                             .done = on_passed,
+                                             .userdata = &code};
+    (void)state;
+    const char *id = open_yard_with_a_write_under_way();
+    assert_int_equal(handover_begin(master_election(peers[0].master), &request, NULL), BATON_OK);
+    run_for_a_while();
+    yard_keep(-1);
+    AWAIT(code <= 0 && yard_leader() == 1);
+    assert_int_equal(code, BATON_OK);
+    yard_settle();
+    assert_true(is_at("d1;c1", id));
+}
+
 static void a_move_is_carried_out_once(void **state)
 {
     (void)state;
@@ -759,6 +821,8 @@ int main(int count, char **arguments)
         YARD_TEST(a_list_of_the_processes_that_fails_is_asked_for_again),
         YARD_TEST(nothing_is_given_while_the_list_of_a_dead_worker_cannot_be_written),
         YARD_TEST(a_write_may_be_answered_after_the_end_of_its_master),
+        YARD_TEST(a_master_leaves_when_its_writes_are_answered),
+        YARD_TEST(a_master_passes_leadership_on_when_its_writes_are_answered),
         YARD_TEST(a_move_is_carried_out_once),
         YARD_TEST(a_move_that_cannot_be_ends_without_effect),
         YARD_TEST(a_worker_that_is_registered_no_more_has_no_list),

@@ -221,14 +221,21 @@ static void set_flag(void *flag)
     *(bool *)flag = true;
 }
 
+void yard_leave(int number)
+{
+    peers[number].is_leaving = true;
+    master_close(peers[number].master, set_flag, &peers[number].has_left);
+}
+
 void yard_close(int number)
 {
     struct peer *peer = &peers[number];
-    bool has_left = false;
 
     faults_end_lingering();
-    master_close(peer->master, set_flag, &has_left);
-    AWAIT(has_left);
+    if (!peer->is_leaving) {
+        yard_leave(number);
+    }
+    AWAIT(peer->has_left);
     faults_end_lingering();
     workers_watch(NULL);
     fleet_state_close(peer->state);

@@ -24,6 +24,7 @@ struct peer {
     struct fleet_state *state;
     struct worker_table *table;
     struct master *master;
+    bool is_leaving, has_left; /* its master */
     bool is_closed;
 };
 
@@ -47,8 +48,13 @@ int yard_tear_down(void **state);
 void yard_open(int number, const char *const *urls);
 void yard_open_as(int number, const char *name, const char *const *urls);
 void yard_close(int number);
+/* Only its master begins to leave; yard_close() is to follow. */
+void yard_leave(int number);
 /* What others write reaches the peer so many turns of the yard's clock (2 ms) late. */
 void yard_lag(int number, size_t lag);
+/* Writes of workers' lists by the peer do not reach the provider; -1: nobody's are kept. */
+void yard_keep(int number);
+const char *yard_kept(void); /* the first one's key; "": none */
 /* The one that leads; -1: none. */
 int yard_leader(void);
 /* Puts the clock forward, and lets masters look at it. */
