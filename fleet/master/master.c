@@ -157,7 +157,10 @@ static void on_timer(uv_timer_t *timer)
     if (!instant_before(now, master->ask_at)) {
         processes_ask(master);
     }
-    master->is_due |= !instant_before(now, master->check_at);
+    if (!instant_before(now, master->check_at)) {
+        master->check_at = INSTANT_NEVER; /* the plan sets it, which may have to wait */
+        master->is_due = true;
+    }
     if (is_ready(master) && master->is_due && !master->round &&
         !instant_before(now, master->plan_at) && master_may_write(master)) {
         plan(master, now);
