@@ -164,6 +164,20 @@ static void draw_object(FILE *file, const struct sighting *sighting, int width)
     (void)fputs("</text>\n", file);
 }
 
+size_t findings_boxes(struct image_box ret[IMAGE_BOXES_MAX], const struct inference_result *result)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < result->count && count < IMAGE_BOXES_MAX; i++) {
+        const struct box *box = &result->sightings[i].box;
+        if (!result->sightings[i].is_lost) {
+            ret[count++] = (struct image_box){(int)box->x, (int)box->y, (int)box->width,
+                                              (int)box->height, box->label};
+        }
+    }
+    return count;
+}
+
 /* Writes the frame as the text of a URL. */
 static int draw_frame(FILE *file, const struct frame *frame, struct baton_error *reterr)
 {

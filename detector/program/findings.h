@@ -1,4 +1,4 @@
-/* The results of a try.
+/* The results of a try; and their boxes for a worker's pictures.
  *
  *   detections   a line of JSON for each: on standard output, or in FOLDER/detections.jsonl
  *   objects      one for every object of every frame, reported or not: in FOLDER/objects.jsonl
@@ -38,6 +38,9 @@ int findings_open(struct findings *ret, const char *folder, struct baton_error *
  * are no pictures at even distances but the first. */
 int findings_add(struct findings *findings, const struct inference_result *result, double position,
                  struct baton_error *reterr);
+
+/* Returns the number of boxes of the objects that are in the frame. */
+size_t findings_boxes(struct image_box ret[IMAGE_BOXES_MAX], const struct inference_result *result);
 
 /* Closes the files. Returns 0 if all of them have been written. */
 int findings_close(struct findings *findings, struct baton_error *reterr);

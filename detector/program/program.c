@@ -1,6 +1,7 @@
 #include "detector/program/program.h"
 
 #include "base/host.h"
+#include "detector/program/findings.h"
 #include "options/notify.h"
 
 #include <malloc.h>
@@ -91,14 +92,9 @@ static void on_seen(void *userdata, const char *identifier, const struct inferen
 {
     struct program *program = userdata;
     struct image_box boxes[IMAGE_BOXES_MAX];
-    size_t count = 0;
 
-    for (int i = 0; i < result->count && count < IMAGE_BOXES_MAX; i++) {
-        const struct box *box = &result->sightings[i].box;
-        boxes[count++] = (struct image_box){(int)box->x, (int)box->y, (int)box->width,
-                                            (int)box->height, box->label};
-    }
-    service_boxes(program->service, identifier, result->frame->source, boxes, count);
+    service_boxes(program->service, identifier, result->frame->source, boxes,
+                  findings_boxes(boxes, result));
 }
 
 /* A stream's ring holds many frames and is freed. The ring of snapshots holds little more than the

@@ -32,6 +32,7 @@ static void show(struct findings *findings, uint64_t number)
 {
     const struct box boxes[] = {
         {64, 90, 128, 100, 0.75F, 0}, {10, 2, 20, 10, 0.3F, 1}, {0, 0, 9, 9, 1, 0}};
+    struct image_box drawn[IMAGE_BOXES_MAX];
     json_t *attributes = json_pack("{s:s}", "kind", "car");
     const struct sighting sightings[] = {
         {.box = boxes[0], .class_name = "<car>", .track = 7, .attributes = attributes},
@@ -43,12 +44,14 @@ static void show(struct findings *findings, uint64_t number)
                                                    .plane = {luma, luma, luma}},
                                        .number = number,
                                        .pts_us = 1500000};
+    const struct inference_result result = {&frame, sightings, 3, {0}};
     struct baton_error error = {0};
 
-    if (findings_add(findings, &(struct inference_result){&frame, sightings, 3, {0}}, 0.5,
-                     &error)) {
+    if (findings_add(findings, &result, 0.5, &error)) {
         fail_msg("%s", error.message);
     }
+    assert_int_equal(findings_boxes(drawn, &result), 2);
+    assert_int_equal(drawn[1].x, 10);
     json_decref(attributes);
 }
 
