@@ -3,8 +3,7 @@
  *   outputs of a run ─▶ the decoder that pipeline.json names ─▶ answer: boxes, a class, a text,
  * numbers
  *
- * To add a decoder: its name in PIPELINE_DECODERS (detector/model/pipeline.h), a file decode_NAME.c
- * with a struct decoder, and a row of the table in decoders.c.
+ * docs/pipeline.md shows how one is added.
  */
 #ifndef DETECTOR_INFER_DECODER_H
 #define DETECTOR_INFER_DECODER_H
@@ -64,8 +63,9 @@ struct decoder {
     int (*read)(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr);
 };
 
-extern const struct decoder decode_classify, decode_retinaface, decode_ssd, decode_tensor,
-    decode_yolov10, decode_yolov5, decode_yolov8;
+#define DECODER_DECLARE(symbol, name) extern const struct decoder decode_##name;
+PIPELINE_DECODERS(DECODER_DECLARE)
+#undef DECODER_DECLARE
 
 /* An output of rows with a fixed number of fields: [batch, rows, fields] or transposed; a missing
  * batch is 1. Field f of row r is at values[f * field_step + r * row_step]. */

@@ -11,16 +11,10 @@ static const double SUM_TOLERANCE = 0.02;
 
 enum { FORM_MAX = 512 };
 
-static const struct decoder *const decoders[DECODER_COUNT] = {
-    [DECODER_YOLOV5] = &decode_yolov5,         [DECODER_YOLOV8] = &decode_yolov8,
-    [DECODER_YOLOV10] = &decode_yolov10,       [DECODER_SSD] = &decode_ssd,
-    [DECODER_RETINAFACE] = &decode_retinaface, [DECODER_CLASSIFY] = &decode_classify,
-    [DECODER_TENSOR] = &decode_tensor,
-};
-
-#define NAME(symbol, name) name,
-static const char *const names[] = {PIPELINE_DECODERS(NAME)};
-#undef NAME
+#define ROW(symbol, name) &decode_##name,
+static const struct decoder *const decoders[] = {PIPELINE_DECODERS(ROW)};
+#undef ROW
+static const char *const names[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 
 /* ---- Refusals ------------------------------------------------------------------------------- */
 

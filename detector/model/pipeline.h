@@ -56,14 +56,18 @@ enum { PIPELINE_FROM_FRAME = -1 };
 #define PIPELINE_COLORS(X)                                                                         \
     X(COLOR_RGB, "rgb")                                                                            \
     X(COLOR_BGR, "bgr")
+/* Of these, the name is a word of C, too: decode_NAME of detector/infer/decoder.h. */
+#define PIPELINE_BOX_DECODERS(X)                                                                   \
+    X(DECODER_YOLOV5, yolov5)                                                                      \
+    X(DECODER_YOLOV8, yolov8)   /* also YOLOv11: the same shape */                                 \
+    X(DECODER_YOLOV10, yolov10) /* and exports that end with the choice of boxes */                \
+    X(DECODER_SSD, ssd)                                                                            \
+    X(DECODER_RETINAFACE, retinaface)
 #define PIPELINE_DECODERS(X)                                                                       \
-    X(DECODER_YOLOV5, "yolov5")                                                                    \
-    X(DECODER_YOLOV8, "yolov8")   /* also YOLOv11: the same shape */                               \
-    X(DECODER_YOLOV10, "yolov10") /* and exports that end with the choice of boxes */              \
-    X(DECODER_SSD, "ssd")                                                                          \
-    X(DECODER_RETINAFACE, "retinaface")                                                            \
-    X(DECODER_CLASSIFY, "classify")                                                                \
-    X(DECODER_TENSOR, "tensor")
+    PIPELINE_BOX_DECODERS(X)                                                                       \
+    X(DECODER_CLASSIFY, classify)                                                                  \
+    X(DECODER_TENSOR, tensor)
+#define PIPELINE_DECODER_NAME(symbol, name) #name,
 #define PIPELINE_REPORTS(X)                                                                        \
     X(REPORT_ONCE, "once")                                                                         \
     X(REPORT_EVERY, "every")                                                                       \
@@ -93,10 +97,9 @@ enum pipeline_value { PIPELINE_VALUES(PIPELINE_ENUM) VALUE_COUNT };
 enum pipeline_type { PIPELINE_TYPES(PIPELINE_ENUM) TYPE_COUNT };
 #undef PIPELINE_ENUM
 
-#define PIPELINE_BOXES                                                                             \
-    (1U << DECODER_YOLOV5 | 1U << DECODER_YOLOV8 | 1U << DECODER_YOLOV10 | 1U << DECODER_SSD |     \
-     1U << DECODER_RETINAFACE)
-#define PIPELINE_ALL ((1U << DECODER_COUNT) - 1)
+#define PIPELINE_BIT(symbol, name) | 1U << symbol
+#define PIPELINE_BOXES             (0U PIPELINE_BOX_DECODERS(PIPELINE_BIT))
+#define PIPELINE_ALL               ((1U << DECODER_COUNT) - 1)
 
 struct pipeline_input {
     int width, height;

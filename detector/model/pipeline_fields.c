@@ -10,7 +10,7 @@
 static const char *const values[] = {PIPELINE_VALUES(VALUE_WORD)};
 static const unsigned value_decoders[] = {PIPELINE_VALUES(VALUE_BITS)};
 static const char *const types[] = {PIPELINE_TYPES(WORD)};
-static const char *const decoders[] = {PIPELINE_DECODERS(WORD)};
+static const char *const decoders[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 #undef VALUE_WORD
 #undef VALUE_BITS
 #undef WORD

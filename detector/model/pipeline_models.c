@@ -4,7 +4,7 @@
 #define WORD(symbol, name) name,
 static const char *const layouts[] = {PIPELINE_LAYOUTS(WORD)};
 static const char *const colors[] = {PIPELINE_COLORS(WORD)};
-static const char *const decoders[] = {PIPELINE_DECODERS(WORD)};
+static const char *const decoders[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 #undef WORD
 static const char *const fits[] = {"stretch", "letterbox"};
 
