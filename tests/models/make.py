@@ -17,6 +17,8 @@
   rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
   renamed.mpta     the same, where red cars are of another brand
   boxes.mpta       archive that reports class and box of each rectangle in each frame
+  yolov5.mpta, yolov10.mpta, ssd.mpta, retinaface.mpta
+                   as boxes.mpta, each of the model whose layout it names
   product.mpta     archive of product.onnx
 
 How the detector measures: a mask for each colour says of each cell of 4 x 4 pixels how much of it
@@ -275,6 +277,18 @@ def archives_of_boxes(folder):
             ("rectangles",))
 
 
+def archives_of_layouts(folder):
+    for decoder in "yolov5", "yolov10", "ssd", "retinaface":
+        def laid_out(text):
+            pipeline = json.loads(only_boxes(text))
+            model = pipeline["models"]["rectangles"]
+            model.update(file=f"models/{decoder}.onnx", decoder=decoder)
+            if decoder == "retinaface":
+                model["classes"] = ["red"]
+            return json.dumps(pipeline)
+        archive(folder, decoder, laid_out, (decoder,))
+
+
 def archive_of_product(folder):
     model = {"file": "product.onnx", "decoder": "classify", "input": {"width": 32, "height": 32},
              "classes": ["red", "green", "blue"]}
@@ -294,6 +308,7 @@ def main():
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])
     archives_of_boxes(sys.argv[1])
+    archives_of_layouts(sys.argv[1])
     archive(sys.argv[1], "renamed", lambda text: text.replace("Ferrari", "Fiat"))
 
 

@@ -108,6 +108,21 @@ const tests = {
             `them, ${detections.length} detections`));
     },
 
+    'an archive names the layout of its model\'s outputs'(folder, clip) {
+        for (const name of ['yolov5', 'yolov10', 'ssd', 'retinaface']) {
+            const done = run(['--try', clip, '--model', path.join(models, name + '.mpta')]);
+            assert.strictEqual(done.status, 0, done.stderr);
+            const found = new Map();
+            for (const object of done.stdout.trim().split('\n').map((line) => JSON.parse(line))) {
+                found.set(object.frame - 1, [...(found.get(object.frame - 1) || []), object]);
+            }
+            const wanted = truth().map((boxes) => boxes.filter((box) =>
+                name !== 'retinaface' || box.class === 'red')); // it knows no other
+            const { precision, recall } = score(wanted, found);
+            assert.ok(precision >= 0.99 && recall >= 0.99, `${name}: ${precision}, ${recall}`);
+        }
+    },
+
     'a clip that says how it is turned is tried upright'(folder, clip) {
         const turned = path.join(folder, 'turned.mp4'), upright = path.join(folder, 'upright.mp4');
         execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', clip, '-c', 'copy',
