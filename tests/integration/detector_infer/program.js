@@ -29,6 +29,20 @@ function check(detection) {
     return colour;
 }
 
+// A worker that is to fetch /a.mpta of that shop.
+async function fetching(camera, shop, ...options) {
+    const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+    const worker = await Worker.start('--model-cache', cache, ...options);
+    const backend = await Backend.connect(worker);
+    backend.send(list(subscription('hall;door',
+        { rtspUrl: camera.url(), modelId: 1, modelUrl: shop.url('/a.mpta') })));
+    return { worker, backend, end: async () => {
+        await backend.close();
+        await worker.stop();
+        fs.rmSync(cache, { recursive: true });
+    } };
+}
+
 // The end of an image's tag names the boxes that were drawn; 0: none.
 const boxed = /etag: "[^"]*-[1-9a-f][0-9a-f]*"/;
 
@@ -241,19 +255,8 @@ const tests = {
     async 'models come from the hosts that are named, and from no other'() {
         const camera = await Camera.start(0);
         const shop = await Shop.start({ '/a.mpta': fs.readFileSync(archive) });
-        const starts = async (...hosts) => {
-            const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
-            const worker = await Worker.start('--model-cache', cache,
-                ...hosts.flatMap((host) => ['--model-host', host]));
-            const backend = await Backend.connect(worker);
-            backend.send(list(subscription('hall;door',
-                { rtspUrl: camera.url(), modelId: 1, modelUrl: shop.url('/a.mpta') })));
-            return { worker, backend, end: async () => {
-                await backend.close();
-                await worker.stop();
-                fs.rmSync(cache, { recursive: true });
-            } };
-        };
+        const starts = (...hosts) => fetching(camera, shop,
+            ...hosts.flatMap((host) => ['--model-host', host]));
         const refused = await starts('models.example', '.0.0.1.example');
         await refused.worker.says(/model-refused .*the host is not among those/);
         assert.match(refused.worker.camera('hall;door').model_state.last_error,
@@ -264,6 +267,22 @@ const tests = {
         await taken.backend.next('a detection', is_detection('hall;door'));
         await taken.end();
         await shop.close();
+        await camera.end();
+    },
+
+    async 'a server of models leads to a private network only if that is allowed'() {
+        const camera = await Camera.start(0);
+        const inner = await Shop.start({ '/a.mpta': fs.readFileSync(archive) });
+        const shop = await Shop.start({ '/a.mpta': new URL(inner.url('/a.mpta')) });
+        const refused = await fetching(camera, shop);
+        await refused.worker.says(/model-refused .*private network.*--model-redirect-private/);
+        assert.deepStrictEqual(inner.asked, []);
+        await refused.end();
+        const taken = await fetching(camera, shop, '--model-redirect-private');
+        await taken.backend.next('a detection', is_detection('hall;door'));
+        await taken.end();
+        await shop.close();
+        await inner.close();
         await camera.end();
     },
 

@@ -3,8 +3,8 @@
 const { execFileSync } = require('child_process');
 const http = require('http');
 
-// A server of models: what is at each path, its ETag (that of `tags`, with null none, else its
-// path), the status that is answered in place of it, and what was asked.
+// A server of models: what is at each path (a URL: it leads there), its ETag (that of `tags`, with
+// null none, else its path), the status that is answered in place of it, and what was asked.
 class Shop {
     static async start(goods) {
         const shop = new Shop();
@@ -19,11 +19,14 @@ class Shop {
             const [name, query] = request.url.split('?');
             const etag = name in shop.tags ? shop.tags[name] : `"${name}"`;
             const is_known = etag !== null && request.headers['if-none-match'] === etag;
-            const status = shop.statuses[name] || (is_known ? 304 : name in goods ? 200 : 404);
+            const leads = goods[name] instanceof URL;
+            const status = shop.statuses[name] ||
+                (is_known ? 304 : leads ? 302 : name in goods ? 200 : 404);
             shop.asked.push([name, is_known]);
             shop.queries.push(query);
             if (status === 200) shop.sent[name] = (shop.sent[name] || 0) + 1;
-            response.writeHead(status, etag === null ? {} : { ETag: etag });
+            response.writeHead(status, { ...(etag !== null && { ETag: etag }),
+                ...(leads && { Location: goods[name].href }) });
             response.end(status === 200 ? goods[name] : undefined);
             shop.wake();
         });
