@@ -13,6 +13,7 @@ enum {
     GRACE_MS = 1000, /* a child that does not open in time can say why, so it gets this long */
     MS_MAX = 24 * 60 * 60 * 1000,
     LABELS_MAX = 256, /* in a line of the log */
+    LOGIN_TRIES_MAX = 3,
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -156,6 +157,42 @@ static bool is_refusal(const struct feed *feed, const struct baton_error *error)
     return error->code == BATON_EAUTH && feed->url.has_user;
 }
 
+/* What became of all URLs of a login. */
+struct login {
+    bool is_online;
+    unsigned trying, refused;
+    instant until; /* the end of all their pauses */
+};
+
+/* A camera that locks a user out counts the tries of all its URLs: streams and snapshots, and all
+ * cameras of a recorder. So of one login at most three are tried or refused at a time, until one is
+ * online: from then on a refusal is the URL's own affair. After three refusals one is tried at a
+ * time, when the pauses of all are over. */
+static struct login login_of(const struct feed *feed)
+{
+    struct login login = {0};
+
+    for (const struct feed *other = feed->pool->feeds; other != NULL; other = other->next) {
+        if (feed->url.has_user && other->url.login == feed->url.login) {
+            login.is_online = login.is_online || other->state == FEED_ONLINE;
+            login.trying += other->state == FEED_STARTING;
+            login.refused += other->refusals > 0;
+            login.until = instant_max(login.until, other->refused_until);
+        }
+    }
+    return login;
+}
+
+static span refusal_pause(struct feed *feed, uint32_t random)
+{
+    const struct login login = login_of(feed);
+    bool is_known = !login.is_online && login.refused >= LOGIN_TRIES_MAX;
+    span pause = refusal_pause_after(++feed->refusals + is_known, feed->pool->backoff_max, random);
+
+    feed->refused_until = instant_add(clock_now(), pause);
+    return pause;
+}
+
 static span next_pause(struct feed *feed, const struct baton_error *error)
 {
     uint32_t random = 0;
@@ -167,7 +204,7 @@ static span next_pause(struct feed *feed, const struct baton_error *error)
     feed->failures = failures_after(feed->failures, online);
     (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* 0: no spread */
     if (is_refusal(feed, error)) {
-        return refusal_pause_after(++feed->refusals, feed->pool->backoff_max, random);
+        return refusal_pause(feed, random);
     }
     return backoff_after(feed->failures, feed->pool->backoff_min, feed->pool->backoff_max, random);
 }
@@ -191,10 +228,12 @@ static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
 /* Keeps the reason, with what is known here of a refused password. */
 static void explain(struct feed *feed, const struct baton_error *error, span pause)
 {
-    char more[80] = "";
+    char more[96] = "";
 
     if (is_refusal(feed, error)) {
-        (void)snprintf(more, sizeof(more), "; next try in %lld s, or at once with another URL",
+        (void)snprintf(more, sizeof(more),
+                       "; next try in %lld s, or at once with another name or "
+                       "password",
                        (long long)(pause.ns / 1000000000));
     } else if (error->code == BATON_EAUTH) {
         (void)snprintf(more, sizeof(more), "; the URL has none");
@@ -268,6 +307,7 @@ static void go_online(struct feed *feed)
 
     feed->state = FEED_ONLINE;
     feed->refusals = 0;
+    feed->refused_until = (instant){0};
     feed->online_since = clock_now();
     log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
              LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
@@ -336,12 +376,32 @@ static void start_child(struct feed *feed)
     (void)uv_timer_start(&feed->timer, on_timer, LOOK_MS, LOOK_MS);
 }
 
+/* Returns how long this feed waits for its login. */
+static span login_pause(struct feed *feed, instant now)
+{
+    const struct login login = login_of(feed);
+    bool is_free = login.is_online || login.trying + login.refused < LOGIN_TRIES_MAX;
+
+    if (!is_free && instant_before(now, login.until)) {
+        (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error),
+                       "not tried: the camera refuses name or password at other URLs; next try in "
+                       "%lld s, or at once with another name or password",
+                       (long long)(instant_since(login.until, now).ns / 1000000000));
+    }
+    if (!is_free && login.trying > 0) {
+        return SPAN_MS(LOOK_MS);
+    }
+    return is_free ? (span){0} : instant_since(login.until, now);
+}
+
 /* Starts children one after the other, with turns of the loop in between: the starts of many
  * cameras together would keep it from its other work for seconds. */
 void feed_start(struct feed *feed)
 {
-    span left = instant_since(feed->pool->start_at, clock_now());
+    instant now = clock_now();
+    span left = instant_since(feed->pool->start_at, now);
 
+    left = left.ns > 0 ? left : login_pause(feed, now);
     if (left.ns > 0) {
         go_waiting(feed, left);
     } else {
@@ -442,6 +502,7 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     feed->config.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
     (void)snprintf(feed->config.hardware, sizeof(feed->config.hardware), "%s",
                    options->hardware != NULL ? options->hardware : "");
+    feed->state = FEED_WAITING;
     (void)uv_timer_init(pool->loop, &feed->timer);
     feed->timer.data = feed;
     LL_PREPEND(pool->feeds, feed);

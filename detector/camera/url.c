@@ -1,5 +1,7 @@
 #include "detector/camera/url.h"
 
+#include "base/crc32c.h"
+
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,10 +128,26 @@ static CURLUcode fill(struct url *url, const char *scheme, const char *host, con
     return (size_t)length < sizeof(url->masked) ? CURLUE_OK : CURLUE_BAD_HOSTNAME;
 }
 
+static void read_login(struct url *url, CURLU *parts)
+{
+    static const CURLUPart secrets[] = {CURLUPART_USER, CURLUPART_PASSWORD};
+    char *text = NULL;
+
+    url->login = crc32c(0, url->host, sizeof(url->host));
+    for (int i = 0; i < 2; i++) {
+        if (curl_url_get(parts, secrets[i], &text, 0) == CURLUE_OK) {
+            url->has_user = true;
+            url->login = crc32c(url->login, text, strlen(text) + 1);
+            explicit_bzero(text, strlen(text));
+            curl_free(text);
+        }
+    }
+}
+
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
 {
     CURLU *parts = curl_url();
-    char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL;
+    char *scheme = NULL, *host = NULL, *port = NULL;
     struct url url = {0};
     CURLUcode code;
 
@@ -145,9 +163,8 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
     if (code == CURLUE_OK) {
         (void)curl_url_get(parts, CURLUPART_PORT, &port, 0); /* none: the scheme's */
         code = fill(&url, scheme, host, port);
-        url.has_user = curl_url_get(parts, CURLUPART_USER, &user, 0) == CURLUE_OK;
+        read_login(&url, parts);
     }
-    curl_free(user);
     curl_free(scheme);
     curl_free(host);
     curl_free(port);

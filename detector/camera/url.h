@@ -18,6 +18,7 @@ struct url {
     char host[URL_HOST_MAX]; /* an address of IPv6 is without brackets */
     uint16_t port;           /* the scheme's own if none is given */
     bool has_user;           /* and perhaps a password */
+    uint32_t login;          /* a sum of host, user and password: all URLs of one camera have it */
 };
 
 /* Parses a URL of rtsp, rtsps, http or https. Returns BATON_EINVAL; the message quotes no part of

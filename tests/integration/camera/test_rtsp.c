@@ -200,6 +200,50 @@ static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **st
     viewer_run_frames(&right, 1);
 }
 
+enum { LOGIN_URLS = 5 };
+
+/* Each but the one that was refused last. */
+static bool are_held(const void *userdata)
+{
+    const struct viewer *viewers = userdata;
+    unsigned held = 0;
+
+    for (int i = 0; i < LOGIN_URLS; i++) {
+        held += strncmp(viewer_stats(&viewers[i]).last_error, "not tried: ", 11) == 0;
+    }
+    return held == LOGIN_URLS - 1;
+}
+
+/* Streams, and snapshots at another port: a camera that locks a user out counts them together. */
+static void a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera(void **state)
+{
+    static const char *const names[] = {"cam", "hevc", "jpeg", "resized"};
+    const char *arguments[] = {clip("still.jpg"), NULL};
+    struct viewer wrong[LOGIN_URLS] = {{0}}, right = {0};
+    struct server snapshots;
+    unsigned tries = 0;
+    char url[160], *log;
+
+    (void)state;
+    restart_cameras("auth=viewer:canary7");
+    server_start(&snapshots, "snapshot_server.py", arguments);
+    (void)snprintf(url, sizeof(url), "http://viewer:canary8@127.0.0.1:%d/secret", snapshots.port);
+    viewer_open(&wrong[0], &gallery, url, NULL);
+    for (int i = 1; i < LOGIN_URLS; i++) {
+        viewer_open(&wrong[i], &gallery, url_of(&server, "viewer:canary8@", names[i - 1]), NULL);
+    }
+    gallery_run_until(&gallery, are_held, wrong);
+    log = gallery_log(&gallery);
+    for (const char *at = log; (at = strstr(at, "refuses name or password")) != NULL; at++) {
+        tries++;
+    }
+    free(log);
+    assert_in_range(tries, 4, 2 * LOGIN_URLS - 1); /* the fifth comes after a long pause */
+    viewer_open(&right, &gallery, url_of(&server, "viewer:canary7@", "cam"), NULL);
+    viewer_run_frames(&right, 1);
+    server_end(&snapshots);
+}
+
 enum { FAREWELL_TURNS_MAX = 60 };
 
 struct farewell {
@@ -422,6 +466,7 @@ int main(void)
         CASE(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
         CASE(a_password_is_given_and_shown_nowhere),
         CASE(a_refused_password_is_tried_seldom_and_another_one_at_once),
+        CASE(a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera),
         CASE(a_password_and_the_goodbye_go_through_tls),
         CASE(a_connected_stream_has_no_broker_but_for_udp),
         CASE(a_server_that_is_killed_and_comes_back_gives_frames_again),

@@ -58,7 +58,7 @@ const tests = {
         assert.ok(!worker.log.includes('canary'), worker.log);
     },
 
-    async 'a refused password is tried seldom, says so, and another URL is tried at once'() {
+    async 'a refused password is tried seldom, says so, and another one is tried at once'() {
         const camera = await Camera.start(0);
         const worker = await Worker.start('--backoff-max', '60s');
         const backend = await Backend.connect(worker);
@@ -72,7 +72,7 @@ const tests = {
         }
         assert.ok(stream('hall;door').restarts <= 1);
         assert.match(stream('hall;door').last_error,
-            /^open: the camera refuses name or password; next try in \d+ s, or at once with another URL$/);
+            /^open: the camera refuses name or password; next try in \d+ s, or at once with another name or password$/);
         wants(camera.url());
         await backend.report((all) => all.some((one) => one.online));
         assert.strictEqual(stream('hall;door').last_error, undefined);

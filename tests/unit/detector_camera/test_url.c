@@ -60,6 +60,23 @@ static void what_is_no_camera_is_refused_with_the_reason_and_not_quoted(void **s
     }
 }
 
+static void urls_of_one_camera_have_one_login(void **state)
+{
+    static const char *const others[] = {"rtsp://u:other@h/1", "rtsp://other:p@h/1",
+                                         "rtsp://u:p@other/1", "rtsp://u@h/1",
+                                         "rtsp://h/1",         "rtsp://up@h/1"};
+    struct url url, same, other;
+
+    (void)state;
+    assert_int_equal(url_parse(&url, "rtsp://u:p@h/1", NULL), 0);
+    assert_int_equal(url_parse(&same, "https://u:p@h:444/2?x", NULL), 0);
+    assert_int_equal(url.login, same.login);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_int_equal(url_parse(&other, others[i], NULL), 0);
+        assert_int_not_equal(url.login, other.login);
+    }
+}
+
 static void capitals_in_a_scheme_are_no_other_camera(void **state)
 {
     char url[] = "RtSPs://Canary@Host/Live";
@@ -101,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_scheme_host_and_port_are_shown),
         cmocka_unit_test(what_is_no_camera_is_refused_with_the_reason_and_not_quoted),
+        cmocka_unit_test(urls_of_one_camera_have_one_login),
         cmocka_unit_test(capitals_in_a_scheme_are_no_other_camera),
         cmocka_unit_test(rtsps_becomes_rtsp_on_the_same_port),
     };
