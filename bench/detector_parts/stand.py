@@ -12,6 +12,7 @@ PR_SET_PDEATHSIG = 1
 
 def end_with_the_benchmark():
     """Runs in a child before its program: a benchmark that is killed ends no child itself."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

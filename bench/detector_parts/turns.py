@@ -14,6 +14,7 @@ from detector_parts.stand import start
 
 SLICE_S = 0.1
 ONE_CORE = ["taskset", "-c", "1"]
+ENDS = {signal.SIGINT, signal.SIGTERM}
 
 
 class Runner:
@@ -54,7 +55,9 @@ def run_in_turns(commands):
     runners = {}
     try:
         for name, command in commands.items():
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # a start is whole, or was not
             runners[name] = Runner(command)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         left = list(runners.values())
         while left:
             left = [runner for runner in left if not runner.take_turn()]
