@@ -159,37 +159,61 @@ static bool is_refusal(const struct feed *feed, const struct baton_error *error)
 
 /* What became of all URLs of a login. */
 struct login {
-    bool is_online;
+    bool is_accepted; /* by one of them, and not refused there since */
     unsigned trying, refused;
     instant until; /* the end of all their pauses */
 };
 
+static bool has_login(const struct feed *feed, const struct feed *other)
+{
+    return feed->url.has_user && other->url.login == feed->url.login;
+}
+
 /* A camera that locks a user out counts the tries of all its URLs: streams and snapshots, and all
  * cameras of a recorder. So of one login at most three are tried or refused at a time, until one is
- * online: from then on a refusal is the URL's own affair. After three refusals one is tried at a
- * time, when the pauses of all are over. */
+ * online: from then on a refusal is the URL's own affair, also while all of them are away. After
+ * three refusals one is tried at a time, when the pauses of all are over. */
 static struct login login_of(const struct feed *feed)
 {
     struct login login = {0};
 
     for (const struct feed *other = feed->pool->feeds; other != NULL; other = other->next) {
-        if (feed->url.has_user && other->url.login == feed->url.login) {
-            login.is_online = login.is_online || other->state == FEED_ONLINE;
+        if (has_login(feed, other)) {
+            login.is_accepted = login.is_accepted || other->is_accepted;
             login.trying += other->state == FEED_STARTING;
-            login.refused += other->refusals > 0;
+            login.refused += other->refused_until.ns > 0;
             login.until = instant_max(login.until, other->refused_until);
         }
     }
     return login;
 }
 
+/* A URL that took the password refuses it: it may have been changed, unless another one has it now.
+ */
+static void doubt_login(const struct feed *feed)
+{
+    for (struct feed *other = feed->pool->feeds; other != NULL; other = other->next) {
+        if (has_login(feed, other)) {
+            other->is_accepted = other->state == FEED_ONLINE;
+        }
+    }
+}
+
 static span refusal_pause(struct feed *feed, uint32_t random)
 {
-    const struct login login = login_of(feed);
-    bool is_known = !login.is_online && login.refused >= LOGIN_TRIES_MAX;
-    span pause = refusal_pause_after(++feed->refusals + is_known, feed->pool->backoff_max, random);
+    struct login login;
+    bool is_known;
+    span pause;
 
-    feed->refused_until = instant_add(clock_now(), pause);
+    if (feed->is_accepted) {
+        doubt_login(feed);
+    }
+    login = login_of(feed);
+    is_known = !login.is_accepted && login.refused >= LOGIN_TRIES_MAX;
+    pause = refusal_pause_after(++feed->refusals + is_known, feed->pool->backoff_max, random);
+    if (!login.is_accepted) {
+        feed->refused_until = instant_add(clock_now(), pause);
+    }
     return pause;
 }
 
@@ -308,6 +332,7 @@ static void go_online(struct feed *feed)
     feed->state = FEED_ONLINE;
     feed->refusals = 0;
     feed->refused_until = (instant){0};
+    feed->is_accepted = feed->url.has_user;
     feed->online_since = clock_now();
     log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
              LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
@@ -380,7 +405,7 @@ static void start_child(struct feed *feed)
 static span login_pause(struct feed *feed, instant now)
 {
     const struct login login = login_of(feed);
-    bool is_free = login.is_online || login.trying + login.refused < LOGIN_TRIES_MAX;
+    bool is_free = login.is_accepted || login.trying + login.refused < LOGIN_TRIES_MAX;
 
     if (!is_free && instant_before(now, login.until)) {
         (void)snprintf(feed->stats.last_error, sizeof(feed->stats.last_error),

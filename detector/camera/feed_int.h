@@ -44,6 +44,7 @@ struct feed {
     instant online_since;
     unsigned failures;                 /* in a row */
     unsigned refusals;                 /* of its password, since it was online last */
+    bool is_accepted;                  /* its password was, and was not refused since */
     instant refused_until;             /* no URL of its login is tried before; see login_pause() */
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
     struct camera_counts counted;      /* of this child's counts, in `stats` already */

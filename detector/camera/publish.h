@@ -21,9 +21,9 @@ struct publisher {
     uint64_t sequence;
     span interval; /* the least time between two frames; 0: every frame */
     struct pace pace;
-    instant told_at;   /* the last FRAME or PROGRESS */
-    instant ticked_at; /* the last publisher_tick() that did anything */
-    instant trimmed_at;
+    instant told_at;    /* the last FRAME or PROGRESS */
+    instant ticked_at;  /* the last publisher_tick() that did anything */
+    instant trimmed_at; /* memory was given back last */
     struct camera_counts counts;
     struct SwsContext *scaler; /* for formats that are not 4:2:0 */
     int turns;                 /* quarters to the right by which each picture is turned */
@@ -35,8 +35,8 @@ void publisher_fini(struct publisher *publisher);
 bool publisher_send(struct publisher *publisher, const struct camera_message *message);
 /* Takes in what the parent asks for, and which frames it gives back. */
 void publisher_listen(struct publisher *publisher);
-/* Does so, and reports that it lives, unless something was sent in the
- * last second. Cheap: most calls do nothing. */
+/* Does so, reports that it lives, unless something was sent in the last second, and gives memory
+ * back that nothing needed in the last second. Cheap: most calls do nothing. */
 void publisher_tick(struct publisher *publisher, instant now);
 /* Sends the last message, waiting for a while if it must. */
 void publisher_fail(struct publisher *publisher, const struct baton_error *error);

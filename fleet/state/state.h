@@ -91,7 +91,7 @@ const char *fleet_state_name(const struct fleet_state *state);
     X(writes, "writes that succeeded")                                                             \
     X(conflicts, "writes that failed because the key had changed")                                 \
     X(failures, "writes that failed otherwise")                                                    \
-    X(loads, "lists of keys that were asked for")
+    X(loads, "lists of all keys that were asked for")
 
 struct fleet_state_counters {
 #define FLEET_STATE_COUNTER(field, text) uint64_t field;

@@ -158,7 +158,7 @@ struct client {
     struct provider base;
     uv_loop_t *loop;
     struct logger *logger;
-    const _Atomic int64_t *alive_ns; /* as struct provider_config has them, and on_failed */
+    const _Atomic int64_t *alive_ns; /* this and on_failed as struct provider_config has them */
     void (*on_failed)(void *userdata, const struct baton_error *error);
     void *failed_userdata;
     struct redis_address address;

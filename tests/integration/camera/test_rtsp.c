@@ -244,6 +244,40 @@ static void a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera(void **st
     server_end(&snapshots);
 }
 
+static bool is_back_or_held(const void *userdata)
+{
+    const struct viewer *viewer = userdata;
+
+    return viewer_is_online(viewer) ||
+           strncmp(viewer_stats(viewer).last_error, "not tried: ", 11) == 0;
+}
+
+/* As a user has them who may see streams, and no snapshots. */
+static void refusals_of_some_urls_do_not_hold_others_up_that_had_the_password(void **state)
+{
+    static const char *const names[] = {"cam", "hevc", "jpeg"};
+    struct viewer right = {0}, refused[3] = {{0}};
+    struct server other;
+    int port;
+
+    (void)state;
+    restart_cameras("auth=viewer:canary7");
+    port = server.port;
+    start_cameras(&other, 0, "auth=viewer:other");
+    viewer_open(&right, &gallery, url_of(&server, "viewer:canary7@", "cam"), NULL);
+    viewer_run_frames(&right, 1);
+    for (int i = 0; i < 3; i++) {
+        viewer_open(&refused[i], &gallery, url_of(&other, "viewer:canary7@", names[i]), NULL);
+        gallery_run_until(&gallery, is_refused, &refused[i]);
+    }
+    server_end(&server);
+    gallery_run_until(&gallery, viewer_is_offline, &right);
+    start_cameras(&server, port, "auth=viewer:canary7");
+    gallery_run_until(&gallery, is_back_or_held, &right);
+    assert_true(viewer_is_online(&right));
+    server_end(&other);
+}
+
 enum { FAREWELL_TURNS_MAX = 60 };
 
 struct farewell {
@@ -467,6 +501,7 @@ int main(void)
         CASE(a_password_is_given_and_shown_nowhere),
         CASE(a_refused_password_is_tried_seldom_and_another_one_at_once),
         CASE(a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera),
+        CASE(refusals_of_some_urls_do_not_hold_others_up_that_had_the_password),
         CASE(a_password_and_the_goodbye_go_through_tls),
         CASE(a_connected_stream_has_no_broker_but_for_udp),
         CASE(a_server_that_is_killed_and_comes_back_gives_frames_again),
