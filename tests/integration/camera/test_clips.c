@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { TURNS_MAX = 20 };
+
 static struct gallery gallery;
 
 static int begin(void **state)
@@ -93,25 +95,47 @@ static void a_picture_that_is_too_large_is_named_with_the_limit(void **state)
         strstr(viewer_stats(&viewer).last_error, "picture of 8400x4500: sides must be 1 to 8192"));
 }
 
-static bool has_skipped(const void *userdata)
+static bool has_skipped_or_ended(const void *userdata)
 {
-    return viewer_stats(userdata).skipped >= 3;
+    return viewer_stats(userdata).skipped >= 3 || viewer_has_ended(userdata);
+}
+
+static bool has_more_or_ended(const void *userdata)
+{
+    const struct viewer *viewer = userdata;
+
+    return viewer->frames > VIEWER_HELD_MAX || viewer->is_ended;
+}
+
+/* Until the viewer holds as many frames as it can, and the next ones are left out; then gives them
+ * back, and is shown a further one. False: the clip had ended before. */
+static bool hold_and_let_go(struct viewer *viewer)
+{
+    const struct camera_options options = {.is_paced = true};
+
+    *viewer = (struct viewer){.holds = VIEWER_HELD_MAX};
+    viewer_open(viewer, &gallery, clip("rects.mp4"), &options);
+    gallery_run_until(&gallery, has_skipped_or_ended, viewer);
+    assert_in_range(viewer->frames, 1, VIEWER_HELD_MAX);
+    if (viewer->frames == VIEWER_HELD_MAX) {
+        viewer_let_go(viewer, 0);
+        gallery_run_until(&gallery, has_more_or_ended, viewer);
+    }
+    return viewer->frames > VIEWER_HELD_MAX;
 }
 
 static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void **state)
 {
     const struct camera_options options = {.is_paced = true};
-    struct viewer viewer = {.holds = VIEWER_HELD_MAX}, witness = {0};
-    unsigned held;
+    struct viewer viewer, witness = {0};
 
     (void)state;
-    viewer_open(&viewer, &gallery, clip("rects.mp4"), &options);
-    gallery_run_until(&gallery, has_skipped, &viewer);
-    held = viewer.frames;
-    assert_int_equal(held, VIEWER_HELD_MAX);
-    viewer_let_go(&viewer, 0);
-    viewer_run_frames(&viewer, 1);
-    assert_true(viewer_stats(&viewer).decoded >= held + 1);
+    for (int turn = 0; !hold_and_let_go(&viewer); turn++) { /* a busy machine leaves frames out */
+        assert_true(turn < TURNS_MAX);
+        viewer_let_go(&viewer, 0);
+        viewer_close(&viewer);
+    }
+    assert_true(viewer_stats(&viewer).decoded > VIEWER_HELD_MAX);
     viewer_open(&witness, &gallery, clip("rects265.mp4"), &options); /* all is well after it */
     viewer_run_frames(&witness, 5);
 }
