@@ -105,12 +105,11 @@ static void let_go(struct master *master)
     if (master->round) {
         return;
     }
-    if (master->is_held) {
+    if (master->closed) { /* first: the end of the hold may end leadership, and come here again */
+        candidacy_leave(&master->candidacy, on_left);
+    } else if (master->is_held) {
         master->is_held = false;
         handover_release(master->candidacy.election);
-    }
-    if (master->closed) {
-        candidacy_leave(&master->candidacy, on_left);
     }
 }
 

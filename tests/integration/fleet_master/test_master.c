@@ -473,21 +473,43 @@ static void on_passed(void *userdata, int code, const struct baton_error *error)
     *(int *)userdata = code;
 }
 
-static void a_master_passes_leadership_on_when_its_writes_are_answered(void **state)
+static void pass_to_the_other(int *ret_code)
 {
-    int code = 1;
     const struct handover_request request = {.kind = HANDOVER_RESIGN,
                                              .to = "p1",
                                              .deadline = instant_add(clock_now(), SPAN_S(10)),
                                              .done = on_passed,
-                                             .userdata = &code};
-    (void)state;
-    const char *id = open_yard_with_a_write_under_way();
+                                             .userdata = ret_code};
+
+    *ret_code = 1;
     assert_int_equal(handover_begin(master_election(peers[0].master), &request, NULL), BATON_OK);
     run_for_a_while();
+}
+
+static void a_master_passes_leadership_on_when_its_writes_are_answered(void **state)
+{
+    int code;
+    (void)state;
+    const char *id = open_yard_with_a_write_under_way();
+    pass_to_the_other(&code);
     yard_keep(-1);
     AWAIT(code <= 0 && yard_leader() == 1);
     assert_int_equal(code, BATON_OK);
+    yard_settle();
+    assert_true(is_at("d1;c1", id));
+}
+
+static void a_master_that_passes_leadership_on_may_leave(void **state)
+{
+    int code;
+    (void)state;
+    const char *id = open_yard_with_a_write_under_way();
+    pass_to_the_other(&code);
+    yard_leave(0);
+    run_for_a_while();
+    yard_keep(-1);
+    yard_close(0);
+    AWAIT(code <= 0 && yard_leader() == 1);
     yard_settle();
     assert_true(is_at("d1;c1", id));
 }
@@ -823,6 +845,7 @@ int main(int count, char **arguments)
         YARD_TEST(a_write_may_be_answered_after_the_end_of_its_master),
         YARD_TEST(a_master_leaves_when_its_writes_are_answered),
         YARD_TEST(a_master_passes_leadership_on_when_its_writes_are_answered),
+        YARD_TEST(a_master_that_passes_leadership_on_may_leave),
         YARD_TEST(a_move_is_carried_out_once),
         YARD_TEST(a_move_that_cannot_be_ends_without_effect),
         YARD_TEST(a_worker_that_is_registered_no_more_has_no_list),
