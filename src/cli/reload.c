@@ -10,8 +10,9 @@
 static void report(struct reload *reload, int code, const struct baton_error *error)
 {
     bool is_wanted = reload->is_wanted;
+    bool is_again = reload->is_again && code != BATON_ECANCELED;
 
-    reload->is_wanted = reload->is_going = false;
+    reload->is_wanted = reload->is_going = reload->is_again = false;
     explicit_bzero(reload->token, sizeof(reload->token));
     explicit_bzero(reload->url, sizeof(reload->url));
     if (code && code != BATON_ECANCELED) {
@@ -21,6 +22,9 @@ static void report(struct reload *reload, int code, const struct baton_error *er
         log_notice(reload->logger, "reloaded",
                    LOG_STR("text", "certificates, keys, tokens and passwords were read again; they "
                                    "count for new connections"));
+    }
+    if (is_again) {
+        reload_begin(reload, true);
     }
 }
 
@@ -52,10 +56,11 @@ void reload_begin(struct reload *reload, bool is_wanted)
     struct baton_error error;
     int code;
 
-    reload->is_wanted |= is_wanted;
-    if (reload->is_going) {
+    if (reload->is_going) { /* and may have read the files before they were changed once more */
+        reload->is_again |= is_wanted;
         return;
     }
+    reload->is_wanted = is_wanted;
     reload->is_going = true;
     code = settings_read_again(reload->url, changed, sizeof(changed), reload->options, &error);
     if (!code && changed[0] && reload->is_wanted) {

@@ -15,8 +15,8 @@ struct reload {
     struct http_server *http; /* NULL: none */
     struct agent *agent;      /* NULL: none */
     /* Of reload.c. */
-    bool is_wanted; /* an operator asked for it, and the result must be logged */
-    bool is_going;
+    bool is_wanted;             /* an operator asked for it, and the result must be logged */
+    bool is_going, is_again;    /* again: what was asked for meanwhile is still to be read */
     char token[HTTP_TOKEN_MAX]; /* as read last */
     char url[OPTION_TEXT_MAX + 1];
 };

@@ -342,6 +342,28 @@ class OnRedis(ProgramTest):
         self.assert_leads_on(one, "a", epoch)
         self.assertNotIn("user or password is wrong", one.log("a"))
 
+    def test_a_file_that_changes_once_more_during_a_reload_is_read_again(self):
+        one = self.cluster_by_file(1, "9s", "300ms")
+        one.wait_leader()
+        for password in ("one", "two"):
+            self.assertEqual(self.ask("ACL", "SETUSER", "default", ">" + password), "OK")
+        self.server.send_signal(signal.SIGSTOP)  # it does not answer AUTH
+        self.addCleanup(self.server.send_signal, signal.SIGCONT)
+        self.write_password(one, "a", "one")
+        with open(os.path.join(one.dir, "a.yaml"), "a", encoding="ascii") as file:
+            file.write("log-level: debug\n")
+        one.signal("a", signal.SIGHUP)
+        until(lambda: "restart-needed" in one.log("a"), lambda: one.log("a"))
+        self.write_password(one, "a", "two")
+        one.signal("a", signal.SIGHUP)
+        with socket.socket(socket.AF_UNIX) as control:  # it answers after it has got the signal
+            control.connect(os.path.join(one.data("a"), "control.sock"))
+            control.sendall(b"no request\n")
+            self.assertIn(b"not a JSON object", control.recv(1000))
+        self.server.send_signal(signal.SIGCONT)
+        until(lambda: one.log("a").count(" notice  redis-password ") == 2, lambda: one.log("a"))
+        self.assertNotIn("reload-refused", one.log("a"))
+
     def test_a_leader_that_is_refused_reads_the_password_again_by_itself(self):
         one = self.cluster_by_file(1, "9s", "300ms")
         epoch = one.status(one.wait_leader())["epoch"]
