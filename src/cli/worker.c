@@ -405,7 +405,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct worker *worker = handle->data;
 
     if (number == SIGHUP && !worker->has_terminal) {
-        if (!worker->signals_seen) {
+        if (!worker->signals_seen && worker->reload.member) { /* it has begun, and does not end */
             reload_begin(&worker->reload, true);
         }
         return;
