@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RULE_WORDS_MAX = 80, RULE_WORD_MAX = 64, LOG_MAX = 65536 };
+enum { RULE_WORDS_MAX = 80, RULE_WORD_MAX = 64, LOG_MAX = 65536, TURNS_MAX = 5 };
 
 static struct server server;
 static char rule[RULE_WORDS_MAX][RULE_WORD_MAX];
@@ -382,13 +382,17 @@ static void each_part_of_the_rule_is_needed(void **state)
 
     for (int i = 0; i < rule_count; i++) {
         struct life life;
+        int turns = 0;
         if (!strchr("+~&", rule[i][0])) {
             continue;
         }
         set_user(i);
         forget_all();
-        if (live(&life)) {
-            fail_msg("%s is not needed", rule[i]);
+        while (live(&life)) { /* a busy machine may not come to it: a late one finds no holder */
+            if (++turns == TURNS_MAX) {
+                fail_msg("%s is not needed", rule[i]);
+            }
+            forget_all();
         }
         if (!strstr(life.trouble, "NOPERM") || (rule[i][0] == '+' && !is_denied(rule[i] + 1))) {
             fail_msg("without %s: %s", rule[i], life.trouble);
