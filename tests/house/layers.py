@@ -1,4 +1,4 @@
-"""Includes point down only: to the own folder, or to a layer that DEPENDS leads to. A wing beside
+"""Includes point down only: to the own layer, or to one that DEPENDS leads to. A wing beside
 src/ may depend on these parts of src/ only; no part of src/ depends on a wing."""
 import re
 from pathlib import Path
@@ -102,7 +102,7 @@ def check(root):
                 if not (root / "include" / included).is_file():
                     yield f'{here}: "{included}" is in none of src/, include/, {", ".join(WINGS)}'
                 continue
-            if there.parent != here.parent and not layers.of(there) & allowed:
+            if not layers.of(there) & allowed:
                 yield f'{here}: "{included}" is not below {"/".join(sorted(layers.of(here)))}'
             elif wing_of(here.parts) and not wing_of(there.parts) and \
                     not layers.of(there) & USES[here.parts[0]]:
@@ -119,6 +119,11 @@ def can_fail(plant):
     assert plant(tree("", '#include "b/b.h"\n')) == ['src/a/a.c: "b/b.h" is not below a']
     assert len(plant(tree("DEPENDS b", ""))) == 2
     assert plant(tree("", '#include "c/c.h"\n')) != []
+    within = {"src/a/CMakeLists.txt": "baton_layer(a SOURCES a.c)\n"
+              "baton_layer(b DEPENDS a SOURCES b.c)", "src/a/a.h": "", "src/a/b.h": ""}
+    assert plant(within | {"src/a/b.c": '#include "a/a.h"\n'}) == []
+    assert plant(within | {"src/a/a.c": '#include "a/b.h"\n'}) == \
+        ['src/a/a.c: "a/b.h" is not below a']
     wing = {"detector/CMakeLists.txt": "baton_layer(d SOURCES d.c)", "detector/d.h": ""}
     assert plant(wing | {"detector/d.c": '#include "detector/d.h"\n'}) == []
     assert plant(tree("", "") | wing | {"detector/d.c": '#include "a/a.h"\n'}) == \
