@@ -20,6 +20,12 @@ static float padding_of(struct line line)
 
 static void fill(float *row, int from, int to, size_t step, float value)
 {
+    if (step == 1) { /* a loop of its own, which compilers vectorize */
+        for (int x = from; x < to; x++) {
+            row[x] = value;
+        }
+        return;
+    }
     for (int x = from; x < to; x++) {
         row[(size_t)x * step] = value;
     }
