@@ -18,7 +18,7 @@ ACTED_ON = {"baton@.service": "64 78", "baton-agent.service": "64 78",
             "baton-fleet.service": "64 78",
             "baton-detector.service": "64"}
 MOST = {"baton@.service": 2.0, "baton-agent.service": 2.0, "baton-run@.service": 2.5,
-        "baton-worker.service": 2.5, "baton-fleet.service": 2.5, "baton-detector.service": 5.0}
+        "baton-worker.service": 2.5, "baton-fleet.service": 2.5, "baton-detector.service": 3.5}
 
 
 def exposure(text, name):
