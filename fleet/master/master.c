@@ -23,14 +23,20 @@ void master_tell(struct master *master, const char *name, json_t *fields)
     }
 }
 
-void master_complain(struct master *master, const struct baton_error *error)
+static void complain(struct master *master, const char *name, const char *field,
+                     const struct baton_error *error)
 {
     instant now = clock_now();
 
     if (!instant_before(now, instant_add(master->complained, COMPLAIN_EVERY))) {
         master->complained = now;
-        master_tell(master, "master-failed", json_pack("{s:s}", "reason", error->message));
+        master_tell(master, name, json_pack("{s:s}", field, error->message));
     }
+}
+
+void master_complain(struct master *master, const struct baton_error *error)
+{
+    complain(master, "master-failed", "reason", error);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
@@ -225,6 +231,11 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
     case BATON_EVENT_STOPPED:
         end(master);
         let_go(master);
+        break;
+    case BATON_EVENT_ELECTION_FAILED:
+        if (event->error.code != BATON_OK) {
+            complain(master, "election-failed", "error", &event->error);
+        }
         break;
     case BATON_EVENT_DRAIN:
         if (master->round) {

@@ -63,6 +63,7 @@ struct master_config {
     /* Steals fields.
      *
      *   leader-changed {leader, epoch}           member-joined, member-left {process}
+     *   election-failed {error}                  why this process cannot be master now
      *   process-twice {process, reason}          two processes have this name, for a minute
      *   not-placed {count, subscription, reason} so many have no worker now; one as an example
      *   worker-not-in-sync {worker, reason}      it did not let go in time

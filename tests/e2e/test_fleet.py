@@ -315,6 +315,12 @@ class Beginnings(FleetTest):
         process.run.send_signal(signal.SIGTERM)
         self.assertEqual(process.run.wait(DEADLINE_S), 0)
 
+    def test_a_server_that_may_have_forgotten_a_lease_is_waited_for_aloud(self):
+        url = self.start_redis().split("?")[0] + "?lease=30s&max-lease=600s"
+        process = self.begin(url)
+        until(lambda: re.search("election-failed .*may have forgotten a lease", process.log()),
+              process.log)
+
     def test_probes_are_answered_while_the_provider_is_away(self):
         url = self.start_redis()
         self.server.kill()
