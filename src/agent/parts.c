@@ -66,6 +66,24 @@ static void tell_drain(struct part *part)
     tell(part, "drain", json_pack("{s:f}", "left_ms", left_ms(part_end(part))));
 }
 
+static json_t *error_json(const struct baton_error *error)
+{
+    return json_pack("{s:s, s:s}", "code", local_code_name(error->code), "error", error->message);
+}
+
+/* Most failures need no words: another one won. */
+static void tell_failed(struct part *part, const struct baton_event *event)
+{
+    json_t *more = event->error.code != BATON_OK ? error_json(&event->error) : NULL;
+
+    if (more && event->lease_left_ns > 0) {
+        (void)json_object_set_new(more, "left_ms", json_real((double)event->lease_left_ns / 1e6));
+    }
+    if (more) {
+        tell(part, "election-failed", more);
+    }
+}
+
 static void on_event(void *userdata, const struct baton_event *event)
 {
     struct part *part = userdata;
@@ -85,10 +103,11 @@ static void on_event(void *userdata, const struct baton_event *event)
              json_pack("{s:s?, s:I}", "leader", event->member.id[0] ? event->member.name : NULL,
                        "epoch", (json_int_t)event->epoch));
         break;
+    case BATON_EVENT_ELECTION_FAILED:
+        tell_failed(part, event);
+        break;
     case BATON_EVENT_ERROR:
-        tell(part, "error",
-             json_pack("{s:s, s:s}", "code", local_code_name(event->error.code), "error",
-                       event->error.message));
+        tell(part, "error", error_json(&event->error));
         break;
     case BATON_EVENT_STOPPED:
         tell(part, "stopped", NULL);
@@ -231,8 +250,7 @@ void part_campaign(struct client *client, const json_t *message)
     client_reply(client, request_id(message), NULL);
     code = begin(client, part, message, &error);
     if (code != BATON_OK) { /* as an event: the reply is out, before what the campaign causes */
-        tell(part, "error",
-             json_pack("{s:s, s:s}", "code", local_code_name(code), "error", error.message));
+        tell(part, "error", error_json(&error));
         tell(part, "stopped", NULL);
         part_free(part);
     }

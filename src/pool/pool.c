@@ -176,6 +176,11 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
                                              .name = event->member.name,
                                              .epoch = event->epoch});
         break;
+    case BATON_EVENT_ELECTION_FAILED:
+        if (event->error.code != BATON_OK) {
+            pool_complain(pool, &event->error);
+        }
+        break;
     case BATON_EVENT_ERROR:
         pool_complain(pool, &event->error);
         break;

@@ -329,6 +329,11 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
     case BATON_EVENT_STOPPED:
         on_lost(pool);
         break;
+    case BATON_EVENT_ELECTION_FAILED:
+        if (event->error.code != BATON_OK) {
+            pool_complain(pool, &event->error);
+        }
+        break;
     case BATON_EVENT_ERROR:
         if (event->error.code == BATON_ETIMEDOUT) { /* a hand-over failed */
             worker->is_held = false;

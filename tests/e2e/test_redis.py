@@ -1,6 +1,7 @@
 """Nodes on a real Redis server: a crash costs no lease, since a guardian gives it back."""
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -9,8 +10,8 @@ import tempfile
 import threading
 
 from agents import LONG as AGENT_LONG, Agent, Client
-from harness import (BATON, DEADLINE_S, Cluster, ProgramTest, baton, free_ports, is_alive, main,
-                     until)
+from harness import (BATON, DEADLINE_S, Cluster, ProgramTest, baton, clean_environment, free_ports,
+                     is_alive, main, until)
 
 LEASE = "600s"  # nobody waits for that: a lease that moves was given back
 BEAT = "5s"
@@ -469,6 +470,25 @@ class OnRedis(ProgramTest):
             waits = "the server may have forgotten a lease; it grants none for another (600|59.) s"
             self.assertRegex(done.stderr, "election-failed .*" + waits)
             self.assertRegex(done.stderr.splitlines()[-1], "--wait-timeout 3s.*" + waits)
+
+    def test_a_worker_and_a_client_of_an_agent_wait_for_it_aloud_too(self):
+        url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=30s&max-lease=600s" % self.port
+        agent = Agent("--provider", url, "--node", "host")
+        self.addCleanup(agent.close)
+        through = "agent:" + agent.path
+        worker = ["worker", "--pool", "fresh", "--worker", "w", "--provider"]
+        for words in ([*worker, url], [*worker, through],
+                      ["run", "--election", "fresh", "--provider", through, "--", "true"]):
+            with self.subTest(words), tempfile.NamedTemporaryFile("ab") as log:
+                one = subprocess.Popen([BATON, *words], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=log, env=clean_environment())
+                text = pathlib.Path(log.name).read_text
+                try:
+                    until(lambda: "the server may have forgotten a lease; it grants none for "
+                          "another" in text("utf-8"), text)
+                finally:
+                    one.kill()
+                    one.wait()
 
     def test_once_on_a_fresh_server_waits_for_as_long_as_the_server_does(self):
         url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=4s&max-lease=4s" % self.port

@@ -16,7 +16,10 @@
 
 #define ENTER_AGAIN SPAN_MS(500) /* after a refusal */
 
-enum { DOUBTED_SHARE = 3 }; /* of a lease: left when it is reported to be in jeopardy */
+enum {
+    DOUBTED_SHARE = 3,      /* of a lease: left when it is reported to be in jeopardy */
+    LEFT_MAX_MS = 86400000, /* of another's lease, as an agent reports it */
+};
 
 static struct contest *contest_of(struct provider_election *election)
 {
@@ -541,6 +544,20 @@ static void take_error(struct contest *contest, const json_t *message)
     }
 }
 
+static void take_failed(struct contest *contest, const json_t *message)
+{
+    double left_ms = json_number_value(json_object_get(message, "left_ms"));
+    struct baton_event event = {.type = BATON_EVENT_ELECTION_FAILED};
+
+    (void)remote_code(message, &event.error);
+    if (left_ms > 0 && left_ms < LEFT_MAX_MS) {
+        event.lease_left_ns = (int64_t)(left_ms * 1e6);
+    }
+    if (contest->epoch == 0) {
+        deliver(contest, event);
+    }
+}
+
 void contest_take(struct remote *remote, const char *event, const json_t *message)
 {
     const char *name = json_string_value(json_object_get(message, "election"));
@@ -565,6 +582,8 @@ void contest_take(struct remote *remote, const char *event, const json_t *messag
         leaves(contest);
     } else if (strcmp(event, "error") == 0) {
         take_error(contest, message);
+    } else if (strcmp(event, "election-failed") == 0) {
+        take_failed(contest, message);
     } else if (strcmp(event, "stopped") == 0) {
         contest->is_out = true;
         contest->enter_at = instant_add(clock_now(), ENTER_AGAIN);
