@@ -124,7 +124,8 @@ static int open_clip(struct job *job, const char *path, struct baton_error *rete
 
 static int open_model(struct job *job, char **arguments, struct baton_error *reterr)
 {
-    const struct library_options options = {.threads = 1};
+    const struct library_options options = {.kind =
+                                                (enum engine_kind)engine_kind_parse(arguments[2])};
     FILE *file = fopen(arguments[3], "rbe");
     char *model = file ? malloc(MODEL_BYTES) : NULL;
     size_t bytes = model ? fread(model, 1, MODEL_BYTES, file) : 0;
@@ -143,8 +144,7 @@ static int open_model(struct job *job, char **arguments, struct baton_error *ret
     network->input = (struct shape){4, {1, 3, job->shape.height, job->shape.width}};
     (void)shape_count(&network->input, &count);
     network->values = calloc(count, sizeof(float));
-    code = library_load(&network->library, (enum engine_kind)engine_kind_parse(arguments[2]),
-                        &options, reterr);
+    code = library_load(&network->library, &options, reterr);
     code = code ? code : network->library->open(network, model, bytes, reterr);
     free(model);
     for (size_t i = 0; !code && network->values && i < count; i++) {

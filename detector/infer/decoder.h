@@ -27,7 +27,6 @@ struct answer {
     int letters;          /* of the text */
     const float *numbers; /* of the outputs; NULL: none */
     size_t number_count;
-    float confidence;
     struct candidates candidates; /* in use while the outputs are read */
 };
 
@@ -48,6 +47,9 @@ int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_
 /* The same check for the outputs of one picture, with any content. */
 int answer_prove(const struct pipeline_model *model, const struct tensor *all, int count,
                  struct baton_error *reterr);
+
+/* Returns the name of the class; NULL: the model names none. */
+const char *class_name(const struct pipeline_model *model, int label);
 
 /* ---- For decoders --------------------------------------------------------------------------- */
 

@@ -89,7 +89,6 @@ int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_
     ret->letters = 0;
     ret->numbers = NULL;
     ret->number_count = 0;
-    ret->confidence = 0;
     candidates_begin(&ret->candidates, outputs->score_min);
     code = decoders[model->decoder]->read(ret, outputs, reterr);
     if (code == BATON_EPROTO) {
@@ -97,7 +96,6 @@ int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_
     }
     if (!code && decoder_finds_boxes(model->decoder)) {
         ret->box_count = boxes_of(ret->boxes, &ret->candidates, outputs->fit, model->nms);
-        ret->confidence = ret->box_count > 0 ? ret->boxes[0].score : 0;
         read_letters(ret, model);
     }
     return code;
@@ -118,19 +116,22 @@ void answer_say(struct answer *answer, const struct outputs *outputs, int label,
     answer->boxes[0] = (struct box){(float)source[0], (float)source[1], (float)source[2],
                                     (float)source[3], confidence,       label};
     answer->box_count = 1;
-    answer->confidence = confidence;
+}
+
+const char *class_name(const struct pipeline_model *model, int label)
+{
+    return (size_t)label < model->class_count ? model->classes[label] : NULL;
 }
 
 void answer_append(struct answer *answer, const struct pipeline_model *model, int label,
                    float score)
 {
     struct reading *reading = &answer->reading;
-    size_t used = strlen(reading->text);
-    const char *name =
-        label >= 0 && (size_t)label < model->class_count ? model->classes[label] : "";
+    const char *name = class_name(model, label);
+    size_t used = strlen(reading->text), bytes = name ? strlen(name) : 0;
 
-    if (name[0] && used + strlen(name) <= ANSWER_TEXT_MAX) {
-        memcpy(reading->text + used, name, strlen(name) + 1);
+    if (bytes > 0 && used + bytes <= ANSWER_TEXT_MAX) {
+        memcpy(reading->text + used, name, bytes + 1);
         answer->letters++;
         reading->confidence += (score - reading->confidence) / (float)answer->letters;
     }

@@ -277,13 +277,7 @@ static int start(struct engine *engine, const struct engine_options *options,
     }
     engine->outputs = outputs;
     (void)mprotect(outputs, WIRE_OUTPUT_BYTES, PROT_READ);
-    engine->request = (struct wire_request){.type = WIRE_START,
-                                            .kind = options->kind,
-                                            .provider = options->provider,
-                                            .threads = options->threads};
-    if (options->library) {
-        (void)snprintf(engine->request.library, WIRE_PATH_MAX, "%s", options->library);
-    }
+    engine->request = (struct wire_request){.type = WIRE_START, .library = options->library};
     code = ask(engine, memory, -1, engine->open_ms, reterr);
     (void)close(memory);
     return code;

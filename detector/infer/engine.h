@@ -20,13 +20,10 @@ enum { ENGINE_OPEN_MS = 60000, ENGINE_RUN_MS = 10000 };
 
 struct engine_options {
     const char *program; /* path of baton-model; NULL: found beside this program */
-    enum engine_kind kind;
-    enum engine_provider provider;
-    int threads;         /* of a model; 0: one */
-    const char *library; /* NULL: searched */
-    int open_ms;         /* until the child is killed; 0: ENGINE_OPEN_MS */
-    int run_ms;          /* 0: ENGINE_RUN_MS */
-    int cancel_fd;       /* once it can be read, every wait ends and the child is killed; 0: none */
+    struct library_options library;
+    int open_ms;   /* until the child is killed; 0: ENGINE_OPEN_MS */
+    int run_ms;    /* 0: ENGINE_RUN_MS */
+    int cancel_fd; /* once it can be read, every wait ends and the child is killed; 0: none */
 };
 
 struct engine; /* opaque; one thread at a time uses it with its sessions */

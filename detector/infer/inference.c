@@ -1,4 +1,6 @@
-#include "detector/infer/inference_int.h"
+#include "detector/infer/inference.h"
+
+#include "detector/camera/pace.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -7,35 +9,289 @@
 #include <unistd.h>
 #include <utlist.h>
 
-enum { TELL_MS = 1000 };
+enum {
+    TELL_MS = 1000,
+    PAUSE_MIN_MS = 500, /* before the models are opened again */
+    PAUSE_MAX_MS = 30000,
+};
 
-/* ---- Outcomes ------------------------------------------------------------------------------- */
+struct inference_feed {
+    struct inference *inference;
+    struct inference_feed *next;
+    inference_seen *seen; /* NULL: closed; it goes when its turn is over */
+    void *userdata;
+    struct runner_view *view; /* the thread's while running */
+    /* under the lock */
+    const struct camera_frame *pending; /* held; NULL: none */
+    int rect[4];
+    enum stage progression;
+    int running;     /* turns that are under way, or done and not reported yet: at times two */
+    bool is_telling; /* within `seen` */
+    uint64_t served; /* the number of its last turn */
+};
 
-void inference_ring(const struct inference *inference)
+/* A message of the thread to the loop; they are read oldest first. */
+struct outcome {
+    struct outcome *prev, *next;
+    struct baton_error error;    /* code 0: none */
+    struct inference_feed *feed; /* NULL: the models could not be opened again */
+    struct runner_turn turn;     /* the feed's; its frame is held */
+    span busy;
+    int count;
+    struct sighting sightings[RUNNER_SIGHTINGS_MAX]; /* with their attributes */
+};
+
+struct inference {
+    struct inference_config config;
+    struct pipeline pipeline;
+    uv_thread_t thread;
+    /* Not a uv_async_t: if its writer is interrupted within the call, the loop spins until the
+     * writer goes on, which on a shared processor is most of the time. */
+    int bell; /* an eventfd */
+    uv_poll_t poll;
+    uv_mutex_t lock;
+    uv_cond_t wake;
+    instant reported; /* when the last failure was */
+    bool has_told_opened, is_closed;
+    /* under the lock */
+    struct inference_feed *feeds;
+    struct outcome *outcomes;
+    bool is_opened; /* or failed to be: open_error has a code */
+    bool has_ended; /* the thread has told all */
+    struct inference_stats stats;
+    uint64_t turn;
+    bool is_stopping;
+    /* the thread's */
+    struct baton_error open_error; /* until is_opened */
+    struct engine *engine;
+    struct runner *runner;
+    unsigned losses; /* of its child, in a row */
+};
+
+/* Makes the loop look for outcomes. Any thread may call it. */
+static void ring(const struct inference *inference)
 {
     static const uint64_t one = 1;
 
     (void)!write(inference->bell, &one, sizeof(one));
 }
 
-struct outcome *outcome_new(int type)
+static void free_outcome(struct outcome *outcome)
+{
+    for (int i = 0; i < outcome->count; i++) {
+        json_decref(outcome->sightings[i].attributes);
+    }
+    free(outcome);
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+/* NULL: out of memory. */
+static struct outcome *new_outcome(void)
 {
     /* The sightings are not emptied: most frames have few of them, or none. */
     struct outcome *outcome = malloc(sizeof(*outcome));
 
     if (outcome) {
         memset(outcome, 0, offsetof(struct outcome, sightings));
-        outcome->type = type;
     }
     return outcome;
 }
 
-void outcome_free(struct outcome *outcome)
+static void tell(struct inference *inference, struct outcome *outcome)
 {
-    for (int i = 0; outcome && i < outcome->count; i++) {
-        json_decref(outcome->sightings[i].attributes);
+    uv_mutex_lock(&inference->lock);
+    DL_APPEND(inference->outcomes, outcome);
+    uv_mutex_unlock(&inference->lock);
+    ring(inference);
+}
+
+static void take_stats(struct inference *inference, bool has_failed)
+{
+    uv_mutex_lock(&inference->lock);
+    inference->stats.failures += has_failed;
+    inference->stats.pid = inference->engine ? engine_pid(inference->engine) : 0;
+    uv_mutex_unlock(&inference->lock);
+}
+
+static void close_engine(struct inference *inference)
+{
+    runner_free(inference->runner);
+    engine_free(inference->engine);
+    inference->runner = NULL;
+    inference->engine = NULL;
+}
+
+/* A process that did not start, or was killed from outside, says nothing about the models. */
+static bool is_machine(const struct inference *inference, int code)
+{
+    return code == BATON_ECLOSED && (!inference->engine || engine_was_killed(inference->engine));
+}
+
+static int open_engine(struct inference *inference, struct baton_error *reterr)
+{
+    int code = engine_start(&inference->engine, &inference->config.engine, reterr);
+
+    code = code ? code
+                : runner_new(&inference->runner, &inference->pipeline, inference->config.files,
+                             inference->engine, reterr);
+    if (code) {
+        code = reterr->code = is_machine(inference, code) ? BATON_EUNAVAILABLE : code;
+        close_engine(inference);
+        return code;
     }
-    free(outcome);
+    uv_mutex_lock(&inference->lock);
+    memcpy(inference->stats.engine, engine_name(inference->engine),
+           sizeof(inference->stats.engine));
+    inference->stats.pid = engine_pid(inference->engine);
+    uv_mutex_unlock(&inference->lock);
+    return 0;
+}
+
+/* Of the feeds that wait, returns the one that was served least recently; NULL: none waits. */
+static struct inference_feed *next_feed(const struct inference *inference)
+{
+    struct inference_feed *best = NULL;
+
+    for (struct inference_feed *feed = inference->feeds; feed; feed = feed->next) {
+        if (feed->pending && (!best || feed->served < best->served)) {
+            best = feed;
+        }
+    }
+    return best;
+}
+
+/* Waits for a frame, and takes it. False: the thread shall end. */
+static bool take_turn(struct inference *inference, struct outcome *outcome)
+{
+    struct inference_feed *feed = NULL;
+    bool is_stopping;
+
+    uv_mutex_lock(&inference->lock);
+    while (!inference->is_stopping && (feed = next_feed(inference)) == NULL) {
+        uv_cond_wait(&inference->wake, &inference->lock);
+    }
+    is_stopping = inference->is_stopping;
+    if (!is_stopping) {
+        outcome->feed = feed;
+        outcome->turn.frame = feed->pending;
+        memcpy(outcome->turn.rect, feed->rect, sizeof(feed->rect));
+        outcome->turn.progression = feed->progression;
+        feed->pending = NULL;
+        feed->running++;
+        feed->served = ++inference->turn;
+    }
+    uv_mutex_unlock(&inference->lock);
+    return !is_stopping;
+}
+
+/* Returns true if the thread shall end, which ends the pause early. */
+static bool pause_for(struct inference *inference, span pause)
+{
+    instant end = instant_add(clock_now(), pause);
+    bool is_stopping;
+
+    uv_mutex_lock(&inference->lock);
+    while (!inference->is_stopping && instant_before(clock_now(), end)) {
+        (void)uv_cond_timedwait(&inference->wake, &inference->lock,
+                                (uint64_t)instant_since(end, clock_now()).ns);
+    }
+    is_stopping = inference->is_stopping;
+    uv_mutex_unlock(&inference->lock);
+    return is_stopping;
+}
+
+/* Opens the models again. False: the thread shall end. */
+static bool reopen(struct inference *inference)
+{
+    struct outcome *outcome;
+
+    close_engine(inference);
+    while (!pause_for(inference, backoff_after(++inference->losses, SPAN_MS(PAUSE_MIN_MS),
+                                               SPAN_MS(PAUSE_MAX_MS), 0))) {
+        struct baton_error error = {0};
+        uv_mutex_lock(&inference->lock);
+        inference->stats.restarts++;
+        uv_mutex_unlock(&inference->lock);
+        if (open_engine(inference, &error) == 0) {
+            return true;
+        }
+        outcome = new_outcome();
+        if (outcome) {
+            outcome->error = error;
+            tell(inference, outcome);
+        }
+    }
+    return false;
+}
+
+static instant time_of(const struct inference *inference, const struct camera_frame *frame)
+{
+    bool is_ours = !inference->config.uses_stream_time || frame->pts_us == CAMERA_NO_PTS;
+
+    return is_ours ? frame->captured : instant_add((instant){0}, SPAN_US(frame->pts_us));
+}
+
+static void run(struct inference *inference, struct outcome *outcome)
+{
+    struct inference_feed *feed = outcome->feed;
+    instant begin = clock_now();
+    int count;
+
+    feed->view = feed->view ? feed->view : runner_view_new(inference->runner);
+    outcome->turn.view = feed->view;
+    outcome->turn.now = time_of(inference, outcome->turn.frame);
+    outcome->turn.reterr = &outcome->error;
+    if (!feed->view) {
+        (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
+    } else {
+        count = runner_run(inference->runner, &outcome->turn, outcome->sightings);
+        outcome->count = count > 0 ? count : 0; /* else the error is the turn's */
+    }
+    outcome->busy = instant_since(clock_now(), begin);
+}
+
+/* Runs a frame. False: the thread shall end. */
+static bool serve(struct inference *inference)
+{
+    struct outcome *outcome = new_outcome();
+    bool is_lost;
+
+    if (!outcome) {
+        return !pause_for(inference, SPAN_MS(PAUSE_MIN_MS));
+    }
+    if (!take_turn(inference, outcome)) {
+        free_outcome(outcome);
+        return false;
+    }
+    run(inference, outcome);
+    is_lost = engine_pid(inference->engine) == 0;
+    if (!is_lost) {
+        inference->losses = 0;
+    }
+    take_stats(inference, outcome->error.code != 0);
+    tell(inference, outcome);
+    return !is_lost || reopen(inference);
+}
+
+static void work(void *userdata)
+{
+    struct inference *inference = userdata;
+
+    (void)open_engine(inference, &inference->open_error);
+    uv_mutex_lock(&inference->lock);
+    inference->is_opened = true;
+    uv_mutex_unlock(&inference->lock);
+    ring(inference);
+    if (inference->runner) {
+        while (serve(inference)) {
+        }
+    }
+    close_engine(inference);
+    uv_mutex_lock(&inference->lock);
+    inference->has_ended = true;
+    uv_mutex_unlock(&inference->lock);
+    ring(inference);
 }
 
 /* ---- The loop ------------------------------------------------------------------------------- */
@@ -48,7 +304,6 @@ static void destroy(struct inference *inference)
     (void)close(inference->config.engine.cancel_fd);
     (void)close(inference->bell);
     pipeline_fini(&inference->pipeline);
-    outcome_free(inference->opened);
     free(inference);
 }
 
@@ -107,51 +362,49 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
 
 static void handle(struct inference *inference, struct outcome *outcome)
 {
-    const struct inference_hooks *hooks = &inference->config.hooks;
-    const struct baton_error *error = outcome->error.code ? &outcome->error : NULL;
-    struct inference_stats stats;
-
-    if (outcome->type == OUTCOME_FRAME) {
+    if (outcome->feed) {
         end_turn(inference, outcome);
-    } else if (outcome->type == OUTCOME_LOST && !inference->is_closed) {
-        report(inference, error);
     } else if (!inference->is_closed) {
-        inference_stats(inference, &stats);
-        hooks->opened(hooks->userdata, error ? NULL : stats.engine, error);
+        report(inference, &outcome->error);
     }
-    outcome_free(outcome);
+    free_outcome(outcome);
 }
 
-/* NULL: there is none. */
-static struct outcome *take_outcome(struct inference *inference, bool *ret_has_ended)
+static void tell_opened(struct inference *inference)
 {
-    struct outcome *outcome;
+    const struct inference_hooks *hooks = &inference->config.hooks;
+    struct inference_stats stats;
 
-    uv_mutex_lock(&inference->lock);
-    outcome = inference->first;
-    if (outcome) {
-        inference->first = outcome->next;
-        if (!inference->first) {
-            inference->last = &inference->first;
-        }
+    inference->has_told_opened = true;
+    inference_stats(inference, &stats);
+    if (inference->open_error.code) {
+        hooks->opened(hooks->userdata, NULL, &inference->open_error);
+    } else {
+        hooks->opened(hooks->userdata, stats.engine, NULL);
     }
-    *ret_has_ended = !outcome && inference->has_ended;
-    uv_mutex_unlock(&inference->lock);
-    return outcome;
 }
 
 static void on_bell(uv_poll_t *poll, int status, int events)
 {
     struct inference *inference = poll->data;
-    struct outcome *outcome;
-    bool has_ended;
+    struct outcome *outcomes, *outcome, *next;
+    bool is_opened, has_ended;
     uint64_t rings;
 
     (void)status;
     (void)events;
     (void)!read(inference->bell, &rings, sizeof(rings));
 
-    while ((outcome = take_outcome(inference, &has_ended)) != NULL) {
+    uv_mutex_lock(&inference->lock);
+    outcomes = inference->outcomes;
+    inference->outcomes = NULL;
+    is_opened = inference->is_opened;
+    has_ended = inference->has_ended;
+    uv_mutex_unlock(&inference->lock);
+    if (is_opened && !inference->has_told_opened && !inference->is_closed) {
+        tell_opened(inference);
+    }
+    DL_FOREACH_SAFE (outcomes, outcome, next) {
         handle(inference, outcome);
     }
     if (has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)poll)) {
@@ -258,11 +511,9 @@ static struct inference *make(const struct inference_config *config)
     inference->config = *config;
     inference->config.engine.cancel_fd = eventfd(0, EFD_CLOEXEC);
     inference->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    inference->opened = outcome_new(OUTCOME_OPENED);
-    inference->last = &inference->first;
     inference->reported = INSTANT_PAST;
     inference->poll.data = inference;
-    if (inference->opened && inference->config.engine.cancel_fd >= 0 && inference->bell >= 0 &&
+    if (inference->config.engine.cancel_fd >= 0 && inference->bell >= 0 &&
         uv_poll_init(config->loop, &inference->poll, inference->bell) == 0) {
         return inference;
     }
@@ -273,7 +524,6 @@ static struct inference *make(const struct inference_config *config)
 int inference_open(struct inference **ret, struct pipeline *pipeline,
                    const struct inference_config *config, struct baton_error *reterr)
 {
-    static const uv_thread_options_t options = {.flags = UV_THREAD_NO_FLAGS};
     struct inference *inference = make(config);
 
     if (!inference) {
@@ -282,7 +532,7 @@ int inference_open(struct inference **ret, struct pipeline *pipeline,
     (void)uv_poll_start(&inference->poll, UV_READABLE,
                         on_bell); /* cannot fail: it is not closing */
     inference->pipeline = *pipeline;
-    if (uv_thread_create_ex(&inference->thread, &options, inference_work, inference) != 0) {
+    if (uv_thread_create(&inference->thread, work, inference) != 0) {
         inference->pipeline = (struct pipeline){0};
         inference->config.hooks.closed = NULL;
         uv_close((uv_handle_t *)&inference->poll, on_handle_closed);
@@ -315,5 +565,5 @@ void inference_close(struct inference *inference)
     }
     /* The thread may wait for a model; this ends its wait. */
     (void)!write(inference->config.engine.cancel_fd, &one, sizeof(one));
-    inference_ring(inference); /* it may have ended before */
+    ring(inference); /* it may have ended before */
 }

@@ -31,7 +31,21 @@ int engine_provider_parse(const char *name)
     return find(names, name);
 }
 
-int library_load(struct library **ret, enum engine_kind kind, const struct library_options *options,
+static int opencv_load(struct library **ret, const struct library_options *options,
+                       struct baton_error *reterr)
+{
+    static const char *const names[] = {"libbaton-opencv.so", NULL};
+    void *library;
+    int code = library_find(&library, names, options->path, reterr);
+
+    if (code) {
+        return error_wrap(reterr, "OpenCV");
+    }
+    *ret = dlsym(library, "baton_opencv");
+    return *ret ? 0 : error_set(reterr, BATON_ENOENT, "OpenCV: %s: is not Baton's", names[0]);
+}
+
+int library_load(struct library **ret, const struct library_options *options,
                  struct baton_error *reterr)
 {
     int code = BATON_ENOENT;
@@ -40,10 +54,10 @@ int library_load(struct library **ret, enum engine_kind kind, const struct libra
         return error_set(reterr, BATON_EINVAL, "%d threads: must be 1 to %d", options->threads,
                          ENGINE_THREADS_MAX);
     }
-    if (kind != ENGINE_OPENCV) {
+    if (options->kind != ENGINE_OPENCV) {
         code = onnx_load(ret, options, reterr);
     }
-    if (code && kind != ENGINE_ONNXRUNTIME) {
+    if (code && options->kind != ENGINE_ONNXRUNTIME) {
         code = opencv_load(ret, options, reterr);
     }
     if (!code) {
@@ -65,9 +79,9 @@ int library_find(void **ret, const char *const *names, const char *path, struct 
                                       {"", ""}}; /* where the loader looks */
     char whole[2 * PATH_MAX];
     char *slash;
-    void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *library = path[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 
-    if (path && !library) {
+    if (path[0] && !library) {
         return error_set(reterr, BATON_ENOENT, "%s", dlerror());
     }
     program[bytes > 0 ? bytes : 0] = '\0';

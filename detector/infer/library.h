@@ -16,6 +16,7 @@ enum {
     ENGINE_NAME_MAX = 127,
     ENGINE_THREADS_MAX = 64,
     MODEL_BYTES_MAX = 1 << 30,
+    LIBRARY_PATH_MAX = 1024,
 };
 
 /* The device that runs models, by ONNX Runtime's names. */
@@ -29,9 +30,10 @@ int engine_kind_parse(const char *name);
 int engine_provider_parse(const char *name);
 
 struct library_options {
-    int threads;                   /* of a model; 0: one */
+    enum engine_kind kind;
     enum engine_provider provider; /* if it is missing the CPU is used, and the name says so */
-    const char *path; /* NULL: beside this program, in its lib, the user's, the system's */
+    int threads;                   /* of a model; 0: one */
+    char path[LIBRARY_PATH_MAX]; /* "": beside this program, in its lib, the user's, the system's */
 };
 
 struct network;
@@ -61,19 +63,17 @@ struct network {
 
 /* ENGINE_ANY loads ONNX Runtime if it is found, else OpenCV. Returns BATON_ENOMEM, or BATON_ENOENT
  * if the library is not installed; the error says how to install it. */
-int library_load(struct library **ret, enum engine_kind kind, const struct library_options *options,
+int library_load(struct library **ret, const struct library_options *options,
                  struct baton_error *reterr);
 
-/* ---- For the two ---------------------------------------------------------------------------- */
+/* ---- For the two (onnx.c, opencv_dnn.cc) ---------------------------------------------------- */
 
 int onnx_load(struct library **ret, const struct library_options *options,
               struct baton_error *reterr);
-int opencv_load(struct library **ret, const struct library_options *options,
-                struct baton_error *reterr);
 
 /* Opens the first of the shared libraries `names` (ends with NULL) that is found in ../lib,
  * ../lib/baton and ../../lib/baton from this program, where Baton is installed, in
- * ~/.local/lib/baton, or where the loader looks; or only `path`, unless it is NULL. The result is
+ * ~/.local/lib/baton, or where the loader looks; or only `path`, unless it is "". The result is
  * for dlsym(). Returns BATON_ENOENT. */
 int library_find(void **ret, const char *const *names, const char *path,
                  struct baton_error *reterr);

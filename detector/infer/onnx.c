@@ -37,82 +37,62 @@ static bool fails(struct onnx_status *status, const char *what, struct baton_err
 
 /* ---- A model's inputs and outputs ----------------------------------------------------------- */
 
-static int read_sides(const struct onnx_tensor_type *type, struct shape *ret,
+/* Reads the shape of an input, as declared, or of an output. */
+static int read_shape(const struct onnx_tensor_type *type, const char *name, struct shape *ret,
                       struct baton_error *reterr)
 {
-    struct shape shape = {0};
+    int element = 0;
     size_t rank = 0;
 
-    if (fails(calls.rank(type, &rank), "rank", reterr)) {
-        return BATON_EINVAL;
-    }
-    if (rank > SHAPE_RANK_MAX) {
-        return error_set(reterr, BATON_EINVAL, "a tensor of %zu sides: at most %d", rank,
-                         SHAPE_RANK_MAX);
-    }
-    shape.rank = (int)rank;
-    if (fails(calls.sides(type, shape.sides, rank), "sides", reterr)) {
-        return BATON_EINVAL;
-    }
-    *ret = shape;
-    return 0;
-}
-
-/* Port 0 is the input, the others are the outputs. */
-static int read_port(struct onnx_model *own, size_t port, struct shape *ret,
-                     struct baton_error *reterr)
-{
-    struct onnx_session *session = own->session;
-    const struct onnx_tensor_type *tensor = NULL;
-    struct onnx_type *type = NULL;
-    char **name = &own->names[port];
-    int element = 0;
-
-    if (fails(port == 0 ? calls.input_name(session, 0, allocator, name)
-                        : calls.output_name(session, port - 1, allocator, name),
-              "name", reterr) ||
-        fails(port == 0 ? calls.input_type(session, 0, &type)
-                        : calls.output_type(session, port - 1, &type),
-              "type", reterr) ||
-        fails(calls.as_tensor_type(type, &tensor), "type", reterr)) {
-        return BATON_EINVAL;
-    }
-    if (!tensor) {
-        return error_set(reterr, BATON_EINVAL, "'%s' is no tensor", *name);
-    }
-    if (fails(calls.element_type(tensor, &element), "type", reterr)) {
+    if (fails(calls.element_type(type, &element), name, reterr) ||
+        fails(calls.rank(type, &rank), name, reterr)) {
         return BATON_EINVAL;
     }
     if (element != ONNX_FLOAT32) {
         return error_set(reterr, BATON_EINVAL,
                          "'%s' is not of float32 (but of ONNX's type %d); export the model with "
                          "float32 inputs and outputs",
-                         *name, element);
+                         name, element);
     }
-    return read_sides(tensor, ret, reterr);
+    if (rank > SHAPE_RANK_MAX) {
+        return error_set(reterr, BATON_EINVAL, "a tensor of %zu sides: at most %d", rank,
+                         SHAPE_RANK_MAX);
+    }
+    *ret = (struct shape){.rank = (int)rank};
+    return fails(calls.sides(type, ret->sides, rank), name, reterr) ? BATON_EINVAL : 0;
 }
 
-/* Reads the declared shape of the input. */
+/* Reads the names, and the declared shape of the input. */
 static int read_ports(struct onnx_model *own, struct shape *ret, struct baton_error *reterr)
 {
-    struct shape shape;
+    const struct onnx_tensor_type *tensor = NULL;
+    struct onnx_type *type = NULL;
+    char **names = own->names;
     size_t inputs = 0;
-    int code = 0;
+    bool has_failed =
+        fails(calls.input_count(own->session, &inputs), "inputs", reterr) ||
+        fails(calls.output_count(own->session, &own->output_count), "outputs", reterr);
 
-    if (fails(calls.input_count(own->session, &inputs), "inputs", reterr) ||
-        fails(calls.output_count(own->session, &own->output_count), "outputs", reterr)) {
-        return BATON_EINVAL;
-    }
-    if (inputs != 1 || own->output_count < 1 || own->output_count > SESSION_OUTPUTS_MAX) {
+    if (!has_failed &&
+        (inputs != 1 || own->output_count < 1 || own->output_count > SESSION_OUTPUTS_MAX)) {
         return error_set(reterr, BATON_EINVAL,
                          "the model has %zu inputs and %zu outputs; it must have one input and 1 "
                          "to %d outputs",
                          inputs, own->output_count, SESSION_OUTPUTS_MAX);
     }
-    for (size_t i = 0; i <= own->output_count && !code; i++) {
-        code = read_port(own, i, i == 0 ? ret : &shape, reterr);
+    has_failed = has_failed ||
+                 fails(calls.input_name(own->session, 0, allocator, &names[0]), "name", reterr) ||
+                 fails(calls.input_type(own->session, 0, &type), "type", reterr) ||
+                 fails(calls.as_tensor_type(type, &tensor), "type", reterr);
+    for (size_t i = 0; i < own->output_count && !has_failed; i++) {
+        has_failed =
+            fails(calls.output_name(own->session, i, allocator, &names[1 + i]), "name", reterr);
     }
-    return code;
+    if (has_failed) {
+        return BATON_EINVAL;
+    }
+    return tensor ? read_shape(tensor, names[0], ret, reterr)
+                  : error_set(reterr, BATON_EINVAL, "'%s' is no tensor", names[0]);
 }
 
 /* Lowers the batch to the one that is declared, where sides below 1 are open. */
@@ -167,16 +147,17 @@ static int onnx_open(struct network *network, const void *bytes, size_t count,
     return code;
 }
 
-static int read_output(struct onnx_value *value, struct tensor *ret, struct baton_error *reterr)
+static int read_output(struct onnx_value *value, const char *name, struct tensor *ret,
+                       struct baton_error *reterr)
 {
     struct onnx_tensor_type *type = NULL;
     void *data = NULL;
     size_t count;
-    int code = fails(calls.value_type(value, &type), "output", reterr)
-                   ? BATON_EINVAL
-                   : read_sides(type, &ret->shape, reterr);
+    int code = fails(calls.value_type(value, &type), name, NULL)
+                   ? error_set(reterr, BATON_EINVAL, "'%s' is no tensor", name)
+                   : read_shape(type, name, &ret->shape, reterr);
 
-    if (!code && fails(calls.tensor_data(value, &data), "output", reterr)) {
+    if (!code && fails(calls.tensor_data(value, &data), name, reterr)) {
         code = BATON_EINVAL;
     }
     if (!code && !shape_numbers(&ret->shape, &count)) {
@@ -222,7 +203,7 @@ static int onnx_run(struct network *network, int64_t pictures, struct tensor *re
                : 0;
     calls.release_value(input);
     for (size_t i = 0; i < own->output_count && !code; i++) {
-        code = read_output(own->values[i], &ret[i], reterr);
+        code = read_output(own->values[i], names[1 + i], &ret[i], reterr);
     }
     return code ? code : (int)own->output_count;
 }

@@ -44,8 +44,6 @@ struct onnx_tensor_type;
     X(31, struct onnx_status *, output_count, (const struct onnx_session *, size_t *ret))          \
     X(33, struct onnx_status *, input_type,                                                        \
       (const struct onnx_session *, size_t index, struct onnx_type **ret))                         \
-    X(34, struct onnx_status *, output_type,                                                       \
-      (const struct onnx_session *, size_t index, struct onnx_type **ret))                         \
     X(36, struct onnx_status *, input_name,                                                        \
       (const struct onnx_session *, size_t index, struct onnx_allocator *, char **ret))            \
     X(37, struct onnx_status *, output_name,                                                       \

@@ -1,6 +1,134 @@
 #include "detector/infer/report.h"
 
-#include "detector/infer/fields.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Fields --------------------------------------------------------------------------------- */
+
+enum { DIGITS = 4, NUMBER_TEXT = 40 };
+
+static const double scale = 10000; /* of DIGITS digits */
+
+/* A field's value before it is converted to its type: a text or a number. */
+struct raw {
+    const char *text; /* NULL: a number */
+    double number;
+};
+
+static double rounded(double number)
+{
+    return fabs(number) < 1e11 ? round(number * scale) / scale : number;
+}
+
+/* False: the answer has no such value. */
+static bool read_raw(struct raw *ret, const struct pipeline_field *field,
+                     const struct pipeline_model *model, const struct answer *answer,
+                     const struct box *box, uint64_t track)
+{
+    *ret = (struct raw){0};
+    switch (field->value) {
+    case VALUE_CLASS:
+        ret->text = class_name(model, box->label);
+        return ret->text != NULL;
+    case VALUE_TEXT:
+        ret->text = answer->reading.text;
+        return ret->text[0] != '\0';
+    case VALUE_CONFIDENCE:
+        ret->number = rounded((double)box->score);
+        return true;
+    case VALUE_NUMBER:
+        if ((size_t)field->index >= answer->number_count) {
+            return false;
+        }
+        ret->number = rounded((double)answer->numbers[field->index]);
+        return isfinite(ret->number);
+    case VALUE_TRACK:
+        ret->number = (double)track;
+        return track != 0;
+    case VALUE_X:
+        ret->number = round((double)box->x);
+        return true;
+    case VALUE_Y:
+        ret->number = round((double)box->y);
+        return true;
+    case VALUE_WIDTH:
+        ret->number = round((double)box->width);
+        return true;
+    case VALUE_HEIGHT:
+        ret->number = round((double)box->height);
+        return true;
+    case VALUE_COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool is_whole(double number)
+{
+    return number == floor(number) && fabs(number) < 1e15;
+}
+
+static json_t *text_json(const struct pipeline_field *field, const char *text)
+{
+    char *end;
+    long long number;
+
+    if (field->type != TYPE_INTEGER) {
+        return json_string(text);
+    }
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    return errno || end == text || *end ? NULL : json_integer(number);
+}
+
+/* NULL: an integer is asked for, and it is too large for one. */
+static json_t *number_json(const struct pipeline_field *field, double number)
+{
+    char text[NUMBER_TEXT];
+    bool is_integer = field->type == TYPE_INTEGER;
+
+    if (field->type == TYPE_STRING) {
+        (void)snprintf(text, sizeof(text), "%.15g", number);
+        return json_string(text);
+    }
+    number = is_integer ? round(number) : number;
+    if (is_whole(number) && (is_integer || field->value != VALUE_CONFIDENCE)) {
+        return json_integer((json_int_t)number);
+    }
+    return is_integer ? NULL : json_real(number);
+}
+
+int report_fill(json_t *attributes, const struct pipeline_stage *stage,
+                const struct pipeline_model *model, const struct answer *answer,
+                const struct box *box, uint64_t track)
+{
+    for (size_t i = 0; i < stage->field_count; i++) {
+        const struct pipeline_field *field = &stage->fields[i];
+        struct raw raw;
+        json_t *value;
+
+        if (json_object_get(attributes, field->name) ||
+            !read_raw(&raw, field, model, answer, box, track)) {
+            continue;
+        }
+        if (raw.text) {
+            raw.text = field_mapped(field, raw.text);
+            value = raw.text ? text_json(field, raw.text) : NULL;
+        } else {
+            value = number_json(field, raw.number);
+        }
+        /* A value that is no integer is left out, as if nothing was found. */
+        if (value && json_object_set_new(attributes, field->name, value) != 0) {
+            return BATON_ENOMEM;
+        }
+    }
+    return 0;
+}
+
+/* ---- When ----------------------------------------------------------------------------------- */
 
 bool report_is_due(const struct pipeline_track *rules, const struct track *track, instant now)
 {
@@ -20,19 +148,31 @@ bool report_is_due(const struct pipeline_track *rules, const struct track *track
     }
 }
 
+/* The texts and classes among the attributes: if they are others, the object has changed. */
+static json_t *names_of(const struct pipeline *pipeline, const json_t *attributes)
+{
+    json_t *names = json_object();
+
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        for (size_t k = 0; k < pipeline->stages[i].field_count; k++) {
+            const struct pipeline_field *field = &pipeline->stages[i].fields[k];
+            if (field->value == VALUE_CLASS || field->value == VALUE_TEXT) {
+                (void)json_object_set(names, field->name, json_object_get(attributes, field->name));
+            }
+        }
+    }
+    return names;
+}
+
 /* True if its class or one of its texts is another one than in the last report. */
 static bool has_changed(const struct pipeline *pipeline, struct track *track,
                         const json_t *attributes)
 {
     struct report *report = &track->report;
-    json_t *names = json_object();
-    bool has_changed;
-
-    for (size_t i = 0; i < pipeline->stage_count; i++) {
-        fields_names(names, attributes, &pipeline->stages[i]);
-    }
-    has_changed =
+    json_t *names = names_of(pipeline, attributes);
+    bool has_changed =
         !report->is_reported || report->label != track->label || !json_equal(names, report->names);
+
     json_decref(report->names);
     report->names = names;
     return has_changed;

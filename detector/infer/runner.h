@@ -20,25 +20,18 @@
 
 #include <jansson.h>
 
-enum {
-    RUNNER_BATCH = 8,     /* cuts of one run, if the model takes as many */
-    RUNNER_PARTS_MAX = 8, /* boxes that a further stage finds in one cut and passes on */
-    RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + TRACKS_MAX, /* of one frame, with lost objects */
-};
+enum { RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + TRACKS_MAX }; /* of one frame, with lost objects */
 
 struct runner;      /* opaque */
 struct runner_view; /* opaque */
 
-/* Opens the models; `files` has a descriptor for each. `pipeline` and `engine` are borrowed for the
- * runner's life, the files during the call. Returns BATON_EINVAL, with the model and its fault, or
- * BATON_ENOMEM. */
+/* Opens the models; `files` has a descriptor for each. Each is run on one grey picture, to see that
+ * it can be run, in time, and that its decoder reads its outputs. `pipeline` and `engine` are
+ * borrowed for the runner's life, the files during the call. Returns BATON_EINVAL or another code,
+ * with the model and its fault, or BATON_ENOMEM. */
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
                struct engine *engine, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* NULL allowed; its views go on with the next one */
-
-/* Runs every model on one grey picture: does it run at all, in time, and with an output that its
- * decoder reads? The error names the model. */
-int runner_prove(struct runner *runner, struct baton_error *reterr);
 
 struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */
 void runner_view_free(struct runner_view *view);                  /* NULL allowed */
@@ -48,12 +41,10 @@ struct sighting {
     struct box box;         /* in the frame's pixels; the whole cut if the stage finds no boxes */
     const char *class_name; /* NULL: none */
     uint64_t track;         /* 0: not tracked */
-    json_t *attributes;     /* the fields to report; borrowed; NULL: none */
+    json_t *attributes;     /* the fields to report; owned; NULL: none */
     bool is_unsure;         /* its score is below the model's confidence: only its track is known */
     bool is_lost;           /* it is not in this frame any more; `box` is its last position */
 };
-
-typedef void runner_seen(void *userdata, const struct sighting *sighting);
 
 /* A frame to be run for a view. */
 struct runner_turn {
@@ -62,14 +53,14 @@ struct runner_turn {
     int rect[4]; /* the subscription's cut, see image_crop_rect() */
     instant now; /* of the frame, for the tracker */
     enum stage progression;
-    runner_seen *seen; /* called for each object before runner_run() returns */
-    void *userdata;
     struct baton_error *reterr;
 };
 
 /* Runs the frame through all stages; an object that they do not finish waits for a later frame.
- * Returns 0, or the code of the turn's error; then the view can be given the next frame. */
-int runner_run(struct runner *runner, const struct runner_turn *turn);
+ * Returns the number of objects, or the code of the turn's error; then the view can be given the
+ * next frame. */
+int runner_run(struct runner *runner, const struct runner_turn *turn,
+               struct sighting ret[RUNNER_SIGHTINGS_MAX]);
 
 /* Returns how often it ran a model. */
 uint64_t runner_runs(const struct runner *runner);

@@ -1,16 +1,15 @@
 /* Which box is which object: boxes of one frame joined to those of the frames before. Pure.
  *
- *   box, score ≥ high ──overlap──▶ track ──hits_min in a row──▶ confirmed ──unseen──▶ lost ──┐
+ *   box, score ≥ high ──overlap──▶ track ──TRACK_HITS frames──▶ confirmed ──unseen──▶ lost ──┐
  *        │ no track                  ▲                              ▲                        │
  *        └──── new, tentative ───────┘     score ≥ low, what is left┴──── seen again ────────┤
  *              gone with the first miss                                after age_max: gone ◀─┘
  *
  * As in ByteTrack, boxes that the model is sure of choose first, and the unsure ones may go on with
  * a track (something stands half before it) but never begin one. Where frames are rare, age_max is
- * as long as some of them take. Where a track should be by now
- * follows from its velocity, so objects that cross keep their names, and frames may be missing. A
- * box of another class needs more overlap; the track takes the new class once it was seen hits_min
- * times in a row.
+ * as long as some of them take. Where a track should be by now follows from its velocity, so
+ * objects that cross keep their names, and frames may be missing. A box of another class needs more
+ * overlap; the track takes the new class once it was seen TRACK_HITS times in a row.
  */
 #ifndef DETECTOR_INFER_TRACKER_H
 #define DETECTOR_INFER_TRACKER_H
@@ -22,20 +21,19 @@
 
 enum {
     TRACKS_MAX = 256,
-    TRACK_BOXES_MAX = 256, /* of one frame; further boxes are no object */
+    TRACK_BOXES_MAX = 256, /* of one frame */
     TRACK_AGE_FRAMES = 3,  /* a lost object is kept for at least the time of so many frames */
+    TRACK_HITS = 3,
 };
+
+/* A known object is kept with this share of the confidence that a new one needs. */
+#define TRACK_LOW 0.5F
 
 struct tracker_rules {
-    float score_low, score_high; /* low <= high */
-    float overlap_min;           /* above 0 */
-    float overlap_relabel;       /* with a box of another class; above 1: never */
-    span age_max; /* forgotten after being lost for longer, but see TRACK_AGE_FRAMES */
-    int hits_min; /* at least 1 */
+    float confidence;  /* high; low is TRACK_LOW of it */
+    float overlap_min; /* above 0 */
+    span age_max;      /* forgotten after being lost for longer, but see TRACK_AGE_FRAMES */
 };
-
-/* The defaults: 0.1, 0.5, 0.2, 0.6, 2 s, 3. */
-struct tracker_rules tracker_rules_default(void);
 
 /* What was reported of an object, and what waits to be: the caller's (report.h). */
 struct report {
@@ -56,16 +54,20 @@ struct track {
     instant last_seen;
     float velocity_x, velocity_y; /* of its middle, pixels a second */
     struct report report;
+    /* the tracker's */
+    struct box expected;
+    int label_next, label_hits; /* of the last boxes, so many in a row */
+    int matched;                /* the box of this frame; -1: none */
 };
 
 struct tracker; /* opaque */
 
-/* `rules` must be valid, and are copied. Returns NULL if memory is short. */
-struct tracker *tracker_new(const struct tracker_rules *rules);
-void tracker_free(struct tracker *tracker); /* NULL allowed */
+struct tracker *tracker_new(struct tracker_rules rules); /* NULL: out of memory */
+void tracker_free(struct tracker *tracker);              /* NULL allowed */
 
-/* Takes the boxes of the next frame, which was taken at `now`, the best first: ret[i] is the object
- * of boxes[i], NULL: none. A time before the last one counts as the last one. */
+/* Takes the boxes of the next frame, which was taken at `now`, the best first, at most
+ * TRACK_BOXES_MAX: ret[i] is the object of boxes[i], NULL: none. A time before the last one counts
+ * as the last one. */
 void tracker_step(struct tracker *tracker, instant now, const struct box *boxes, int count,
                   struct track **ret);
 

@@ -15,7 +15,6 @@
 
 enum {
     WIRE_SESSIONS_MAX = 64,
-    WIRE_PATH_MAX = 1024,
     WIRE_OUTPUT_BYTES = 64 << 20, /* of all outputs of one run; untouched pages use no memory */
 };
 
@@ -28,11 +27,7 @@ struct wire_request {
     /* OPEN; with the model and the memory of the input, which has the largest input's size */
     struct shape largest;
     size_t model_bytes;
-    /* START; with the memory of outputs */
-    enum engine_kind kind;
-    enum engine_provider provider;
-    int threads;
-    char library[WIRE_PATH_MAX]; /* "": searched */
+    struct library_options library; /* START; with the memory of outputs */
 };
 
 struct wire_answer {

@@ -4,6 +4,7 @@
 
 #include "detector/camera/hardware.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,6 +118,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                      struct baton_error *reterr)
 {
     const char *token_file = options_text(options, "token-file");
+    const char *library = options_text(options, "engine-library");
     int code = check(options, reterr);
 
     if (code) {
@@ -140,11 +142,11 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0,
                    .hardware = options_text(options, "hardware"),
                    .motion_permille = (int)options_number(options, "motion")},
-        .engine = {.kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine")),
-                   .provider = (enum engine_provider)engine_provider_parse(
-                       options_text(options, "provider")),
-                   .library = options_text(options, "engine-library"),
-                   .threads = (int)options_number(options, "model-threads"),
+        .engine = {.library = {.kind = (enum engine_kind)engine_kind_parse(
+                                   options_text(options, "engine")),
+                               .provider = (enum engine_provider)engine_provider_parse(
+                                   options_text(options, "provider")),
+                               .threads = (int)options_number(options, "model-threads")},
                    .open_ms = ms(options, "model-open-timeout"),
                    .run_ms = ms(options, "model-run-timeout")},
         .archives = {.folder = options_text(options, "model-cache"),
@@ -160,6 +162,8 @@ int program_settings(struct program_settings *ret, const struct options *options
         .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),
     };
+    (void)snprintf(ret->engine.library.path, sizeof(ret->engine.library.path), "%s",
+                   library ? library : "");
     for (size_t i = 0; i < options_count(options, "http-host") && i < PROGRAM_HOSTS_MAX; i++) {
         ret->hosts[i] = options_item(options, "http-host", i);
     }

@@ -7,188 +7,114 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ALWAYS = (1 << STAGE_COUNT) - 1 };
+enum { GREY = 110, NEUTRAL = 128, FRAME_MS = 100 };
+
+/* Red, green, blue and pale red in BT.601, 16 to 235. */
+static const uint8_t colours[PALETTE][3] = {
+    {76, 98, 214}, {125, 70, 54}, {46, 220, 111}, {68, 108, 191}};
 
 const int bench_whole[4] = {0, 0, WIDTH, HEIGHT};
 struct engine *bench_engine;
 
-/* ---- A pipeline, written by hand ------------------------------------------------------------ */
+int bench_open(struct runner **ret, const struct pipeline *pipeline, struct baton_error *reterr)
+{
+    int files[PIPELINE_MODELS_MAX], code;
 
-static char *names[] = {(char *)"red", (char *)"green", (char *)"blue"};
-static char *letters[] = {(char *)"-", (char *)"R", (char *)"G", (char *)"B"};
-
-#define INPUT(w, h)                                                                                \
-    {                                                                                              \
-        .width = (w), .height = (h), .layout = LAYOUT_NCHW, .color = COLOR_RGB,                    \
-        .scale = 1.0F / 255, .std = {                                                              \
-            1,                                                                                     \
-            1,                                                                                     \
-            1                                                                                      \
-        }                                                                                          \
+    for (size_t i = 0; i < pipeline->model_count; i++) {
+        files[i] = stand_model(pipeline->models[i].file);
     }
-
-static const struct pipeline_model models[] = {
-    {.name = (char *)"rectangles",
-     .file = (char *)"rectangles.onnx",
-     .input = INPUT(RECTANGLES_WIDTH, RECTANGLES_HEIGHT),
-     .decoder = DECODER_YOLOV8,
-     .classes = names,
-     .class_count = COLOURS,
-     .blank = -1,
-     .confidence = 0.5F,
-     .nms = 0.5F},
-    {.name = (char *)"colours",
-     .file = (char *)"colours.onnx",
-     .input = INPUT(32, 32),
-     .decoder = DECODER_CLASSIFY,
-     .classes = names,
-     .class_count = COLOURS,
-     .blank = -1,
-     .confidence = 0.5F},
-    {.name = (char *)"stripes",
-     .file = (char *)"stripes.onnx",
-     .input = INPUT(64, 16),
-     .decoder = DECODER_TENSOR,
-     .classes = letters,
-     .class_count = 4,
-     .blank = 0,
-     .confidence = 0.3F},
-};
-
-static struct pipeline_mapping brands[] = {{(char *)"blue", (char *)"Ford"},
-                                           {(char *)"red", (char *)"Ferrari"}};
-
-static struct pipeline_field object_fields[] = {
-    {.name = (char *)"colour", .value = VALUE_CLASS},
-    {.name = (char *)"confidence", .value = VALUE_CONFIDENCE},
-    {.name = (char *)"track", .value = VALUE_TRACK},
-    {.name = (char *)"x", .value = VALUE_X},
-    {.name = (char *)"y", .value = VALUE_Y},
-    {.name = (char *)"width", .value = VALUE_WIDTH, .type = TYPE_STRING},
-    {.name = (char *)"height", .value = VALUE_HEIGHT, .type = TYPE_INTEGER}};
-struct pipeline_field bench_brand_fields[] = {
-    {.name = (char *)"carBrand", .value = VALUE_CLASS, .map = brands, .map_count = 2},
-    {.name = (char *)"brandConfidence", .value = VALUE_CONFIDENCE}};
-static struct pipeline_field text_fields[] = {
-    {.name = (char *)"licensePlateText", .value = VALUE_TEXT},
-    {.name = (char *)"firstNumber", .value = VALUE_NUMBER, .index = 0}};
-
-void plan_init(struct plan *plan)
-{
-    memset(plan, 0, sizeof(*plan));
-    memcpy(plan->models, models, sizeof(models));
-    plan->stages[OBJECTS] = (struct pipeline_stage){.name = (char *)"objects",
-                                                    .model = 0,
-                                                    .from = PIPELINE_FROM_FRAME,
-                                                    .when = ALWAYS,
-                                                    .fields = object_fields,
-                                                    .field_count = 7};
-    plan->stages[BRAND] = (struct pipeline_stage){.name = (char *)"brand",
-                                                  .model = 1,
-                                                  .from = OBJECTS,
-                                                  .when = ALWAYS,
-                                                  .fields = bench_brand_fields,
-                                                  .field_count = 2};
-    plan->stages[TEXT] = (struct pipeline_stage){.name = (char *)"text",
-                                                 .model = 2,
-                                                 .from = BRAND,
-                                                 .when = ALWAYS,
-                                                 .fields = text_fields,
-                                                 .field_count = 2};
-    plan->pipeline =
-        (struct pipeline){.models = plan->models,
-                          .model_count = MODELS_COUNT,
-                          .stages = plan->stages,
-                          .stage_count = STAGES,
-                          .track = {.iou = 0.2F, .max_age_ms = 2000, .report = REPORT_ONCE}};
-}
-
-void plan_untracked(struct plan *plan)
-{
-    plan->pipeline.track.is_on = false;
-}
-
-int plan_open(const struct plan *plan, struct runner **ret, struct baton_error *error)
-{
-    int files[MODELS_COUNT], code;
-
-    for (int i = 0; i < MODELS_COUNT; i++) {
-        files[i] = stand_model(plan->models[i].file);
-    }
-    code = runner_new(ret, &plan->pipeline, files, bench_engine, error);
-    for (int i = 0; i < MODELS_COUNT; i++) {
+    code = runner_new(ret, pipeline, files, bench_engine, reterr);
+    for (size_t i = 0; i < pipeline->model_count; i++) {
         (void)close(files[i]);
     }
     return code;
 }
 
-/* ---- What is seen --------------------------------------------------------------------------- */
-
-static void take(void *userdata, const struct sighting *sighting)
-{
-    struct seen *seen = userdata;
-
-    assert_true(seen->count < SEEN_MAX);
-    seen->boxes[seen->count++] = sighting->box;
-    seen->is_unsure = sighting->is_unsure;
-    if (sighting->attributes) {
-        assert_int_equal(json_array_append(seen->reports, sighting->attributes), 0);
-    }
-}
-
-struct bench *bench_new(void (*change)(struct plan *plan))
+struct bench *bench_new(const struct change *changes)
 {
     struct bench *bench = calloc(1, sizeof(*bench));
     struct baton_error error = {0};
 
     assert_non_null(bench);
-    plan_init(&bench->plan);
-    if (change) {
-        change(&bench->plan);
-    }
-    if (plan_open(&bench->plan, &bench->runner, &error) != 0) {
+    bench->pipeline = stand_pipeline(changes);
+    if (bench_open(&bench->runner, &bench->pipeline, &error) != 0) {
         fail_msg("%s", error.message);
     }
     bench->view = runner_view_new(bench->runner);
     assert_non_null(bench->view);
-    drawn_frame_init(&bench->frame, WIDTH, HEIGHT);
-    bench->seen.reports = json_array();
+    bench->reports = json_array();
     return bench;
 }
 
 void bench_free(struct bench *bench)
 {
-    json_decref(bench->seen.reports);
-    drawn_frame_fini(&bench->frame);
+    json_decref(bench->reports);
     runner_view_free(bench->view);
     runner_free(bench->runner);
+    pipeline_fini(&bench->pipeline);
     free(bench);
 }
 
-struct runner_turn bench_turn(struct bench *bench, const int rect[4], enum stage progression,
-                              struct baton_error *error)
+static void fill(uint8_t *plane, int shift, const struct drawn *drawn, uint8_t value)
 {
-    return (struct runner_turn){.view = bench->view,
-                                .frame = &bench->frame.frame,
-                                .rect = {rect[0], rect[1], rect[2], rect[3]},
-                                .now = bench->frame.frame.captured,
-                                .progression = progression,
-                                .seen = take,
-                                .userdata = &bench->seen,
-                                .reterr = error};
+    for (int y = drawn->y >> shift; y < (drawn->y + drawn->height) >> shift; y++) {
+        memset(plane + y * (WIDTH >> shift) + (drawn->x >> shift), value,
+               (size_t)(drawn->width >> shift));
+    }
+}
+
+static void draw(struct bench *bench, int step, const struct drawn *drawn, int count)
+{
+    uint8_t *planes[] = {bench->pixels, bench->pixels + WIDTH * HEIGHT,
+                         bench->pixels + WIDTH * HEIGHT * 5 / 4};
+
+    memset(bench->pixels, GREY, WIDTH * HEIGHT);
+    memset(planes[1], NEUTRAL, WIDTH * HEIGHT / 2);
+    for (int i = 0; i < 3 * count; i++) {
+        fill(planes[i % 3], i % 3 > 0, &drawn[i / 3], colours[drawn[i / 3].colour][i % 3]);
+    }
+    bench->frame = (struct camera_frame){
+        .picture = {WIDTH,
+                    HEIGHT,
+                    {WIDTH, WIDTH / 2, WIDTH / 2},
+                    {planes[0], planes[1], planes[2]}},
+        .number = (uint64_t)step + 1,
+        .pts_us = CAMERA_NO_PTS,
+        .captured = instant_add((instant){0}, SPAN_MS(1000 + step * FRAME_MS)),
+        .captured_unix_ms = 1000 + (int64_t)step * FRAME_MS};
+}
+
+int bench_run(struct bench *bench, const int rect[4], enum stage progression, int step,
+              const struct drawn *drawn, int count, struct baton_error *reterr)
+{
+    static struct sighting sightings[RUNNER_SIGHTINGS_MAX];
+    struct runner_turn turn = {.view = bench->view,
+                               .frame = &bench->frame,
+                               .rect = {rect[0], rect[1], rect[2], rect[3]},
+                               .progression = progression,
+                               .reterr = reterr};
+
+    draw(bench, step, drawn, count);
+    turn.now = bench->frame.captured;
+    (void)json_array_clear(bench->reports);
+    bench->count = runner_run(bench->runner, &turn, sightings);
+    assert_true(bench->count <= SEEN_MAX);
+    for (int i = 0; i < bench->count; i++) {
+        bench->boxes[i] = sightings[i].box;
+        bench->is_unsure = sightings[i].is_unsure;
+        if (sightings[i].attributes) {
+            assert_int_equal(json_array_append_new(bench->reports, sightings[i].attributes), 0);
+        }
+    }
+    return bench->count;
 }
 
 void bench_show_at(struct bench *bench, const int rect[4], enum stage progression, int step,
                    const struct drawn *drawn, int count)
 {
     struct baton_error error = {0};
-    struct runner_turn turn = bench_turn(bench, rect, progression, &error);
 
-    drawn_frame_draw(&bench->frame, step, drawn, count);
-    turn.now = bench->frame.frame.captured;
-    bench->seen.count = 0;
-    (void)json_array_clear(bench->seen.reports);
-    if (runner_run(bench->runner, &turn)) {
+    if (bench_run(bench, rect, progression, step, drawn, count, &error) < 0) {
         fail_msg("%s", error.message);
     }
 }
@@ -200,12 +126,12 @@ void bench_show(struct bench *bench, int step, const struct drawn *drawn, int co
 
 size_t bench_reports(const struct bench *bench)
 {
-    return json_array_size(bench->seen.reports);
+    return json_array_size(bench->reports);
 }
 
 const json_t *bench_field(const struct bench *bench, size_t report, const char *name)
 {
-    const json_t *value = json_object_get(json_array_get(bench->seen.reports, report), name);
+    const json_t *value = json_object_get(json_array_get(bench->reports, report), name);
 
     if (!value) {
         fail_msg("report %zu has no %s", report, name);

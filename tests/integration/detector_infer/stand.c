@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,12 +24,53 @@ int stand_model(const char *name)
     return fd;
 }
 
+static void apply(json_t *at, const struct change *change)
+{
+    char path[64];
+    char *rest = path, *key;
+    int code;
+
+    (void)snprintf(path, sizeof(path), "%s", change->path);
+    for (key = strsep(&rest, "."); rest; key = strsep(&rest, ".")) {
+        at = json_is_array(at) ? json_array_get(at, strtoul(key, NULL, 10))
+                               : json_object_get(at, key);
+    }
+    if (change->json) {
+        code = json_object_set_new(at, key, json_loads(change->json, JSON_DECODE_ANY, NULL));
+    } else {
+        code = json_is_array(at) ? json_array_remove(at, strtoul(key, NULL, 10))
+                                 : json_object_del(at, key);
+    }
+    if (code) {
+        fail_msg("%s: cannot be changed", change->path);
+    }
+}
+
+struct pipeline stand_pipeline(const struct change *changes)
+{
+    json_t *root = json_load_file(PIPELINE, 0, NULL);
+    struct baton_error error = {0};
+    struct pipeline pipeline;
+    char *text;
+
+    for (; changes->path; changes++) {
+        apply(root, changes);
+    }
+    text = json_dumps(root, 0);
+    if (pipeline_parse(&pipeline, text, strlen(text), &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    free(text);
+    json_decref(root);
+    return pipeline;
+}
+
 struct engine *stand_engine(enum engine_kind kind)
 {
     struct engine *engine = NULL;
     struct baton_error error;
 
-    if (engine_start(&engine, &(struct engine_options){.kind = kind}, &error) != 0) {
+    if (engine_start(&engine, &(struct engine_options){.library.kind = kind}, &error) != 0) {
         print_message("not tested: %s\n", error.message);
         return NULL;
     }

@@ -1,9 +1,10 @@
-/* Engines, models and drawn pictures for the tests of this folder. */
+/* Engines, models, pipelines and drawn pictures for the tests of this folder. */
 #ifndef TESTS_DETECTOR_INFER_STAND_H
 #define TESTS_DETECTOR_INFER_STAND_H
 
 #include "detector/infer/boxes.h"
 #include "detector/infer/engine.h"
+#include "detector/model/pipeline.h"
 
 enum { RED, GREEN, BLUE, COLOURS };
 enum { RECTANGLES_WIDTH = 320, RECTANGLES_HEIGHT = 192 }; /* of the model's input */
@@ -15,6 +16,16 @@ struct drawn {
 
 /* Opens a model of tests/models; the caller closes the file. */
 int stand_model(const char *name);
+
+/* Of pipeline.json, before it is read. */
+struct change {
+    const char *path; /* "stages.1.name" */
+    const char *json; /* NULL: it goes */
+};
+
+/* pipeline.json, which has rectangles, the brand of each by its colour and the text on each, with
+ * the changes, one after the other, until a path is NULL. For pipeline_fini(). */
+struct pipeline stand_pipeline(const struct change *changes);
 
 /* NULL: it is not there, and a line says so. */
 struct engine *stand_engine(enum engine_kind kind);

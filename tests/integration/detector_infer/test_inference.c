@@ -2,7 +2,6 @@
 
 #include "detector/infer/inference.h"
 #include "integration/camera/viewer.h"
-#include "integration/detector_infer/made_pipeline.h"
 #include "integration/detector_infer/stand.h"
 
 #include <glob.h>
@@ -11,49 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIP_FRAMES = 45, CLIP_WIDTH = 320 };
-
 /* ---- A camera before it --------------------------------------------------------------------- */
 
 struct show {
     struct gallery gallery;
     struct inference *inference;
-    struct inference_feed *feed, *second; /* the second is often NULL */
+    struct inference_feed *feed;
     struct camera *camera;
     int file; /* of its model */
     int run_ms;
-    bool is_opened, is_failed, has_closed, has_ended;
+    bool is_opened, is_failed, has_closed;
     struct baton_error error;
-    unsigned results, second_results, wanted, found, drawn, boxes, reports;
-    unsigned dropped, wanted_dropped;
+    unsigned results, wanted, boxes, dropped, wanted_dropped;
     uint64_t number;
 };
-
-/* Where tests/detector/clips.sh draws at that time. */
-static void ground_truth(double t, struct box ret[COLOURS])
-{
-    ret[RED] = (struct box){(float)(10 + t * 60), 20, 60, 40, 1, RED};
-    ret[GREEN] = (struct box){140, (float)(80 + t * 30), 40, 50, 1, GREEN};
-    ret[BLUE] = (struct box){(float)(280 - t * 70), 190, 30, 30, 1, BLUE};
-}
 
 static void on_seen(void *userdata, const struct inference_result *result)
 {
     struct show *show = userdata;
-    struct box truth[COLOURS];
 
     assert_true(result->frame->number > show->number);
     show->number = result->frame->number;
     show->results++;
-    ground_truth((double)result->frame->pts_us / 1e6, truth);
-    show->drawn += COLOURS;
     show->boxes += (unsigned)result->count;
-    for (int i = 0; i < result->count; i++) {
-        const struct sighting *sighting = &result->sightings[i];
-        const struct box *box = &sighting->box;
-        show->reports += sighting->attributes != NULL;
-        show->found += box_overlap(box, &truth[box->label]) > 0.6F;
-    }
 }
 
 static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
@@ -84,17 +63,8 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
 {
     struct show *show = userdata;
     const int rect[4] = {0, 0, frame->picture.width, frame->picture.height};
-    const int cut[4] = {0, 0, CLIP_WIDTH, 70};
 
     show->dropped += inference_feed_frame(show->feed, frame, rect, STAGE_NONE);
-    if (show->second) {
-        show->dropped += inference_feed_frame(show->second, frame, cut, STAGE_NONE);
-    }
-}
-
-static void on_ended(void *userdata)
-{
-    ((struct show *)userdata)->has_ended = true;
 }
 
 static bool is_set(const void *flag)
@@ -125,14 +95,26 @@ static struct show *show_bare(void)
     return show;
 }
 
-/* Of a clip that comes as fast as it is looked at, the clip's time counts: by ours, what moves
- * would jump wherever this process did not get to run. */
-static void open_pipeline(struct show *show, struct pipeline pipeline, bool is_clip_time)
+/* Of a detector in that file. */
+static struct pipeline pipeline_of(const char *file)
+{
+    char json[64];
+    const struct change changes[] = {{"stages.2", NULL},
+                                     {"stages.1", NULL},
+                                     {"models.stripes", NULL},
+                                     {"models.colours", NULL},
+                                     {"models.rectangles.file", json},
+                                     {NULL, NULL}};
+
+    (void)snprintf(json, sizeof(json), "\"%s\"", file);
+    return stand_pipeline(changes);
+}
+
+static void open_pipeline(struct show *show, struct pipeline pipeline)
 {
     struct inference_config config = {.loop = &show->gallery.loop,
                                       .engine = {.run_ms = show->run_ms},
                                       .files = &show->file,
-                                      .uses_stream_time = is_clip_time,
                                       .hooks = {on_opened, on_failed, on_closed, show}};
     struct baton_error error = {0};
 
@@ -146,36 +128,36 @@ static void open_pipeline(struct show *show, struct pipeline pipeline, bool is_c
 }
 
 /* A show whose models have been opened, or refused, by now. */
-static struct show *show_of(struct pipeline pipeline, bool is_clip_time, int run_ms)
+static struct show *show_of(struct pipeline pipeline, int run_ms)
 {
     struct show *show = show_bare();
 
     show->run_ms = run_ms;
-    open_pipeline(show, pipeline, is_clip_time);
+    open_pipeline(show, pipeline);
     gallery_run_until(&show->gallery, is_set, &show->is_opened);
     return show;
 }
 
-static void open_camera(struct show *show, const struct camera_options *options)
+static void open_camera(struct show *show)
 {
-    const struct camera_callbacks callbacks = {
-        .frame = on_frame, .ended = on_ended, .userdata = show};
+    const struct camera_callbacks callbacks = {.frame = on_frame, .userdata = show};
+    const struct camera_options options = {.is_paced = true};
     struct baton_error error = {0};
 
-    if (camera_open(&show->camera, show->gallery.pool, clip("rects.mp4"), options, &callbacks,
+    if (camera_open(&show->camera, show->gallery.pool, clip("rects.mp4"), &options, &callbacks,
                     &error) != 0) {
         fail_msg("%s", error.message);
     }
 }
 
-static struct show *show_new(const struct camera_options *options)
+static struct show *show_new(void)
 {
-    struct show *show = show_of(made_pipeline("rectangles.onnx"), options->is_lossless, 0);
+    struct show *show = show_of(pipeline_of("rectangles.onnx"), 0);
 
     if (show->error.code) {
         fail_msg("%s", show->error.message);
     }
-    open_camera(show, options);
+    open_camera(show);
     return show;
 }
 
@@ -205,27 +187,9 @@ static int child_of(const struct show *show)
 
 /* ---- The tests ------------------------------------------------------------------------------ */
 
-static void every_frame_of_a_clip_shows_what_is_drawn_in_it(void **state)
-{
-    struct show *show = show_new(&(struct camera_options){.is_lossless = true});
-    struct inference_stats stats;
-
-    (void)state;
-    run_results(show, CLIP_FRAMES);
-    inference_stats(show->inference, &stats);
-    print_message("%s: %u of %u found in %u boxes\n", stats.engine, show->found, show->drawn,
-                  show->boxes);
-    assert_int_equal(show->found, CLIP_FRAMES * COLOURS);
-    assert_int_equal(show->boxes, CLIP_FRAMES * COLOURS);
-    assert_int_equal(show->reports, COLOURS);
-    assert_int_equal(show->results, CLIP_FRAMES);
-    assert_int_equal(show->dropped, 0);
-    show_free(show);
-}
-
 static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
 {
-    struct show *show = show_new(&(struct camera_options){.is_paced = true});
+    struct show *show = show_new();
     uint64_t before;
     int pid = child_of(show);
 
@@ -238,23 +202,6 @@ static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
     assert_int_equal(kill(pid, SIGCONT), 0);
     run_results(show, 2); /* the one that was under way, and the newest */
     assert_true(show->number >= before + 9);
-    show_free(show);
-}
-
-static void a_lost_child_is_told_and_replaced(void **state)
-{
-    struct show *show = show_new(&(struct camera_options){.is_paced = true});
-    struct inference_stats stats;
-
-    (void)state;
-    run_results(show, 1);
-    assert_int_equal(kill(child_of(show), SIGKILL), 0);
-    gallery_run_until(&show->gallery, is_set, &show->is_failed);
-    assert_int_equal(show->error.code, BATON_ECLOSED);
-    run_results(show, 1); /* the newest waits, however long the next child takes to begin */
-    inference_stats(show->inference, &stats);
-    assert_int_equal(stats.restarts, 1);
-    assert_int_equal(stats.failures, 1);
     show_free(show);
 }
 
@@ -273,10 +220,10 @@ static void a_model_that_cannot_be_run_is_told_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct pipeline pipeline = made_pipeline(cases[i].file);
+        struct pipeline pipeline = pipeline_of(cases[i].file);
         struct show *show;
         pipeline.models->class_count = cases[i].classes;
-        show = show_of(pipeline, false, cases[i].run_ms);
+        show = show_of(pipeline, cases[i].run_ms);
         assert_true(show->error.code == cases[i].codes[0] || show->error.code == cases[i].codes[1]);
         assert_non_null(strstr(show->error.message, "model 'rectangles' ("));
         assert_non_null(strstr(show->error.message, cases[i].text));
@@ -286,13 +233,13 @@ static void a_model_that_cannot_be_run_is_told_once(void **state)
 
 static void a_model_that_finds_nothing_runs(void **state)
 {
-    struct show *show = show_of(made_pipeline("nothing.onnx"), false, 0);
+    struct show *show = show_of(pipeline_of("nothing.onnx"), 0);
 
     (void)state;
     if (show->error.code) { /* OpenCV has no empty output */
         assert_non_null(strstr(show->error.message, "opencv"));
     } else {
-        open_camera(show, &(struct camera_options){.is_paced = true});
+        open_camera(show);
         run_results(show, 3);
         assert_int_equal(show->boxes, 0);
         assert_false(show->is_failed);
@@ -325,7 +272,7 @@ static void a_process_that_is_killed_says_nothing_of_its_model(void **state)
     pid_t pid = 0;
 
     (void)state;
-    open_pipeline(show, made_pipeline("endless.onnx"), false);
+    open_pipeline(show, pipeline_of("endless.onnx"));
     while (pid == 0) {
         pid = any_child();
     }
@@ -337,7 +284,7 @@ static void a_process_that_is_killed_says_nothing_of_its_model(void **state)
 
 static void closing_does_not_wait_for_a_model_that_hangs(void **state)
 {
-    struct show *show = show_new(&(struct camera_options){.is_paced = true});
+    struct show *show = show_new();
 
     (void)state;
     run_results(show, 1);
@@ -352,64 +299,20 @@ static void closing_at_once_leaves_nothing_behind(void **state)
     struct show *show = show_bare();
 
     (void)state;
-    open_pipeline(show, made_pipeline("rectangles.onnx"), false);
-    open_camera(show, &(struct camera_options){.is_paced = true});
-    show_free(show);
-}
-
-static void on_second_seen(void *userdata, const struct inference_result *result)
-{
-    struct show *show = userdata;
-
-    assert_int_equal(result->count, 1); /* only the red one is in its cut */
-    assert_int_equal(result->sightings[0].box.label, RED);
-    show->second_results++;
-}
-
-static bool both_have_results(const void *userdata)
-{
-    const struct show *show = userdata;
-
-    return show->second_results >= 10 && show->results >= 10;
-}
-
-/* In between the child stands still until frames of both wait. */
-static void several_subscriptions_share_the_models(void **state)
-{
-    struct show *show = show_of(made_pipeline("rectangles.onnx"), false, 0);
-    struct inference_stats stats;
-    int pid = child_of(show);
-
-    (void)state;
-    show->second = inference_feed_new(show->inference, on_second_seen, show);
-    assert_non_null(show->second);
-    open_camera(show, &(struct camera_options){.is_paced = true});
-    run_results(show, 1);
-    assert_int_equal(kill(pid, SIGSTOP), 0);
-    show->wanted_dropped = 8;
-    gallery_run_until(&show->gallery, has_dropped, show);
-    assert_int_equal(kill(pid, SIGCONT), 0);
-    gallery_run_until(&show->gallery, both_have_results, show);
-    inference_stats(show->inference, &stats);
-    assert_int_equal(stats.feeds, 2);
-    camera_close(show->camera);
-    show->camera = NULL;
-    inference_feed_free(show->second);
+    open_pipeline(show, pipeline_of("rectangles.onnx"));
+    open_camera(show);
     show_free(show);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_frame_of_a_clip_shows_what_is_drawn_in_it),
         cmocka_unit_test(a_slow_model_drops_frames_and_goes_on_with_the_newest),
-        cmocka_unit_test(a_lost_child_is_told_and_replaced),
         cmocka_unit_test(a_model_that_cannot_be_run_is_told_once),
         cmocka_unit_test(a_model_that_finds_nothing_runs),
         cmocka_unit_test(a_process_that_is_killed_says_nothing_of_its_model),
         cmocka_unit_test(closing_does_not_wait_for_a_model_that_hangs),
         cmocka_unit_test(closing_at_once_leaves_nothing_behind),
-        cmocka_unit_test(several_subscriptions_share_the_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,21 +6,18 @@
 
 #include <string.h>
 
-static void letterboxed(struct plan *plan)
-{
-    plan->models[0].input.is_letterboxed = true;
-    plan_untracked(plan);
-}
+static const struct change none[] = {{NULL, NULL}};
+static const struct change tracked[] = {{"tracker", "{}"}, {NULL, NULL}};
 
 static void an_object_becomes_one_flat_detection(void **state)
 {
     const struct drawn drawn[] = {{BLUE, 200, 160, 320, 120}};
-    struct bench *bench = bench_new(plan_untracked);
+    struct bench *bench = bench_new(none);
     json_t *report;
 
     (void)state;
     bench_show(bench, 0, drawn, 1);
-    stand_assert_boxes(bench->seen.boxes, bench->seen.count, drawn, 1, 4);
+    stand_assert_boxes(bench->boxes, bench->count, drawn, 1, 4);
     assert_int_equal(bench_reports(bench), 1);
     bench_assert_text(bench, 0, "colour", "blue");
     bench_assert_text(bench, 0, "carBrand", "Ford");
@@ -33,7 +30,7 @@ static void an_object_becomes_one_flat_detection(void **state)
     assert_true(json_real_value(bench_field(bench, 0, "brandConfidence")) > 0.9);
     assert_float_equal(json_real_value(bench_field(bench, 0, "confidence")), 0.9, 1e-9);
     assert_true(json_is_number(bench_field(bench, 0, "firstNumber")));
-    report = json_array_get(bench->seen.reports, 0);
+    report = json_array_get(bench->reports, 0);
     assert_null(json_object_get(report, "track"));
     assert_int_equal(json_object_size(report), 10);
     bench_free(bench);
@@ -41,6 +38,8 @@ static void an_object_becomes_one_flat_detection(void **state)
 
 static void many_objects_are_classified_in_batches(void **state)
 {
+    static const struct change letterboxed[] = {{"models.rectangles.input.fit", "\"letterbox\""},
+                                                {NULL, NULL}};
     struct drawn drawn[12];
     struct bench *bench = bench_new(letterboxed);
 
@@ -49,10 +48,10 @@ static void many_objects_are_classified_in_batches(void **state)
         drawn[i] = (struct drawn){i % 3, 40 + i % 4 * 300, 40 + i / 4 * 220, 240, 160};
     }
     bench_show(bench, 0, drawn, 12);
-    stand_assert_boxes(bench->seen.boxes, bench->seen.count, drawn, 12, 4);
+    stand_assert_boxes(bench->boxes, bench->count, drawn, 12, 4);
     assert_int_equal(bench_reports(bench), 12);
     for (size_t i = 0; i < 12; i++) {
-        const json_t *brand = json_object_get(json_array_get(bench->seen.reports, i), "carBrand");
+        const json_t *brand = json_object_get(json_array_get(bench->reports, i), "carBrand");
         const char *colour = json_string_value(bench_field(bench, i, "colour"));
         /* Green is in no map: the field is left out. */
         assert_true((strcmp(colour, "green") == 0) == (brand == NULL));
@@ -65,25 +64,22 @@ static void a_subscription_sees_its_cut_only(void **state)
 {
     const struct drawn drawn[] = {{RED, 100, 100, 160, 80}, {GREEN, 760, 400, 200, 120}};
     const int rect[4] = {640, 360, 640, 360};
-    struct bench *bench = bench_new(plan_untracked);
+    struct bench *bench = bench_new(none);
 
     (void)state;
     bench_show_at(bench, rect, STAGE_NONE, 0, drawn, 2);
-    stand_assert_boxes(bench->seen.boxes, bench->seen.count, &drawn[1], 1, 2);
+    stand_assert_boxes(bench->boxes, bench->count, &drawn[1], 1, 2);
     assert_int_equal(bench_reports(bench), 1);
     bench_free(bench);
-}
-
-static void track(struct plan *plan)
-{
-    plan->pipeline.track.is_on = true;
 }
 
 static const struct drawn still = {RED, 300, 200, 320, 200};
 
 static void an_object_is_reported_once(void **state)
 {
-    struct bench *bench = bench_new(track);
+    static const struct change numbered[] = {
+        {"tracker", "{}"}, {"stages.0.fields.track", "\"track\""}, {NULL, NULL}};
+    struct bench *bench = bench_new(numbered);
     size_t total = 0;
     long long ids[2] = {0};
 
@@ -92,7 +88,7 @@ static void an_object_is_reported_once(void **state)
         const struct drawn drawn[] = {{RED, 100 + 20 * step, 100, 160, 80},
                                       {RED, 800 - 20 * step, 400, 160, 80}};
         bench_show(bench, step, drawn, 2);
-        stand_assert_boxes(bench->seen.boxes, bench->seen.count, drawn, 2, 4);
+        stand_assert_boxes(bench->boxes, bench->count, drawn, 2, 4);
         for (size_t i = 0; i < bench_reports(bench) && total < 2; i++) {
             ids[total++] = json_integer_value(bench_field(bench, i, "track"));
             bench_assert_text(bench, i, "carBrand", "Ferrari");
@@ -106,11 +102,8 @@ static void an_object_is_reported_once(void **state)
 }
 
 /* The classifier is never so sure, so it gives no answer. */
-static void sure_of_brands(struct plan *plan)
-{
-    track(plan);
-    plan->models[1].confidence = 0.99999F;
-}
+static const struct change sure_of_brands[] = {
+    {"tracker", "{}"}, {"models.colours.confidence", "0.99999"}, {NULL, NULL}};
 
 static void a_report_waits_until_all_is_known(void **state)
 {
@@ -119,10 +112,10 @@ static void a_report_waits_until_all_is_known(void **state)
     (void)state;
     for (int step = 0; step < 6; step++) {
         bench_show(bench, step, &still, 1);
-        assert_int_equal(bench->seen.count, 1);
+        assert_int_equal(bench->count, 1);
         assert_int_equal(bench_reports(bench), 0);
     }
-    bench->plan.models[1].confidence = 0.5F; /* now it is near enough */
+    bench->pipeline.models[1].confidence = 0.5F; /* now it is near enough */
     bench_show(bench, 6, &still, 1);
     assert_int_equal(bench_reports(bench), 1);
     bench_assert_text(bench, 0, "carBrand", "Ferrari");
@@ -131,25 +124,19 @@ static void a_report_waits_until_all_is_known(void **state)
     bench_free(bench);
 }
 
-static void track_what_is_sure(struct plan *plan)
-{
-    track(plan);
-    plan->models[0].confidence = 0.5F;
-}
-
 static void an_object_goes_on_down_to_half_of_the_confidence_but_does_not_begin_there(void **state)
 {
     const struct drawn pale = {PALE_RED, still.x, still.y, still.width, still.height};
-    struct bench *bench = bench_new(track_what_is_sure);
+    struct bench *bench = bench_new(tracked);
 
     (void)state;
     bench_show(bench, 0, &pale, 1);
-    assert_int_equal(bench->seen.count, 0);
+    assert_int_equal(bench->count, 0);
     for (int step = 1; step < 8; step++) {
         bench_show(bench, step, step < 4 ? &still : &pale, 1);
-        assert_int_equal(bench->seen.count, 1);
-        assert_true(bench->seen.is_unsure == (step >= 4));
-        assert_true(step < 4 || bench->seen.boxes[0].score > 0.25F);
+        assert_int_equal(bench->count, 1);
+        assert_true(bench->is_unsure == (step >= 4));
+        assert_true(step < 4 || bench->boxes[0].score > 0.25F);
     }
     bench_free(bench);
 }
@@ -174,39 +161,28 @@ static void a_report_does_not_wait_for_ever(void **state)
         assert_int_equal(seen, step >= 8);
         if (step == 8) {
             bench_assert_text(bench, 0, "colour", "red");
-            assert_null(json_object_get(json_array_get(bench->seen.reports, 0), "carBrand"));
+            assert_null(json_object_get(json_array_get(bench->reports, 0), "carBrand"));
         }
     }
     bench_free(bench);
 }
 
-static void brands_alone(struct plan *plan)
-{
-    plan->pipeline.stage_count = 1;
-    plan->stages[OBJECTS].fields = bench_brand_fields;
-    plan->stages[OBJECTS].field_count = 1;
-}
-
-static void untracked_brands_alone(struct plan *plan)
-{
-    brands_alone(plan);
-    plan_untracked(plan);
-}
-
-static void tracked_brands_alone(struct plan *plan)
-{
-    brands_alone(plan);
-    track(plan);
-}
-
 /* Green is in no map, and there is nothing else to say of it. */
 static void an_object_of_which_nothing_is_to_be_said_is_not_reported(void **state)
 {
-    static void (*const plans[])(struct plan *) = {untracked_brands_alone, tracked_brands_alone};
+    static const char fields[] =
+        "{\"carBrand\": {\"value\": \"class\", \"map\": {\"red\": \"Ferrari\"}}}";
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct bench *bench = bench_new(plans[i]);
+        const struct change brands_alone[] = {{"stages.2", NULL},
+                                              {"stages.1", NULL},
+                                              {"models.stripes", NULL},
+                                              {"models.colours", NULL},
+                                              {"stages.0.fields", fields},
+                                              {i == 0 ? NULL : "tracker", "{}"},
+                                              {NULL, NULL}};
+        struct bench *bench = bench_new(brands_alone);
         size_t total = 0;
         for (int step = 0; step < 5; step++) {
             const struct drawn drawn[] = {{GREEN, 100, 100, 160, 80}, {RED, 800, 400, 160, 80}};
@@ -221,22 +197,17 @@ static void an_object_of_which_nothing_is_to_be_said_is_not_reported(void **stat
     }
 }
 
-static void on_change(struct plan *plan)
-{
-    track(plan);
-    plan->pipeline.track.report = REPORT_CHANGE;
-    plan->stages[OBJECTS].field_count = 1;
-    plan->stages[BRAND].field_count = 1;
-}
-
 static void an_object_that_changes_is_reported_again(void **state)
 {
+    static const struct change on_change[] = {{"tracker", "{\"report\": \"change\"}"},
+                                              {NULL, NULL}};
     struct bench *bench = bench_new(on_change);
     size_t total = 0;
 
     (void)state;
     for (int step = 0; step < 20; step++) {
-        const struct drawn drawn = {step < 10 ? RED : BLUE, 300, 200, 320, 200};
+        /* It moves, which is no change. */
+        const struct drawn drawn = {step < 10 ? RED : BLUE, 300 + 4 * step, 200, 320, 200};
         bench_show(bench, step, &drawn, 1);
         if (bench_reports(bench) > 0) {
             bench_assert_text(bench, 0, "carBrand", total == 0 ? "Ferrari" : "Ford");
@@ -249,15 +220,10 @@ static void an_object_that_changes_is_reported_again(void **state)
     bench_free(bench);
 }
 
-static void every_second(struct plan *plan)
-{
-    track(plan);
-    plan->pipeline.track.report = REPORT_EVERY;
-    plan->pipeline.track.every_ms = 1000;
-}
-
 static void an_object_is_reported_as_often_as_asked(void **state)
 {
+    static const struct change every_second[] = {
+        {"tracker", "{\"report\": \"every\", \"everyMs\": 1000}"}, {NULL, NULL}};
     struct bench *bench = bench_new(every_second);
     size_t total = 0;
 
@@ -270,44 +236,33 @@ static void an_object_is_reported_as_often_as_asked(void **state)
     bench_free(bench);
 }
 
-static void while_fueling(struct plan *plan)
-{
-    plan_untracked(plan);
-    plan->stages[OBJECTS].when = 1U << STAGE_CAR_FUELING | 1U << STAGE_WELCOME;
-    plan->stages[BRAND].when = 1U << STAGE_CAR_FUELING;
-}
-
 static void stages_run_when_their_condition_holds(void **state)
 {
+    static const struct change while_fueling[] = {
+        {"stages.0.when", "[\"welcome\", \"car_fueling\"]"},
+        {"stages.1.when", "[\"car_fueling\"]"},
+        {NULL, NULL}};
     const struct drawn drawn = {RED, 300, 200, 320, 200};
     struct bench *bench = bench_new(while_fueling);
 
     (void)state;
     bench_show_at(bench, bench_whole, STAGE_NONE, 0, &drawn, 1);
-    assert_int_equal(bench->seen.count, 0);
+    assert_int_equal(bench->count, 0);
     bench_show_at(bench, bench_whole, STAGE_WELCOME, 1, &drawn, 1);
     assert_int_equal(bench_reports(bench), 1);
-    assert_null(json_object_get(json_array_get(bench->seen.reports, 0), "carBrand"));
+    assert_null(json_object_get(json_array_get(bench->reports, 0), "carBrand"));
     bench_show_at(bench, bench_whole, STAGE_CAR_FUELING, 2, &drawn, 1);
     bench_assert_text(bench, 0, "carBrand", "Ferrari");
     bench_free(bench);
 }
 
-static void large_ones_on_the_left(struct plan *plan)
-{
-    static uint16_t classes[] = {RED, BLUE};
-
-    plan_untracked(plan);
-    plan->region = (struct pipeline_region){{{0, 0}, {0.5F, 0}, {0.5F, 1}, {0, 1}}, 4};
-    plan->stages[OBJECTS].regions = &plan->region;
-    plan->stages[OBJECTS].region_count = 1;
-    plan->stages[OBJECTS].min_width = 100;
-    plan->stages[BRAND].classes = classes;
-    plan->stages[BRAND].class_count = 2;
-}
-
 static void only_the_objects_asked_for_are_seen(void **state)
 {
+    static const struct change large_ones_on_the_left[] = {
+        {"stages.0.regions", "[[[0, 0], [0.5, 0], [0.5, 1], [0, 1]]]"},
+        {"stages.0.minWidth", "100"},
+        {"stages.1.classes", "[\"red\", \"blue\"]"},
+        {NULL, NULL}};
     const struct drawn drawn[] = {{RED, 40, 40, 200, 100},
                                   {GREEN, 40, 200, 200, 100},
                                   {RED, 40, 400, 80, 100},
@@ -316,64 +271,56 @@ static void only_the_objects_asked_for_are_seen(void **state)
 
     (void)state;
     bench_show(bench, 0, drawn, 4);
-    stand_assert_boxes(bench->seen.boxes, bench->seen.count, drawn, 2, 4);
+    stand_assert_boxes(bench->boxes, bench->count, drawn, 2, 4);
     assert_int_equal(bench_reports(bench), 2);
     for (size_t i = 0; i < 2; i++) {
-        const json_t *report = json_array_get(bench->seen.reports, i);
+        const json_t *report = json_array_get(bench->reports, i);
         bool is_red = strcmp(json_string_value(bench_field(bench, i, "colour")), "red") == 0;
         assert_true(is_red == (json_object_get(report, "brandConfidence") != NULL));
     }
     bench_free(bench);
 }
 
-static void classify_the_frame(struct plan *plan)
-{
-    plan_untracked(plan);
-    plan->stages[0] = plan->stages[BRAND];
-    plan->stages[0].from = PIPELINE_FROM_FRAME;
-    plan->pipeline.stage_count = 1;
-}
-
 static void a_classifier_may_look_at_the_whole_frame(void **state)
 {
+    static const struct change classify_the_frame[] = {
+        {"stages.2", NULL},          {"stages.0", NULL},       {"stages.0.from", NULL},
+        {"models.rectangles", NULL}, {"models.stripes", NULL}, {NULL, NULL}};
     struct bench *bench = bench_new(classify_the_frame);
 
     (void)state;
     bench_show(bench, 0, &(struct drawn){RED, 0, 0, WIDTH, HEIGHT}, 1);
     assert_int_equal(bench_reports(bench), 1);
     bench_assert_text(bench, 0, "carBrand", "Ferrari");
-    assert_float_equal(bench->seen.boxes[0].width, WIDTH, 0);
+    assert_float_equal(bench->boxes[0].width, WIDTH, 0);
     bench_free(bench);
 }
 
 static void models_that_do_not_fit_are_named(void **state)
 {
+    static const struct change other[] = {{"models.stripes.file", "\"product.onnx\""},
+                                          {NULL, NULL}};
+    struct pipeline pipeline = stand_pipeline(other);
     struct runner *runner = NULL;
     struct baton_error error = {0};
-    struct plan plan;
 
     (void)state;
-    plan_init(&plan);
-    plan.models[2].input.width = 65;
-    if (stand_is_onnxruntime(bench_engine)) { /* OpenCV knows no declared input */
-        assert_int_equal(plan_open(&plan, &runner, &error), BATON_EINVAL);
-        assert_non_null(strstr(error.message, "model 'stripes' (stripes.onnx)"));
-    }
+    assert_int_not_equal(bench_open(&runner, &pipeline, &error), 0);
+    assert_non_null(strstr(error.message, "model 'stripes' (product.onnx)"));
     assert_null(runner);
+    pipeline_fini(&pipeline);
 }
 
 static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
 {
-    struct bench *bench = bench_new(plan_untracked);
+    struct bench *bench = bench_new(none);
     struct baton_error error = {0};
-    struct runner_turn turn;
 
     (void)state;
-    bench->plan.models[0].class_count = 2;
-    turn = bench_turn(bench, bench_whole, STAGE_NONE, &error);
-    assert_int_equal(runner_run(bench->runner, &turn), BATON_EPROTO);
+    bench->pipeline.models[0].class_count = 2;
+    assert_int_equal(bench_run(bench, bench_whole, STAGE_NONE, 0, NULL, 0, &error), BATON_EPROTO);
     assert_non_null(strstr(error.message, "stage 'objects'"));
-    bench->plan.models[0].class_count = COLOURS;
+    bench->pipeline.models[0].class_count = COLOURS;
     bench_show(bench, 1, NULL, 0);
     bench_free(bench);
 }

@@ -1,25 +1,34 @@
 #include "cmocka_all.h"
 
-#include "detector/infer/fields.h"
+#include "detector/infer/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct reading plate = {"ABCD1234", 0.95F};
-static const struct reading year = {"2023", 0.9F};
-static const struct reading nothing = {"", 0};
+static char *classes[] = {(char *)"bus", (char *)"Civic", (char *)"car"};
+static const struct pipeline_model model = {.classes = classes, .class_count = 3};
 static const struct box box = {10.4F, 20.6F, 30.5F, 40, 0.87654F, 2};
 static const float numbers[] = {1.5F, 7, INFINITY};
+static struct answer answer;
 
-static json_t *filled(const struct pipeline_field *fields, size_t count,
-                      const struct finding *finding)
+static int set_up(void **state)
+{
+    (void)state;
+    answer.reading = (struct reading){"ABCD1234", 0.95F};
+    answer.numbers = numbers;
+    answer.number_count = 3;
+    return 0;
+}
+
+static json_t *filled(const struct pipeline_field *fields, size_t count, const struct box *of,
+                      uint64_t track)
 {
     struct pipeline_stage stage = {.fields = (struct pipeline_field *)(uintptr_t)fields,
                                    .field_count = count};
     json_t *attributes = json_object();
 
-    assert_int_equal(fields_fill(attributes, &stage, finding), 0);
+    assert_int_equal(report_fill(attributes, &stage, &model, &answer, of, track), 0);
     return attributes;
 }
 
@@ -46,10 +55,9 @@ static void every_value_has_its_type(void **state)
         FIELD("y", VALUE_Y),         FIELD("w", VALUE_WIDTH),
         FIELD("h", VALUE_HEIGHT),    FIELD("year", VALUE_NUMBER, .index = 1),
     };
-    const struct finding finding = {"car", 0.87654F, &plate, numbers, 3, &box, 12};
 
     (void)state;
-    assert_json(filled(fields, 10, &finding),
+    assert_json(filled(fields, 10, &box, 12),
                 "{\"class\":\"car\",\"confidence\":0.8765,\"h\":40,\"number\":1.5,\"text\":"
                 "\"ABCD1234\",\"track\":12,\"w\":31,\"x\":10,\"y\":21,\"year\":7}");
 }
@@ -62,12 +70,11 @@ static void what_was_not_found_is_left_out(void **state)
         FIELD("none", VALUE_NUMBER, .index = 3),
         FIELD("endless", VALUE_NUMBER, .index = 2),
         FIELD("track", VALUE_TRACK),
-        FIELD("x", VALUE_X),
     };
-    const struct finding finding = {.reading = &nothing, .numbers = numbers, .number_count = 3};
 
     (void)state;
-    assert_json(filled(fields, 6, &finding), "{}");
+    answer.reading.text[0] = '\0';
+    assert_json(filled(fields, 5, &(struct box){.label = 3}, 0), "{}");
 }
 
 static void types_are_changed_as_asked(void **state)
@@ -79,10 +86,10 @@ static void types_are_changed_as_asked(void **state)
         FIELD("asText", VALUE_NUMBER, .index = 0, .type = TYPE_STRING),
         FIELD("trackText", VALUE_TRACK, .type = TYPE_STRING),
     };
-    const struct finding finding = {"Civic", 1, &year, numbers, 3, &box, 12};
 
     (void)state;
-    assert_json(filled(fields, 5, &finding),
+    answer.reading = (struct reading){"2023", 0.9F};
+    assert_json(filled(fields, 5, &(struct box){.label = 1}, 12),
                 "{\"asText\":\"1.5\",\"carYear\":2023,\"rounded\":2,\"trackText\":\"12\"}");
 }
 
@@ -93,10 +100,12 @@ static void a_number_too_large_for_an_integer_is_left_out(void **state)
         FIELD("integer", VALUE_NUMBER, .index = 0, .type = TYPE_INTEGER),
         FIELD("number", VALUE_NUMBER, .index = 0),
     };
-    const struct finding finding = {.numbers = large, .number_count = 1};
-    json_t *attributes = filled(fields, 2, &finding);
+    json_t *attributes;
 
     (void)state;
+    answer.numbers = large;
+    answer.number_count = 1;
+    attributes = filled(fields, 2, &box, 0);
     assert_null(json_object_get(attributes, "integer"));
     assert_true(json_is_real(json_object_get(attributes, "number")));
     json_decref(attributes);
@@ -104,41 +113,20 @@ static void a_number_too_large_for_an_integer_is_left_out(void **state)
 
 static void the_first_who_fills_a_field_wins(void **state)
 {
-    struct pipeline_field field = FIELD("carBrand", VALUE_CLASS);
-    struct pipeline_stage stage = {.fields = &field, .field_count = 1};
-    json_t *attributes = json_object();
+    const struct pipeline_field fields[] = {FIELD("kind", VALUE_CLASS), FIELD("kind", VALUE_TEXT)};
 
     (void)state;
-    assert_int_equal(fields_fill(attributes, &stage, &(struct finding){.class_name = "Honda"}), 0);
-    assert_int_equal(fields_fill(attributes, &stage, &(struct finding){.class_name = "Ford"}), 0);
-    assert_json(attributes, "{\"carBrand\":\"Honda\"}");
-}
-
-static void only_names_make_a_change(void **state)
-{
-    struct pipeline_field fields[] = {
-        FIELD("carBrand", VALUE_CLASS), FIELD("confidence", VALUE_CONFIDENCE),
-        FIELD("carYear", VALUE_TEXT, .type = TYPE_INTEGER), FIELD("x", VALUE_X)};
-    struct pipeline_stage stage = {.fields = fields, .field_count = 4};
-    json_t *attributes =
-        filled(fields, 4, &(struct finding){"Honda", 0.5F, &year, NULL, 0, &box, 1});
-    json_t *names = json_object();
-
-    (void)state;
-    fields_names(names, attributes, &stage);
-    assert_json(names, "{\"carBrand\":\"Honda\",\"carYear\":2023}");
-    json_decref(attributes);
+    assert_json(filled(fields, 2, &box, 0), "{\"kind\":\"car\"}");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_value_has_its_type),
-        cmocka_unit_test(what_was_not_found_is_left_out),
-        cmocka_unit_test(types_are_changed_as_asked),
-        cmocka_unit_test(a_number_too_large_for_an_integer_is_left_out),
-        cmocka_unit_test(the_first_who_fills_a_field_wins),
-        cmocka_unit_test(only_names_make_a_change),
+        cmocka_unit_test_setup(every_value_has_its_type, set_up),
+        cmocka_unit_test_setup(what_was_not_found_is_left_out, set_up),
+        cmocka_unit_test_setup(types_are_changed_as_asked, set_up),
+        cmocka_unit_test_setup(a_number_too_large_for_an_integer_is_left_out, set_up),
+        cmocka_unit_test_setup(the_first_who_fills_a_field_wins, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
