@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABELS_MAX = 4096 };
+enum {
+    LABELS_MAX = 4096,
+    LATENCIES = sizeof(((struct latency *)NULL)->ms) / sizeof(float),
+};
 
 static const double bounds[HISTOGRAM_BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                                  0.1,   0.25,   0.5,   1,    2.5};
@@ -21,6 +24,30 @@ void histogram_add(struct histogram *histogram, span duration)
     }
     histogram->counts[i]++;
     histogram->seconds += seconds;
+}
+
+void latency_add(struct latency *latency, span duration)
+{
+    latency->ms[latency->count++ % LATENCIES] = (float)duration.ns / 1e6F;
+}
+
+static int by_length(const void *left, const void *right)
+{
+    float a = *(const float *)left, b = *(const float *)right;
+
+    return (a > b) - (a < b);
+}
+
+double latency_of(const struct latency *latency, unsigned percent)
+{
+    unsigned count = latency->count < LATENCIES ? latency->count : LATENCIES;
+    struct latency sorted = *latency;
+
+    if (count == 0) {
+        return 0;
+    }
+    qsort(sorted.ms, count, sizeof(sorted.ms[0]), by_length);
+    return (double)sorted.ms[(count * percent - 1) / 100];
 }
 
 struct figure *figures_find(struct figures *figures, int64_t model_id)

@@ -20,6 +20,16 @@ struct histogram {
 
 void histogram_add(struct histogram *histogram, span duration);
 
+/* The last durations, for percentiles. */
+struct latency {
+    float ms[256];
+    unsigned count;
+};
+
+void latency_add(struct latency *latency, span duration);
+/* Returns the duration that `percent` of them did not exceed; 0 without any. */
+double latency_of(const struct latency *latency, unsigned percent);
+
 struct figure {
     int64_t model_id;
     char *name;                 /* the newest; NULL: none */

@@ -88,21 +88,14 @@ int findings_close(struct findings *findings, struct baton_error *reterr)
 static json_t *line_of(const struct camera_frame *frame, const struct sighting *sighting)
 {
     const struct box *box = &sighting->box;
-    json_t *line = json_pack(
-        "{s:I, s:s?, s:[f, f, f, f], s:f, s:I}", "frame", (json_int_t)frame->number, "class",
-        sighting->class_name, "box", (double)box->x, (double)box->y, (double)box->width,
-        (double)box->height, "score", (double)box->score, "track", (json_int_t)sighting->track);
+    bool has_time = frame->pts_us != CAMERA_NO_PTS;
 
-    if (line && sighting->is_unsure) {
-        (void)json_object_set_new(line, "unsure", json_true());
-    }
-    if (line && sighting->attributes) {
-        (void)json_object_set(line, "detection", sighting->attributes);
-    }
-    if (line && frame->pts_us != CAMERA_NO_PTS) {
-        (void)json_object_set_new(line, "seconds", json_real((double)frame->pts_us / 1e6));
-    }
-    return line;
+    return json_pack("{s:I, s:s?, s:[f, f, f, f], s:f, s:I, s:o*, s:O*, s:o*}", "frame",
+                     (json_int_t)frame->number, "class", sighting->class_name, "box",
+                     (double)box->x, (double)box->y, (double)box->width, (double)box->height,
+                     "score", (double)box->score, "track", (json_int_t)sighting->track, "unsure",
+                     sighting->is_unsure ? json_true() : NULL, "detection", sighting->attributes,
+                     "seconds", has_time ? json_real((double)frame->pts_us / 1e6) : NULL);
 }
 
 /* An object is seen in many frames and reported in few: its line is made only if it is written. */

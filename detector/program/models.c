@@ -1,18 +1,183 @@
-#include "detector/program/models_int.h"
+#include "detector/program/models.h"
+
+#include "detector/camera/rate.h"
+#include "detector/program/figures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+/* The inference of one model, shared. */
+struct shared {
+    struct models *models;
+    struct shared *next;
+    struct model *model;
+    struct inference *inference;
+    unsigned users;
+    bool is_open; /* its models are open */
+};
+
+/* A subscription's model, being opened or at work. */
+struct work {
+    struct bound *bound;
+    int64_t model_id;
+    char *model_name;
+    struct shared *shared;
+    struct inference_feed *feed;
+    struct baton_error doubt; /* code other than 0: the reason for the model from before */
+};
+
+struct bound {
+    struct models *models;
+    char *identifier;
+    struct crop crop;
+    int64_t model_id;                        /* of the wanted model, as its name */
+    char *model_name;                        /* NULL: none was wanted yet */
+    struct order *order;                     /* NULL: its address is refused */
+    bool is_waiting;                         /* for the first answer to the order */
+    struct work *coming, *running, *leaving; /* NULL: none */
+    char last_error[BATON_ERROR_MESSAGE_MAX];
+    struct latency latency; /* from a frame's arrival to its results */
+    uint64_t ran, dropped;  /* frames; those that a newer one replaced */
+    struct rate ran_rate, dropped_rate;
+    UT_hash_handle hh;
+};
+
+struct models {
+    struct models_config config;
+    struct bound *bounds;   /* by identifier */
+    struct shared *shareds; /* with those that are closing */
+    struct figures figures;
+};
+
+static struct bound *find_bound(const struct models *models, const char *identifier)
+{
+    struct bound *bound = NULL;
+
+    HASH_FIND_STR(models->bounds, identifier, bound);
+    return bound;
+}
+
+static struct figure *work_figure(const struct work *work)
+{
+    return figures_find(&work->bound->models->figures, work->model_id);
+}
+
+/* ---- Shared inferences ---------------------------------------------------------------------- */
+
+static void on_opened(void *userdata, const char *engine, const struct baton_error *error);
+
+static void on_closed(void *userdata)
+{
+    struct shared *shared = userdata;
+
+    LL_DELETE(shared->models->shareds, shared);
+    model_release(shared->model);
+    free(shared);
+}
+
+/* If several models have this archive, counts the failure for one and reports it to all. */
+static void note_failure(const struct shared *shared, const struct baton_error *error)
+{
+    bool is_counted = false;
+
+    for (struct bound *bound = shared->models->bounds; bound; bound = bound->hh.next) {
+        if (bound->running && bound->running->shared == shared) {
+            work_figure(bound->running)->failures += !is_counted;
+            is_counted = true;
+            (void)snprintf(bound->last_error, sizeof(bound->last_error), "%s", error->message);
+        }
+    }
+}
+
+static void on_failed(void *userdata, const struct baton_error *error)
+{
+    struct shared *shared = userdata;
+    const struct models_config *config = &shared->models->config;
+
+    note_failure(shared, error);
+    log_warning(config->logger, "model-failed", LOG_STR("digest", shared->model->digest),
+                LOG_STR("error", error->message));
+    if (config->failed) {
+        config->failed(config->userdata, error);
+    }
+}
+
+static int open_inference(struct shared *shared, struct baton_error *reterr)
+{
+    const struct models_config *models = &shared->models->config;
+    const struct inference_config config = {.loop = models->loop,
+                                            .engine = models->engine,
+                                            .files = shared->model->unpacked.files,
+                                            .uses_stream_time = models->uses_stream_time,
+                                            .hooks = {on_opened, on_failed, on_closed, shared}};
+    struct pipeline pipeline = {0};
+    int code = model_pipeline(&pipeline, shared->model, reterr);
+
+    code = code ? code : inference_open(&shared->inference, &pipeline, &config, reterr);
+    pipeline_fini(&pipeline);
+    return code;
+}
+
+/* Adds a user. Its models may be open already. */
+static int shared_begin(struct shared **ret, struct models *models, struct model *model,
+                        struct baton_error *reterr)
+{
+    struct shared *shared;
+    int code;
+
+    LL_FOREACH (models->shareds, shared) {
+        if (shared->users > 0 && strcmp(shared->model->digest, model->digest) == 0) {
+            break;
+        }
+    }
+    if (!shared) {
+        shared = calloc(1, sizeof(*shared));
+        if (!shared) {
+            return error_set(reterr, BATON_ENOMEM, "out of memory");
+        }
+        shared->models = models;
+        shared->model = model_share(model);
+        code = open_inference(shared, reterr);
+        if (code) {
+            model_release(shared->model);
+            free(shared);
+            return code;
+        }
+        LL_PREPEND(models->shareds, shared);
+    }
+    shared->users++;
+    *ret = shared;
+    return 0;
+}
+
+static void shared_end(struct shared *shared)
+{
+    if (shared && --shared->users == 0) {
+        inference_close(shared->inference);
+    }
+}
 
 /* ---- One model of one subscription ---------------------------------------------------------- */
 
-static void work_free(struct work *work)
+static void work_free(struct work **work)
 {
-    if (work) {
-        inference_feed_free(work->feed);
-        shared_end(work->shared);
-        free(work->model_name);
-        free(work);
+    if (*work) {
+        inference_feed_free((*work)->feed);
+        shared_end((*work)->shared);
+        free((*work)->model_name);
+        free(*work);
+        *work = NULL;
+    }
+}
+
+/* What the old model still ran is reported by now, or is not. */
+static void end_leaving(struct bound *bound)
+{
+    if (bound->leaving && inference_feed_is_idle(bound->leaving->feed)) {
+        work_free(&bound->leaving);
     }
 }
 
@@ -59,18 +224,9 @@ static bool is_verdict(const struct baton_error *error)
            error->code == BATON_ECLOSED;
 }
 
-/* Drops the coming model, which cannot run. The supply gives another one, or it again. */
-static void drop_coming(struct bound *bound, const struct baton_error *verdict)
-{
-    struct work *work = bound->coming;
-
-    bound->coming = NULL;
-    supply_failed(bound->order, work->shared->model, verdict);
-    work_free(work);
-}
-
-/* The archive is good, but a model in it cannot run. The advice lets its author find the reason
- * without this worker; an output that fits no decoder is reason enough. */
+/* The archive is good, but a model in it cannot run; the supply gives another one, or it again. The
+ * advice lets its author find the reason without this worker; an output that fits no decoder is
+ * reason enough. */
 static void refuse_unrunnable(struct bound *bound, const struct baton_error *error)
 {
     static const char advice[] =
@@ -78,7 +234,8 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
         "archive with baton-detector --try CLIP --model ARCHIVE and each --engine";
     struct baton_error reported = *error;
 
-    drop_coming(bound, is_verdict(error) ? error : NULL);
+    supply_failed(bound->order, bound->coming->shared->model, is_verdict(error) ? error : NULL);
+    work_free(&bound->coming);
     if (is_verdict(error) && error->code != BATON_EPROTO) {
         (void)error_set(&reported, error->code, "%.*s; %s",
                         BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
@@ -118,21 +275,7 @@ static void on_seen(void *userdata, const struct inference_result *result)
             detection_fini(&detection);
         }
     }
-    if (work == bound->leaving && inference_feed_is_idle(work->feed)) {
-        bound->leaving = NULL;
-        work_free(work);
-    }
-}
-
-static void count_opening(const struct work *work)
-{
-    struct figure *figure = work_figure(work);
-    struct inference_stats stats;
-
-    inference_stats(work->shared->inference, &stats);
-    figure->opened++;
-    figure_rename(figure, work->model_name);
-    (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
+    end_leaving(bound);
 }
 
 /* The model runs that the supply gave; it may be one from before. */
@@ -150,37 +293,30 @@ static void meet(struct bound *bound, const struct baton_error *doubt)
 static void take_over(struct bound *bound)
 {
     struct work *work = bound->coming;
+    struct figure *figure = work_figure(work);
+    struct inference_stats stats;
 
-    work->feed = inference_feed_new(work->shared->inference, on_seen, work);
-    if (!work->feed) {
-        struct baton_error error = {0};
-        (void)error_set(&error, BATON_EFULL, "no further subscription of that model");
-        drop_coming(bound, NULL);
-        refuse(bound, &error);
-        return;
-    }
-    count_opening(work);
-    work_free(bound->leaving);
+    inference_stats(work->shared->inference, &stats);
+    figure->opened++;
+    figure_rename(figure, work->model_name);
+    (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
+    work_free(&bound->leaving);
     bound->leaving = bound->running;
     bound->running = work;
     bound->coming = NULL;
     meet(bound, &work->doubt);
-    if (bound->leaving && inference_feed_is_idle(bound->leaving->feed)) {
-        work_free(bound->leaving);
-        bound->leaving = NULL;
-    }
+    end_leaving(bound);
     log_info(bound->models->config.logger, "model-running",
              LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
              LOG_STR("model-name", work->model_name));
     tell(bound, NULL);
 }
 
-void models_opened(void *userdata, const char *engine, const struct baton_error *error)
+static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
 {
     struct shared *shared = userdata;
     struct models *models = shared->models;
-    struct bound *bound = NULL;
-    struct bound *next = NULL;
+    struct bound *bound = NULL, *next = NULL;
 
     shared->is_open = !error;
     if (!error) {
@@ -200,7 +336,7 @@ void models_opened(void *userdata, const char *engine, const struct baton_error 
     shared_end(shared);
 }
 
-/* A work that is neither open nor at work. */
+/* A work that gets no frame yet. */
 static int work_new(struct work **ret, struct bound *bound, const struct supplied *supplied,
                     struct baton_error *reterr)
 {
@@ -217,8 +353,13 @@ static int work_new(struct work **ret, struct bound *bound, const struct supplie
         work->doubt = *supplied->error;
     }
     code = shared_begin(&work->shared, bound->models, supplied->model, reterr);
+    if (!code) {
+        work->feed = inference_feed_new(work->shared->inference, on_seen, work);
+        code = work->feed ? 0
+                          : error_set(reterr, BATON_EFULL, "no further subscription of that model");
+    }
     if (code) {
-        work_free(work);
+        work_free(&work);
         return code;
     }
     *ret = work;
@@ -247,8 +388,7 @@ static void on_supplied(void *userdata, const struct supplied *supplied)
         refuse(bound, supplied->error);
         return;
     }
-    work_free(bound->coming);
-    bound->coming = NULL;
+    work_free(&bound->coming);
     if (runs_already(bound, model)) {
         meet(bound, supplied->error ? supplied->error : &error);
     } else if (work_new(&bound->coming, bound, supplied, &error) != 0) {
@@ -261,20 +401,12 @@ static void on_supplied(void *userdata, const struct supplied *supplied)
 
 /* ---- Subscriptions -------------------------------------------------------------------------- */
 
-struct bound *models_find(const struct models *models, const char *identifier)
-{
-    struct bound *bound = NULL;
-
-    HASH_FIND_STR(models->bounds, identifier, bound);
-    return bound;
-}
-
 static void bound_free(struct bound *bound)
 {
     HASH_DEL(bound->models->bounds, bound);
-    work_free(bound->coming);
-    work_free(bound->running);
-    work_free(bound->leaving);
+    work_free(&bound->coming);
+    work_free(&bound->running);
+    work_free(&bound->leaving);
     supply_cancel(bound->order);
     free(bound->model_name);
     free(bound->identifier);
@@ -302,8 +434,7 @@ static void order(struct bound *bound, const char *url)
     struct baton_error error = {0};
     int code;
 
-    work_free(bound->coming);
-    bound->coming = NULL;
+    work_free(&bound->coming);
     bound->order = NULL;
     code = supply_order(&bound->order, bound->models->config.supply, bound->model_id, url,
                         on_supplied, bound, &error);
@@ -314,7 +445,8 @@ static void order(struct bound *bound, const char *url)
     }
 }
 
-static void bound_set(struct bound *bound, const struct subscription *subscription)
+/* False: out of memory. */
+static bool bound_set(struct bound *bound, const struct subscription *subscription)
 {
     bool is_same = bound->order && bound->model_id == subscription->model_id &&
                    strcmp(bound->model_name, subscription->model_name) == 0 &&
@@ -327,10 +459,8 @@ static void bound_set(struct bound *bound, const struct subscription *subscripti
         bound->model_name = name;
         bound->model_id = subscription->model_id;
         order(bound, subscription->model_url);
-    } else if (!is_same) {
-        log_error(bound->models->config.logger, "model-refused",
-                  LOG_STR("identifier", bound->identifier), LOG_STR("error", "out of memory"));
     }
+    return is_same || name;
 }
 
 /* Another camera shows other objects, even at the same places. The last frames of the old camera
@@ -340,8 +470,7 @@ static void look_elsewhere(struct bound *bound)
     struct work *work = bound->running;
     struct inference_feed *feed;
 
-    work_free(bound->leaving);
-    bound->leaving = NULL;
+    work_free(&bound->leaving);
     feed = work ? inference_feed_new(work->shared->inference, on_seen, work) : NULL;
     if (feed) {
         inference_feed_free(work->feed);
@@ -351,30 +480,27 @@ static void look_elsewhere(struct bound *bound)
 
 void models_event(struct models *models, const struct worker_event *event)
 {
-    struct bound *bound = event->identifier ? models_find(models, event->identifier) : NULL;
+    struct bound *bound = event->identifier ? find_bound(models, event->identifier) : NULL;
 
-    if (event->type == WORKER_SUBSCRIPTION_ADDED && !bound) {
-        bound = bound_new(models, event->subscription);
-        if (!bound) {
-            log_error(models->config.logger, "model-refused",
-                      LOG_STR("identifier", event->identifier), LOG_STR("error", "out of memory"));
-            return;
-        }
-        bound_set(bound, event->subscription);
-    } else if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
+    if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
         bound_free(bound);
-    } else if (event->type == WORKER_SUBSCRIPTION_UPDATED && bound) {
-        if ((event->changes & CHANGE_CAMERA) != 0) {
+    } else if (event->type == WORKER_SUBSCRIPTION_ADDED ||
+               event->type == WORKER_SUBSCRIPTION_UPDATED) {
+        if (bound && (event->changes & CHANGE_CAMERA) != 0) {
             look_elsewhere(bound);
         }
-        bound_set(bound, event->subscription);
+        bound = bound ? bound : bound_new(models, event->subscription);
+        if (!bound || !bound_set(bound, event->subscription)) {
+            log_error(models->config.logger, "model-refused",
+                      LOG_STR("identifier", event->identifier), LOG_STR("error", "out of memory"));
+        }
     }
 }
 
 void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
                   enum stage progression)
 {
-    struct bound *bound = models_find(models, identifier);
+    struct bound *bound = find_bound(models, identifier);
     int rect[4];
 
     if (bound && bound->running) {
@@ -384,6 +510,60 @@ void models_frame(struct models *models, const char *identifier, const struct ca
             (void)rate_count(&bound->dropped_rate, ++bound->dropped, clock_now());
         }
     }
+}
+
+/* ---- Reports -------------------------------------------------------------------------------- */
+
+void models_measure(struct models *models, struct buffer *body)
+{
+    for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
+        models->figures.of[i].subscriptions = 0;
+    }
+    for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
+        if (bound->running) {
+            work_figure(bound->running)->subscriptions++;
+        }
+    }
+    figures_write(&models->figures, body);
+}
+
+static const char *state_of(const struct bound *bound)
+{
+    bool is_coming = bound->coming || bound->is_waiting;
+
+    if (!bound->running) {
+        return is_coming ? "opening" : "failed";
+    }
+    return is_coming ? "exchanging" : "running";
+}
+
+void models_describe(const struct models *models, const char *identifier, json_t *ret)
+{
+    struct bound *bound = find_bound(models, identifier);
+    const struct work *work = bound ? bound->running : NULL;
+    struct inference_stats stats = {0};
+
+    if (!bound) {
+        return;
+    }
+    if (work) {
+        inference_stats(work->shared->inference, &stats);
+    }
+    /* Without memory for it, it is left out. */
+    (void)json_object_set_new(
+        ret, "model_state",
+        json_pack(
+            "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s*}",
+            "state", state_of(bound), "shared", stats.feeds > 1, "engine",
+            stats.engine[0] ? stats.engine : NULL, "running", work ? work->model_name : NULL,
+            "running_id", (json_int_t)(work ? work->model_id : 0), "pid", stats.pid,
+            "subscriptions", stats.feeds, "inferred", (json_int_t)bound->ran, "dropped",
+            (json_int_t)bound->dropped, "failures", (json_int_t)stats.failures, "restarts",
+            (json_int_t)stats.restarts, "fps",
+            rate_count(&bound->ran_rate, bound->ran, clock_now()), "dropped_fps",
+            rate_count(&bound->dropped_rate, bound->dropped, clock_now()), "latency_p50_ms",
+            latency_of(&bound->latency, 50), "latency_p99_ms", latency_of(&bound->latency, 99),
+            "last_error", bound->last_error[0] ? bound->last_error : NULL));
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -400,8 +580,7 @@ struct models *models_new(const struct models_config *config)
 
 void models_close(struct models *models)
 {
-    struct bound *bound = NULL;
-    struct bound *next = NULL;
+    struct bound *bound = NULL, *next = NULL;
 
     HASH_ITER (hh, models->bounds, bound, next) {
         bound_free(bound);

@@ -25,13 +25,10 @@ struct program {
     char **argv;
     const struct options *options; /* as of the start; borrowed */
     struct program_settings settings;
-    uv_loop_t loop;
+    struct parts parts;
     struct logger *logger;
     struct service *service;
-    struct camera_pool *pool;
     struct watch *watch;
-    struct archives *archives;
-    struct models *models;
     uv_signal_t signals[SIGNALS];
     uv_timer_t alive;
     uv_timer_t look;
@@ -49,7 +46,7 @@ static void on_changed(void *userdata, const struct worker_event *event)
 
     program->has_changed = true;
     watch_event(program->watch, event);
-    models_event(program->models, event);
+    models_event(program->parts.models, event);
 }
 
 static void hold_frame(const void *frame)
@@ -73,7 +70,7 @@ static void on_frame(void *userdata, const char *identifier, const struct camera
     if (role != WATCH_SHOWN || program->is_draining) {
         return; /* while the program drains, no new result would be sent */
     }
-    models_frame(program->models, identifier, frame,
+    models_frame(program->parts.models, identifier, frame,
                  worker_stage(service_worker(program->service), identifier));
 }
 
@@ -118,22 +115,41 @@ static void on_online(void *userdata, const char *identifier, bool is_online)
     service_online(program->service, identifier, is_online);
 }
 
+static json_t *source_json(const struct camera_stats *stats)
+{
+    const struct camera_fps *fps = &stats->fps;
+
+    return json_pack(
+        "{s:b, s:s, s:s, s:i, s:i, s:f, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s*, "
+        "s:{s:f, s:f, s:f, s:f}}",
+        "online", (int)stats->is_online, "codec", stats->codec, "hardware", stats->hardware,
+        "width", stats->width, "height", stats->height, "nominal_fps", stats->nominal_fps,
+        "subscribers", (int)stats->subscribers, "received", (json_int_t)stats->received, "decoded",
+        (json_int_t)stats->decoded, "dropped", (json_int_t)stats->dropped, "shown",
+        (json_int_t)stats->shown, "skipped", (json_int_t)stats->skipped, "still",
+        (json_int_t)stats->still, "restarts", (json_int_t)stats->restarts, "last_error",
+        stats->last_error[0] ? stats->last_error : NULL, "fps", "received", fps->received,
+        "decoded", fps->decoded, "dropped", fps->dropped, "shown", fps->shown);
+}
+
+/* For /status. */
 static void on_describe(void *userdata, const char *identifier, json_t *camera)
 {
     struct program *program = userdata;
+    struct camera_stats stats;
 
-    program_describe_camera(program->watch, identifier, camera);
-    models_describe(program->models, identifier, camera);
+    if (watch_stats(program->watch, identifier, IMAGE_STREAM, &stats)) {
+        (void)json_object_set_new(camera, "stream", source_json(&stats));
+    }
+    if (watch_stats(program->watch, identifier, IMAGE_SNAPSHOT, &stats)) {
+        (void)json_object_set_new(camera, "snapshots", source_json(&stats));
+    }
+    models_describe(program->parts.models, identifier, camera);
 }
 
 static void on_measure(void *userdata, struct buffer *body)
 {
-    struct program *program = userdata;
-
-    models_measure(program->models, body);
-    if (!program->settings.model) {
-        archives_measure(program->archives, body);
-    }
+    parts_measure(&((struct program *)userdata)->parts, body);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -148,13 +164,7 @@ static void close_all(void *userdata)
     program->is_closing = true;
     watch_free(program->watch);
     program->watch = NULL;
-    if (program->models) {
-        models_close(program->models);
-    }
-    archives_close(program->archives);
-    if (program->pool) {
-        camera_pool_close(program->pool);
-    }
+    parts_close(&program->parts);
     service_close(program->service);
     if (program->has_handles) {
         for (int i = 0; i < SIGNALS; i++) {
@@ -184,8 +194,8 @@ static void take(struct program *program, const struct program_settings *setting
                        settings->service.queue_max);
     log_set_level(program->logger, settings->log_level);
     watch_set_interval(program->watch, settings->camera.interval_ms);
-    archives_set(program->archives, settings->archives.cache_bytes_max,
-                 settings->archives.recheck_ms);
+    store_set_max(program->parts.store, settings->parts.cache_bytes_max);
+    supply_set_recheck(program->parts.supply, settings->parts.supply.recheck_ms);
     program->settings.drain = settings->drain;
 }
 
@@ -277,14 +287,14 @@ static void start_handles(struct program *program)
     uint64_t alive_ms = (uint64_t)(notify_interval().ns / 1000000);
 
     for (int i = 0; i < SIGNALS; i++) {
-        (void)uv_signal_init(&program->loop, &program->signals[i]);
+        (void)uv_signal_init(&program->parts.loop, &program->signals[i]);
         program->signals[i].data = program;
         (void)uv_signal_start(&program->signals[i], on_signal, numbers[i]);
     }
-    (void)uv_timer_init(&program->loop, &program->look);
+    (void)uv_timer_init(&program->parts.loop, &program->look);
     program->look.data = program;
     (void)uv_timer_start(&program->look, on_look, LOOK_MS, LOOK_MS);
-    (void)uv_timer_init(&program->loop, &program->alive);
+    (void)uv_timer_init(&program->parts.loop, &program->alive);
     program->has_handles = true;
     if (alive_ms > 0) {
         (void)uv_timer_start(&program->alive, on_alive, alive_ms, alive_ms);
@@ -292,31 +302,6 @@ static void start_handles(struct program *program)
 }
 
 /* ---- The beginning --------------------------------------------------------------------------- */
-
-static int open_models(struct program *program, struct baton_error *reterr)
-{
-    const struct program_settings *settings = &program->settings;
-    struct models_config config = {.loop = &program->loop,
-                                   .logger = program->logger,
-                                   .engine = settings->engine,
-                                   .detected = on_detected,
-                                   .seen = on_seen,
-                                   .userdata = program};
-    struct archives_config archives = settings->archives;
-    int code;
-
-    archives.loop = &program->loop;
-    archives.file = settings->model;
-    archives.logger = program->logger;
-    archives.hosts = settings->model_hosts[0] ? settings->model_hosts : NULL;
-    code = archives_new(&program->archives, &archives, reterr);
-    if (code) {
-        return code;
-    }
-    config.supply = archives_supply(program->archives);
-    program->models = models_new(&config);
-    return program->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
-}
 
 /* A service manager sets the soft limit to 1024 because of select(), which is not used here, and
  * the hard limit higher. */
@@ -343,31 +328,23 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     struct program_settings *settings = &program->settings;
     int code;
 
-    settings->pool.loop = settings->service.loop = &program->loop;
-    settings->pool.logger = settings->service.logger = program->logger;
+    settings->parts.models.detected = on_detected;
+    settings->parts.models.seen = on_seen;
+    settings->parts.models.userdata = program;
+    settings->service.loop = &program->parts.loop;
+    settings->service.logger = program->logger;
     settings->service.changed = on_changed;
     settings->service.describe = on_describe;
     settings->service.measure = on_measure;
     settings->service.drained = close_all;
     settings->service.userdata = program;
-    code = camera_pool_new(&program->pool, &settings->pool, reterr);
-    if (code) {
-        program->pool = NULL;
-        return code;
-    }
-    program->watch = watch_new(program->pool, &settings->camera, program->logger, &hooks);
-    if (!program->watch) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    code = open_models(program, reterr);
+    code = parts_open(&program->parts, &settings->parts, program->logger, reterr);
     if (code) {
         return code;
     }
-    code = service_open(&program->service, &settings->service, reterr);
-    if (code) {
-        program->service = NULL;
-    }
-    return code;
+    program->watch = watch_new(program->parts.pool, &settings->camera, program->logger, &hooks);
+    return program->watch ? service_open(&program->service, &settings->service, reterr)
+                          : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
 
 static void announce(const struct program *program)
@@ -409,7 +386,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     program.logger =
         logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program.settings.log_json),
                    program.settings.log_level);
-    if (!program.logger || uv_loop_init(&program.loop) != 0) {
+    if (!program.logger || uv_loop_init(&program.parts.loop) != 0) {
         logger_free(program.logger);
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
@@ -421,13 +398,9 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         start_handles(&program);
         announce(&program);
     }
-    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    (void)uv_run(&program.parts.loop, UV_RUN_DEFAULT);
     service_free(program.service);
-    camera_pool_free(program.pool);
-    models_free(program.models);
-    archives_free(program.archives);
-    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&program.loop);
+    parts_free(&program.parts);
     logger_free(program.logger);
     explicit_bzero(program.settings.token, sizeof(program.settings.token));
     return code;

@@ -20,7 +20,8 @@ static uint64_t mib(const struct options *options, const char *name)
     return (uint64_t)options_number(options, name) << 20;
 }
 
-int program_interval_ms(const struct options *options)
+/* Returns the least time between two frames; 0: no limit. */
+static int interval_ms(const struct options *options)
 {
     int64_t fps = options_number(options, "camera-fps");
 
@@ -114,11 +115,36 @@ static int check(const struct options *options, struct baton_error *reterr)
     return code ? code : check_hardware(options, reterr);
 }
 
+static struct parts_config parts_config(const struct options *options)
+{
+    const char *library = options_text(options, "engine-library");
+    struct parts_config ret = {.pool = {.backoff_min_ms = ms(options, "backoff-min"),
+                                        .backoff_max_ms = ms(options, "backoff-max")},
+                               .folder = options_text(options, "model-cache"),
+                               .cache_bytes_max = mib(options, "model-cache-mib"),
+                               .file = options_text(options, "model"),
+                               .supply = {.recheck_ms = ms(options, "model-recheck"),
+                                          .archive = archive_rules_default(),
+                                          .fetch = fetch_rules_default()},
+                               .models.engine = {.open_ms = ms(options, "model-open-timeout"),
+                                                 .run_ms = ms(options, "model-run-timeout")}};
+    struct library_options *engine = &ret.models.engine.library;
+
+    ret.supply.archive.archive_bytes_max = mib(options, "model-max-mib");
+    ret.supply.fetch.ca_file = options_text(options, "model-ca");
+    ret.supply.fetch.leads_inside = options_flag(options, "model-redirect-private");
+    engine->kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine"));
+    engine->provider =
+        (enum engine_provider)engine_provider_parse(options_text(options, "provider"));
+    engine->threads = (int)options_number(options, "model-threads");
+    (void)snprintf(engine->path, sizeof(engine->path), "%s", library ? library : "");
+    return ret;
+}
+
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr)
 {
     const char *token_file = options_text(options, "token-file");
-    const char *library = options_text(options, "engine-library");
     int code = check(options, reterr);
 
     if (code) {
@@ -132,9 +158,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                     .report_interval_ms = ms(options, "report-interval"),
                     .queue_max = (size_t)options_number(options, "queue"),
                     .system_root = ""},
-        .pool = {.backoff_min_ms = ms(options, "backoff-min"),
-                 .backoff_max_ms = ms(options, "backoff-max")},
-        .camera = {.interval_ms = program_interval_ms(options),
+        .camera = {.interval_ms = interval_ms(options),
                    .stall_ms = ms(options, "stall-timeout"),
                    .open_ms = ms(options, "open-timeout"),
                    .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
@@ -142,34 +166,20 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0,
                    .hardware = options_text(options, "hardware"),
                    .motion_permille = (int)options_number(options, "motion")},
-        .engine = {.library = {.kind = (enum engine_kind)engine_kind_parse(
-                                   options_text(options, "engine")),
-                               .provider = (enum engine_provider)engine_provider_parse(
-                                   options_text(options, "provider")),
-                               .threads = (int)options_number(options, "model-threads")},
-                   .open_ms = ms(options, "model-open-timeout"),
-                   .run_ms = ms(options, "model-run-timeout")},
-        .archives = {.folder = options_text(options, "model-cache"),
-                     .recheck_ms = ms(options, "model-recheck"),
-                     .cache_bytes_max = mib(options, "model-cache-mib"),
-                     .archive_bytes_max = mib(options, "model-max-mib"),
-                     .ca_file = options_text(options, "model-ca"),
-                     .leads_inside = options_flag(options, "model-redirect-private")},
         .clip = options_text(options, "try"),
         .out = options_text(options, "out"),
-        .model = options_text(options, "model"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
         .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),
     };
-    (void)snprintf(ret->engine.library.path, sizeof(ret->engine.library.path), "%s",
-                   library ? library : "");
+    ret->parts = parts_config(options);
     for (size_t i = 0; i < options_count(options, "http-host") && i < PROGRAM_HOSTS_MAX; i++) {
         ret->hosts[i] = options_item(options, "http-host", i);
     }
     ret->service.hosts = ret->hosts;
     for (size_t i = 0; i < options_count(options, "model-host"); i++) {
         ret->model_hosts[i] = options_item(options, "model-host", i);
+        ret->parts.supply.fetch.hosts = ret->model_hosts;
     }
     if (token_file) {
         code = bearer_read(ret->token, sizeof(ret->token), token_file, reterr);

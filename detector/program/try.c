@@ -4,7 +4,6 @@
  *                                               ─▶ progress and a summary, on stderr
  */
 #include "base/error.h"
-#include "detector/program/archives.h"
 #include "detector/program/findings.h"
 #include "detector/program/program.h"
 
@@ -24,16 +23,13 @@ static const char identifier[] = "try;clip";
 
 struct
 try {
-    const struct program_settings *settings;
+    struct program_settings *settings;
     char *clip; /* its whole path: the camera's child is in another folder */
-    uv_loop_t loop;
+    struct parts parts;
     uv_timer_t look;
     uv_signal_t signals[2];
     struct logger *logger; /* NULL: silent, because each error ends the try and is printed */
-    struct camera_pool *pool;
     struct camera *camera;
-    struct archives *archives;
-    struct models *models;
     struct findings findings;
     uint64_t frames;  /* shown to the models */
     int64_t first_us; /* the clip's own time of its first frame */
@@ -51,13 +47,7 @@ static void close_all(struct try *try)
     }
     try->is_closing = true;
     camera_close(try->camera);
-    if (try->models) {
-        models_close(try->models);
-    }
-    archives_close(try->archives);
-    if (try->pool) {
-        camera_pool_close(try->pool);
-    }
+    parts_close(&try->parts);
     uv_close((uv_handle_t *)&try->look, NULL);
     uv_close((uv_handle_t *)&try->signals[0], NULL);
     uv_close((uv_handle_t *)&try->signals[1], NULL);
@@ -149,7 +139,7 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
         try->frame.ns = stats.nominal_fps > 0 ? (int64_t)(1e9 / stats.nominal_fps) : 0;
         try->first_us = frame->pts_us;
     }
-    models_frame(try->models, identifier, frame, STAGE_NONE);
+    models_frame(try->parts.models, identifier, frame, STAGE_NONE);
 }
 
 static void on_ended(void *userdata)
@@ -162,7 +152,7 @@ static void refuse_model(struct try *try, const struct baton_error *error, const
 {
     if (!try->error.code) {
         (void)error_set(&try->error, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
-                        "--model %s: %s%s", try->settings->model, error->message, hint);
+                        "--model %s: %s%s", try->settings->parts.file, error->message, hint);
     }
 }
 
@@ -180,7 +170,8 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
     if (error) {
         refuse_model(try, error, "");
     } else if (!try->camera && !try->error.code) {
-        (void)camera_open(&try->camera, try->pool, try->clip, &options, &callbacks, &try->error);
+        (void)camera_open(&try->camera, try->parts.pool, try->clip, &options, &callbacks,
+                          &try->error);
     }
 }
 
@@ -224,52 +215,19 @@ static void on_failed(void *userdata, const struct baton_error *error)
 
 /* ---- From the beginning to the end ---------------------------------------------------------- */
 
-static int open_models(struct try *try, struct baton_error *reterr)
-{
-    const struct subscription subscription = {
-        .identifier = (char *)identifier, .model_url = (char *)"", .model_name = (char *)"try"};
-    const struct worker_event event = {
-        .type = WORKER_SUBSCRIPTION_ADDED, .identifier = identifier, .subscription = &subscription};
-    struct models_config config = {.loop = &try->loop,
-                                   .logger = try->logger,
-                                   .engine = try->settings->engine,
-                                   .uses_stream_time = true,
-                                   .detected = on_detected,
-                                   .changed = on_changed,
-                                   .seen = on_seen,
-                                   .failed = on_failed,
-                                   .userdata = try};
-    struct archives_config archives = try->settings->archives;
-    int code;
-
-    archives.loop = &try->loop;
-    archives.file = try->settings->model;
-    code = archives_new(&try->archives, &archives, reterr);
-    if (code) {
-        return code;
-    }
-    config.supply = archives_supply(try->archives);
-    try->models = models_new(&config);
-    if (!try->models) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    models_event(try->models, &event);
-    return 0;
-}
-
 /* Without handlers of its own a signal would end the process at once, without a summary. */
 static int start_handles(struct try *try, struct baton_error *reterr)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
 
-    if (uv_loop_init(&try->loop) != 0) {
+    if (uv_loop_init(&try->parts.loop) != 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    (void)uv_timer_init(&try->loop, &try->look);
+    (void)uv_timer_init(&try->parts.loop, &try->look);
     try->look.data = try;
     (void)uv_timer_start(&try->look, on_look, LOOK_MS, LOOK_MS);
     for (int i = 0; i < 2; i++) {
-        (void)uv_signal_init(&try->loop, &try->signals[i]);
+        (void)uv_signal_init(&try->parts.loop, &try->signals[i]);
         try->signals[i].data = try;
         (void)uv_signal_start(&try->signals[i], on_signal, numbers[i]);
     }
@@ -278,17 +236,25 @@ static int start_handles(struct try *try, struct baton_error *reterr)
 
 static int open_all(struct try *try, struct baton_error *reterr)
 {
-    struct camera_pool_config config = try->settings->pool;
+    const struct subscription subscription = {
+        .identifier = (char *)identifier, .model_url = (char *)"", .model_name = (char *)"try"};
+    const struct worker_event event = {
+        .type = WORKER_SUBSCRIPTION_ADDED, .identifier = identifier, .subscription = &subscription};
+    struct models_config *models = &try->settings->parts.models;
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
-    if (code) {
-        return code;
+    models->uses_stream_time = true;
+    models->detected = on_detected;
+    models->changed = on_changed;
+    models->seen = on_seen;
+    models->failed = on_failed;
+    models->userdata = try;
+    try->settings->parts.pool.allows_files = true;
+    code = code ? code : parts_open(&try->parts, &try->settings->parts, try->logger, reterr);
+    if (!code) {
+        models_event(try->parts.models, &event);
     }
-    config.loop = &try->loop;
-    config.logger = try->logger;
-    config.allows_files = true;
-    code = camera_pool_new(&try->pool, &config, reterr);
-    return code ? code : open_models(try, reterr);
+    return code;
 }
 
 /* The part of a clip that is missing is seldom an error to its decoder. */
@@ -336,21 +302,17 @@ static int run(struct try *try, struct baton_error *reterr)
     if (code) {
         close_all(try);
     }
-    (void)uv_run(&try->loop, UV_RUN_DEFAULT);
+    (void)uv_run(&try->parts.loop, UV_RUN_DEFAULT);
     code = code ? code : finish(try, reterr);
     if (!code && try->error.code) {
         code = error_set(reterr, try->error.code, "%s", try->error.message);
     }
     (void)findings_close(&try->findings, NULL);
-    camera_pool_free(try->pool);
-    models_free(try->models);
-    archives_free(try->archives);
-    (void)uv_run(&try->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&try->loop);
+    parts_free(&try->parts);
     return code;
 }
 
-int program_try(const struct program_settings *settings, struct baton_error *reterr)
+int program_try(struct program_settings *settings, struct baton_error *reterr)
 {
     struct try try = {.settings = settings, .clip = realpath(settings->clip, NULL)};
     int code;
