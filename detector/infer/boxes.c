@@ -3,13 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-void candidates_begin(struct candidates *candidates, float score_min)
-{
-    candidates->count = 0;
-    candidates->number = 0;
-    candidates->score_min = score_min;
-}
-
 static int by_score(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;

@@ -36,10 +36,9 @@ struct candidates {
     struct candidate all[CANDIDATES_MAX];
     size_t count;
     unsigned number;
-    float score_min; /* a box needs a higher score */
+    float score_min; /* a box needs a higher score; the other two begin with 0 */
 };
 
-void candidates_begin(struct candidates *candidates, float score_min);
 void candidates_add(struct candidates *candidates, const struct candidate *candidate);
 
 /* Returns the number of boxes, at most BOXES_MAX, best first. Of boxes of one class that overlap by

@@ -89,7 +89,8 @@ int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_
     ret->letters = 0;
     ret->numbers = NULL;
     ret->number_count = 0;
-    candidates_begin(&ret->candidates, outputs->score_min);
+    ret->candidates.count = ret->candidates.number = 0;
+    ret->candidates.score_min = outputs->score_min;
     code = decoders[model->decoder]->read(ret, outputs, reterr);
     if (code == BATON_EPROTO) {
         return refuse(outputs, reterr);

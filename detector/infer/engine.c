@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_US = 50000, END_LOOK_MS = 1, END_LOOKS = 500 };
+enum { LOOK_US = 50000, END_MS = 500 };
 
 struct engine {
     struct wire_request request; /* large, so not on the stack */
@@ -93,14 +94,25 @@ static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct bat
  * that closes it and goes on is not waited for. */
 static void wait_for_end(const struct engine *engine)
 {
-    for (int looks = 0; looks < END_LOOKS; looks++) {
-        siginfo_t info = {.si_pid = 0};
-        if (waitid(P_PID, (id_t)engine->child.pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0 ||
-            info.si_pid != 0) {
-            return;
-        }
-        (void)poll(NULL, 0, END_LOOK_MS);
+    struct pollfd end = {.fd = pidfd_open(engine->child.pid, 0), .events = POLLIN};
+
+    (void)poll(&end, 1, END_MS);
+    (void)close(end.fd);
+}
+
+bool answer_check(struct wire_answer *answer, size_t bytes)
+{
+    bool is_right = bytes == sizeof(*answer) && answer->code <= 0 &&
+                    answer->code >= BATON_ECLOSED && answer->batch_max >= 0 &&
+                    answer->output_count >= 0 && answer->output_count <= SESSION_OUTPUTS_MAX;
+
+    answer->error[sizeof(answer->error) - 1] = '\0';
+    answer->name[sizeof(answer->name) - 1] = '\0';
+    for (int i = 0; is_right && i < answer->output_count; i++) {
+        size_t count;
+        is_right = shape_numbers(&answer->shapes[i], &count);
     }
+    return is_right;
 }
 
 static int receive(struct engine *engine, int timeout_ms, struct baton_error *reterr)
@@ -189,10 +201,6 @@ int session_open(struct session **ret, struct engine *engine, int fd, const stru
         return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
                          (long long)status.st_size, MODEL_BYTES_MAX);
     }
-    if (engine->sessions == WIRE_SESSIONS_MAX) {
-        return error_set(reterr, BATON_EFULL, "%d models in one process: no more",
-                         WIRE_SESSIONS_MAX);
-    }
     session = calloc(1, sizeof(*session));
     if (!session) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
@@ -219,10 +227,6 @@ int session_run(struct session *session, int64_t pictures, struct tensor ret[SES
     size_t used = 0;
     int code;
 
-    if (pictures < 1 || pictures > session->batch_max) {
-        return error_set(reterr, BATON_EINVAL, "%lld pictures at once: the model takes 1 to %lld",
-                         (long long)pictures, (long long)session->batch_max);
-    }
     engine->request.type = WIRE_RUN;
     engine->request.session = session->number;
     engine->request.pictures = pictures;

@@ -344,11 +344,11 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
                                             .count = outcome->count,
                                             .busy = outcome->busy};
 
-    if (feed->seen && !inference->is_closed && outcome->error.code == 0) {
+    if (feed->seen && outcome->error.code == 0) {
         feed->is_telling = true;
         feed->seen(feed->userdata, &result);
         feed->is_telling = false;
-    } else if (feed->seen && !inference->is_closed) {
+    } else if (feed->seen) {
         report(inference, &outcome->error);
     }
     camera_frame_unref(outcome->turn.frame);
@@ -418,11 +418,8 @@ static void on_bell(uv_poll_t *poll, int status, int events)
 struct inference_feed *inference_feed_new(struct inference *inference, inference_seen *seen,
                                           void *userdata)
 {
-    struct inference_feed *feed = NULL;
+    struct inference_feed *feed = calloc(1, sizeof(*feed));
 
-    if (inference->stats.feeds < INFERENCE_FEEDS_MAX) {
-        feed = calloc(1, sizeof(*feed));
-    }
     if (feed) {
         feed->inference = inference;
         feed->seen = seen;
@@ -435,15 +432,7 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
     return feed;
 }
 
-/* The feed is in no list any more. If a turn of it runs, the end of that turn frees it. */
-static void part_with(struct inference_feed *feed, bool is_running)
-{
-    feed->seen = NULL;
-    if (!is_running) {
-        destroy_feed(feed);
-    }
-}
-
+/* If a turn of it runs, the end of that turn frees it. */
 void inference_feed_free(struct inference_feed *feed)
 {
     struct inference *inference;
@@ -458,7 +447,10 @@ void inference_feed_free(struct inference_feed *feed)
     inference->stats.feeds--;
     is_running = feed->running > 0;
     uv_mutex_unlock(&inference->lock);
-    part_with(feed, is_running);
+    feed->seen = NULL;
+    if (!is_running) {
+        destroy_feed(feed);
+    }
 }
 
 bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
@@ -546,7 +538,6 @@ int inference_open(struct inference **ret, struct pipeline *pipeline,
 void inference_close(struct inference *inference)
 {
     static const uint64_t one = 1;
-    struct inference_feed *feed;
 
     if (!inference || inference->is_closed) {
         return;
@@ -554,15 +545,8 @@ void inference_close(struct inference *inference)
     inference->is_closed = true;
     uv_mutex_lock(&inference->lock);
     inference->is_stopping = true; /* so no further turn begins */
-    feed = inference->feeds;
-    inference->feeds = NULL;
-    inference->stats.feeds = 0;
     uv_cond_signal(&inference->wake);
     uv_mutex_unlock(&inference->lock);
-    for (struct inference_feed *next; feed; feed = next) {
-        next = feed->next;
-        part_with(feed, feed->running > 0); /* only this thread ends a turn */
-    }
     /* The thread may wait for a model; this ends its wait. */
     (void)!write(inference->config.engine.cancel_fd, &one, sizeof(one));
     ring(inference); /* it may have ended before */

@@ -19,8 +19,6 @@
 
 #include <uv.h>
 
-enum { INFERENCE_FEEDS_MAX = 1024 };
-
 struct inference;      /* opaque */
 struct inference_feed; /* opaque: the frames of one subscription */
 
@@ -52,8 +50,8 @@ struct inference_config {
 int inference_open(struct inference **ret, struct pipeline *pipeline,
                    const struct inference_config *config, struct baton_error *reterr);
 
-/* Ends all hooks except `closed`; its feeds are closed as well. Then run the loop. May be called
- * from within hooks. NULL is allowed. */
+/* Ends all hooks except `closed`; its feeds are freed before. Then run the loop. May be called from
+ * within hooks. NULL is allowed. */
 void inference_close(struct inference *inference);
 
 /* The objects that were seen in a frame. */
@@ -66,10 +64,10 @@ struct inference_result {
 
 typedef void inference_seen(void *userdata, const struct inference_result *result);
 
-/* Returns NULL if memory is short, or there are INFERENCE_FEEDS_MAX feeds. */
+/* Returns NULL if memory is short. */
 struct inference_feed *inference_feed_new(struct inference *inference, inference_seen *seen,
                                           void *userdata);
-/* Ends the calls of `seen`; before inference_close(). NULL is allowed. */
+/* Ends the calls of `seen`. NULL is allowed. */
 void inference_feed_free(struct inference_feed *feed);
 
 /* The frame is held until its turn is over, and replaces one that still waits. `rect`: see struct

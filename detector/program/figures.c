@@ -64,28 +64,6 @@ struct figure *figures_find(struct figures *figures, int64_t model_id)
     return &figures->of[FIGURES_MODELS_MAX];
 }
 
-void figure_rename(struct figure *figure, const char *name)
-{
-    char *copy;
-
-    if (figure->name != NULL && strcmp(figure->name, name) == 0) {
-        return;
-    }
-    copy = strdup(name);
-    if (copy != NULL) {
-        free(figure->name);
-        figure->name = copy;
-    }
-}
-
-void figures_fini(struct figures *figures)
-{
-    for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
-        free(figures->of[i].name);
-        figures->of[i].name = NULL;
-    }
-}
-
 /* ---- The page ------------------------------------------------------------------------------- */
 
 static const struct family {
@@ -160,7 +138,7 @@ static void write_one(const struct figures *figures, const struct figure *one,
     const char *text = label(figures, one, labels);
 
     if (!family) {
-        exposition_label(labels, "model_name", one->name != NULL ? one->name : "");
+        exposition_label(labels, "model_name", one->name);
         exposition_label(labels, "engine", one->engine);
         exposition_sample(body, "baton_detector_model_subscriptions", buffer_text(labels),
                           one->subscriptions);

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "protocol/protocol.h"
 
 enum { FIGURES_MODELS_MAX = 64, HISTOGRAM_BUCKETS = 11 };
 
@@ -32,8 +33,8 @@ double latency_of(const struct latency *latency, unsigned percent);
 
 struct figure {
     int64_t model_id;
-    char *name;                 /* the newest; NULL: none */
-    char engine[128];           /* of its last opening; "" none */
+    char name[PROTOCOL_NAME_MAX + 1]; /* of its last opening, as `engine`; "" none */
+    char engine[128];
     uint64_t frames, dropped;   /* run; replaced by a newer one */
     uint64_t opened, refused;   /* for a subscription */
     uint64_t failures;          /* its child was lost, or a frame could not be run */
@@ -48,10 +49,6 @@ struct figures {
 
 /* Never returns NULL; the address stays valid. */
 struct figure *figures_find(struct figures *figures, int64_t model_id);
-void figure_rename(struct figure *figure,
-                   const char *name); /* leaves the name if memory is short */
-
 void figures_write(const struct figures *figures, struct buffer *body);
-void figures_fini(struct figures *figures);
 
 #endif

@@ -23,7 +23,7 @@ struct shared {
 struct work {
     struct bound *bound;
     int64_t model_id;
-    char *model_name;
+    char model_name[PROTOCOL_NAME_MAX + 1];
     struct shared *shared;
     struct inference_feed *feed;
     struct baton_error doubt; /* code other than 0: the reason for the model from before */
@@ -31,10 +31,10 @@ struct work {
 
 struct bound {
     struct models *models;
-    char *identifier;
+    char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
     struct crop crop;
-    int64_t model_id;                        /* of the wanted model, as its name */
-    char *model_name;                        /* NULL: none was wanted yet */
+    int64_t model_id; /* of the wanted model */
+    char model_name[PROTOCOL_NAME_MAX + 1];
     struct order *order;                     /* NULL: its address is refused */
     bool is_waiting;                         /* for the first answer to the order */
     struct work *coming, *running, *leaving; /* NULL: none */
@@ -167,7 +167,6 @@ static void work_free(struct work **work)
     if (*work) {
         inference_feed_free((*work)->feed);
         shared_end((*work)->shared);
-        free((*work)->model_name);
         free(*work);
         *work = NULL;
     }
@@ -298,7 +297,7 @@ static void take_over(struct bound *bound)
 
     inference_stats(work->shared->inference, &stats);
     figure->opened++;
-    figure_rename(figure, work->model_name);
+    memcpy(figure->name, work->model_name, sizeof(figure->name));
     (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
     work_free(&bound->leaving);
     bound->leaving = bound->running;
@@ -343,20 +342,19 @@ static int work_new(struct work **ret, struct bound *bound, const struct supplie
     struct work *work = calloc(1, sizeof(*work));
     int code;
 
-    if (!work || !(work->model_name = strdup(bound->model_name))) {
-        free(work);
+    if (!work) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     work->bound = bound;
     work->model_id = bound->model_id;
+    memcpy(work->model_name, bound->model_name, sizeof(work->model_name));
     if (supplied->error) {
         work->doubt = *supplied->error;
     }
     code = shared_begin(&work->shared, bound->models, supplied->model, reterr);
     if (!code) {
         work->feed = inference_feed_new(work->shared->inference, on_seen, work);
-        code = work->feed ? 0
-                          : error_set(reterr, BATON_EFULL, "no further subscription of that model");
+        code = work->feed ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     if (code) {
         work_free(&work);
@@ -408,22 +406,7 @@ static void bound_free(struct bound *bound)
     work_free(&bound->running);
     work_free(&bound->leaving);
     supply_cancel(bound->order);
-    free(bound->model_name);
-    free(bound->identifier);
     free(bound);
-}
-
-static struct bound *bound_new(struct models *models, const struct subscription *subscription)
-{
-    struct bound *bound = calloc(1, sizeof(*bound));
-
-    if (!bound || !(bound->identifier = strdup(subscription->identifier))) {
-        free(bound);
-        return NULL;
-    }
-    bound->models = models;
-    HASH_ADD_KEYPTR(hh, models->bounds, bound->identifier, strlen(bound->identifier), bound);
-    return bound;
 }
 
 /* Orders the wanted model in place of the one before, which runs until this one does. The old order
@@ -445,22 +428,35 @@ static void order(struct bound *bound, const char *url)
     }
 }
 
-/* False: out of memory. */
-static bool bound_set(struct bound *bound, const struct subscription *subscription)
+static void bound_set(struct bound *bound, const struct subscription *subscription)
 {
     bool is_same = bound->order && bound->model_id == subscription->model_id &&
                    strcmp(bound->model_name, subscription->model_name) == 0 &&
                    supply_renew(bound->order, subscription->model_url);
-    char *name = is_same ? NULL : strdup(subscription->model_name);
 
     bound->crop = subscription->crop;
-    if (name) {
-        free(bound->model_name);
-        bound->model_name = name;
+    if (!is_same) {
         bound->model_id = subscription->model_id;
+        (void)snprintf(bound->model_name, sizeof(bound->model_name), "%s",
+                       subscription->model_name);
         order(bound, subscription->model_url);
     }
-    return is_same || name;
+}
+
+static void subscribe(struct models *models, const struct subscription *subscription)
+{
+    struct bound *bound = calloc(1, sizeof(*bound));
+
+    if (!bound) {
+        log_error(models->config.logger, "model-refused",
+                  LOG_STR("identifier", subscription->identifier),
+                  LOG_STR("error", "out of memory"));
+        return;
+    }
+    bound->models = models;
+    (void)snprintf(bound->identifier, sizeof(bound->identifier), "%s", subscription->identifier);
+    HASH_ADD_STR(models->bounds, identifier, bound);
+    bound_set(bound, subscription);
 }
 
 /* Another camera shows other objects, even at the same places. The last frames of the old camera
@@ -482,18 +478,15 @@ void models_event(struct models *models, const struct worker_event *event)
 {
     struct bound *bound = event->identifier ? find_bound(models, event->identifier) : NULL;
 
-    if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
+    if (event->type == WORKER_SUBSCRIPTION_ADDED) {
+        subscribe(models, event->subscription);
+    } else if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
         bound_free(bound);
-    } else if (event->type == WORKER_SUBSCRIPTION_ADDED ||
-               event->type == WORKER_SUBSCRIPTION_UPDATED) {
-        if (bound && (event->changes & CHANGE_CAMERA) != 0) {
+    } else if (event->type == WORKER_SUBSCRIPTION_UPDATED && bound) {
+        if ((event->changes & CHANGE_CAMERA) != 0) {
             look_elsewhere(bound);
         }
-        bound = bound ? bound : bound_new(models, event->subscription);
-        if (!bound || !bound_set(bound, event->subscription)) {
-            log_error(models->config.logger, "model-refused",
-                      LOG_STR("identifier", event->identifier), LOG_STR("error", "out of memory"));
-        }
+        bound_set(bound, event->subscription);
     }
 }
 
@@ -589,8 +582,5 @@ void models_close(struct models *models)
 
 void models_free(struct models *models)
 {
-    if (models) {
-        figures_fini(&models->figures);
-        free(models);
-    }
+    free(models);
 }

@@ -164,6 +164,7 @@ static struct show *show_new(void)
 static void show_free(struct show *show)
 {
     camera_close(show->camera);
+    inference_feed_free(show->feed);
     inference_close(show->inference);
     gallery_run_until(&show->gallery, is_set, &show->has_closed);
     gallery_fini(&show->gallery);
