@@ -1,22 +1,42 @@
 /* Boxes: those that a decoder found become those of the frame. Pure.
  *
  *   decoder ─▶ candidates_add() for each ─▶ boxes_of(): best first, cut to the picture, one an
- * object
+ *                                           object
  *
  * Broken numbers (NaN, infinite, sides below 0) are no box.
+ *
+ * A part of a picture lies in a model's input by its `fit`. A stretched part fills the input and
+ * loses its proportions. A letterboxed part keeps them and lies in the middle, with padding beside
+ * it.
  */
 #ifndef DETECTOR_INFER_BOXES_H
 #define DETECTOR_INFER_BOXES_H
 
-#include "detector/infer/fit.h"
+#include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
+    FIT_SIDE_MAX = 8192,
     BOXES_MAX = 1024,     /* of one picture */
     CANDIDATES_MAX = 8192 /* beyond these, the better half of them stays */
 };
+
+struct fit {
+    int source[4];     /* of the frame, in its pixels: x, y, width, height */
+    int width, height; /* of the input */
+    int inner[4];      /* where the source lies in the input: x, y, width, height */
+};
+
+/* Returns BATON_EINVAL if a side is not 1 to FIT_SIDE_MAX. */
+int fit_init(struct fit *ret, const int source[4], int width, int height, bool is_letterboxed,
+             struct baton_error *reterr);
+
+/* Converts a box from the input's pixels to the frame's. */
+float fit_source_x(const struct fit *fit, float x);
+float fit_source_y(const struct fit *fit, float y);
 
 struct box {
     float x, y, width, height; /* in the frame's pixels, cut to the part that the model saw; x and y

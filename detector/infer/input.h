@@ -3,7 +3,7 @@
 #define DETECTOR_INFER_INPUT_H
 
 #include "detector/camera/picture.h"
-#include "detector/infer/fit.h"
+#include "detector/infer/boxes.h"
 #include "detector/model/pipeline.h"
 
 /* Writes 3 * height * width numbers in the layout of `input`. `rect` is x, y, width and height

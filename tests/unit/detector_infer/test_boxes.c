@@ -1,6 +1,6 @@
 #include "cmocka_all.h"
 
-#include "detector/infer/fit.h"
+#include "detector/infer/boxes.h"
 #include "detector/infer/shape.h"
 
 #include <string.h>
@@ -25,21 +25,6 @@ static void a_letterbox_keeps_the_proportions(void **state)
     assert_inner((int[]){0, 0, 100, 50}, 64, 64, true, (int[]){0, 16, 64, 32});
     assert_inner((int[]){0, 0, 8000, 1}, 64, 64, true, (int[]){0, 31, 64, 1});
     assert_inner((int[]){0, 0, 1280, 720}, 640, 640, false, (int[]){0, 0, 640, 640});
-}
-
-static void the_way_back_is_exact(void **state)
-{
-    const int source[4] = {100, 200, 1280, 720};
-    struct fit fit;
-
-    (void)state;
-    assert_int_equal(fit_init(&fit, source, 640, 640, true, NULL), 0);
-    assert_float_equal(fit_source_x(&fit, 0), 100, 0);
-    assert_float_equal(fit_source_x(&fit, 640), 1380, 0);
-    assert_float_equal(fit_source_y(&fit, 140), 200, 0);
-    assert_float_equal(fit_source_y(&fit, 500), 920, 0);
-    assert_int_equal(fit_init(&fit, source, 640, 640, false, NULL), 0);
-    assert_float_equal(fit_source_y(&fit, 320), 560, 0);
 }
 
 static void sides_out_of_range_are_refused(void **state)
@@ -89,7 +74,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_letterbox_keeps_the_proportions),
-        cmocka_unit_test(the_way_back_is_exact),
         cmocka_unit_test(sides_out_of_range_are_refused),
         cmocka_unit_test(shapes_are_counted_compared_and_told),
     };
