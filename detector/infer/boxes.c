@@ -45,13 +45,14 @@ int fit_init(struct fit *ret, const int source[4], int width, int height, bool i
     return 0;
 }
 
-float fit_source_x(const struct fit *fit, float x)
+/* From the input's pixels to the frame's. */
+static float source_x(const struct fit *fit, float x)
 {
     return (float)fit->source[0] +
            (x - (float)fit->inner[0]) * (float)fit->source[2] / (float)fit->inner[2];
 }
 
-float fit_source_y(const struct fit *fit, float y)
+static float source_y(const struct fit *fit, float y)
 {
     return (float)fit->source[1] +
            (y - (float)fit->inner[1]) * (float)fit->source[3] / (float)fit->inner[3];
@@ -99,13 +100,13 @@ static bool place(struct box *ret, const struct candidate *candidate, const stru
 {
     float left = (float)fit->source[0], right = left + (float)fit->source[2];
     float top = (float)fit->source[1], bottom = top + (float)fit->source[3];
-    float x = clamp(fit_source_x(fit, candidate->left), left, right);
-    float y = clamp(fit_source_y(fit, candidate->top), top, bottom);
+    float x = clamp(source_x(fit, candidate->left), left, right);
+    float y = clamp(source_y(fit, candidate->top), top, bottom);
 
     *ret = (struct box){.x = x,
                         .y = y,
-                        .width = clamp(fit_source_x(fit, candidate->right), left, right) - x,
-                        .height = clamp(fit_source_y(fit, candidate->bottom), top, bottom) - y,
+                        .width = clamp(source_x(fit, candidate->right), left, right) - x,
+                        .height = clamp(source_y(fit, candidate->bottom), top, bottom) - y,
                         .score = candidate->score < 1 ? candidate->score : 1,
                         .label = candidate->label};
     return ret->width > 0 && ret->height > 0;

@@ -34,10 +34,6 @@ struct fit {
 int fit_init(struct fit *ret, const int source[4], int width, int height, bool is_letterboxed,
              struct baton_error *reterr);
 
-/* Converts a box from the input's pixels to the frame's. */
-float fit_source_x(const struct fit *fit, float x);
-float fit_source_y(const struct fit *fit, float y);
-
 struct box {
     float x, y, width, height; /* in the frame's pixels, cut to the part that the model saw; x and y
                                   are the upper left corner */

@@ -102,16 +102,10 @@ static void tell(struct inference *inference, struct outcome *outcome)
 {
     uv_mutex_lock(&inference->lock);
     DL_APPEND(inference->outcomes, outcome);
-    uv_mutex_unlock(&inference->lock);
-    ring(inference);
-}
-
-static void take_stats(struct inference *inference, bool has_failed)
-{
-    uv_mutex_lock(&inference->lock);
-    inference->stats.failures += has_failed;
+    inference->stats.failures += outcome->feed && outcome->error.code;
     inference->stats.pid = inference->engine ? engine_pid(inference->engine) : 0;
     uv_mutex_unlock(&inference->lock);
+    ring(inference);
 }
 
 static void close_engine(struct inference *inference)
@@ -269,7 +263,6 @@ static bool serve(struct inference *inference)
     if (!is_lost) {
         inference->losses = 0;
     }
-    take_stats(inference, outcome->error.code != 0);
     tell(inference, outcome);
     return !is_lost || reopen(inference);
 }

@@ -148,33 +148,24 @@ bool report_is_due(const struct pipeline_track *rules, const struct track *track
     }
 }
 
-/* The texts and classes among the attributes: if they are others, the object has changed. */
-static json_t *names_of(const struct pipeline *pipeline, const json_t *attributes)
+/* True if its class, or a class or text among its fields, is another one than in the last report.
+ */
+static bool has_changed(const struct pipeline *pipeline, const struct track *track,
+                        const json_t *attributes)
 {
-    json_t *names = json_object();
+    const struct report *report = &track->report;
+    bool has_changed = !report->is_reported || report->label != track->label;
 
     for (size_t i = 0; i < pipeline->stage_count; i++) {
         for (size_t k = 0; k < pipeline->stages[i].field_count; k++) {
             const struct pipeline_field *field = &pipeline->stages[i].fields[k];
+            const json_t *now = json_object_get(attributes, field->name);
+            const json_t *then = json_object_get(report->last, field->name);
             if (field->value == VALUE_CLASS || field->value == VALUE_TEXT) {
-                (void)json_object_set(names, field->name, json_object_get(attributes, field->name));
+                has_changed = has_changed || (now != then && !json_equal(now, then));
             }
         }
     }
-    return names;
-}
-
-/* True if its class or one of its texts is another one than in the last report. */
-static bool has_changed(const struct pipeline *pipeline, struct track *track,
-                        const json_t *attributes)
-{
-    struct report *report = &track->report;
-    json_t *names = names_of(pipeline, attributes);
-    bool has_changed =
-        !report->is_reported || report->label != track->label || !json_equal(names, report->names);
-
-    json_decref(report->names);
-    report->names = names;
     return has_changed;
 }
 
@@ -192,6 +183,10 @@ bool report_take(const struct pipeline *pipeline, struct track *track, json_t *a
         report->tries++;
         report->waiting = json_incref(attributes);
         return false;
+    }
+    if (pipeline->track.report == REPORT_CHANGE) {
+        json_decref(report->last);
+        report->last = json_incref(attributes);
     }
     report->is_reported = true;
     report->at = now;

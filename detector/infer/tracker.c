@@ -44,7 +44,7 @@ struct tracker *tracker_new(struct tracker_rules rules)
 
 static void drop(struct track *track)
 {
-    json_decref(track->report.names);
+    json_decref(track->report.last);
     json_decref(track->report.waiting);
 }
 

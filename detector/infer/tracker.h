@@ -40,7 +40,7 @@ struct report {
     bool is_reported;
     instant at;      /* of the last report */
     int label;       /* then */
-    json_t *names;   /* owned: the texts and classes then; NULL: none */
+    json_t *last;    /* owned: the attributes then, where changes are reported; NULL: none */
     json_t *waiting; /* owned: attributes so far; NULL: nothing waits */
     int tries;       /* frames for which it has waited */
 };
