@@ -1,6 +1,7 @@
 #include "detector/infer/engine.h"
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "detector/helper/helper.h"
 #include "detector/infer/wire.h"
 
@@ -28,7 +29,8 @@ struct engine {
     struct helper child;
     bool was_killed; /* from outside */
     int open_ms, run_ms, cancel_fd;
-    unsigned sessions;
+    struct session sessions[WIRE_SESSIONS_MAX];
+    unsigned session_count;
 };
 
 /* ---- The process ---------------------------------------------------------------------------- */
@@ -149,51 +151,18 @@ static int ask(struct engine *engine, int first, int second, int timeout_ms,
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
-/* In the child the model stays open: it ends with its engine. */
-void session_close(struct session *session)
-{
-    if (session) {
-        if (session->values) {
-            (void)munmap(session->values, session->bytes);
-        }
-        free(session);
-    }
-}
-
-static int open_there(struct session *session, int fd, size_t model_bytes,
-                      const struct shape *largest, struct baton_error *reterr)
-{
-    struct engine *engine = session->engine;
-    void *input = NULL;
-    int memory = helper_share(&input, "baton-model", session->bytes, reterr);
-    int code;
-
-    if (memory < 0) {
-        return memory;
-    }
-    session->values = input;
-    engine->request = (struct wire_request){.type = WIRE_OPEN,
-                                            .session = session->number,
-                                            .largest = *largest,
-                                            .model_bytes = model_bytes};
-    code = ask(engine, fd, memory, engine->open_ms, reterr);
-    (void)close(memory);
-    session->batch_max = engine->answer.batch_max;
-    return code || (session->batch_max >= 1 && session->batch_max <= largest->sides[0])
-               ? code
-               : talks_nonsense(engine, reterr);
-}
-
 int session_open(struct session **ret, struct engine *engine, int fd, const struct shape *largest,
                  struct baton_error *reterr)
 {
-    struct session *session;
+    struct session *session = &engine->sessions[engine->session_count];
     struct stat status = {0};
     char text[SHAPE_TEXT_MAX];
+    void *input = NULL;
     size_t count;
-    int code;
+    int memory, code;
 
-    if (largest->rank != 4 || !shape_count(largest, &count)) {
+    INVARIANT(engine->session_count < WIRE_SESSIONS_MAX);
+    if (!shape_count(largest, &count)) {
         return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
                          shape_text(largest, text));
     }
@@ -201,20 +170,29 @@ int session_open(struct session **ret, struct engine *engine, int fd, const stru
         return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
                          (long long)status.st_size, MODEL_BYTES_MAX);
     }
-    session = calloc(1, sizeof(*session));
-    if (!session) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    memory = helper_share(&input, "baton-model", count * sizeof(float), reterr);
+    if (memory < 0) {
+        return memory;
     }
-    session->engine = engine;
-    session->number = engine->sessions;
-    session->picture_count = count / (size_t)largest->sides[0];
-    session->bytes = count * sizeof(float);
-    code = open_there(session, fd, (size_t)status.st_size, largest, reterr);
+    engine->request = (struct wire_request){.type = WIRE_OPEN,
+                                            .session = engine->session_count,
+                                            .largest = *largest,
+                                            .model_bytes = (size_t)status.st_size};
+    code = ask(engine, fd, memory, engine->open_ms, reterr);
+    (void)close(memory);
+    *session = (struct session){.engine = engine,
+                                .batch_max = engine->answer.batch_max,
+                                .values = input,
+                                .picture_count = count / (size_t)largest->sides[0],
+                                .bytes = count * sizeof(float)};
+    if (!code && (session->batch_max < 1 || session->batch_max > largest->sides[0])) {
+        code = talks_nonsense(engine, reterr);
+    }
     if (code) {
-        session_close(session);
+        (void)munmap(input, session->bytes);
         return code;
     }
-    engine->sessions++;
+    engine->session_count++;
     *ret = session;
     return 0;
 }
@@ -228,7 +206,7 @@ int session_run(struct session *session, int64_t pictures, struct tensor ret[SES
     int code;
 
     engine->request.type = WIRE_RUN;
-    engine->request.session = session->number;
+    engine->request.session = (unsigned)(session - engine->sessions);
     engine->request.pictures = pictures;
     code = ask(engine, -1, -1, engine->run_ms, reterr);
     if (code) {
@@ -259,6 +237,9 @@ void engine_free(struct engine *engine)
     (void)helper_kill(&engine->child); /* the process has nothing to release */
     if (engine->outputs) {
         (void)munmap(engine->outputs, WIRE_OUTPUT_BYTES);
+    }
+    for (unsigned i = 0; i < engine->session_count; i++) {
+        (void)munmap(engine->sessions[i].values, engine->sessions[i].bytes);
     }
     free(engine);
 }

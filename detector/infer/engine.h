@@ -30,7 +30,6 @@ struct engine; /* opaque; one thread at a time uses it with its sessions */
 
 struct session {
     struct engine *engine;
-    unsigned number;
     int64_t batch_max;    /* pictures that the model takes at once */
     float *values;        /* the input, which the caller fills */
     size_t picture_count; /* numbers of one picture */
@@ -42,7 +41,7 @@ struct session {
  * confined, or BATON_ENOMEM. */
 int engine_start(struct engine **ret, const struct engine_options *options,
                  struct baton_error *reterr);
-void engine_free(struct engine *engine); /* after its sessions; NULL allowed */
+void engine_free(struct engine *engine); /* with its sessions; NULL allowed */
 
 const char *engine_name(const struct engine *engine); /* for people, see struct library */
 int engine_pid(const struct engine *engine);          /* of the child; 0: it has gone */
@@ -52,11 +51,11 @@ bool engine_was_killed(const struct engine *engine);
 
 /* `fd` is an .onnx file that can be mapped, and is not needed afterwards. `largest` is the input's
  * shape with the largest batch; if the model takes fewer pictures, `batch_max` has their number.
- * Returns BATON_EINVAL if the model has no such input or cannot be run; the error names the engine,
- * and another one that may. */
+ * The session lives as long as its engine, which has WIRE_SESSIONS_MAX at most (wire.h). Returns
+ * BATON_EINVAL if the model has no such input or cannot be run; the error names the engine, and
+ * another one that may. */
 int session_open(struct session **ret, struct engine *engine, int fd, const struct shape *largest,
                  struct baton_error *reterr);
-void session_close(struct session *session); /* NULL allowed */
 
 /* Runs the model on session->values; `pictures` is 1 to batch_max. Returns the number of outputs,
  * at most SESSION_OUTPUTS_MAX; they are valid until the session runs again. */

@@ -128,9 +128,6 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *
 void runner_free(struct runner *runner)
 {
     if (runner) {
-        for (size_t i = 0; i < PIPELINE_MODELS_MAX; i++) {
-            session_close(runner->sessions[i]);
-        }
         picture_scaler_fini(&runner->scaler);
         free(runner);
     }

@@ -86,34 +86,25 @@ static void print_progress(struct try *try, double share)
 
 /* ---- The loop ------------------------------------------------------------------------------- */
 
-/* An offline clip would be reopened and begin from its start: it ends the try. */
-static void check_clip(struct try *try)
-{
-    const char *clip = try->settings->clip;
-    struct camera_stats stats;
-
-    if (!try->camera || try->has_ended) {
-        return;
-    }
-    camera_stats(try->camera, &stats);
-    if (!stats.last_error[0]) {
-        return;
-    }
-    (void)error_set(&try->error, BATON_EPROTO,
-                    "--try %s: broke off after %llu frames: %s; 'ffprobe %s' shows what it is",
-                    clip, (unsigned long long)try->frames, stats.last_error, clip);
-}
-
 static void on_look(uv_timer_t *timer)
 {
     struct try *try = timer->data;
+    const char *clip = try->settings->clip;
+    struct camera_stats stats = {0};
 
-    /* An error that check_clip() finds ends the try at the next look: Ctrl-C kills the children as
-     * well, and by then its signal has arrived. */
     if (is_over(try)) {
         close_all(try);
-    } else {
-        check_clip(try);
+        return;
+    }
+    if (try->camera && !try->has_ended) {
+        camera_stats(try->camera, &stats);
+    }
+    /* An offline clip would be reopened and begin from its start: it ends the try, at the next
+     * look: Ctrl-C kills the children as well, and by then its signal has arrived. */
+    if (stats.last_error[0]) {
+        (void)error_set(&try->error, BATON_EPROTO,
+                        "--try %s: broke off after %llu frames: %s; 'ffprobe %s' shows what it is",
+                        clip, (unsigned long long)try->frames, stats.last_error, clip);
     }
 }
 

@@ -110,7 +110,6 @@ static void rectangles_are_found_where_they_are_drawn_in_each_layout(struct engi
         /* RetinaFace's finds red alone. */
         detect_as(models[i].decoder, session, drawn,
                   models[i].decoder == DECODER_RETINAFACE ? 1 : 6);
-        session_close(session);
     }
 }
 
@@ -140,7 +139,6 @@ static void crops_are_told_apart_by_colour(struct engine *engine)
     for (int64_t i = 0; i < session->batch_max; i++) {
         assert_int_equal(best(&outputs[0], i), wanted[i]);
     }
-    session_close(session);
 }
 
 static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct engine *engine)
@@ -209,7 +207,6 @@ static void provider_with(enum engine_provider provider, const char *name)
     detect_as(DECODER_YOLOV8, session, (struct drawn[]){{RED, 40, 40, 64, 32}}, 1);
     /* ONNX Runtime's telemetry would be a thread. */
     assert_true(provider != PROVIDER_CPU || status_of(engine_pid(engine), "Threads:") == 1);
-    session_close(session);
     engine_free(engine);
 }
 
@@ -291,7 +288,6 @@ static void a_child_that_dies_or_hangs_is_an_error_and_is_ended(void **state)
         assert_int_equal(engine_pid(engine), 0);
         assert_int_equal(kill(pid, 0), -1);
         assert_int_equal(session_run(session, 1, outputs, &error), BATON_ECLOSED);
-        session_close(session);
         engine_free(engine);
     }
 }
@@ -370,7 +366,6 @@ static void models_that_are_damaged_cost_their_child_at_most(void **state)
         refusals += code < 0 && code != BATON_ECLOSED;
         losses += code == BATON_ECLOSED;
         runs += code >= 0;
-        session_close(session);
         engine_free(engine);
     }
     print_message("%d refused, %d run all the same, %d cost their child\n", refusals, runs, losses);
