@@ -380,7 +380,7 @@ static void tell_opened(struct inference *inference)
 static void on_bell(uv_poll_t *poll, int status, int events)
 {
     struct inference *inference = poll->data;
-    struct outcome *outcomes, *outcome, *next;
+    struct outcome *outcome;
     bool is_opened, has_ended;
     uint64_t rings;
 
@@ -389,7 +389,7 @@ static void on_bell(uv_poll_t *poll, int status, int events)
     (void)!read(inference->bell, &rings, sizeof(rings));
 
     uv_mutex_lock(&inference->lock);
-    outcomes = inference->outcomes;
+    outcome = inference->outcomes;
     inference->outcomes = NULL;
     is_opened = inference->is_opened;
     has_ended = inference->has_ended;
@@ -397,7 +397,8 @@ static void on_bell(uv_poll_t *poll, int status, int events)
     if (is_opened && !inference->has_told_opened && !inference->is_closed) {
         tell_opened(inference);
     }
-    DL_FOREACH_SAFE (outcomes, outcome, next) {
+    for (struct outcome *next; outcome; outcome = next) {
+        next = outcome->next;
         handle(inference, outcome);
     }
     if (has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)poll)) {

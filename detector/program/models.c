@@ -125,13 +125,11 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
 static int shared_begin(struct shared **ret, struct models *models, struct model *model,
                         struct baton_error *reterr)
 {
-    struct shared *shared;
+    struct shared *shared = models->shareds;
     int code;
 
-    LL_FOREACH (models->shareds, shared) {
-        if (shared->users > 0 && strcmp(shared->model->digest, model->digest) == 0) {
-            break;
-        }
+    while (shared && (shared->users == 0 || strcmp(shared->model->digest, model->digest) != 0)) {
+        shared = shared->next;
     }
     if (!shared) {
         shared = calloc(1, sizeof(*shared));

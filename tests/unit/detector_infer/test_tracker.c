@@ -225,7 +225,8 @@ static void the_number_of_objects_is_bounded(void **state)
 
     (void)state;
     for (int i = 0; i < 2 * TRACK_BOXES_MAX; i++) {
-        boxes[i] = box((float)(50 * (i % 64)), (float)(50 * (i / 64)), 0.9F, 0);
+        int column = i % 64, row = i / 64;
+        boxes[i] = box((float)(50 * column), (float)(50 * row), 0.9F, 0);
     }
     for (int i = 0; i < TRACK_HITS; i++) {
         tracker_step(tracker, at_ms(i), boxes, TRACK_BOXES_MAX, tracks);
