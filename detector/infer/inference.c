@@ -17,17 +17,14 @@ enum {
 
 struct inference_feed {
     struct inference *inference;
-    struct inference_feed *next;
+    struct inference_feed *prev, *next;
     inference_seen *seen; /* NULL: closed; it goes when its turn is over */
     void *userdata;
     struct runner_view *view; /* the thread's while running */
     /* under the lock */
-    const struct camera_frame *pending; /* held; NULL: none */
-    int rect[4];
-    enum stage progression;
+    struct runner_turn pending; /* its frame is held; NULL: none */
     int running;     /* turns that are under way, or done and not reported yet: at times two */
     bool is_telling; /* within `seen` */
-    uint64_t served; /* the number of its last turn */
 };
 
 /* A message of the thread to the loop; they are read oldest first. */
@@ -54,12 +51,11 @@ struct inference {
     instant reported; /* when the last failure was */
     bool has_told_opened, is_closed;
     /* under the lock */
-    struct inference_feed *feeds;
+    struct inference_feed *feeds; /* the one that was served least recently first */
     struct outcome *outcomes;
     bool is_opened; /* or failed to be: open_error has a code */
     bool has_ended; /* the thread has told all */
     struct inference_stats stats;
-    uint64_t turn;
     bool is_stopping;
     /* the thread's */
     struct baton_error open_error; /* until is_opened */
@@ -142,17 +138,15 @@ static int open_engine(struct inference *inference, struct baton_error *reterr)
     return 0;
 }
 
-/* Of the feeds that wait, returns the one that was served least recently; NULL: none waits. */
+/* NULL: none waits. */
 static struct inference_feed *next_feed(const struct inference *inference)
 {
-    struct inference_feed *best = NULL;
+    struct inference_feed *feed = inference->feeds;
 
-    for (struct inference_feed *feed = inference->feeds; feed; feed = feed->next) {
-        if (feed->pending && (!best || feed->served < best->served)) {
-            best = feed;
-        }
+    while (feed && !feed->pending.frame) {
+        feed = feed->next;
     }
-    return best;
+    return feed;
 }
 
 /* Waits for a frame, and takes it. False: the thread shall end. */
@@ -168,12 +162,11 @@ static bool take_turn(struct inference *inference, struct outcome *outcome)
     is_stopping = inference->is_stopping;
     if (!is_stopping) {
         outcome->feed = feed;
-        outcome->turn.frame = feed->pending;
-        memcpy(outcome->turn.rect, feed->rect, sizeof(feed->rect));
-        outcome->turn.progression = feed->progression;
-        feed->pending = NULL;
+        outcome->turn = feed->pending;
+        feed->pending.frame = NULL;
         feed->running++;
-        feed->served = ++inference->turn;
+        DL_DELETE(inference->feeds, feed);
+        DL_APPEND(inference->feeds, feed);
     }
     uv_mutex_unlock(&inference->lock);
     return !is_stopping;
@@ -323,7 +316,7 @@ static void report(struct inference *inference, const struct baton_error *error)
 
 static void destroy_feed(struct inference_feed *feed)
 {
-    camera_frame_unref(feed->pending);
+    camera_frame_unref(feed->pending.frame);
     runner_view_free(feed->view);
     free(feed);
 }
@@ -419,7 +412,7 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
         feed->seen = seen;
         feed->userdata = userdata;
         uv_mutex_lock(&inference->lock);
-        LL_PREPEND(inference->feeds, feed);
+        DL_PREPEND(inference->feeds, feed);
         inference->stats.feeds++;
         uv_mutex_unlock(&inference->lock);
     }
@@ -437,7 +430,7 @@ void inference_feed_free(struct inference_feed *feed)
     }
     inference = feed->inference;
     uv_mutex_lock(&inference->lock);
-    LL_DELETE(inference->feeds, feed);
+    DL_DELETE(inference->feeds, feed);
     inference->stats.feeds--;
     is_running = feed->running > 0;
     uv_mutex_unlock(&inference->lock);
@@ -451,14 +444,14 @@ bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame
                           const int rect[4], enum stage progression)
 {
     struct inference *inference = feed->inference;
+    const struct runner_turn turn = {.frame = camera_frame_ref(frame),
+                                     .rect = {rect[0], rect[1], rect[2], rect[3]},
+                                     .progression = progression};
     const struct camera_frame *old;
 
-    frame = camera_frame_ref(frame);
     uv_mutex_lock(&inference->lock);
-    old = feed->pending;
-    feed->pending = frame;
-    memcpy(feed->rect, rect, sizeof(feed->rect));
-    feed->progression = progression;
+    old = feed->pending.frame;
+    feed->pending = turn;
     uv_mutex_unlock(&inference->lock);
     uv_cond_signal(&inference->wake); /* the lock is free for it by now */
     camera_frame_unref(old);
@@ -470,7 +463,7 @@ bool inference_feed_is_idle(const struct inference_feed *feed)
     bool is_idle;
 
     uv_mutex_lock(&feed->inference->lock);
-    is_idle = !feed->pending && feed->running <= feed->is_telling;
+    is_idle = !feed->pending.frame && feed->running <= feed->is_telling;
     uv_mutex_unlock(&feed->inference->lock);
     return is_idle;
 }
