@@ -38,7 +38,7 @@ struct library_options {
 
 struct network;
 
-/* Each of the two begins with this struct. */
+/* One for each of the two. */
 struct library {
     char name[ENGINE_NAME_MAX + 1]; /* for people: "onnxruntime 1.30.0", "…, cuda" */
     bool uses_hardware;             /* another provider than the CPU */
