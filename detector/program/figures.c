@@ -57,11 +57,10 @@ struct figure *figures_find(struct figures *figures, int64_t model_id)
             return &figures->of[i];
         }
     }
-    if (figures->count < FIGURES_MODELS_MAX) {
-        figures->of[figures->count].model_id = model_id;
-        return &figures->of[figures->count++];
+    if (figures->count <= FIGURES_MODELS_MAX) {
+        figures->of[figures->count++].model_id = model_id;
     }
-    return &figures->of[FIGURES_MODELS_MAX];
+    return &figures->of[figures->count - 1];
 }
 
 /* ---- The page ------------------------------------------------------------------------------- */
@@ -149,19 +148,14 @@ static void write_one(const struct figures *figures, const struct figure *one,
     }
 }
 
-/* The last figure, of all others, is written once it was used. */
 static void write_all(const struct figures *figures, const struct family *family,
                       struct buffer *body)
 {
-    const struct figure *others = &figures->of[FIGURES_MODELS_MAX];
     struct buffer labels;
 
     buffer_init(&labels, LABELS_MAX);
     for (unsigned i = 0; i < figures->count; i++) {
         write_one(figures, &figures->of[i], family, body, &labels);
-    }
-    if (others->opened + others->refused > 0) {
-        write_one(figures, others, family, body, &labels);
     }
     buffer_fini(&labels);
 }

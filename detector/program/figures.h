@@ -44,7 +44,7 @@ struct figure {
 
 struct figures {
     struct figure of[FIGURES_MODELS_MAX + 1]; /* the last: of all others */
-    unsigned count;
+    unsigned count;                           /* with the last, once it was used */
 };
 
 /* Never returns NULL; the address stays valid. */
