@@ -312,6 +312,7 @@ class Beginnings(FleetTest):
     def test_a_provider_that_is_not_there_is_named_in_the_log_and_can_be_left(self):
         process = self.begin("redis://127.0.0.1:%d" % free_ports(1)[0])
         until(lambda: "provider-silent" in process.log(), process.log)
+        self.assertRegex(process.log(), "redis-away .*connection refused")
         process.run.send_signal(signal.SIGTERM)
         self.assertEqual(process.run.wait(DEADLINE_S), 0)
 

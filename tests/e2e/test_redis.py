@@ -490,6 +490,17 @@ class OnRedis(ProgramTest):
                     one.kill()
                     one.wait()
 
+    def test_an_agent_without_clients_logs_that_its_server_is_away_and_back(self):
+        port = free_ports(1)[0]
+        agent = Agent("--provider", "redis://:pa%%20ss@127.0.0.1:%d" % port)
+        self.addCleanup(agent.close)
+        until(lambda: "redis-away" in agent.log(), agent.log)
+        self.assertRegex(agent.log(), "redis-away .*:%d: connection refused" % port)
+        server = self.start_server(port)
+        until(lambda: "redis-back" in agent.log(), agent.log)
+        server.kill()
+        until(lambda: agent.log().count("redis-away") > 1, agent.log)
+
     def test_once_on_a_fresh_server_waits_for_as_long_as_the_server_does(self):
         url = "redis://:pa%%20ss@127.0.0.1:%d/3?lease=4s&max-lease=4s" % self.port
         done = baton("once", "schema", "--node", "a", "--provider", url, "--election", "fresh",

@@ -75,6 +75,13 @@ static bool is_double(struct server *server, const struct redis_identity *identi
     return server->is_double;
 }
 
+/* A program that takes part in no election hears of no trouble: it is told by its log. A client of
+ * an agent is told by the agent's. */
+static bool is_for_log(const struct client *client)
+{
+    return client->registrations == NULL && client->on_failed != NULL;
+}
+
 static void on_up(void *userdata, const struct redis_identity *identity)
 {
     struct server *server = userdata;
@@ -91,6 +98,9 @@ static void on_up(void *userdata, const struct redis_identity *identity)
 
     if (client->sentinel) {
         sentinel_set_urgent(client->sentinel, false);
+    }
+    if (server->trouble[0] != '\0' && is_for_log(client)) {
+        log_notice(client->logger, "redis-back", LOG_STR("was", server->trouble));
     }
     server->trouble[0] = '\0';
     server->up_since = clock_now();
@@ -161,6 +171,9 @@ static void report_trouble(struct server *server, const struct baton_error *erro
 
     if (is_new) {
         server->trouble_logged = now;
+    }
+    if (is_new && is_for_log(client)) {
+        log_warning(client->logger, "redis-away", LOG_STR("reason", error->message));
     }
     for (struct registration *registration = client->registrations; registration;
          registration = registration->hh.next) {
