@@ -1,6 +1,5 @@
 #include "cli/participant.h"
 
-#include "cli/absent.h"
 #include "cli/footprint.h"
 #include "cli/http_options.h"
 #include "cli/reload.h"
@@ -22,8 +21,6 @@
 enum {
     QUIET_MS = 500,
     QUIET_AGAIN_MS = 2000,
-    MUSTER_MS = 5000,
-    MUSTER_AGAIN_MS = 60000,
 };
 
 struct participant {
@@ -35,8 +32,7 @@ struct participant {
     struct member_control *control;
     struct http_server *http;
     uv_timer_t watchdog;
-    uv_timer_t muster; /* when it fires, missing voters are logged */
-    uv_timer_t quiet;  /* when it fires, the leader unmaps pages */
+    uv_timer_t quiet; /* when it fires, the leader unmaps pages */
     bool has_timers;
     bool is_closing;
     bool is_heard;         /* the provider has reported an event that is not an error */
@@ -73,20 +69,15 @@ const char *participant_node(const struct participant *part)
     return part->node;
 }
 
-static bool has_leader(const struct participant *part)
-{
-    struct baton_member leader;
-    uint64_t epoch;
-
-    election_leader(part->election, &leader, &epoch);
-    return leader.id[0] != '\0';
-}
-
 const char *participant_obstacle(struct participant *part)
 {
-    if (!has_leader(part)) {
-        (void)absent_voters(part->member, part->election, part->obstacle, sizeof(part->obstacle));
+    json_t *status = member_provider_status(part->member);
+    const char *absent = json_string_value(json_object_get(status, "no_quorum"));
+
+    if (absent) {
+        (void)snprintf(part->obstacle, sizeof(part->obstacle), "%s", absent);
     }
+    json_decref(status);
     return part->obstacle[0] ? part->obstacle : "nobody is known to lead";
 }
 
@@ -350,26 +341,11 @@ static void on_watchdog(uv_timer_t *timer)
     notify_alive();
 }
 
-/* Nothing happens while too few members answer, so nothing else is logged. */
-static void on_muster(uv_timer_t *timer)
-{
-    struct participant *part = timer->data;
-    char text[BATON_ERROR_MESSAGE_MAX];
-
-    if (!part->is_closing && !has_leader(part) &&
-        absent_voters(part->member, part->election, text, sizeof(text))) {
-        log_warning(part->config.logger, "no-quorum", LOG_STR("text", text));
-        (void)uv_timer_start(timer, on_muster, MUSTER_AGAIN_MS, MUSTER_MS);
-    }
-}
-
 static void start_timers(struct participant *part)
 {
     uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
     (void)uv_timer_init(part->config.loop, &part->watchdog);
     (void)uv_timer_init(part->config.loop, &part->quiet);
-    (void)uv_timer_init(part->config.loop, &part->muster);
-    part->muster.data = part;
     part->has_timers = true;
     if (interval_ms) {
         (void)uv_timer_start(&part->watchdog, on_watchdog, interval_ms, interval_ms);
@@ -415,9 +391,6 @@ int participant_open(struct participant **ret, const struct participant_config *
     if (fatal_install(reterr)) { /* a crash is announced before the process ends */
         log_warning(config->logger, "no-fatal-handlers");
     }
-    if (member_has(part->member, PROVIDER_OPERATE)) {
-        (void)uv_timer_start(&part->muster, on_muster, MUSTER_MS, MUSTER_MS);
-    }
     log_deaths(part);
     notify_ready();
     *ret = part;
@@ -434,7 +407,6 @@ static void on_member_closed(void *userdata)
     if (part->has_timers) {
         uv_close((uv_handle_t *)&part->watchdog, NULL);
         uv_close((uv_handle_t *)&part->quiet, NULL);
-        uv_close((uv_handle_t *)&part->muster, NULL);
         part->has_timers = false;
     }
     part->closed(part->closed_userdata);

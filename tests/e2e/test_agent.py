@@ -40,6 +40,14 @@ def can_act(pid):
 
 
 class Deaths(AgentTest):
+    def test_an_agent_that_reaches_no_peer_says_whom_it_lacks(self):
+        ports = free_ports(3)
+        peers = ["--peer=m%d=127.0.0.1:%d" % (i, ports[i]) for i in (1, 2)]
+        agent = self.member(ports[0], "--node", "m0", *peers)
+        until(lambda: "no-quorum" in agent.log(), agent.log)
+        for i in (1, 2):
+            self.assertRegex(agent.log(), "no-quorum .*m%d at 127.0.0.1:%d" % (i, ports[i]))
+
     def test_a_process_that_is_killed_is_followed_without_waiting_for_its_lease(self):
         agent = self.agent("--client-lease", LONG)
         leader, _ = self.leader(agent)

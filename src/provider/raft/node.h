@@ -258,6 +258,7 @@ struct node {
     uv_timer_t log_timer;       /* active while SQLite's log is due to be moved */
     uv_timer_t pending_timer;   /* active while connections are pending */
     uv_timer_t handshake_timer; /* delays the next handshake */
+    uv_timer_t muster;          /* when it fires, missing voters are logged */
     int open_handles;           /* to close before the memory is freed */
 
     struct link *links;
@@ -320,6 +321,12 @@ void node_retire(struct node *node);
 /* Makes this process a member: it listens, dials, promises and votes. */
 int node_begin(struct node *node, struct baton_error *reterr);
 uint64_t node_draw_number(const struct node *node);
+
+/* muster.c: whether nobody leads because too few voters answer; then the text names those that do
+ * not: "1 of 3 votes is here, and 2 are needed; no answer from b at 10.0.0.2:7400". */
+bool muster_lacks_quorum(const struct node *node, char *ret, size_t bytes);
+/* Logs that after 5 s, and then once a minute. */
+void muster_begin(struct node *node);
 
 /* compaction.c: starts the timer of checkpoints */
 void compaction_begin(struct node *node);

@@ -138,6 +138,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
     close_handle(node, (uv_handle_t *)&node->turn);
     close_handle(node, (uv_handle_t *)&node->checkpoint); /* this handle always exists */
     close_handle(node, (uv_handle_t *)&node->log_timer);
+    close_handle(node, (uv_handle_t *)&node->muster);
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -159,6 +160,7 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 static int begin_timers(struct node *node, struct baton_error *reterr)
 {
     compaction_begin(node);
+    muster_begin(node);
     node->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (node->timer_fd < 0 || uv_poll_init(node->loop, &node->timer, node->timer_fd) != 0) {
         return error_set(reterr, BATON_EIO, "a timer: no descriptor left");
@@ -315,11 +317,13 @@ static int raft_open(struct provider **ret, const struct provider_config *config
     node->pending_timer.data = node;
     (void)uv_timer_init(node->loop, &node->handshake_timer);
     node->handshake_timer.data = node;
+    (void)uv_timer_init(node->loop, &node->muster);
+    node->muster.data = node;
     (void)uv_timer_init(node->loop, &node->request_timer);
     node->request_timer.data = node;
     (void)uv_idle_init(node->loop, &node->turn);
     node->turn.data = node;
-    node->open_handles += 6;
+    node->open_handles += 7;
     if (node->options.group[0]) {
         node->base.ops = &named_ops;
         node->eligible = true;

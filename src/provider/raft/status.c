@@ -50,7 +50,7 @@ json_t *raft_provider_status(struct provider *provider)
     struct node *node = (struct node *)provider;
     const struct raft_configuration *members;
     struct raft_status status;
-    char group[17];
+    char group[17], absent[BATON_ERROR_MESSAGE_MAX];
     json_t *peers = json_array();
     json_t *counters = json_object();
     json_t *json;
@@ -84,6 +84,9 @@ json_t *raft_provider_status(struct provider *provider)
         (int)members->is_joint, "storage_failed", (int)status.storage_failed, "isolated",
         (int)node->is_isolated, "elections_last_hour", (json_int_t)status.elections_last_hour,
         "fence", fencing_status(node), "peers", peers, "counters", counters);
+    if (json && muster_lacks_quorum(node, absent, sizeof(absent))) {
+        (void)json_object_set_new(json, "no_quorum", json_string(absent));
+    }
     return json;
 }
 

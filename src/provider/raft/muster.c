@@ -1,0 +1,54 @@
+/* Says why nobody can be elected: too few voters answer. Nothing else happens meanwhile that could
+ * be logged. */
+#include "provider/raft/node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MUSTER_MS = 5000, MUSTER_AGAIN_MS = 60000 };
+
+bool muster_lacks_quorum(const struct node *node, char *ret, size_t bytes)
+{
+    const struct raft_configuration *now = raft_get_configuration(node->raft);
+    char names[BATON_ERROR_MESSAGE_MAX / 2] = "";
+    uint64_t all = 0, here = 0;
+    struct raft_status status;
+
+    raft_get_status(node->raft, &status);
+    for (size_t i = 0; i < now->count; i++) {
+        struct baton_member member;
+        size_t used = strlen(names);
+        event_member_of(node, now->members[i].id, &member);
+        all += member.weight;
+        here += member.is_alive ? member.weight : 0;
+        if (member.weight > 0 && !member.is_alive) {
+            (void)snprintf(names + used, sizeof(names) - used, "%s%s at %s", used ? ", " : "",
+                           member.name, member.address);
+        }
+    }
+    if (status.leader != RAFT_NOBODY || here > all / 2 || names[0] == '\0') {
+        return false;
+    }
+    (void)snprintf(ret, bytes,
+                   "%" PRIu64 " of %" PRIu64 " votes %s here, and %" PRIu64
+                   " are needed; no answer from %s",
+                   here, all, here == 1 ? "is" : "are", all / 2 + 1, names);
+    return true;
+}
+
+static void on_muster(uv_timer_t *timer)
+{
+    const struct node *node = timer->data;
+    char text[BATON_ERROR_MESSAGE_MAX];
+
+    if (muster_lacks_quorum(node, text, sizeof(text))) {
+        log_warning(node->logger, "no-quorum", LOG_STR("text", text));
+        (void)uv_timer_start(timer, on_muster, MUSTER_AGAIN_MS, MUSTER_MS);
+    }
+}
+
+void muster_begin(struct node *node)
+{
+    (void)uv_timer_start(&node->muster, on_muster, MUSTER_MS, MUSTER_MS);
+}
