@@ -36,8 +36,11 @@ static void check_stage(const struct pipeline *pipeline, size_t index)
     for (size_t i = 0; i < stage->field_count; i++) {
         const struct pipeline_field *field = &stage->fields[i];
         assert(field->index >= 0 && field->index <= PIPELINE_INDEX_MAX);
-        for (size_t j = 0; j < field->map_count; j++) {
-            assert(field_mapped(field, field->map[j].from) != NULL);
+        const char *from;
+        json_t *to;
+        json_object_foreach(field->map, from, to)
+        {
+            assert(field_mapped(field, from) == json_string_value(to));
         }
     }
 }

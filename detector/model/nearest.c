@@ -2,24 +2,23 @@
 
 #include "base/text.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-void nearest_try(struct nearest *nearest, const char *typed, const char *word)
+const char *nearest_text(char text[NEAREST_TEXT_BYTES], const char *typed, const char *const *words,
+                         size_t count)
 {
-    size_t changes = text_distance(typed, word);
+    size_t least = SIZE_MAX;
 
-    if (changes <= strlen(word) / 2 && (nearest->best == NULL || changes < nearest->changes)) {
-        nearest->best = word;
-        nearest->changes = changes;
-    }
-}
-
-const char *nearest_text(const struct nearest *nearest, char text[NEAREST_TEXT_BYTES])
-{
     text[0] = '\0';
-    if (nearest->best != NULL) {
-        (void)snprintf(text, NEAREST_TEXT_BYTES, "; did you mean \"%.64s\"?", nearest->best);
+    for (size_t i = 0; i < count; i++) {
+        size_t changes = text_distance(typed, words[i]);
+
+        if (changes <= strlen(words[i]) / 2 && changes < least) {
+            least = changes;
+            (void)snprintf(text, NEAREST_TEXT_BYTES, "; did you mean \"%.64s\"?", words[i]);
+        }
     }
     return text;
 }

@@ -1,19 +1,13 @@
-/* Finds the word of a list that is nearest to a mistyped one, for "did you mean". Pure. */
+/* Finds the word of a list that is nearest to a mistyped one. Pure. */
 #ifndef DETECTOR_MODEL_NEAREST_H
 #define DETECTOR_MODEL_NEAREST_H
 
 #include <stddef.h>
 
-struct nearest {
-    const char *best; /* NULL: none is near */
-    size_t changes;   /* letters that differ */
-};
-
-/* Compares one more word. A word is near if at most half of its letters differ. */
-void nearest_try(struct nearest *nearest, const char *typed, const char *word);
-
-/* Writes "; did you mean \"word\"?" or "" into `text`, and returns it. */
+/* Writes "; did you mean \"word\"?" into `text`, or "" if no word is near: of one that is, at most
+ * half of the letters differ. Returns `text`. */
 enum { NEAREST_TEXT_BYTES = 96 };
-const char *nearest_text(const struct nearest *nearest, char text[NEAREST_TEXT_BYTES]);
+const char *nearest_text(char text[NEAREST_TEXT_BYTES], const char *typed, const char *const *words,
+                         size_t count);
 
 #endif

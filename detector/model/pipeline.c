@@ -1,17 +1,6 @@
 #include "detector/model/pipeline.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-static void stage_fini(struct pipeline_stage *stage)
-{
-    for (size_t i = 0; i < stage->field_count; i++) {
-        free(stage->fields[i].map);
-    }
-    free(stage->fields);
-    free(stage->regions);
-    free(stage->classes);
-}
 
 void pipeline_fini(struct pipeline *pipeline)
 {
@@ -22,7 +11,9 @@ void pipeline_fini(struct pipeline *pipeline)
         free(pipeline->models[i].classes);
     }
     for (size_t i = 0; i < pipeline->stage_count; i++) {
-        stage_fini(&pipeline->stages[i]);
+        free(pipeline->stages[i].fields);
+        free(pipeline->stages[i].regions);
+        free(pipeline->stages[i].classes);
     }
     free(pipeline->models);
     free(pipeline->stages);
@@ -71,18 +62,7 @@ bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int wid
     return stage->region_count == 0;
 }
 
-static int compare(const void *text, const void *mapping)
-{
-    return strcmp(text, ((const struct pipeline_mapping *)mapping)->from);
-}
-
 const char *field_mapped(const struct pipeline_field *field, const char *text)
 {
-    const struct pipeline_mapping *found;
-
-    if (field->map == NULL) {
-        return text;
-    }
-    found = bsearch(text, field->map, field->map_count, sizeof(*field->map), compare);
-    return found != NULL ? found->to : NULL;
+    return field->map != NULL ? json_string_value(json_object_get(field->map, text)) : text;
 }

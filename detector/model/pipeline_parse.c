@@ -4,8 +4,6 @@
 #include "base/json_read.h"
 #include "protocol/protocol.h"
 
-#include <string.h>
-
 #define WORD(symbol, name) name,
 static const char *const reports[] = {PIPELINE_REPORTS(WORD)};
 #undef WORD
@@ -70,20 +68,16 @@ static bool is_source(const struct pipeline *pipeline, size_t stage)
 /* Counts the names of fields; a field that several stages fill counts once. */
 static size_t count_names(const struct pipeline *pipeline)
 {
-    const char *names[PIPELINE_STAGES_MAX * PIPELINE_FIELDS_MAX];
-    size_t count = 0;
+    json_t *names = json_object();
+    size_t count;
 
     for (size_t i = 0; i < pipeline->stage_count; i++) {
         for (size_t j = 0; j < pipeline->stages[i].field_count; j++) {
-            const char *name = pipeline->stages[i].fields[j].name;
-            size_t at = 0;
-            while (at < count && strcmp(names[at], name) != 0) {
-                at++;
-            }
-            names[at] = name;
-            count += at == count;
+            (void)json_object_set_new(names, pipeline->stages[i].fields[j].name, json_true());
         }
     }
+    count = json_object_size(names);
+    json_decref(names);
     return count;
 }
 

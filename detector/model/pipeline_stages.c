@@ -78,9 +78,8 @@ static const struct pipeline_model *objects_model(const struct pipeline_stage *s
 static void add_class(struct pipeline_stage *stage, bool *is_in, const struct pipeline_model *model,
                       const char *name, const char *key, const struct node *node)
 {
-    size_t first =
-        (size_t)node_find(node, key, name, (const char *const *)model->classes,
-                          (int)model->class_count, "must be a class of the objects' model");
+    size_t first = (size_t)node_find(node, key, name, model->classes, (int)model->class_count,
+                                     "must be a class of the objects' model");
 
     for (size_t i = first; i < model->class_count && node_is_right(node); i++) {
         if (!is_in[i] && strcmp(model->classes[i], name) == 0) {

@@ -14,8 +14,8 @@ struct engine *bench_engine;
 
 /* ---- A pipeline, written by hand ------------------------------------------------------------ */
 
-static char *names[] = {(char *)"red", (char *)"green", (char *)"blue"};
-static char *letters[] = {(char *)"-", (char *)"R", (char *)"G", (char *)"B"};
+static const char *names[] = {"red", "green", "blue"};
+static const char *letters[] = {"-", "R", "G", "B"};
 
 #define INPUT(w, h)                                                                                \
     {                                                                                              \
@@ -55,9 +55,6 @@ static const struct pipeline_model models[] = {
      .confidence = 0.3F},
 };
 
-static struct pipeline_mapping brands[] = {{(char *)"blue", (char *)"Ford"},
-                                           {(char *)"red", (char *)"Ferrari"}};
-
 static struct pipeline_field object_fields[] = {
     {.name = (char *)"colour", .value = VALUE_CLASS},
     {.name = (char *)"confidence", .value = VALUE_CONFIDENCE},
@@ -67,7 +64,7 @@ static struct pipeline_field object_fields[] = {
     {.name = (char *)"width", .value = VALUE_WIDTH, .type = TYPE_STRING},
     {.name = (char *)"height", .value = VALUE_HEIGHT, .type = TYPE_INTEGER}};
 struct pipeline_field bench_brand_fields[] = {
-    {.name = (char *)"carBrand", .value = VALUE_CLASS, .map = brands, .map_count = 2},
+    {.name = (char *)"carBrand", .value = VALUE_CLASS}, /* and a map */
     {.name = (char *)"brandConfidence", .value = VALUE_CONFIDENCE}};
 static struct pipeline_field text_fields[] = {
     {.name = (char *)"licensePlateText", .value = VALUE_TEXT},
@@ -75,6 +72,10 @@ static struct pipeline_field text_fields[] = {
 
 void plan_init(struct plan *plan)
 {
+    static json_t *brands;
+
+    brands = brands != NULL ? brands : json_pack("{s:s, s:s}", "blue", "Ford", "red", "Ferrari");
+    bench_brand_fields[0].map = brands;
     memset(plan, 0, sizeof(*plan));
     memcpy(plan->models, models, sizeof(models));
     plan->stages[OBJECTS] = (struct pipeline_stage){.name = (char *)"objects",
