@@ -123,7 +123,7 @@ void archives_set(struct archives *archives, uint64_t cache_bytes_max, int reche
 void archives_close(struct archives *archives)
 {
     if (archives) {
-        supply_close(archives->supply, NULL, NULL);
+        supply_close(archives->supply);
         archives->supply = NULL;
     }
 }

@@ -21,7 +21,6 @@ struct place {
     struct store *store;
     struct supply_config config;
     struct supply *supply;
-    int closed;
 };
 
 /* A subscription's model, and what was told of it last. */
@@ -32,11 +31,6 @@ struct asker {
     struct baton_error error; /* code 0: none */
     bool is_refused;
 };
-
-static void on_closed(void *userdata)
-{
-    ((struct place *)userdata)->closed++;
-}
 
 static void open_supply_with(struct place *place, int retry_ms, int fetch_retry_ms)
 {
@@ -49,7 +43,6 @@ static void open_supply_with(struct place *place, int retry_ms, int fetch_retry_
     place->config.fetch.retry_ms = fetch_retry_ms;
     place->config.fetch.tries_max = 2;
     assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
-    place->closed = 0;
 }
 
 static void open_supply(struct place *place)
@@ -60,10 +53,9 @@ static void open_supply(struct place *place)
 /* Runs the loop until it is closed: nothing else may be left in it. */
 static void close_supply(struct place *place)
 {
-    supply_close(place->supply, on_closed, place);
+    supply_close(place->supply);
     place->supply = NULL;
     assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
-    assert_int_equal(place->closed, 1);
     store_close(place->store);
 }
 
@@ -609,7 +601,7 @@ static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
         BATON_EINVAL);
     assert_null(strstr(error.message, "canary"));
     assert_null(none);
-    supply_close(NULL, NULL, NULL);
+    supply_close(NULL);
 }
 
 static void one_model_for_all_is_given_to_every_order(void **state)
@@ -620,10 +612,9 @@ static void one_model_for_all_is_given_to_every_order(void **state)
     put_to_work(place, "good", "", &first);
     place->config.only = model_share(first.model);
     cancel(&first);
-    supply_close(place->supply, on_closed, place);
+    supply_close(place->supply);
     assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
     assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
-    place->closed = 0;
     for (int i = 0; i < 2; i++) {
         order(place, i, "down", "", &asker);
         wait_told(place, &asker, 1);
