@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -463,31 +464,22 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
 }
 
 /* The origin is a hint: its loss costs one fetch. */
-static int write_origin(const struct store *store, const char *key, const json_t *json,
-                        struct baton_error *reterr)
-{
-    int lock_fd = lock(store->origins_fd, NULL, reterr);
-    int fd, rc;
-
-    if (lock_fd < 0) {
-        return lock_fd;
-    }
-    fd = open_draft(store->origins_fd);
-    rc = take_draft(store->origins_fd, fd, fd >= 0 && json_dumpfd(json, fd, JSON_COMPACT) == 0, key,
-                    reterr);
-    close(lock_fd);
-    return rc;
-}
-
 int store_origin_set(struct store *store, const char *key, const struct origin *origin,
                      struct baton_error *reterr)
 {
-    json_t *json = json_pack("{s:s, s:s}", "digest", origin->digest, "etag", origin->etag);
-    int rc = json == NULL ? error_set(reterr, BATON_ENOMEM, "out of memory")
-             : !is_digest(key)
-                 ? error_set(reterr, BATON_EINVAL, "model cache: the key of an origin is no digest")
-                 : write_origin(store, key, json, reterr);
+    int lock_fd = lock(store->origins_fd, NULL, reterr);
+    json_t *json;
+    int fd, rc;
 
+    assert(is_digest(key));
+    if (lock_fd < 0) {
+        return lock_fd;
+    }
+    json = json_pack("{s:s, s:s}", "digest", origin->digest, "etag", origin->etag);
+    fd = open_draft(store->origins_fd);
+    rc = take_draft(store->origins_fd, fd, fd >= 0 && json_dumpfd(json, fd, JSON_COMPACT) == 0, key,
+                    reterr);
     json_decref(json);
+    close(lock_fd);
     return rc;
 }
