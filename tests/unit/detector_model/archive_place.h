@@ -16,8 +16,8 @@
 
 enum { ARCHIVE_BYTES = 1 << 20 };
 
-static const struct zip_part pipeline_part = {.name = "pipeline.json", .text = SAMPLE_PIPELINE};
-static const struct zip_part model_part = {.name = SAMPLE_MODEL, .text = "a model"};
+static const struct zip_part good_parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
+                                             {.name = SAMPLE_MODEL, .text = "a model"}};
 
 struct place {
     char path[64];
