@@ -34,6 +34,37 @@ function deadline(promise, what) {
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+// Asks again and again, until it holds.
+async function until(what, holds) {
+    for (const end = Date.now() + DEADLINE_MS; !await holds();) {
+        assert.ok(Date.now() < end, 'waited too long for ' + what);
+    }
+}
+
+// Status, headers and body of a page, by a connection of its own unless the options name an agent.
+// What the stand says is read meanwhile: one that says much would wait for us.
+const get = (stand, path, options) => deadline(new Promise((resolve, reject) => {
+    http.get({ host: '127.0.0.1', port: stand.port, path, agent: false, ...options }, (answer) => {
+        const parts = [];
+        answer.on('data', (part) => parts.push(part));
+        answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers,
+            body: Buffer.concat(parts) }));
+    }).on('error', reject);
+}), path);
+
+const status = async (stand) => JSON.parse((await get(stand, '/status')).body);
+
+// Width and height of a JPEG.
+function size(jpeg) {
+    assert.strictEqual(jpeg.readUInt16BE(0), 0xffd8);
+    for (let at = 2; ; at += 2 + jpeg.readUInt16BE(at + 2)) {
+        const kind = jpeg.readUInt16BE(at);
+        if (kind >= 0xffc0 && kind <= 0xffc2) {
+            return [jpeg.readUInt16BE(at + 7), jpeg.readUInt16BE(at + 5)];
+        }
+    }
+}
+
 class Stand {
     static async start(...options) {
         const stand = new this();
@@ -224,5 +255,5 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
     payload: { displayIdentifier, progressionStage } });
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
-module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend,
-    subscription, list, session, stage, online, upgrade, certificate, refuses, run_all };
+module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, until, get, status, size,
+    Stand, Viewer, Backend, subscription, list, session, stage, online, upgrade, certificate, refuses, run_all };

@@ -6,29 +6,9 @@ const fs = require('fs');
 const http = require('http');
 const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Viewer, Backend, subscription,
-    list, online, certificate } = require('./tools');
+const { deadline, until, get, size, Stand, Viewer, Backend, subscription, list, online,
+    certificate } = require('./tools');
 const { metrics } = require('./exposition');
-
-// Width and height of a JPEG.
-function size(jpeg) {
-    const at = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
-    return [jpeg.readUInt16BE(at + 7), jpeg.readUInt16BE(at + 5)];
-}
-
-// Asks for each path on a connection of its own, all at once: status, headers and body of each.
-function ask_at_once(stand, paths) {
-    return deadline(Promise.all(paths.map((path) => new Promise((resolve, reject) => {
-        const request = http.get({ host: '127.0.0.1', port: stand.port, path, agent: false },
-            (answer) => {
-                const parts = [];
-                answer.on('data', (part) => parts.push(part));
-                answer.on('end', () => resolve({ status: answer.statusCode,
-                    headers: answer.headers, body: Buffer.concat(parts) }));
-            });
-        request.on('error', reject);
-    }))), 'the answers');
-}
 
 const metric = (stand, name) => metrics(stand).value(name);
 
@@ -136,8 +116,7 @@ const tests = {
         assert.deepStrictEqual(size(await small.part()), [16, 8]);
         assert.strictEqual(metric(stand, 'stream_viewers'), 2);
         small.close();
-        const until = Date.now() + DEADLINE_MS;
-        while (metric(stand, 'stream_viewers') !== 1) assert.ok(Date.now() < until);
+        await until('one viewer', () => metric(stand, 'stream_viewers') === 1);
         const head = stand.curl('/camera/a;1/stream', '-I');
         assert.strictEqual(head.status, 200);
         for (const [path, expected] of Object.entries({ '/camera/b;1/stream': 404,
@@ -173,34 +152,24 @@ const tests = {
         backend.send(list(subscription('a;1')));
         await backend.report(online(1));
         const agent = new http.Agent({ keepAlive: true });
-        const ask = (headers) => deadline(new Promise((resolve, reject) => {
-            http.get(stand.url('/camera/a;1/image'), { agent, headers }, (answer) => {
-                const parts = [];
-                answer.on('data', (data) => parts.push(data));
-                answer.on('end', () => resolve({ status: answer.statusCode,
-                    tag: answer.headers.etag, length: answer.headers['content-length'], body: Buffer.concat(parts) }));
-            }).on('error', reject);
-        }), 'an image');
-        const first = await ask({});
-        assert.match(first.tag, /^"[^"]+"$/);
-        while ((await ask({ 'If-None-Match': first.tag })).status === 304); // a new one comes
+        const ask = (known) => get(stand, '/camera/a;1/image',
+            { agent, headers: known ? { 'If-None-Match': known } : {} });
+        const first = (await ask()).headers.etag;
+        assert.match(first, /^"[^"]+"$/);
+        await until('a new one', async () => (await ask(first)).status === 200);
         stand.signal('SIGHUP');
-        const until = Date.now() + DEADLINE_MS;
-        for (;;) { // the signal may be a frame late
-            const { tag } = await ask({});
-            const again = await ask({ 'If-None-Match': tag });
-            if (again.status === 304) {
-                assert.strictEqual(again.body.length, 0);
-                assert.strictEqual(again.length, undefined, 'that of the picture is not known');
-                for (const names of [`W/${tag}`, '*', `"x", ${tag}`]) {
-                    assert.strictEqual((await ask({ 'If-None-Match': names })).status, 304, names);
-                }
-                assert.strictEqual((await ask({ 'If-None-Match': '"x"' })).status, 200);
-                break;
-            }
-            assert.strictEqual(again.status, 200);
-            assert.ok(Date.now() < until, 'a 304');
+        let tag, again;
+        await until('a 304', async () => { // the signal may be a frame late
+            tag = (await ask()).headers.etag;
+            again = await ask(tag);
+            return again.status === 304;
+        });
+        assert.strictEqual(again.body.length, 0);
+        assert.strictEqual(again.headers['content-length'], undefined, 'the picture\'s is not known');
+        for (const names of [`W/${tag}`, '*', `"x", ${tag}`]) {
+            assert.strictEqual((await ask(names)).status, 304, names);
         }
+        assert.strictEqual((await ask('"x"')).status, 200);
         stand.signal('SIGHUP');
         agent.destroy();
         await backend.close();
@@ -258,8 +227,7 @@ async function slow_viewers() {
     for (let i = 0; i < 5; i++) await viewers[0].part();
     viewers.forEach((one) => one.close());
     reader.close();
-    const until = Date.now() + DEADLINE_MS;
-    while (metric(stand, 'stream_viewers') !== 0) assert.ok(Date.now() < until);
+    await until('no viewer', () => metric(stand, 'stream_viewers') === 0);
     backend.messages.length = 0;
     await backend.report(online(1));
     await backend.close();
@@ -274,7 +242,7 @@ async function overload() {
     await backend.report(online(1));
     const paths = [...Array(150).keys()].map((i) => `/camera/a;1/image?width=${2000 + i}`);
     const before = metric(stand, 'images_encoded_total');
-    const answers = await ask_at_once(stand, paths);
+    const answers = await Promise.all(paths.map((one) => get(stand, one)));
     const good = answers.filter((one) => one.status === 200);
     const busy = answers.filter((one) => one.status === 503);
     assert.strictEqual(good.length + busy.length, paths.length);
