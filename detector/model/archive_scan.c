@@ -1,8 +1,8 @@
 #include "detector/model/archive_scan.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "detector/model/archive.h"
-#include "detector/model/nearest.h"
 #include "detector/model/unpack_wire.h"
 
 #include <string.h>
@@ -143,7 +143,7 @@ static int no_pipeline(zip_t *zip, struct baton_error *reterr)
 static int no_file(zip_t *zip, const char *wanted, struct baton_error *reterr)
 {
     const char *names[ARCHIVE_ENTRIES_MAX + 1];
-    char text[NEAREST_TEXT_BYTES];
+    char text[TEXT_NEAREST_BYTES];
     size_t count = 0;
 
     if (strcmp(wanted, PIPELINE_FILE) == 0) {
@@ -153,7 +153,7 @@ static int no_file(zip_t *zip, const char *wanted, struct baton_error *reterr)
         count++; /* no more than check_entries() lets pass */
     }
     return error_set(reterr, BATON_ENOENT, "\"%s\" is not in the archive%s", wanted,
-                     nearest_text(text, wanted, names, count));
+                     text_nearest(text, wanted, names, count));
 }
 
 int archive_file(zip_t *zip, const char *name, archive_sink *sink, void *userdata,

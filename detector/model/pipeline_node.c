@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/json_read.h"
-#include "detector/model/nearest.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ void node_check_keys(const struct node *node, const char *const *keys)
 
     json_object_foreach(node->json, key, value)
     {
-        char text[NEAREST_TEXT_BYTES];
+        char text[TEXT_NEAREST_BYTES];
         size_t at = 0;
 
         while (keys[at] != NULL && strcmp(keys[at], key) != 0) {
@@ -47,7 +47,7 @@ void node_check_keys(const struct node *node, const char *const *keys)
         }
         if (keys[at] == NULL) {
             node_fail(node, "%.*s is no field here%s", SHOWN_MAX, key,
-                      nearest_text(text, key, keys, at));
+                      text_nearest(text, key, keys, at));
         }
     }
 }
@@ -111,7 +111,7 @@ const char *node_text(const struct node *node, const char *key, bool is_required
 int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
               int count, const char *must)
 {
-    char text[NEAREST_TEXT_BYTES];
+    char text[TEXT_NEAREST_BYTES];
 
     for (int i = 0; i < count; i++) {
         if (strcmp(words[i], word) == 0) {
@@ -119,7 +119,7 @@ int node_find(const struct node *node, const char *key, const char *word, const 
         }
     }
     node_fail(node, "%s is \"%.*s\": %s%s", key, SHOWN_MAX, word, must,
-              nearest_text(text, word, words, (size_t)count));
+              text_nearest(text, word, words, (size_t)count));
     return 0;
 }
 
