@@ -8,6 +8,7 @@ const net = require('net');
 const os = require('os');
 const path = require('path');
 const { spawn, spawnSync, execFileSync } = require('child_process');
+const { once } = require('events');
 
 let WebSocket;
 try {
@@ -66,18 +67,24 @@ function size(jpeg) {
 }
 
 class Stand {
-    static async start(...options) {
-        const stand = new this();
-        stand.scheme = options.includes('--cert') ? 'wss' : 'ws';
-        stand.log = '';
-        stand.child = spawn(program, options, { stdio: ['ignore', 'pipe', 'pipe'] });
-        stand.child.stderr.on('data', (data) => { stand.log += data; });
-        stand.ended = new Promise((resolve) => stand.child.on('close', (code, signal) =>
+    constructor(child, scheme = 'ws') {
+        Object.assign(this, { child, scheme, log: '' });
+        child.stderr.on('data', (data) => { this.log += data; });
+        this.ended = new Promise((resolve) => child.on('close', (code, signal) =>
             resolve(signal || code)));
-        stand.port = await deadline(new Promise((resolve) =>
-            stand.child.stdout.once('data', (data) => resolve(Number(String(data).slice(5))))),
-            'the port');
+    }
+    static async start(...options) {
+        const stand = new this(spawn(program, options, { stdio: ['ignore', 'pipe', 'pipe'] }),
+            options.includes('--cert') ? 'wss' : 'ws');
+        const [line] = await deadline(once(stand.child.stdout, 'data'), 'the port');
+        stand.port = Number(String(line).slice(5));
         return stand;
+    }
+    // Waits until the log has it: it comes when it comes.
+    says(pattern) {
+        return deadline((async () => {
+            while (!pattern.test(this.log)) await once(this.child.stderr, 'data');
+        })(), String(pattern));
     }
     signal(name) { this.child.kill(name); }
     async stop() {

@@ -12,13 +12,6 @@ const { metrics } = require('./exposition');
 
 const metric = (stand, name) => metrics(stand).value(name);
 
-// Its log comes when it comes.
-const said = (stand, pattern) => deadline(new Promise((resolve) => {
-    const look = () => { if (pattern.test(stand.log)) resolve(); };
-    stand.child.stderr.on('data', look);
-    look();
-}), String(pattern));
-
 // ---- the tests ----
 
 const tests = {
@@ -38,14 +31,14 @@ const tests = {
         const { counters } = JSON.parse(stand.curl('/status').body);
         assert.deepStrictEqual([counters.messagesRefused, counters.subscriptionsRefused,
             counters.patchesRefused], [6, 1, 1]);
-        await said(stand, /message-refused .*binary/);
-        await said(stand, /patch-refused .*session=77 .*no such session forged/);
+        await stand.says(/message-refused .*binary/);
+        await stand.says(/patch-refused .*session=77 .*no such session forged/);
         backend.send(' '.repeat(5 << 20));
         const { code, reason } = await deadline(backend.closed, 'the close');
         assert.strictEqual(code, 1009);
         assert.match(reason, /4194304 bytes/);
         assert.strictEqual(metric(stand, 'messages_refused_total'), 7);
-        await said(stand, /message-refused .*too large/);
+        await stand.says(/message-refused .*too large/);
     },
 
     async 'a successor takes over and the older one is told why'(stand) {
