@@ -193,12 +193,8 @@ static bool region_has(const struct pipeline_region *region, struct pipeline_poi
 
 static bool has_class(const struct pipeline_stage *stage, size_t class_index)
 {
-    for (size_t i = 0; i < stage->class_count; i++) {
-        if (stage->classes[i] == class_index) {
-            return true;
-        }
-    }
-    return stage->classes == NULL;
+    return stage->classes == NULL ||
+           (class_index < stage->class_count && stage->classes[class_index]);
 }
 
 bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,

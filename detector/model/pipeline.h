@@ -142,9 +142,9 @@ struct pipeline_field {
  * that a later stage is given. */
 struct pipeline_stage {
     const char *name;
-    size_t model;      /* index */
-    int from;          /* index of an earlier stage; PIPELINE_FROM_FRAME */
-    uint16_t *classes; /* indexes into the classes of the objects' model; NULL: all */
+    size_t model;  /* index */
+    int from;      /* index of an earlier stage; PIPELINE_FROM_FRAME */
+    bool *classes; /* of the classes of the objects' model those that are chosen; NULL: all */
     size_t class_count;
     int min_width, min_height; /* pixels of the frame; 0: any */
     struct pipeline_region

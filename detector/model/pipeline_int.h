@@ -66,6 +66,9 @@ const char *node_name(const struct node *node, const char *key, const char *name
  */
 int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
               int count, const char *must);
+/* The same of list[index]. */
+int node_item_find(const struct node *node, const char *key, const json_t *list, size_t index,
+                   const char *const *words, int count, const char *must);
 
 /* Allocates `count` zeroed elements. NULL: it has failed. */
 void *node_new(const struct node *node, size_t count, size_t bytes);

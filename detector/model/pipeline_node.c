@@ -186,6 +186,16 @@ const char *node_item(const struct node *node, const char *key, const json_t *li
     return text; /* of the list */
 }
 
+int node_item_find(const struct node *node, const char *key, const json_t *list, size_t index,
+                   const char *const *words, int count, const char *must)
+{
+    const char *word = node_item(node, key, list, index, PIPELINE_TEXT_MAX);
+    char item_key[KEY_MAX];
+
+    (void)snprintf(item_key, sizeof(item_key), "%s[%zu]", key, index);
+    return word != NULL ? node_find(node, item_key, word, words, count, must) : 0;
+}
+
 void node_three(const struct node *node, const char *key, double low, double high, float ret[3])
 {
     const json_t *list = node_list(node, key, 3, 3);

@@ -295,7 +295,7 @@ static void stages_run_when_their_condition_holds(void **state)
 
 static void large_ones_on_the_left(struct plan *plan)
 {
-    static uint16_t classes[] = {RED, BLUE};
+    static bool classes[COLOURS] = {[RED] = true, [BLUE] = true};
 
     plan_untracked(plan);
     plan->region = (struct pipeline_region){{{0, 0}, {0.5F, 0}, {0.5F, 1}, {0, 1}}, 4};
@@ -303,7 +303,7 @@ static void large_ones_on_the_left(struct plan *plan)
     plan->stages[OBJECTS].region_count = 1;
     plan->stages[OBJECTS].min_width = 100;
     plan->stages[BRAND].classes = classes;
-    plan->stages[BRAND].class_count = 2;
+    plan->stages[BRAND].class_count = COLOURS;
 }
 
 static void only_the_objects_asked_for_are_seen(void **state)
