@@ -156,9 +156,8 @@ async function slow(worker, owner) {
 (async () => {
     const worker = await Worker.start();
     const cameras = [await Numbered.start(worker, 'a;1'), await Numbered.start(worker, 'b;1')];
-    const owner = await Backend.connect(worker);
-    owner.send(list(...cameras.map((one) => subscription(one.name, { rtspUrl: one.camera.url() }))));
-    await owner.report(online(2));
+    const owner = await Backend.watching(worker, ...cameras.map((one) =>
+        subscription(one.name, { rtspUrl: one.camera.url() })));
     await Promise.all(cameras.map(async (one) => { one.unseen = await one.least_lag(); }));
     await undisturbed(cameras, () => idle(worker));
     console.log('ok a thousand idle connections come and go, and no camera misses a picture');

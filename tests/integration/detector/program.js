@@ -84,10 +84,8 @@ const tests = {
         const names = Array.from({ length: 40 }, (_, i) => 'cam' + i);
         const camera = await Camera.start(0, names);
         const worker = await Worker.start();
-        const backend = await Backend.connect(worker);
-        backend.send(list(...names.map((name) => subscription('hall;' + name,
-            { rtspUrl: camera.url(name) }))));
-        await backend.report(online(names.length));
+        const backend = await Backend.watching(worker, ...names.map((name) =>
+            subscription('hall;' + name, { rtspUrl: camera.url(name) })));
         for (const name of names) {
             await camera.says('play ' + name);
             const { restarts, decoded } = worker.camera('hall;' + name).stream;
@@ -106,9 +104,8 @@ const tests = {
         try {
             fs.writeFileSync(file, 'camera-fps: 5\n');
             const worker = await Worker.start('--config', file);
-            const backend = await Backend.connect(worker);
-            backend.send(list(subscription('a;1', { rtspUrl: camera.url() })));
-            await backend.report(online(1));
+            const backend = await Backend.watching(worker,
+                subscription('a;1', { rtspUrl: camera.url() }));
             fs.writeFileSync(file, 'camera-fps: 0\n');
             worker.signal('SIGHUP');
             await worker.says(/reloaded .*log-level=info .*camera-fps=0/);

@@ -149,9 +149,7 @@ async function check_names(stand, backend) {
 run_all({
     async 'whatever is sent, an answer comes or the connection ends'() {
         const stand = await Stand.start();
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('a;1'));
         await Promise.all([check_cases(stand), check_slow(stand)]);
         await check_names(stand, backend);
         backend.messages.length = 0;

@@ -172,6 +172,13 @@ class Backend {
         }), 'the connection');
         return backend;
     }
+    // One whose list this is, once all of it is online.
+    static async watching(stand, ...subscriptions) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(...subscriptions));
+        await backend.report(online(subscriptions.length));
+        return backend;
+    }
     send(message) { this.socket.send(typeof message === 'string' ? message :
         JSON.stringify(message)); }
     // The next message that fits, and none before it again.
@@ -234,7 +241,7 @@ function refuses(cases, codes = [64, 1]) {
 function run_all(tests) {
     (async () => {
         for (const [name, test] of Object.entries(tests)) {
-            await test();
+            await test().catch((error) => { console.log('not ok', name); throw error; });
             console.log('ok', name);
         }
     })().catch((error) => {

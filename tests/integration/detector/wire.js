@@ -7,7 +7,7 @@ const http = require('http');
 const os = require('os');
 const path = require('path');
 const { deadline, until, get, size, Stand, Viewer, Backend, subscription, list, online,
-    certificate } = require('./tools');
+    certificate, run_all } = require('./tools');
 const { metrics } = require('./exposition');
 
 const metric = (stand, name) => metrics(stand).value(name);
@@ -16,9 +16,7 @@ const metric = (stand, name) => metrics(stand).value(name);
 
 const tests = {
     async 'what is not valid is told, counted, and changes nothing'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('a;1'));
         for (const bad of ['', 'x', '[]', '{"type":"setSubscriptionList"}', '['.repeat(100000),
             Buffer.from(JSON.stringify(list()))]) backend.socket.send(bad);
         backend.send({ type: 'somethingNew' });
@@ -42,9 +40,7 @@ const tests = {
     },
 
     async 'a successor takes over and the older one is told why'(stand) {
-        const older = await Backend.connect(stand);
-        older.send(list(subscription('a;1')));
-        await older.report(online(1));
+        const older = await Backend.watching(stand, subscription('a;1'));
         const newer = await Backend.connect(stand);
         await newer.report(online(1));
         await older.report(online(1)); // silence deposes nobody
@@ -57,10 +53,8 @@ const tests = {
     },
 
     async 'the image endpoint gives the newest frame as JPEG'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('display-001;cam-001',
-            { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 })));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('display-001;cam-001',
+            { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 }));
         for (const path of ['/camera/display-001;cam-001/image',
             '/camera/display-001%3Bcam-001/image', '/camera/display-001%3bcam%2D001/image']) {
             const { status, head, body } = stand.curl(path);
@@ -90,10 +84,8 @@ const tests = {
     },
 
     async 'a stream shows newer and newer frames, until its camera goes'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1', { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 }),
-            subscription('a;2')));
-        await backend.report(online(2));
+        const backend = await Backend.watching(stand, subscription('a;1',
+            { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 }), subscription('a;2'));
         const viewer = await Viewer.open(stand, '/camera/a%3B1/stream');
         assert.strictEqual(viewer.answer.statusCode, 200);
         assert.strictEqual(viewer.answer.headers['content-type'],
@@ -123,9 +115,7 @@ const tests = {
     },
 
     async 'boxes are drawn where something was found'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('a;1'));
         const picture = (query) => stand.curl('/camera/a;1/image' + query).body.length;
         const plain = picture('?boxes=1'); // grey all over: every frame is as small
         assert.ok(Math.abs(plain - picture('')) < 40);
@@ -141,9 +131,7 @@ const tests = {
     },
 
     async 'an unchanged frame is told by its tag'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('a;1'));
         const agent = new http.Agent({ keepAlive: true });
         const ask = (known) => get(stand, '/camera/a;1/image',
             { agent, headers: known ? { 'If-None-Match': known } : {} });
@@ -171,9 +159,7 @@ const tests = {
     async 'health, readiness, metrics and status are there'(stand) {
         assert.strictEqual(stand.curl('/healthz').status, 200);
         assert.strictEqual(stand.curl('/readyz').status, 200);
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1'), subscription('a;2')));
-        await backend.report(online(2));
+        const backend = await Backend.watching(stand, subscription('a;1'), subscription('a;2'));
         const { families, value } = metrics(stand);
         assert.strictEqual(value('subscriptions_online'), 2);
         assert.strictEqual(value('connections'), 1);
@@ -204,9 +190,7 @@ const tests = {
 // Those who look and do not read hold a place and a part, and cost those who read nothing.
 async function slow_viewers() {
     const stand = await Stand.start('--scale', '32');
-    const backend = await Backend.connect(stand);
-    backend.send(list(subscription('a;1')));
-    await backend.report(online(1));
+    const backend = await Backend.watching(stand, subscription('a;1'));
     const viewers = [];
     for (let i = 0; i < 15; i++) viewers.push(await Viewer.open(stand, '/camera/a;1/stream'));
     const reader = (await Viewer.open(stand, '/camera/a;1/stream')).read();
@@ -230,9 +214,7 @@ async function slow_viewers() {
 // Pictures of 12 megapixels, each of another size: more than can be made.
 async function overload() {
     const stand = await Stand.start('--scale', '64');
-    const backend = await Backend.connect(stand);
-    backend.send(list(subscription('a;1')));
-    await backend.report(online(1));
+    const backend = await Backend.watching(stand, subscription('a;1'));
     const paths = [...Array(150).keys()].map((i) => `/camera/a;1/image?width=${2000 + i}`);
     const before = metric(stand, 'images_encoded_total');
     const answers = await Promise.all(paths.map((one) => get(stand, one)));
@@ -293,28 +275,23 @@ async function with_tls() {
     }
 }
 
-(async () => {
-    for (const [name, test] of Object.entries(tests)) {
-        const stand = await Stand.start();
-        try {
-            await test(stand);
-            await stand.stop();
-        } catch (error) {
-            stand.child.kill('SIGKILL');
-            console.log('not ok', name, '\n', stand.log.slice(-3000));
-            throw error;
-        }
-        console.log('ok', name);
+// The test has a stand, whose log is shown if it fails.
+const with_stand = (test) => async () => {
+    const stand = await Stand.start();
+    try {
+        await test(stand);
+        await stand.stop();
+    } catch (error) {
+        stand.child.kill('SIGKILL');
+        console.log(stand.log.slice(-3000));
+        throw error;
     }
-    await slow_viewers();
-    console.log('ok viewers are bounded, and a slow one costs nobody else');
-    await overload();
-    console.log('ok more pictures than can be made are refused, and the others come');
-    await with_token();
-    console.log('ok a token is asked of everybody but probes');
-    await with_tls();
-    console.log('ok the same is there under TLS');
-})().catch((error) => {
-    console.log(error);
-    process.exit(1);
+};
+
+run_all({
+    ...Object.fromEntries(Object.entries(tests).map(([name, test]) => [name, with_stand(test)])),
+    'viewers are bounded, and a slow one costs nobody else': slow_viewers,
+    'more pictures than can be made are refused, and the others come': overload,
+    'a token is asked of everybody but probes': with_token,
+    'the same is there under TLS': with_tls,
 });
