@@ -4,7 +4,6 @@
 #include "detector/model/store.h"
 #include "lib/chance.h"
 #include "lib/process.h"
-#include "unit/detector_model/sample.h"
 #include "unit/detector_model/zip_maker.h"
 
 #include <fcntl.h>
@@ -66,29 +65,15 @@ static int tear_down(void **state)
 }
 
 /* An archive whose model is that letter, many times. */
-static int archive_of(char letter)
-{
-    char text[MODEL_BYTES + 1];
-    const struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
-                                     {.name = SAMPLE_MODEL, .text = text}};
-    struct buffer bytes;
-    int fd;
-
-    memset(text, letter, MODEL_BYTES);
-    text[MODEL_BYTES] = '\0';
-    buffer_init(&bytes, 4 * MODEL_BYTES);
-    zip_make(&bytes, parts, 2, NULL);
-    fd = zip_file_of(bytes.data, bytes.bytes);
-    buffer_fini(&bytes);
-    return fd;
-}
-
 static int add(const struct place *place, char letter, struct model **model,
                struct baton_error *error)
 {
-    int fd = archive_of(letter);
-    int rc = store_add(place->store, fd, &place->rules, model, error);
+    char text[MODEL_BYTES + 1] = "";
+    int fd, rc;
 
+    memset(text, letter, MODEL_BYTES);
+    fd = zip_sample(text);
+    rc = store_add(place->store, fd, &place->rules, model, error);
     close(fd);
     return rc;
 }

@@ -105,22 +105,14 @@ static void read_proc(pid_t pid, const char *name, char text[TEXT_BYTES])
 /* One that is too large to be told at once. */
 static int large_archive(void)
 {
-    char *large = malloc(LARGE_BYTES + 1);
-    struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
-                               {.name = SAMPLE_MODEL}};
-    struct buffer archive;
+    char *large = calloc(1, LARGE_BYTES + 1);
     int fd;
 
     assert_non_null(large);
     for (size_t i = 0; i < LARGE_BYTES; i++) {
         large[i] = (char)(1 + i * 2654435761U % 251);
     }
-    large[LARGE_BYTES] = '\0';
-    parts[1].text = large;
-    buffer_init(&archive, LARGE_BYTES * 2);
-    zip_make(&archive, parts, 2, NULL);
-    fd = zip_file_of(archive.data, archive.bytes);
-    buffer_fini(&archive);
+    fd = zip_sample(large);
     free(large);
     return fd;
 }
