@@ -67,8 +67,8 @@ static void make(uv_work_t *work)
     struct encoding *encoding = work->data;
 
     if (!encoding->encoder->is_closing) {
-        encoding->code = image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
-                                        &encoding->jpeg, &encoding->bytes, &encoding->error);
+        (void)image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
+                             &encoding->jpeg, &encoding->bytes, &encoding->error);
     }
 }
 

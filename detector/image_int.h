@@ -19,7 +19,6 @@ struct encoding {
     /* written by the other thread until it is made */
     uint8_t *jpeg;
     size_t bytes;
-    int code;
     struct baton_error error;
 };
 

@@ -254,16 +254,11 @@ int store_find(struct store *store, const char *digest, const struct archive_rul
 
 /* ---- Making room ---------------------------------------------------------------------------- */
 
-static bool is_earlier(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
-}
-
 /* All archives of the folder. */
 struct survey {
     uint64_t bytes;
     char oldest[DIGEST_BYTES]; /* the one that was used longest ago and that no process holds */
-    struct timespec used;      /* its last use */
+    int64_t used_ns;           /* its last use */
 };
 
 /* Adds an archive. Sets its time of last use to now if a process holds it. The caller has the
@@ -278,12 +273,14 @@ static void survey_one(struct survey *survey, const struct store *store, const c
         return;
     }
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        int64_t used_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+
         survey->bytes += (uint64_t)status.st_size;
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             (void)futimens(fd, now);
-        } else if (survey->oldest[0] == '\0' || is_earlier(&status.st_mtim, &survey->used)) {
+        } else if (survey->oldest[0] == '\0' || used_ns < survey->used_ns) {
             (void)snprintf(survey->oldest, DIGEST_BYTES, "%.64s", digest);
-            survey->used = status.st_mtim;
+            survey->used_ns = used_ns;
         }
     }
     close(fd);
