@@ -249,7 +249,8 @@ void image_set_boxes(struct image_store *store, const char *identifier, enum ima
     size_t kept = count < IMAGE_BOXES_MAX ? count : IMAGE_BOXES_MAX;
     size_t bytes = kept * sizeof(*boxes);
 
-    if (slot == NULL || slot->shown != source || slot->stills[source] == NULL) {
+    if (slot == NULL || (source != slot->shown && source != IMAGE_SHOWN) ||
+        slot->stills[slot->shown] == NULL) {
         return;
     }
     if (kept == 0) {

@@ -19,19 +19,15 @@ static void find_on_disk(struct question *question)
     }
 }
 
+/* If this fails, the archive is fetched again another time. */
 static void note(const struct question *question)
 {
-    struct origin origin = {.etag = ""};
-
-    memcpy(origin.digest, question->known.proven, sizeof(origin.digest));
-    memcpy(origin.etag, question->known.etag, sizeof(origin.etag));
-    /* If this fails, the archive is fetched again another time. */
-    (void)store_origin_set(question->store, question->key, &origin, NULL);
+    (void)store_origin_set(question->store, question->key, question->known.proven,
+                           question->known.etag, NULL);
 }
 
 static void add(struct question *question, int fd)
 {
-
     question->code =
         store_add(question->store, fd, &question->rules, &question->found, &question->error);
     question->outcome = question->code == 0 ? SOURCE_CURRENT

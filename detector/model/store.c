@@ -461,7 +461,7 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
 }
 
 /* The origin is a hint: its loss costs one fetch. */
-int store_origin_set(struct store *store, const char *key, const struct origin *origin,
+int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag,
                      struct baton_error *reterr)
 {
     int lock_fd = lock(store->origins_fd, NULL, reterr);
@@ -472,7 +472,7 @@ int store_origin_set(struct store *store, const char *key, const struct origin *
     if (lock_fd < 0) {
         return lock_fd;
     }
-    json = json_pack("{s:s, s:s}", "digest", origin->digest, "etag", origin->etag);
+    json = json_pack("{s:s, s:s}", "digest", digest, "etag", etag);
     fd = open_draft(store->origins_fd);
     rc = take_draft(store->origins_fd, fd, fd >= 0 && json_dumpfd(json, fd, JSON_COMPACT) == 0, key,
                     reterr);
