@@ -6,6 +6,7 @@
 #include "protocol/protocol.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define WORD(symbol, name) name,
 static const char *const reports[] = {PIPELINE_REPORTS(WORD)};
@@ -71,16 +72,20 @@ static bool is_source(const struct pipeline *pipeline, size_t stage)
 /* Counts the names of fields; a field that several stages fill counts once. */
 static size_t count_names(const struct pipeline *pipeline)
 {
-    json_t *names = json_object();
-    size_t count;
+    const char *names[PIPELINE_STAGES_MAX * PIPELINE_FIELDS_MAX];
+    size_t count = 0;
 
     for (size_t i = 0; i < pipeline->stage_count; i++) {
         for (size_t j = 0; j < pipeline->stages[i].field_count; j++) {
-            (void)json_object_set_new(names, pipeline->stages[i].fields[j].name, json_true());
+            const char *name = pipeline->stages[i].fields[j].name;
+            size_t at = 0;
+            while (at < count && strcmp(names[at], name) != 0) {
+                at++;
+            }
+            names[at] = name;
+            count += at == count;
         }
     }
-    count = json_object_size(names);
-    json_decref(names);
     return count;
 }
 
