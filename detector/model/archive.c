@@ -68,11 +68,6 @@ static int why_it_ended(struct helper *child, struct baton_error *reterr)
                      WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-static bool is_canceled(const struct archive_rules *rules)
-{
-    return rules->is_canceled != NULL && atomic_load(rules->is_canceled);
-}
-
 /* Lets only codes pass that a scan can end with: other codes have a meaning for the store. */
 static int accept_error(const struct unpack_message *message, size_t count,
                         struct baton_error *reterr)
@@ -97,7 +92,7 @@ static ssize_t receive(struct helper *child, const struct archive_rules *rules,
 
     do {
         ready = poll(&fd, 1, LOOK_MS);
-        if (is_canceled(rules)) {
+        if (rules->is_canceled != NULL && atomic_load(rules->is_canceled)) {
             return error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
         }
         if (ready <= 0 && instant_since(clock_now(), begin).ns > SPAN_MS(SILENT_MS).ns) {

@@ -114,15 +114,6 @@ static bool is_rechecked(const struct source *source)
 
 /* ---- What the orders are told --------------------------------------------------------------- */
 
-static void tell(struct order *order, const struct baton_error *error, bool is_refused)
-{
-    const struct source *source = order->source;
-    const struct supplied supplied = {source->model, error, is_refused};
-
-    order->version = error == NULL || source->known.state == SOURCE_BAD ? source->version : 0;
-    order->on_told(order->userdata, &supplied);
-}
-
 /* Tells those that do not know it yet. Returns whether there were any. */
 static bool tell_all(struct source *source, const struct baton_error *error, bool is_refused)
 {
@@ -131,8 +122,12 @@ static bool tell_all(struct source *source, const struct baton_error *error, boo
 
     DL_FOREACH (source->orders, order) {
         if (order->version != source->version) {
+            const struct supplied supplied = {source->model, error, is_refused};
+
             has_told = true;
-            tell(order, error, is_refused);
+            order->version =
+                error == NULL || source->known.state == SOURCE_BAD ? source->version : 0;
+            order->on_told(order->userdata, &supplied);
         }
     }
     return has_told;
