@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -116,6 +117,17 @@ static bool has(const struct place *place, const char *digest)
     return access(path_of(place, digest, path), F_OK) == 0;
 }
 
+/* Its last use was so many seconds ago: two of the same tick of the clock have no order. */
+static void age(const struct place *place, const char *digest, int s)
+{
+    const struct timespec used = {.tv_sec = time(NULL) - s};
+    char path[PATH_MAX];
+
+    assert_int_equal(
+        utimensat(AT_FDCWD, path_of(place, digest, path), (const struct timespec[]){used, used}, 0),
+        0);
+}
+
 /* With what is there beside them. */
 static unsigned count_archives(const struct place *place)
 {
@@ -175,6 +187,7 @@ static void the_one_used_longest_ago_goes_first(void **state)
         model = added(place, (char)('a' + i));
         (void)snprintf(digests[i], sizeof(digests[i]), "%s", model->digest);
         model_release(model);
+        age(place, digests[i], 9 - i);
     }
     /* Used again: */
     assert_int_equal(store_find(place->store, digests[0], &place->rules, &model, NULL), 0);
@@ -197,6 +210,8 @@ static void what_is_held_is_used_until_it_is_released(void **state)
     (void)snprintf(digests[0], DIGEST_BYTES, "%s", held->digest);
     (void)snprintf(digests[1], DIGEST_BYTES, "%s", model->digest);
     model_release(model);
+    age(place, digests[0], 9);
+    age(place, digests[1], 8);
     model_release(added(place, 'c'));
     model_release(held);
     store_set_max(place->store, ROOM);
