@@ -48,30 +48,23 @@ static bool load_all(void *library, struct nvml *nvml)
            load(library, "nvmlDeviceGetMemoryInfo", &nvml->memory);
 }
 
-static void begin(struct gpu_meter *meter)
-{
-    unsigned count = 0;
-
-    if (meter->library == NULL || !load_all(meter->library, &meter->nvml) ||
-        meter->nvml.init() != 0) {
-        return;
-    }
-    meter->has_begun = true;
-    (void)meter->nvml.count(&count);
-    for (unsigned i = 0; i < count && meter->count < GPU_DEVICES_MAX; i++) {
-        meter->count += meter->nvml.handle(i, &meter->devices[meter->count]) == 0;
-    }
-}
-
 struct gpu_meter *gpu_meter_new(const char *library)
 {
     struct gpu_meter *meter = calloc(1, sizeof(*meter));
+    unsigned count = 0;
 
     if (meter == NULL) {
         return NULL;
     }
     meter->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    begin(meter);
+    meter->has_begun =
+        meter->library != NULL && load_all(meter->library, &meter->nvml) && meter->nvml.init() == 0;
+    if (meter->has_begun) {
+        (void)meter->nvml.count(&count);
+    }
+    for (unsigned i = 0; i < count && meter->count < GPU_DEVICES_MAX; i++) {
+        meter->count += meter->nvml.handle(i, &meter->devices[meter->count]) == 0;
+    }
     if (meter->count == 0) {
         gpu_meter_free(meter);
         return NULL;

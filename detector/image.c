@@ -36,9 +36,15 @@ struct still *still_hold(struct still *still)
     return still;
 }
 
-/* Leaves a still of nothing. */
-static void empty_still(struct still *still)
+void still_release(struct still *still)
 {
+    if (still == NULL) {
+        return;
+    }
+    assert(still->holders > 0);
+    if (--still->holders > 0) {
+        return;
+    }
     while (still->encodings != NULL) {
         struct encoding *encoding = still->encodings;
         assert(encoding->is_made);
@@ -47,38 +53,9 @@ static void empty_still(struct still *still)
     }
     if (still->loan.owner != NULL) {
         still->loan.give_back(still->loan.owner);
-        still->loan.owner = NULL;
     }
     free(still->pixels);
-    still->pixels = NULL;
-}
-
-void still_release(struct still *still)
-{
-    if (still == NULL) {
-        return;
-    }
-    assert(still->holders > 0);
-    if (--still->holders == 0) {
-        empty_still(still);
-        free(still);
-    }
-}
-
-/* A still of nothing yet: the one that is there if nobody else looks at it. */
-static struct still *need_still(struct still *old)
-{
-    struct still *still = old;
-
-    if (still == NULL || still->holders > 1) {
-        still = calloc(1, sizeof(*still));
-        if (still != NULL) {
-            still->holders = 1;
-        }
-        return still;
-    }
-    empty_still(still);
-    return still;
+    free(still);
 }
 
 /* False: out of memory. */
@@ -98,16 +75,24 @@ static bool copy_into(struct still *still, const struct frame *frame)
     return true;
 }
 
-static bool fill_still(struct still *still, const struct frame *frame,
-                       const struct image_loan *loan)
+/* NULL: out of memory. */
+static struct still *still_new(const struct frame *frame, const struct image_loan *loan)
 {
-    if (loan == NULL) {
-        return copy_into(still, frame);
+    struct still *still = calloc(1, sizeof(*still));
+
+    if (still == NULL) {
+        return NULL;
     }
-    loan->hold(loan->owner);
-    still->frame = *frame;
-    still->loan = *loan;
-    return true;
+    still->holders = 1;
+    if (loan != NULL) {
+        loan->hold(loan->owner);
+        still->frame = *frame;
+        still->loan = *loan;
+    } else if (!copy_into(still, frame)) {
+        free(still);
+        return NULL;
+    }
+    return still;
 }
 
 /* ---- the store ---- */
@@ -157,11 +142,6 @@ static struct slot *find_slot(const struct image_store *store, const char *ident
     return NULL;
 }
 
-static int refuse(struct baton_error *reterr, const char *identifier)
-{
-    return error_set(reterr, BATON_EFULL, "no room for a frame of \"%s\"", identifier);
-}
-
 /* NULL: there is no room. */
 static struct slot *need_slot(struct image_store *store, const char *identifier)
 {
@@ -175,17 +155,11 @@ static struct slot *need_slot(struct image_store *store, const char *identifier)
     return slot;
 }
 
-static void drop(struct still **still)
-{
-    still_release(*still);
-    *still = NULL;
-}
-
 int image_put(struct image_store *store, const char *identifier, enum image_source source,
               const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr)
 {
     struct slot *slot;
-    struct still *still, **last;
+    struct still *still;
 
     if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
         frame->height > IMAGE_PIXELS_MAX) {
@@ -193,24 +167,13 @@ int image_put(struct image_store *store, const char *identifier, enum image_sour
                          frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
     slot = need_slot(store, identifier);
-    if (slot == NULL) {
-        return refuse(reterr, identifier);
-    }
-    last = &slot->stills[source];
-    still = need_still(*last);
-    if (still == NULL || !fill_still(still, frame, loan)) {
-        if (still != *last) {
-            still_release(still);
-        } else {
-            drop(last); /* what it showed is gone already */
-        }
-        return refuse(reterr, identifier);
-    }
-    if (still != *last) {
-        still_release(*last);
-        *last = still;
+    still = slot != NULL ? still_new(frame, loan) : NULL;
+    if (still == NULL) {
+        return error_set(reterr, BATON_EFULL, "no room for a frame of \"%s\"", identifier);
     }
     still->number = ++store->puts;
+    still_release(slot->stills[source]);
+    slot->stills[source] = still;
     return 0;
 }
 
@@ -233,13 +196,11 @@ void image_settle(struct image_store *store, const char *identifier, enum image_
     if (lent == NULL || lent->loan.owner == NULL) {
         return;
     }
-    still = need_still(NULL);
-    if (still != NULL && copy_into(still, &lent->frame)) {
+    still = still_new(&lent->frame, NULL);
+    if (still != NULL) { /* else it stays lent */
         still->number = lent->number;
         still_release(lent);
         slot->stills[source] = still;
-    } else {
-        still_release(still); /* then it stays lent */
     }
 }
 
@@ -248,7 +209,8 @@ void image_drop(struct image_store *store, const char *identifier, enum image_so
     struct slot *slot = find_slot(store, identifier);
 
     if (slot != NULL) {
-        drop(&slot->stills[source]);
+        still_release(slot->stills[source]);
+        slot->stills[source] = NULL;
         if (slot->shown == source) {
             slot->boxes.number = slot->boxes.count = 0;
         }
@@ -287,7 +249,8 @@ void image_set_boxes(struct image_store *store, const char *identifier, enum ima
     size_t kept = count < IMAGE_BOXES_MAX ? count : IMAGE_BOXES_MAX;
     size_t bytes = kept * sizeof(*boxes);
 
-    if (slot == NULL || slot->shown != source || slot->stills[source] == NULL) {
+    if (slot == NULL || (source != slot->shown && source != IMAGE_SHOWN) ||
+        slot->stills[slot->shown] == NULL) {
         return;
     }
     if (kept == 0) {

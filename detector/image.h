@@ -77,8 +77,9 @@ void image_remove(struct image_store *store, const char *identifier); /* unknown
 struct still *image_newest(const struct image_store *store, const char *identifier,
                            enum image_source source);
 
-/* Found in frames of that source: they take the place of the last ones if it is shown, and else are
- * nothing. At most IMAGE_BOXES_MAX are kept. No frame of that name: there are none then. */
+/* Found in frames of that source, or IMAGE_SHOWN: they take the place of the last ones if it is
+ * shown, and else are nothing. At most IMAGE_BOXES_MAX are kept. No frame of that name: there are
+ * none then. */
 void image_set_boxes(struct image_store *store, const char *identifier, enum image_source source,
                      const struct image_box *boxes, size_t count);
 /* NULL: none, as of a source that is not shown. Borrowed until the next change of the store. */

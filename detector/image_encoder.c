@@ -67,8 +67,8 @@ static void make(uv_work_t *work)
     struct encoding *encoding = work->data;
 
     if (!encoding->encoder->is_closing) {
-        encoding->code = image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
-                                        &encoding->jpeg, &encoding->bytes, &encoding->error);
+        (void)image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
+                             &encoding->jpeg, &encoding->bytes, &encoding->error);
     }
 }
 
@@ -82,18 +82,15 @@ static void on_made(uv_work_t *work, int status)
     (void)status; /* none is cancelled */
     encoder->counters.waiting--;
     encoder->counters.made += encoding->jpeg != NULL;
-    while (encoding->waiters != NULL) {
-        struct waiter *waiter = encoding->waiters;
-        LL_DELETE(encoding->waiters, waiter);
-        if (!encoder->is_closing) {
-            encoder->done(encoder->userdata, waiter->ticket, encoding->jpeg != NULL ? &image : NULL,
-                          &encoding->error);
-        }
-        free(waiter);
-    }
     encoding->is_made = true;
     if (encoding->jpeg == NULL) {
         LL_DELETE(still->encodings, encoding);
+    }
+    if (!encoder->is_closing) {
+        encoder->done(encoder->userdata, encoding, encoding->jpeg != NULL ? &image : NULL,
+                      &encoding->error);
+    }
+    if (encoding->jpeg == NULL) {
         encoding_free(encoding);
     } else {
         forget_oldest(still);
@@ -103,24 +100,11 @@ static void on_made(uv_work_t *work, int status)
 
 /* ---- asking ---- */
 
-static int wait_for(struct encoding *encoding, uint64_t ticket, struct baton_error *reterr)
-{
-    struct waiter *waiter = calloc(1, sizeof(*waiter));
-
-    if (waiter == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
-    }
-    waiter->ticket = ticket;
-    LL_APPEND(encoding->waiters, waiter);
-    return BATON_EBUSY;
-}
-
 int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                const struct image_boxes *boxes, uint64_t ticket, struct image *image,
-                struct baton_error *reterr)
+                const struct image_boxes *boxes, const struct encoding **awaited,
+                struct image *image, struct baton_error *reterr)
 {
     struct encoding *encoding = find_encoding(still, shape, boxes != NULL ? boxes->number : 0);
-    int rc;
 
     assert(!encoder->is_closing);
     if (encoding != NULL && encoding->is_made) {
@@ -128,7 +112,8 @@ int encoder_ask(struct encoder *encoder, struct still *still, const struct image
         return 0;
     }
     if (encoding != NULL) {
-        return wait_for(encoding, ticket, reterr);
+        *awaited = encoding;
+        return BATON_EBUSY;
     }
     if (encoder->counters.waiting >= ENCODER_MAX) {
         encoder->counters.refused++;
@@ -136,11 +121,8 @@ int encoder_ask(struct encoder *encoder, struct still *still, const struct image
                          "too busy: %d pictures are being made; ask again later", ENCODER_MAX);
     }
     encoding = calloc(1, sizeof(*encoding));
-    rc = encoding != NULL ? wait_for(encoding, ticket, reterr)
-                          : error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
-    if (rc != BATON_EBUSY) {
-        free(encoding);
-        return rc;
+    if (encoding == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
     }
     encoding->encoder = encoder;
     encoding->shape = *shape;
@@ -152,7 +134,8 @@ int encoder_ask(struct encoder *encoder, struct still *still, const struct image
     encoder->counters.waiting++;
     encoding->work.data = encoding;
     (void)uv_queue_work(encoder->loop, &encoding->work, make, on_made); /* fails on no input */
-    return rc;
+    *awaited = encoding;
+    return BATON_EBUSY;
 }
 
 /* ---- the end ---- */

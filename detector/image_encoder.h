@@ -2,7 +2,7 @@
  *
  *   encoder_ask ─▶ made already: at once
  *        ├───────▶ under way: waits with the others for the same one
- *        ├───────▶ a thread of libuv's pool ─▶ done, for each that waits
+ *        ├───────▶ a thread of libuv's pool ─▶ done, once for all that wait
  *        └───────▶ ENCODER_MAX are under way: refused
  *
  * A picture of one still, one shape and the same boxes is made at most once, as long as the still
@@ -24,7 +24,7 @@ struct image {
 };
 
 /* `image` is NULL if it could not be made. On the loop's thread. */
-typedef void encoder_done(void *userdata, uint64_t ticket, const struct image *image,
+typedef void encoder_done(void *userdata, const struct encoding *awaited, const struct image *image,
                           const struct baton_error *error);
 
 struct encoder; /* opaque */
@@ -32,11 +32,11 @@ struct encoder; /* opaque */
 /* NULL: out of memory. */
 struct encoder *encoder_new(uv_loop_t *loop, encoder_done *done, void *userdata);
 
-/* `boxes` may be NULL. 0: *image is there. BATON_EBUSY: `done` will be called with the ticket.
- * BATON_EUNAVAILABLE: too many wait. BATON_ENOMEM. */
+/* `boxes` may be NULL. 0: *image is there. BATON_EBUSY: `done` will be called with *awaited, which
+ * is no more than its name. BATON_EUNAVAILABLE: too many wait. BATON_ENOMEM. */
 int encoder_ask(struct encoder *encoder, struct still *still, const struct image_shape *shape,
-                const struct image_boxes *boxes, uint64_t ticket, struct image *image,
-                struct baton_error *reterr);
+                const struct image_boxes *boxes, const struct encoding **awaited,
+                struct image *image, struct baton_error *reterr);
 
 struct encoder_counters {
     uint64_t made, refused;

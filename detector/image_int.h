@@ -7,11 +7,6 @@
 
 #include <uv.h>
 
-struct waiter {
-    struct waiter *next;
-    uint64_t ticket;
-};
-
 /* A still has a list of them, newest first; one that is not made yet holds its still. */
 struct encoding {
     struct encoding *next;
@@ -20,16 +15,14 @@ struct encoding {
     struct image_shape shape;
     struct image_boxes boxes;
     bool is_made;
-    struct waiter *waiters;
     uv_work_t work;
     /* written by the other thread until it is made */
     uint8_t *jpeg;
     size_t bytes;
-    int code;
     struct baton_error error;
 };
 
-/* The encoding is on no list any more, and nobody waits for it. */
+/* The encoding is on no list any more. */
 void encoding_free(struct encoding *encoding);
 
 #endif

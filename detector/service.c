@@ -256,10 +256,7 @@ void service_boxes(struct service *service, const char *identifier, enum image_s
 void service_online(struct service *service, const char *identifier, bool is_online)
 {
     if (!is_online) {
-        for (enum image_source source = 0; source < IMAGE_SOURCES; source++) {
-            image_set_boxes(service->images, identifier, source, NULL,
-                            0); /* its objects are unknown now */
-        }
+        image_set_boxes(service->images, identifier, IMAGE_SHOWN, NULL, 0); /* unknown now */
     }
     worker_set_online(service->worker, identifier, is_online);
 }

@@ -26,12 +26,11 @@ struct viewer {
     struct viewer *prev, *next;
     struct service *service;
     struct web_exchange *exchange;
-    uint64_t ticket; /* the encoder's name for it */
+    const struct encoding *awaited; /* the picture that the encoder makes for it; NULL: none */
     struct camera_question wanted;
     char tag[96];
     uint64_t number; /* of the last still that was requested for a stream */
     bool is_reading; /* it has read all that was sent: the next part may go */
-    bool is_waiting; /* for the encoder */
 };
 
 struct service {
@@ -42,7 +41,7 @@ struct service {
     unsigned connections;   /* of them */
     struct viewer *viewers; /* of which so many have streams: */
     unsigned streams;
-    uint64_t last_number; /* of a peer or a ticket */
+    uint64_t last_number; /* of a peer */
     struct image_store *images;
     struct encoder *encoder;
     struct usage_meter meter;
@@ -80,8 +79,8 @@ void service_picture_begin(struct service *service, const struct camera_question
                            struct web_exchange *exchange);
 void service_picture_drained(void *userdata, struct web_exchange *exchange);
 void service_picture_gone(void *userdata, struct web_exchange *exchange);
-void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
-                             const struct baton_error *error);
+void service_picture_encoded(void *userdata, const struct encoding *awaited,
+                             const struct image *image, const struct baton_error *error);
 /* A frame has come; the camera is removed. */
 void service_picture_frame(struct service *service, const char *identifier);
 void service_picture_removed(struct service *service, const char *identifier);

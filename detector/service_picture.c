@@ -54,11 +54,8 @@ static bool find_view(const struct viewer *viewer, struct view *ret)
 static int encode(struct viewer *viewer, const struct view *view, struct image *ret,
                   struct baton_error *reterr)
 {
-    int rc = encoder_ask(viewer->service->encoder, view->still, &view->shape, view->boxes,
-                         viewer->ticket, ret, reterr);
-
-    viewer->is_waiting = rc == BATON_EBUSY;
-    return rc;
+    return encoder_ask(viewer->service->encoder, view->still, &view->shape, view->boxes,
+                       &viewer->awaited, ret, reterr);
 }
 
 /* ---- One picture ----------------------------------------------------------------------------- */
@@ -165,7 +162,7 @@ static void show(struct viewer *viewer)
     struct image image;
     struct view view;
 
-    if (!viewer->is_reading || viewer->is_waiting || !find_view(viewer, &view) ||
+    if (!viewer->is_reading || viewer->awaited != NULL || !find_view(viewer, &view) ||
         view.still->number == viewer->number) {
         return;
     }
@@ -221,7 +218,6 @@ void service_picture_begin(struct service *service, const struct camera_question
     }
     viewer->service = service;
     viewer->exchange = exchange;
-    viewer->ticket = ++service->last_number;
     viewer->wanted = *wanted;
     web_exchange_set(exchange, viewer);
     DL_APPEND(service->viewers, viewer);
@@ -255,17 +251,10 @@ void service_picture_gone(void *userdata, struct web_exchange *exchange)
     }
 }
 
-void service_picture_encoded(void *userdata, uint64_t ticket, const struct image *image,
-                             const struct baton_error *error)
+static void give_awaited(struct viewer *viewer, const struct image *image,
+                         const struct baton_error *error)
 {
-    struct service *service = userdata;
-    struct viewer *viewer;
-
-    DL_SEARCH_SCALAR(service->viewers, viewer, ticket, ticket);
-    if (viewer == NULL) {
-        return; /* the client has gone */
-    }
-    viewer->is_waiting = false;
+    viewer->awaited = NULL;
     if (!viewer->wanted.is_stream && image != NULL) {
         answer_image(viewer, image);
     } else if (!viewer->wanted.is_stream) {
@@ -273,6 +262,21 @@ void service_picture_encoded(void *userdata, uint64_t ticket, const struct image
     } else if (image != NULL) {
         send_part(viewer, image);
     }
+}
+
+/* Any viewer may go meanwhile, so each is looked for anew. */
+void service_picture_encoded(void *userdata, const struct encoding *awaited,
+                             const struct image *image, const struct baton_error *error)
+{
+    const struct service *service = userdata;
+    struct viewer *viewer;
+
+    do {
+        DL_SEARCH_SCALAR(service->viewers, viewer, awaited, awaited);
+        if (viewer != NULL) {
+            give_awaited(viewer, image, error);
+        }
+    } while (viewer != NULL);
 }
 
 void service_picture_frame(struct service *service, const char *identifier)

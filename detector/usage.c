@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -24,23 +23,22 @@ __attribute__((format(printf, 2, 3))) static bool read_file(char ret[static FILE
 {
     char path[USAGE_PATH_MAX + 64];
     va_list arguments;
-    size_t used = 0;
-    ssize_t got = 1;
-    int fd;
+    bool is_read;
+    FILE *file;
+    size_t used;
 
     va_start(arguments, format);
     (void)vsnprintf(path, sizeof(path), format, arguments);
     va_end(arguments);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    file = fopen(path, "re");
+    if (file == NULL) {
         return false;
     }
-    while (used < FILE_MAX - 1 && (got = read(fd, ret + used, FILE_MAX - 1 - used)) > 0) {
-        used += (size_t)got;
-    }
-    (void)close(fd);
+    used = fread(ret, 1, FILE_MAX - 1, file);
+    is_read = ferror(file) == 0;
+    (void)fclose(file);
     ret[used] = '\0';
-    return got >= 0;
+    return is_read;
 }
 
 /* The number behind the blanks; false for "max", -1 and all else that is none. */

@@ -22,8 +22,7 @@ struct worker {
     struct display *displays;
     struct outbox outbox;
 
-    char *unknown[WORKER_UNKNOWN_MAX];
-    size_t unknown_count;
+    json_t *unknown; /* types that were reported; an object of them */
 
     struct usage usage;
     struct worker_counters counters;
@@ -46,6 +45,7 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
     if (worker == NULL) {
         return NULL;
     }
+    worker->unknown = json_object();
     worker->hooks = *hooks;
     worker->outbox.waiting_max = queue_max;
     return worker;
@@ -63,9 +63,7 @@ void worker_free(struct worker *worker)
     free(worker->is_online);
     displays_free(worker->displays);
     outbox_fini(&worker->outbox);
-    for (size_t i = 0; i < worker->unknown_count; i++) {
-        free(worker->unknown[i]);
-    }
+    json_decref(worker->unknown);
     free(worker);
 }
 
@@ -87,23 +85,11 @@ static bool send_text(struct worker *worker, uint64_t backend, char *text, uint6
 
 static void send_report(struct worker *worker, uint64_t backend)
 {
-    size_t count = worker->subscription_count;
-    struct connection_report *reports = calloc(count + 1, sizeof(*reports));
+    char *text = format_state_report(&worker->usage, worker->subscriptions, worker->is_online,
+                                     worker->subscription_count);
 
-    if (reports == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const struct subscription *subscription = &worker->subscriptions[i];
-        reports[i] = (struct connection_report){.identifier = subscription->identifier,
-                                                .model_name = subscription->model_name,
-                                                .model_id = subscription->model_id,
-                                                .is_online = worker->is_online[i],
-                                                .crop = subscription->crop};
-    }
     /* A report that is not taken is no loss: the next heartbeat tells the same, only newer. */
-    (void)send_text(worker, backend, format_state_report(&worker->usage, reports, count), NULL);
-    free(reports);
+    (void)send_text(worker, backend, text, NULL);
 }
 
 /* Hands over the oldest detection that waits. One that is late patches its session, where it has
@@ -148,17 +134,33 @@ static void set_owner(struct worker *worker, uint64_t backend)
     emit(worker, (struct worker_event){.type = WORKER_OWNER_CHANGED, .backend = backend});
 }
 
+/* Its place, or how many there are. */
+static size_t find_backend(const struct worker *worker, uint64_t backend)
+{
+    size_t i = 0;
+
+    while (i < worker->backend_count && worker->backends[i] != backend) {
+        i++;
+    }
+    return i;
+}
+
+static bool is_backend(const struct worker *worker, uint64_t backend)
+{
+    return find_backend(worker, backend) < worker->backend_count;
+}
+
 static bool forget_backend(struct worker *worker, uint64_t backend)
 {
-    for (size_t i = 0; i < worker->backend_count; i++) {
-        if (worker->backends[i] == backend) {
-            worker->backend_count--;
-            memmove(&worker->backends[i], &worker->backends[i + 1],
-                    (worker->backend_count - i) * sizeof(worker->backends[0]));
-            return true;
-        }
+    size_t i = find_backend(worker, backend);
+
+    if (i == worker->backend_count) {
+        return false;
     }
-    return false;
+    worker->backend_count--;
+    memmove(&worker->backends[i], &worker->backends[i + 1],
+            (worker->backend_count - i) * sizeof(worker->backends[0]));
+    return true;
 }
 
 static void drop_oldest_waiting(struct worker *worker)
@@ -207,16 +209,6 @@ static void take_over(struct worker *worker, uint64_t backend)
                         "another backend owns this worker now"); /* and its last receipts come */
     set_owner(worker, backend);
     queue_flush(worker);
-}
-
-static bool is_backend(const struct worker *worker, uint64_t backend)
-{
-    for (size_t i = 0; i < worker->backend_count; i++) {
-        if (worker->backends[i] == backend) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* ---- displays ---- */
@@ -379,20 +371,12 @@ static int fence(struct worker *worker, uint64_t backend, uint64_t epoch,
 
 static void report_unknown(struct worker *worker, uint64_t backend, const char *name)
 {
-    for (size_t i = 0; i < worker->unknown_count; i++) {
-        if (strcmp(worker->unknown[i], name) == 0) {
-            return;
-        }
+    if (json_object_get(worker->unknown, name) == NULL &&
+        json_object_size(worker->unknown) < WORKER_UNKNOWN_MAX) {
+        (void)json_object_set_new(worker->unknown, name, json_true());
+        emit(worker, (struct worker_event){
+                         .type = WORKER_MESSAGE_UNKNOWN, .backend = backend, .text = name});
     }
-    if (worker->unknown_count == WORKER_UNKNOWN_MAX) {
-        return;
-    }
-    worker->unknown[worker->unknown_count] = strdup(name);
-    if (worker->unknown[worker->unknown_count] != NULL) {
-        worker->unknown_count++;
-    }
-    emit(worker,
-         (struct worker_event){.type = WORKER_MESSAGE_UNKNOWN, .backend = backend, .text = name});
 }
 
 static int apply(struct worker *worker, uint64_t backend, struct command *command,

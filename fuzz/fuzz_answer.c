@@ -81,15 +81,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static struct answer answer;
     static struct wire_answer wire;
-    static char *const names[CLASSES_MAX] = {(char *)"-", (char *)"A", (char *)"B", (char *)"C",
-                                             (char *)"D", (char *)"E", (char *)"F", (char *)"G",
-                                             (char *)"H", (char *)"I", (char *)"J", (char *)"K",
-                                             (char *)"L", (char *)"M", (char *)"N", (char *)"O"};
+    static const char *names[CLASSES_MAX] = {"-", "A", "B", "C", "D", "E", "F", "G",
+                                             "H", "I", "J", "K", "L", "M", "N", "O"};
     struct input input = {data, bytes};
     struct pipeline_model model = {.decoder = (enum pipeline_decoder)(next(&input) % DECODER_COUNT),
                                    .input = {.width = 32, .height = 16},
                                    .class_count = 1 + next(&input) % CLASSES_MAX,
-                                   .classes = (char **)names,
+                                   .classes = names,
                                    .nms = 0.45F};
     struct tensor outputs[OUTPUTS_MAX];
     int64_t pictures;

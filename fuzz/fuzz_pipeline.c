@@ -29,15 +29,19 @@ static void check_stage(const struct pipeline *pipeline, size_t index)
 
     assert(stage->model < pipeline->model_count && stage->from < (int)index);
     assert(stage->when != 0 && stage->when >> STAGE_COUNT == 0);
+    assert(stage->classes == NULL ||
+           stage->class_count == pipeline->models[from->model].class_count);
     for (size_t i = 0; i < stage->class_count; i++) {
-        assert(stage->classes[i] < pipeline->models[from->model].class_count);
-        (void)stage_wants(stage, stage->classes[i], 100, 100, (struct pipeline_point){0.5F, 0.5F});
+        (void)stage_wants(stage, i, 100, 100, (struct pipeline_point){0.5F, 0.5F});
     }
     for (size_t i = 0; i < stage->field_count; i++) {
         const struct pipeline_field *field = &stage->fields[i];
         assert(field->index >= 0 && field->index <= PIPELINE_INDEX_MAX);
-        for (size_t j = 0; j < field->map_count; j++) {
-            assert(field_mapped(field, field->map[j].from) != NULL);
+        const char *from;
+        json_t *to;
+        json_object_foreach(field->map, from, to)
+        {
+            assert(field_mapped(field, from) == json_string_value(to));
         }
     }
 }

@@ -124,21 +124,23 @@ static struct place *place_of(const char *id)
 
 static void report(struct worker *worker)
 {
-    struct connection_report *list = calloc(worker->count + 1, sizeof(*list));
+    struct subscription *list = calloc(worker->count + 1, sizeof(*list));
+    bool *is_online = calloc(worker->count + 1, sizeof(*is_online));
     const struct usage usage = {.cpu = 20 + (double)worker->count, .memory = 30};
     char *text;
 
     for (size_t i = 0; i < worker->count; i++) {
-        list[i] = (struct connection_report){.identifier = worker->list[i]->id,
-                                             .model_id = worker->models[i],
-                                             .model_name = "cars",
-                                             .is_online = true};
+        list[i] = (struct subscription){.identifier = worker->list[i]->id,
+                                        .model_id = worker->models[i],
+                                        .model_name = (char *)"cars"};
+        is_online[i] = true;
     }
-    text = format_state_report(&usage, list, worker->count);
+    text = format_state_report(&usage, list, is_online, worker->count);
     if (text && worker->backend) {
         (void)web_socket_send(worker->backend, text, strlen(text));
     }
     free(text);
+    free(is_online);
     free(list);
 }
 

@@ -73,11 +73,6 @@ int unpack_child_start(struct helper *ret, int archive_fd, const struct archive_
                        struct baton_error *reterr);
 void unpack_child_end(struct helper *child); /* kills it if it still runs */
 
-/* Receives the child's next message: its bytes, or a code. BATON_ECANCELED: see `rules`. */
-struct unpack_message;
-ssize_t unpack_child_receive(struct helper *child, const struct archive_rules *rules,
-                             struct unpack_message *ret, struct baton_error *reterr);
-
 /* Writes what the child gives. */
 int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_bytes, int folder_fd,
                   const struct archive_rules *rules, struct baton_error *reterr);

@@ -1,8 +1,8 @@
 #include "detector/model/archive_scan.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "detector/model/archive.h"
-#include "detector/model/nearest.h"
 #include "detector/model/unpack_wire.h"
 
 #include <string.h>
@@ -142,18 +142,18 @@ static int no_pipeline(zip_t *zip, struct baton_error *reterr)
 
 static int no_file(zip_t *zip, const char *wanted, struct baton_error *reterr)
 {
-    struct nearest nearest = {0};
-    char text[NEAREST_TEXT_BYTES];
-    const char *name;
+    const char *names[ARCHIVE_ENTRIES_MAX + 1];
+    char text[TEXT_NEAREST_BYTES];
+    size_t count = 0;
 
     if (strcmp(wanted, PIPELINE_FILE) == 0) {
         return no_pipeline(zip, reterr);
     }
-    for (zip_uint64_t i = 0; (name = zip_get_name(zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
-        nearest_try(&nearest, wanted, name);
+    while ((names[count] = zip_get_name(zip, count, ZIP_FL_ENC_RAW)) != NULL) {
+        count++; /* no more than check_entries() lets pass */
     }
     return error_set(reterr, BATON_ENOENT, "\"%s\" is not in the archive%s", wanted,
-                     nearest_text(&nearest, text));
+                     text_nearest(text, wanted, names, count));
 }
 
 int archive_file(zip_t *zip, const char *name, archive_sink *sink, void *userdata,

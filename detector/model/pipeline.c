@@ -1,16 +1,132 @@
-#include "detector/model/pipeline.h"
+/* The whole of pipeline.json; pipeline_models.c, _stages.c and _fields.c read its parts. */
+#include "detector/model/pipeline_int.h"
+
+#include "base/error.h"
+#include "base/json_read.h"
+#include "protocol/protocol.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void stage_fini(struct pipeline_stage *stage)
+#define WORD(symbol, name) name,
+static const char *const reports[] = {PIPELINE_REPORTS(WORD)};
+#undef WORD
+
+static const char *const root_keys[] = {"version", "models", "stages", "tracker", NULL};
+static const char *const tracker_keys[] = {"iou", "maxAgeMs", "report", "everyMs", NULL};
+
+static void read_version(const struct node *root)
 {
-    for (size_t i = 0; i < stage->field_count; i++) {
-        free(stage->fields[i].map);
+    int version = node_int(root, "version", INT_MIN + 1, INT_MAX, NODE_REQUIRED);
+
+    if (version != PIPELINE_VERSION) {
+        node_fail(root, "version is %d: must be %d, the only one that this program reads", version,
+                  PIPELINE_VERSION);
     }
-    free(stage->fields);
-    free(stage->regions);
-    free(stage->classes);
+}
+
+static void read_tracker(struct pipeline_track *track, const struct node *root)
+{
+    json_t *json = json_object_get(root->json, "tracker");
+    struct node node;
+
+    if (json == NULL || json_is_null(json)) {
+        return;
+    }
+    node_init(&node, root, "tracker", json, tracker_keys);
+    track->is_on = true;
+    track->iou = node_float(&node, "iou", 0.01, 1, 0.2);
+    track->max_age_ms = node_int(&node, "maxAgeMs", 1, PIPELINE_AGE_MAX_MS, PIPELINE_AGE_MS);
+    track->report =
+        (enum pipeline_report)node_word(&node, "report", reports, REPORT_COUNT, REPORT_ONCE);
+    track->every_ms = node_int(&node, "everyMs", 1, PIPELINE_EVERY_MAX_MS, 0);
+    if (track->report == REPORT_EVERY && track->every_ms == 0) {
+        node_fail(&node, "everyMs is missing: must be 1 to %d, as report is every",
+                  PIPELINE_EVERY_MAX_MS);
+    } else if (track->report != REPORT_EVERY && track->every_ms > 0) {
+        node_fail(&node, "everyMs is for report every; report is %s: remove it",
+                  reports[track->report]);
+    }
+}
+
+static bool is_used(const struct pipeline *pipeline, size_t model)
+{
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        if (pipeline->stages[i].model == model) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_source(const struct pipeline *pipeline, size_t stage)
+{
+    for (size_t i = stage + 1; i < pipeline->stage_count; i++) {
+        if (pipeline->stages[i].from == (int)stage) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Counts the names of fields; a field that several stages fill counts once. */
+static size_t count_names(const struct pipeline *pipeline)
+{
+    const char *names[PIPELINE_STAGES_MAX * PIPELINE_FIELDS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        for (size_t j = 0; j < pipeline->stages[i].field_count; j++) {
+            const char *name = pipeline->stages[i].fields[j].name;
+            size_t at = 0;
+            while (at < count && strcmp(names[at], name) != 0) {
+                at++;
+            }
+            names[at] = name;
+            count += at == count;
+        }
+    }
+    return count;
+}
+
+static void check_stage(const struct pipeline *pipeline, size_t index, const struct node *root)
+{
+    const struct pipeline_stage *stage = &pipeline->stages[index];
+
+    if (stage->field_count == 0 && !is_source(pipeline, index)) {
+        node_fail(root,
+                  "stages[%zu] (\"%s\") fills no field and no stage is from it: give it "
+                  "\"fields\", or remove it",
+                  index, stage->name);
+    }
+    for (size_t i = 0; !pipeline->track.is_on && i < stage->field_count; i++) {
+        if (stage->fields[i].value == VALUE_TRACK) {
+            node_fail(root,
+                      "stages[%zu].fields.%s is track: add \"tracker\": {}, without which objects "
+                      "have no numbers",
+                      index, stage->fields[i].name);
+        }
+    }
+}
+
+/* Checks what no part shows alone, such as a model that no stage uses. */
+static void check_whole(const struct pipeline *pipeline, const struct node *root)
+{
+    size_t names = count_names(pipeline);
+
+    for (size_t i = 0; i < pipeline->model_count; i++) {
+        if (!is_used(pipeline, i)) {
+            node_fail(root, "models.%s is used by no stage: remove it, or name it in one",
+                      pipeline->models[i].name);
+        }
+    }
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        check_stage(pipeline, i, root);
+    }
+    if (names > PROTOCOL_FIELDS_MAX) {
+        node_fail(root, "stages fill %zu fields: at most %d are reported", names,
+                  PROTOCOL_FIELDS_MAX);
+    }
 }
 
 void pipeline_fini(struct pipeline *pipeline)
@@ -22,13 +138,46 @@ void pipeline_fini(struct pipeline *pipeline)
         free(pipeline->models[i].classes);
     }
     for (size_t i = 0; i < pipeline->stage_count; i++) {
-        stage_fini(&pipeline->stages[i]);
+        free(pipeline->stages[i].fields);
+        free(pipeline->stages[i].regions);
+        free(pipeline->stages[i].classes);
     }
     free(pipeline->models);
     free(pipeline->stages);
     json_decref(pipeline->json);
     *pipeline = (struct pipeline){0};
 }
+
+int pipeline_parse(struct pipeline *pipeline, const char *bytes, size_t count,
+                   struct baton_error *reterr)
+{
+    struct pipeline fresh = {0};
+    struct reading reading = {.error = reterr};
+    struct node root = {.reading = &reading};
+
+    reading.code =
+        json_read_object(bytes, count, PIPELINE_BYTES_MAX, PIPELINE_DEPTH_MAX, &root.json, reterr);
+    if (reading.code == 0) {
+        node_check_keys(&root, root_keys);
+        read_version(&root);
+        models_read(&fresh, &root);
+        stages_read(&fresh, &root);
+        read_tracker(&fresh.track, &root);
+        if (reading.code == 0) {
+            check_whole(&fresh, &root);
+        }
+        fresh.json = root.json;
+    }
+    if (reading.code != 0) {
+        pipeline_fini(&fresh);
+        (void)error_wrap(reterr, "pipeline.json");
+        return reading.code;
+    }
+    *pipeline = fresh;
+    return 0;
+}
+
+/* ---- What its users ask ---------------------------------------------------------------------- */
 
 /* A point is inside if a line from it to the right crosses the border an odd number of times. */
 static bool region_has(const struct pipeline_region *region, struct pipeline_point at)
@@ -49,12 +198,8 @@ static bool region_has(const struct pipeline_region *region, struct pipeline_poi
 
 static bool has_class(const struct pipeline_stage *stage, size_t class_index)
 {
-    for (size_t i = 0; i < stage->class_count; i++) {
-        if (stage->classes[i] == class_index) {
-            return true;
-        }
-    }
-    return stage->classes == NULL;
+    return stage->classes == NULL ||
+           (class_index < stage->class_count && stage->classes[class_index]);
 }
 
 bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int width, int height,
@@ -71,18 +216,7 @@ bool stage_wants(const struct pipeline_stage *stage, size_t class_index, int wid
     return stage->region_count == 0;
 }
 
-static int compare(const void *text, const void *mapping)
-{
-    return strcmp(text, ((const struct pipeline_mapping *)mapping)->from);
-}
-
 const char *field_mapped(const struct pipeline_field *field, const char *text)
 {
-    const struct pipeline_mapping *found;
-
-    if (field->map == NULL) {
-        return text;
-    }
-    found = bsearch(text, field->map, field->map_count, sizeof(*field->map), compare);
-    return found != NULL ? found->to : NULL;
+    return field->map != NULL ? json_string_value(json_object_get(field->map, text)) : text;
 }

@@ -111,11 +111,11 @@ struct pipeline_input {
 };
 
 struct pipeline_model {
-    char *name;
-    char *file; /* its name in the archive */
+    const char *name;
+    const char *file; /* its name in the archive */
     struct pipeline_input input;
     enum pipeline_decoder decoder;
-    char **classes; /* none for some tensors; names may repeat */
+    const char **classes; /* none for some tensors; names may repeat */
     size_t class_count;
     int blank; /* tensor: the class that stands for no letter; -1: none */
     float confidence, nms;
@@ -130,27 +130,21 @@ struct pipeline_region {
     size_t point_count; /* at least 3; a rectangle has 4 */
 };
 
-struct pipeline_mapping {
-    char *from, *to;
-};
-
 struct pipeline_field {
-    char *name; /* in the `detection` object: "carBrand" */
+    const char *name; /* in the `detection` object: "carBrand" */
     enum pipeline_value value;
     enum pipeline_type type;
-    int index; /* VALUE_NUMBER: which element */
-    struct pipeline_mapping
-        *map; /* sorted by `from`; for other values the field is left out; NULL: no map */
-    size_t map_count;
+    int index;   /* VALUE_NUMBER: which element */
+    json_t *map; /* texts by texts; for others the field is left out; NULL: no map */
 };
 
 /* `classes`, `min_*` and `regions` choose objects: those that a stage finds in the frame, or those
  * that a later stage is given. */
 struct pipeline_stage {
-    char *name;
-    size_t model;      /* index */
-    int from;          /* index of an earlier stage; PIPELINE_FROM_FRAME */
-    uint16_t *classes; /* indexes into the classes of the objects' model; NULL: all */
+    const char *name;
+    size_t model;  /* index */
+    int from;      /* index of an earlier stage; PIPELINE_FROM_FRAME */
+    bool *classes; /* of the classes of the objects' model those that are chosen; NULL: all */
     size_t class_count;
     int min_width, min_height; /* pixels of the frame; 0: any */
     struct pipeline_region
@@ -169,7 +163,7 @@ struct pipeline_track {
     int every_ms; /* REPORT_EVERY */
 };
 
-/* Owns everything it points to; all texts are those of `json`. */
+/* Owns everything it points to; all texts and maps are those of `json`. */
 struct pipeline {
     json_t *json; /* the file */
     struct pipeline_model *models;

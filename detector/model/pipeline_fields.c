@@ -29,26 +29,17 @@ static bool is_integer(const char *text)
     return *end == '\0' && end != text && number >= -(1LL << 53) && number <= 1LL << 53;
 }
 
-static int compare(const void *a, const void *b)
+static void check_mapping(const struct pipeline_field *field, const struct pipeline_model *model,
+                          const struct node *node, const struct node *map, const char *from)
 {
-    return strcmp(((const struct pipeline_mapping *)a)->from,
-                  ((const struct pipeline_mapping *)b)->from);
-}
-
-static void read_mapping(struct pipeline_field *field, const struct pipeline_model *model,
-                         const struct node *node, const struct node *map, const char *from)
-{
-    struct pipeline_mapping *mapping = &field->map[field->map_count++];
-
     if (field->value == VALUE_CLASS) {
-        (void)node_find(node, "map's key", from, (const char *const *)model->classes,
-                        (int)model->class_count, "must be a class of the stage's model");
+        (void)node_find(node, "map's key", from, model->classes, (int)model->class_count,
+                        "must be a class of the stage's model");
     } else if (from[0] == '\0' || strlen(from) > PIPELINE_TEXT_MAX) {
         node_fail(node, "map's key is %zu bytes long: must be 1 to %d", strlen(from),
                   PIPELINE_TEXT_MAX);
     }
-    mapping->to = node_text(map, from, true, PIPELINE_TEXT_MAX);
-    mapping->from = (char *)from;
+    (void)node_text(map, from, true, PIPELINE_TEXT_MAX);
 }
 
 static void read_map(struct pipeline_field *field, const struct pipeline_model *model,
@@ -57,7 +48,6 @@ static void read_map(struct pipeline_field *field, const struct pipeline_model *
     json_t *json = json_object_get(node->json, "map"), *value;
     const char *from;
     struct node map;
-    size_t count;
 
     if (json == NULL || json_is_null(json)) {
         return;
@@ -67,17 +57,14 @@ static void read_map(struct pipeline_field *field, const struct pipeline_model *
                   values[field->value]);
     }
     node_init(&map, node, "map", json, NULL);
-    count = node_count(node, "map", json, PIPELINE_MAP_MAX);
-    field->map = node_new(node, count, sizeof(*field->map));
+    (void)node_count(node, "map", json, PIPELINE_MAP_MAX);
     json_object_foreach(map.json, from, value)
     {
         if (node_is_right(node)) {
-            read_mapping(field, model, node, &map, from);
+            check_mapping(field, model, node, &map, from);
         }
     }
-    if (node_is_right(node)) {
-        qsort(field->map, field->map_count, sizeof(*field->map), compare);
-    }
+    field->map = map.json;
 }
 
 /* Checks that every text of the field's map or classes is a whole number. Letters that a model
@@ -87,14 +74,16 @@ static void check_integers(const struct pipeline_field *field, const struct pipe
 {
     static const char must[] = "must be a whole number, or type must be string";
     size_t classes = field->value == VALUE_CLASS && field->map == NULL ? model->class_count : 0;
+    const char *from;
+    json_t *to;
 
     if (field->value == VALUE_CONFIDENCE) {
         node_fail(node, "type is integer: a confidence is 0 to 1; remove it");
     }
-    for (size_t i = 0; i < field->map_count; i++) {
-        if (!is_integer(field->map[i].to)) {
-            node_fail(node, "map: \"%s\" becomes \"%s\": %s", field->map[i].from, field->map[i].to,
-                      must);
+    json_object_foreach(field->map, from, to)
+    {
+        if (!is_integer(json_string_value(to))) {
+            node_fail(node, "map: \"%s\" becomes \"%s\": %s", from, json_string_value(to), must);
         }
     }
     for (size_t i = 0; i < classes; i++) {

@@ -46,13 +46,13 @@ float node_float(const struct node *node, const char *key, double low, double hi
                  double fallback);
 int node_word(const struct node *node, const char *key, const char *const *words, int count,
               int fallback);
-char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max);
+const char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max);
 
 /* NULL: the field is absent. Else it has `min` to `max` elements. */
 json_t *node_list(const struct node *node, const char *key, size_t min, size_t max);
 /* An element of such a list: a text; one number of three. */
-char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
-                size_t bytes_max);
+const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
+                      size_t bytes_max);
 void node_three(const struct node *node, const char *key, double low, double high, float ret[3]);
 
 /* Returns the number of an object's fields, which must be 1 to `max`. */
@@ -60,12 +60,15 @@ size_t node_count(const struct node *node, const char *key, const json_t *object
 
 /* Returns the name of a model, stage or field: letters, digits, "_" and "-", at most
  * PIPELINE_NAME_MAX. */
-char *node_name(const struct node *node, const char *key, const char *name);
+const char *node_name(const struct node *node, const char *key, const char *name);
 
 /* Returns the index of the word, or fails and offers the nearest one. `must` says what it must be.
  */
 int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
               int count, const char *must);
+/* The same of list[index]. */
+int node_item_find(const struct node *node, const char *key, const json_t *list, size_t index,
+                   const char *const *words, int count, const char *must);
 
 /* Allocates `count` zeroed elements. NULL: it has failed. */
 void *node_new(const struct node *node, size_t count, size_t bytes);

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/json_read.h"
-#include "detector/model/nearest.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,17 +39,15 @@ void node_check_keys(const struct node *node, const char *const *keys)
 
     json_object_foreach(node->json, key, value)
     {
-        struct nearest nearest = {0};
-        char text[NEAREST_TEXT_BYTES];
-        bool is_known = false;
+        char text[TEXT_NEAREST_BYTES];
+        size_t at = 0;
 
-        for (size_t i = 0; keys[i] != NULL && !is_known; i++) {
-            is_known = strcmp(keys[i], key) == 0;
-            nearest_try(&nearest, key, keys[i]);
+        while (keys[at] != NULL && strcmp(keys[at], key) != 0) {
+            at++;
         }
-        if (!is_known) {
+        if (keys[at] == NULL) {
             node_fail(node, "%.*s is no field here%s", SHOWN_MAX, key,
-                      nearest_text(&nearest, text));
+                      text_nearest(text, key, keys, at));
         }
     }
 }
@@ -98,7 +96,7 @@ float node_float(const struct node *node, const char *key, double low, double hi
     return (float)number;
 }
 
-char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max)
+const char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max)
 {
     struct reading *reading = node->reading;
     const char *text = NULL;
@@ -107,25 +105,21 @@ char *node_text(const struct node *node, const char *key, bool is_required, size
         reading->code = json_read_text(node->json, node->path, key, is_required, bytes_max, &text,
                                        reading->error);
     }
-    return (char *)text;
+    return text;
 }
 
 int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
               int count, const char *must)
 {
-    struct nearest nearest = {0};
-    char text[NEAREST_TEXT_BYTES];
+    char text[TEXT_NEAREST_BYTES];
 
     for (int i = 0; i < count; i++) {
         if (strcmp(words[i], word) == 0) {
             return i;
         }
     }
-    for (int i = 0; i < count; i++) { /* costly, so only where it is needed */
-        nearest_try(&nearest, word, words[i]);
-    }
     node_fail(node, "%s is \"%.*s\": %s%s", key, SHOWN_MAX, word, must,
-              nearest_text(&nearest, text));
+              text_nearest(text, word, words, (size_t)count));
     return 0;
 }
 
@@ -181,15 +175,25 @@ static struct node node_of_item(const struct node *node, char key[KEY_MAX], cons
     return item;
 }
 
-char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
-                size_t bytes_max)
+const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
+                      size_t bytes_max)
 {
     char item_key[KEY_MAX];
     struct node item = node_of_item(node, item_key, key, list, index);
-    char *text = node_text(&item, item_key, true, bytes_max);
+    const char *text = node_text(&item, item_key, true, bytes_max);
 
     json_decref(item.json);
     return text; /* of the list */
+}
+
+int node_item_find(const struct node *node, const char *key, const json_t *list, size_t index,
+                   const char *const *words, int count, const char *must)
+{
+    const char *word = node_item(node, key, list, index, PIPELINE_TEXT_MAX);
+    char item_key[KEY_MAX];
+
+    (void)snprintf(item_key, sizeof(item_key), "%s[%zu]", key, index);
+    return word != NULL ? node_find(node, item_key, word, words, count, must) : 0;
 }
 
 void node_three(const struct node *node, const char *key, double low, double high, float ret[3])
@@ -215,7 +219,7 @@ size_t node_count(const struct node *node, const char *key, const json_t *object
     return count;
 }
 
-char *node_name(const struct node *node, const char *key, const char *name)
+const char *node_name(const struct node *node, const char *key, const char *name)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     size_t bytes = name != NULL ? strlen(name) : 0;
@@ -224,7 +228,7 @@ char *node_name(const struct node *node, const char *key, const char *name)
         node_fail(node, "%s: \"%.*s\" must be 1 to %d letters, digits, \"_\" and \"-\"", key,
                   SHOWN_MAX, name != NULL ? name : "", PIPELINE_NAME_MAX);
     }
-    return (char *)name;
+    return name;
 }
 
 void *node_new(const struct node *node, size_t count, size_t bytes)

@@ -74,27 +74,10 @@ static const struct pipeline_model *objects_model(const struct pipeline_stage *s
     return &pipeline->models[model];
 }
 
-/* If several classes have the name, all of them are added. */
-static void add_class(struct pipeline_stage *stage, bool *is_in, const struct pipeline_model *model,
-                      const char *name, const char *key, const struct node *node)
-{
-    size_t first =
-        (size_t)node_find(node, key, name, (const char *const *)model->classes,
-                          (int)model->class_count, "must be a class of the objects' model");
-
-    for (size_t i = first; i < model->class_count && node_is_right(node); i++) {
-        if (!is_in[i] && strcmp(model->classes[i], name) == 0) {
-            is_in[i] = true;
-            stage->classes[stage->class_count++] = (uint16_t)i;
-        }
-    }
-}
-
 static void read_class_choice(struct pipeline_stage *stage, const struct pipeline_model *model,
                               const struct node *node)
 {
     const json_t *list = node_list(node, "classes", 1, PIPELINE_CLASSES_MAX);
-    bool *is_in;
 
     if (list != NULL && model->class_count == 0) {
         node_fail(node, "classes: model \"%s\" has no classes to choose from: remove it",
@@ -104,17 +87,17 @@ static void read_class_choice(struct pipeline_stage *stage, const struct pipelin
         return;
     }
     stage->classes = node_new(node, model->class_count, sizeof(*stage->classes));
-    is_in = node_new(node, model->class_count, sizeof(*is_in));
+    stage->class_count = model->class_count;
     for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
-        const char *name = node_item(node, "classes", list, i, PIPELINE_TEXT_MAX);
-        char key[32];
+        int first =
+            node_item_find(node, "classes", list, i, model->classes, (int)model->class_count,
+                           "must be a class of the objects' model");
 
-        (void)snprintf(key, sizeof(key), "classes[%zu]", i);
-        if (name != NULL) {
-            add_class(stage, is_in, model, name, key, node);
+        /* If several classes have the name, all of them are meant. */
+        for (size_t j = (size_t)first; j < model->class_count && node_is_right(node); j++) {
+            stage->classes[j] |= strcmp(model->classes[j], model->classes[first]) == 0;
         }
     }
-    free(is_in);
 }
 
 static bool read_coordinates(float *ret, size_t count, const json_t *list)
@@ -200,14 +183,8 @@ static void read_when(struct pipeline_stage *stage, const struct node *node)
         words[i] = stage_name((enum stage)i);
     }
     for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
-        const char *word = node_item(node, "when", list, i, PIPELINE_NAME_MAX);
-        char key[32];
-
-        (void)snprintf(key, sizeof(key), "when[%zu]", i);
-        if (word != NULL) {
-            stage->when |= 1U << node_find(node, key, word, words, STAGE_COUNT,
-                                           "must be a progression stage, or none");
-        }
+        stage->when |= 1U << node_item_find(node, "when", list, i, words, STAGE_COUNT,
+                                            "must be a progression stage, or none");
     }
 }
 

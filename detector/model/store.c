@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -253,16 +254,11 @@ int store_find(struct store *store, const char *digest, const struct archive_rul
 
 /* ---- Making room ---------------------------------------------------------------------------- */
 
-static bool is_earlier(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
-}
-
 /* All archives of the folder. */
 struct survey {
     uint64_t bytes;
     char oldest[DIGEST_BYTES]; /* the one that was used longest ago and that no process holds */
-    struct timespec used;      /* its last use */
+    int64_t used_ns;           /* its last use */
 };
 
 /* Adds an archive. Sets its time of last use to now if a process holds it. The caller has the
@@ -277,12 +273,14 @@ static void survey_one(struct survey *survey, const struct store *store, const c
         return;
     }
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        int64_t used_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+
         survey->bytes += (uint64_t)status.st_size;
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             (void)futimens(fd, now);
-        } else if (survey->oldest[0] == '\0' || is_earlier(&status.st_mtim, &survey->used)) {
+        } else if (survey->oldest[0] == '\0' || used_ns < survey->used_ns) {
             (void)snprintf(survey->oldest, DIGEST_BYTES, "%.64s", digest);
-            survey->used = status.st_mtim;
+            survey->used_ns = used_ns;
         }
     }
     close(fd);
@@ -463,31 +461,22 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
 }
 
 /* The origin is a hint: its loss costs one fetch. */
-static int write_origin(const struct store *store, const char *key, const json_t *json,
-                        struct baton_error *reterr)
+int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag,
+                     struct baton_error *reterr)
 {
     int lock_fd = lock(store->origins_fd, NULL, reterr);
+    json_t *json;
     int fd, rc;
 
+    assert(is_digest(key));
     if (lock_fd < 0) {
         return lock_fd;
     }
+    json = json_pack("{s:s, s:s}", "digest", digest, "etag", etag);
     fd = open_draft(store->origins_fd);
     rc = take_draft(store->origins_fd, fd, fd >= 0 && json_dumpfd(json, fd, JSON_COMPACT) == 0, key,
                     reterr);
-    close(lock_fd);
-    return rc;
-}
-
-int store_origin_set(struct store *store, const char *key, const struct origin *origin,
-                     struct baton_error *reterr)
-{
-    json_t *json = json_pack("{s:s, s:s}", "digest", origin->digest, "etag", origin->etag);
-    int rc = json == NULL ? error_set(reterr, BATON_ENOMEM, "out of memory")
-             : !is_digest(key)
-                 ? error_set(reterr, BATON_EINVAL, "model cache: the key of an origin is no digest")
-                 : write_origin(store, key, json, reterr);
-
     json_decref(json);
+    close(lock_fd);
     return rc;
 }

@@ -65,7 +65,7 @@ struct origin {
 
 int store_origin(const struct store *store, const char *key, struct origin *ret,
                  struct baton_error *reterr); /* BATON_ENOENT: nothing is known of it */
-int store_origin_set(struct store *store, const char *key, const struct origin *origin,
+int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag,
                      struct baton_error *reterr);
 
 /* Reads the model's pipeline; pipeline_fini() follows. */

@@ -31,16 +31,12 @@ struct source {
     int64_t model_id;
     char key[DIGEST_BYTES]; /* of number and address */
     char *url;              /* the newest */
-    struct order *orders;
+    struct order *orders;   /* NULL: it is ending */
     struct source *prev, *next;
 
-    enum source_state state;
-    struct model *model;         /* what the orders get; NULL: none */
-    struct model *previous;      /* the one that ran, until `model` runs, too; NULL: none */
-    char etag[ETAG_BYTES];       /* of the server's archive, when it was last seen; "": none */
-    char proven[DIGEST_BYTES];   /* the last one that ran; "": none */
-    char rejected[DIGEST_BYTES]; /* one that cannot run; "": none */
-    struct baton_error why_rejected;
+    struct knowledge known;
+    struct model *model;      /* what the orders get; NULL: none */
+    struct model *previous;   /* the one that ran, until `model` runs, too; NULL: none */
     struct baton_error doubt; /* why BAD */
     unsigned version;         /* counts the changes that orders must be told */
     unsigned asked_version;   /* when the question began */
@@ -57,12 +53,9 @@ struct source {
 struct supply {
     struct supply_config config;
     struct source *sources;
-    unsigned alive, at_work; /* sources that are not freed; those with a thread */
+    unsigned at_work; /* sources with a thread */
     struct supply_counters counters;
-    struct question_shelf shelf;
     bool is_closing;
-    void (*on_closed)(void *userdata);
-    void *userdata;
 };
 
 static bool is_of(const struct model *model, const char *digest)
@@ -78,28 +71,28 @@ static void run(uv_work_t *work)
 {
     struct source *source = work->data;
 
-    question_run(&source->question, &source->supply->shelf);
+    question_run(&source->question);
 }
 
 /* With a fetch it asks, else it notes what ran. */
 static void begin(struct source *source, struct fetch *fetch)
 {
+    const struct supply_config *config = &source->supply->config;
     struct question *question = &source->question;
 
     *question = (struct question){.fetch = fetch,
+                                  .store = config->store,
+                                  .rules = config->archive,
                                   .key = source->key,
+                                  .known = source->known,
                                   .model = source->model ? model_share(source->model) : NULL,
-                                  .is_recheck = source->model != NULL,
-                                  .outcome = source->state,
-                                  .why_rejected = source->why_rejected};
-    memcpy(question->etag, source->etag, sizeof(question->etag));
-    memcpy(question->proven, source->proven, sizeof(question->proven));
-    memcpy(question->rejected, source->rejected, sizeof(question->rejected));
+                                  .is_recheck = source->model != NULL};
+    question->rules.is_canceled = fetch != NULL ? fetch_is_stopped(fetch) : NULL;
     source->asked_version = source->version;
     source->is_at_work = true;
     source->supply->at_work++;
     source->work.data = source;
-    (void)uv_queue_work(source->supply->config.loop, &source->work, run, on_done); /* never fails */
+    (void)uv_queue_work(config->loop, &source->work, run, on_done); /* never fails */
 }
 
 /* All orders have what there is: a model, and an ETag that tells whether the server still has the
@@ -111,24 +104,15 @@ static bool is_settled(const struct source *source)
     for (const struct order *order = source->orders; order != NULL; order = order->next) {
         is_told = is_told && order->version == source->version;
     }
-    return is_told && source->state != SOURCE_UNSURE && source->model != NULL;
+    return is_told && source->known.state != SOURCE_UNSURE && source->model != NULL;
 }
 
 static bool is_rechecked(const struct source *source)
 {
-    return is_settled(source) && source->etag[0] != '\0';
+    return is_settled(source) && source->known.etag[0] != '\0';
 }
 
 /* ---- What the orders are told --------------------------------------------------------------- */
-
-static void tell(struct order *order, const struct baton_error *error, bool is_refused)
-{
-    const struct source *source = order->source;
-    const struct supplied supplied = {source->model, error, is_refused};
-
-    order->version = error == NULL || source->state == SOURCE_BAD ? source->version : 0;
-    order->on_told(order->userdata, &supplied);
-}
 
 /* Tells those that do not know it yet. Returns whether there were any. */
 static bool tell_all(struct source *source, const struct baton_error *error, bool is_refused)
@@ -138,8 +122,12 @@ static bool tell_all(struct source *source, const struct baton_error *error, boo
 
     DL_FOREACH (source->orders, order) {
         if (order->version != source->version) {
+            const struct supplied supplied = {source->model, error, is_refused};
+
             has_told = true;
-            tell(order, error, is_refused);
+            order->version =
+                error == NULL || source->known.state == SOURCE_BAD ? source->version : 0;
+            order->on_told(order->userdata, &supplied);
         }
     }
     return has_told;
@@ -152,7 +140,7 @@ static void adopt(struct source *source, struct model *model)
         model_release(model);
         return;
     }
-    if (is_of(source->model, source->proven) && source->previous == NULL) {
+    if (is_of(source->model, source->known.proven) && source->previous == NULL) {
         source->previous = source->model;
     } else {
         model_release(source->model);
@@ -164,8 +152,8 @@ static void adopt(struct source *source, struct model *model)
 static void take_models(struct source *source, struct question *question)
 {
     if (source->model == NULL && question->model != NULL) {
-        memcpy(source->proven, question->proven, sizeof(source->proven));
-        memcpy(source->etag, question->etag, sizeof(source->etag));
+        memcpy(source->known.proven, question->known.proven, sizeof(source->known.proven));
+        memcpy(source->known.etag, question->known.etag, sizeof(source->known.etag));
         adopt(source, model_share(question->model));
     }
     if (question->found != NULL) {
@@ -180,7 +168,7 @@ static void take_silence(struct source *source, const struct question *question)
     struct logger *logger = source->supply->config.logger;
 
     source->fails++;
-    if (source->state == SOURCE_UNSURE) {
+    if (source->known.state == SOURCE_UNSURE) {
         source->version++;
         if (source->model != NULL) {
             log_warning(logger, "model-from-before", LOG_I64("model-id", source->model_id),
@@ -196,14 +184,14 @@ static void take_silence(struct source *source, const struct question *question)
 
 static void take_reply(struct source *source, const struct question *question)
 {
-    bool is_news = question->outcome != source->state ||
+    bool is_news = question->outcome != source->known.state ||
                    (question->outcome == SOURCE_BAD && !question->is_same);
 
-    source->state = question->outcome;
+    source->known.state = question->outcome;
     source->version += is_news;
     source->is_silent = false;
-    memcpy(source->etag, question->etag, sizeof(source->etag));
-    if (source->state == SOURCE_BAD) {
+    memcpy(source->known.etag, question->known.etag, sizeof(source->known.etag));
+    if (source->known.state == SOURCE_BAD) {
         source->doubt = is_news ? question->error : source->doubt;
         source->fails = is_rechecked(source) ? 0 : source->fails + 1;
         (void)tell_all(source, &source->doubt, !question->is_same);
@@ -248,7 +236,7 @@ static void plan(struct source *source)
         least = config->recheck_ms;
         most = least * RECHECK_FACTOR_MAX;
         fails = source->fails + 1;
-    } else if (source->state == SOURCE_CURRENT && is_settled(source)) {
+    } else if (source->known.state == SOURCE_CURRENT && is_settled(source)) {
         least = 0;
     }
     (void)uv_timer_stop(&source->timer);
@@ -264,7 +252,7 @@ static void begin_question(struct source *source)
 
     source->must_ask = false;
     if (source->supply->config.only != NULL) {
-        source->state = SOURCE_CURRENT;
+        source->known.state = SOURCE_CURRENT;
         if (source->model == NULL) {
             adopt(source, model_share(source->supply->config.only));
         }
@@ -304,7 +292,7 @@ void supply_set_recheck(struct supply *supply, int recheck_ms)
     if (supply != NULL) {
         supply->config.recheck_ms = recheck_ms;
         DL_FOREACH (supply->sources, source) {
-            if (source->state != SOURCE_UNSURE && source->orders != NULL) {
+            if (source->known.state != SOURCE_UNSURE && source->orders != NULL) {
                 plan(source);
             }
         }
@@ -315,14 +303,8 @@ void supply_set_recheck(struct supply *supply, int recheck_ms)
 
 static void free_when_done(struct supply *supply)
 {
-    if (supply->is_closing && supply->alive == 0) {
-        void (*on_closed)(void *userdata) = supply->on_closed;
-        void *userdata = supply->userdata;
-
+    if (supply->is_closing && supply->sources == NULL) {
         free(supply);
-        if (on_closed != NULL) {
-            on_closed(userdata);
-        }
     }
 }
 
@@ -331,18 +313,17 @@ static void on_source_closed(uv_handle_t *handle)
     struct source *source = handle->data;
     struct supply *supply = source->supply;
 
+    DL_DELETE(supply->sources, source);
     question_fini(&source->question);
     model_release(source->model);
     model_release(source->previous);
     free(source->url);
     free(source);
-    supply->alive--;
     free_when_done(supply);
 }
 
-static void source_remove(struct source *source)
+static void source_close(struct source *source)
 {
-    DL_DELETE(source->supply->sources, source);
     uv_close((uv_handle_t *)&source->timer, on_source_closed);
 }
 
@@ -351,7 +332,7 @@ static void give_up(struct source *source)
 {
     (void)uv_timer_stop(&source->timer);
     if (!source->is_at_work) {
-        source_remove(source);
+        source_close(source);
     } else if (source->question.fetch != NULL) {
         fetch_stop(source->question.fetch);
     }
@@ -387,7 +368,7 @@ static void on_done(uv_work_t *work, int status)
     (void)status;
     source->supply->at_work--;
     if (source->orders == NULL) {
-        source_remove(source);
+        source_close(source);
         return;
     }
     if (source->question.fetch != NULL) {
@@ -395,8 +376,8 @@ static void on_done(uv_work_t *work, int status)
     }
     question_fini(&source->question);
     source->is_at_work = false;
-    must_note = source->must_note && source->state == SOURCE_CURRENT &&
-                is_of(source->model, source->proven);
+    must_note = source->must_note && source->known.state == SOURCE_CURRENT &&
+                is_of(source->model, source->known.proven);
     source->must_note = false;
     if (must_note) {
         begin(source, NULL);
@@ -450,7 +431,6 @@ static struct source *source_new(struct supply *supply, int64_t model_id, const 
         memcpy(source->key, key, sizeof(source->key));
         (void)uv_timer_init(supply->config.loop, &source->timer); /* it never fails */
         source->timer.data = source;
-        supply->alive++;
         DL_APPEND(supply->sources, source);
     }
     return source;
@@ -485,7 +465,7 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
 bool supply_renew(struct order *order, const char *url)
 {
     struct source *source = order->source;
-    bool is_asked = source->state != SOURCE_CURRENT || source->etag[0] != '\0';
+    bool is_asked = source->known.state != SOURCE_CURRENT || source->known.etag[0] != '\0';
     char key[DIGEST_BYTES], *copy;
 
     if (identify(key, source->supply, source->model_id, url, NULL) != 0 ||
@@ -520,17 +500,17 @@ void supply_ran(struct order *order, const struct model *model)
 {
     struct source *source = order->source;
 
-    if (!is_of(source->model, model->digest) || source->state != SOURCE_CURRENT) {
+    if (!is_of(source->model, model->digest) || source->known.state != SOURCE_CURRENT) {
         return;
     }
     if (source->fails > 0) {
         source->fails = 0;
         plan(source);
     }
-    if (is_of(model, source->proven) || source->supply->config.only != NULL) {
+    if (is_of(model, source->known.proven) || source->supply->config.only != NULL) {
         return;
     }
-    memcpy(source->proven, model->digest, sizeof(source->proven));
+    memcpy(source->known.proven, model->digest, sizeof(source->known.proven));
     model_release(source->previous);
     source->previous = NULL;
     if (!source->is_at_work) {
@@ -545,20 +525,20 @@ void supply_failed(struct order *order, const struct model *model, const struct 
     struct source *source = order->source;
 
     order->version = 0;
-    if (!is_of(source->model, model->digest) || source->state != SOURCE_CURRENT) {
+    if (!is_of(source->model, model->digest) || source->known.state != SOURCE_CURRENT) {
         plan(source); /* another order has told it, or it is the one from before */
         return;
     }
     source->version++;
     if (error == NULL || source->previous == NULL) {
-        source->state = SOURCE_UNSURE;
+        source->known.state = SOURCE_UNSURE;
         source->fails++;
         plan(source);
         return;
     }
-    source->state = SOURCE_BAD;
-    source->doubt = source->why_rejected = *error;
-    memcpy(source->rejected, model->digest, sizeof(source->rejected));
+    source->known.state = SOURCE_BAD;
+    source->doubt = source->known.why_rejected = *error;
+    memcpy(source->known.rejected, model->digest, sizeof(source->known.rejected));
     model_release(source->model);
     source->model = source->previous;
     source->previous = NULL;
@@ -576,8 +556,6 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
     }
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
-    supply->shelf.store = config->store;
-    supply->shelf.archive = config->archive;
     *ret = supply;
     return 0;
 }
@@ -587,7 +565,7 @@ struct supply_counters supply_counters(const struct supply *supply)
     return supply->counters;
 }
 
-void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata)
+void supply_close(struct supply *supply)
 {
     struct source *source = NULL, *next = NULL;
     struct order *order = NULL, *next_order = NULL;
@@ -595,8 +573,6 @@ void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void
     if (supply == NULL) {
         return;
     }
-    supply->on_closed = on_closed;
-    supply->userdata = userdata;
     supply->is_closing = true;
     DL_FOREACH_SAFE (supply->sources, source, next) {
         if (source->orders != NULL) { /* else it ends already */

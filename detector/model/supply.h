@@ -42,7 +42,7 @@ struct order;  /* opaque: one subscription's model, until it is canceled */
 struct supply_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
-    struct store *store;   /* borrowed until it is closed */
+    struct store *store;   /* borrowed until the loop has ended */
     struct archive_rules archive;
     struct fetch_rules fetch; /* its bytes_max is the archive's */
     int retry_ms;             /* the first pause after a failure; 0: 5 s */
@@ -52,9 +52,9 @@ struct supply_config {
 
 int supply_new(struct supply **ret, const struct supply_config *config, struct baton_error *reterr);
 
-/* Cancels every order. `on_closed` (NULL: none) is called when no thread is at work any more, and
- * the supply is freed. NULL is allowed, and without a call. */
-void supply_close(struct supply *supply, void (*on_closed)(void *userdata), void *userdata);
+/* Cancels every order. The loop runs until no thread is at work any more, and the supply is freed.
+ * NULL is allowed. */
+void supply_close(struct supply *supply);
 
 void supply_set_recheck(struct supply *supply, int recheck_ms); /* from now on */
 

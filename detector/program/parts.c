@@ -90,7 +90,7 @@ void parts_close(struct parts *parts)
     if (parts->models) {
         models_close(parts->models);
     }
-    supply_close(parts->supply, NULL, NULL);
+    supply_close(parts->supply);
     parts->supply = NULL;
     if (parts->pool) {
         camera_pool_close(parts->pool);

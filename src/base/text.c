@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The length of the character that begins here; 0: it may not be displayed. */
@@ -75,4 +77,21 @@ size_t text_distance(const char *a, const char *b)
         }
     }
     return row[width];
+}
+
+const char *text_nearest(char ret[static TEXT_NEAREST_BYTES], const char *typed,
+                         const char *const *words, size_t count)
+{
+    size_t least = SIZE_MAX;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        size_t changes = text_distance(typed, words[i]);
+
+        if (changes <= strlen(words[i]) / 2 && changes < least) {
+            least = changes;
+            (void)snprintf(ret, TEXT_NEAREST_BYTES, "; did you mean \"%.64s\"?", words[i]);
+        }
+    }
+    return ret;
 }

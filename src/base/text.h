@@ -14,4 +14,10 @@ enum { TEXT_DISTANCE_MAX = 64 };
 /* The edit distance (Levenshtein) from `a` to the first TEXT_DISTANCE_MAX bytes of `b`. */
 size_t text_distance(const char *a, const char *b);
 
+/* Writes "; did you mean \"word\"?" of the nearest word, or "" if none is near: of one that is, at
+ * most half of the letters differ. Returns `ret`. */
+enum { TEXT_NEAREST_BYTES = 96 };
+const char *text_nearest(char ret[static TEXT_NEAREST_BYTES], const char *typed,
+                         const char *const *words, size_t count);
+
 #endif

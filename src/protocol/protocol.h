@@ -138,18 +138,10 @@ struct usage {
     double cpu, memory, gpu, gpu_memory; /* percent, 0 to 100 */
 };
 
-struct connection_report {
-    const char *identifier;
-    const char *model_name;
-    int64_t model_id;
-    bool is_online;
-    struct crop crop;
-};
-
 /* The messages of the worker, as text for free(); NULL when out of memory. Percentages are rounded
  * to one decimal, detection values to 15 digits. */
-char *format_state_report(const struct usage *usage, const struct connection_report *connections,
-                          size_t count);
+char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
+                          const bool *is_online, size_t count);
 
 struct detection {
     char *identifier;

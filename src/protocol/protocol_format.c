@@ -44,17 +44,17 @@ static json_t *percent(double value)
     return json_real(round(bounded * 10) / 10);
 }
 
-static json_t *connection_json(const struct connection_report *connection)
+static json_t *connection_json(const struct subscription *subscription, bool is_online)
 {
+    const struct crop *crop = &subscription->crop;
     json_t *object =
-        json_pack("{s:s, s:I, s:s, s:b}", "subscriptionIdentifier", connection->identifier,
-                  "modelId", (json_int_t)connection->model_id, "modelName", connection->model_name,
-                  "online", (int)connection->is_online);
+        json_pack("{s:s, s:I, s:s, s:b}", "subscriptionIdentifier", subscription->identifier,
+                  "modelId", (json_int_t)subscription->model_id, "modelName",
+                  subscription->model_name, "online", (int)is_online);
 
     for (int edge = 0; object != NULL && edge < CROP_EDGES; edge++) {
-        if ((connection->crop.given & 1u << edge) != 0 &&
-            json_object_set_new(object, crop_keys[edge], json_integer(connection->crop.at[edge])) !=
-                0) {
+        if ((crop->given & 1u << edge) != 0 &&
+            json_object_set_new(object, crop_keys[edge], json_integer(crop->at[edge])) != 0) {
             json_decref(object);
             return NULL;
         }
@@ -62,13 +62,13 @@ static json_t *connection_json(const struct connection_report *connection)
     return object;
 }
 
-char *format_state_report(const struct usage *usage, const struct connection_report *connections,
-                          size_t count)
+char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
+                          const bool *is_online, size_t count)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new(list, connection_json(&connections[i])) != 0) {
+        if (json_array_append_new(list, connection_json(&subscriptions[i], is_online[i])) != 0) {
             json_decref(list);
             return NULL;
         }

@@ -4,33 +4,15 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
-const http = require('http');
 const net = require('net');
-const { DEADLINE_MS, deadline, WebSocket, Backend, list, subscription, online, upgrade } =
-    require('./tools');
+const { DEADLINE_MS, deadline, status, WebSocket, Backend, list, subscription, online,
+    upgrade } = require('./tools');
 const { Camera, Worker } = require('./life');
 
 const IDLE = 1000;
 const SLOW = 1500;
 const BACKENDS_MAX = 8; // WORKER_BACKENDS_MAX
 const PICTURES = 45; // three seconds
-
-// What /status says of a camera, and when it had said so. The event loop is not held up: the
-// cameras' words come in meanwhile.
-function status(worker, name) {
-    return deadline(new Promise((resolve, reject) => {
-        http.get({ host: '127.0.0.1', port: worker.port, path: '/status' }, (answer) => {
-            const parts = [];
-            answer.on('data', (part) => parts.push(part));
-            answer.on('end', () => {
-                const at = process.hrtime.bigint();
-                const { cameras } = JSON.parse(Buffer.concat(parts));
-                resolve({ at, stream: cameras.find((one) =>
-                    one.subscriptionIdentifier === name).stream });
-            });
-        }).on('error', reject);
-    }), 'the status');
-}
 
 // A camera that says which pictures it sends, and what of them arrived.
 class Numbered {
@@ -66,7 +48,9 @@ class Numbered {
     }
     // Sent and not decoded: those before this worker looked, those that are lost, those on the way.
     async lag() {
-        const { at, stream } = await status(this.worker, this.name);
+        const { cameras } = await status(this.worker);
+        const at = process.hrtime.bigint();
+        const { stream } = cameras.find((one) => one.subscriptionIdentifier === this.name);
         return { lag: await this.sent_until(at) - stream.decoded, stream };
     }
     // Without those on the way, which are none at some moment.
@@ -172,9 +156,8 @@ async function slow(worker, owner) {
 (async () => {
     const worker = await Worker.start();
     const cameras = [await Numbered.start(worker, 'a;1'), await Numbered.start(worker, 'b;1')];
-    const owner = await Backend.connect(worker);
-    owner.send(list(...cameras.map((one) => subscription(one.name, { rtspUrl: one.camera.url() }))));
-    await owner.report(online(2));
+    const owner = await Backend.watching(worker, ...cameras.map((one) =>
+        subscription(one.name, { rtspUrl: one.camera.url() })));
     await Promise.all(cameras.map(async (one) => { one.unseen = await one.least_lag(); }));
     await undisturbed(cameras, () => idle(worker));
     console.log('ok a thousand idle connections come and go, and no camera misses a picture');

@@ -3,31 +3,15 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
-const http = require('http');
-const { DEADLINE_MS, deadline, Stand, Backend, subscription, list, session, run_all } =
-    require('./tools');
+const { DEADLINE_MS, deadline, until, get, status, Stand, Backend, subscription, list, session,
+    run_all } = require('./tools');
 
 const WAITING = 3; // the stand's bound
 const ASKED = 80;  // reports of 150 KB: more than a connection holds
 
 const is_patch = (message) => message.type === 'patchSession';
 
-// Status and body of a page. What the stand says is read meanwhile: it says much here, and would wait
-// for us.
-const get = (stand, page) => deadline(new Promise((resolve, reject) => {
-    http.get({ host: '127.0.0.1', port: stand.port, path: page, agent: false }, (answer) => {
-        const parts = [];
-        answer.on('data', (part) => parts.push(part));
-        answer.on('end', () => resolve({ status: answer.statusCode,
-            body: String(Buffer.concat(parts)) }));
-    }).on('error', reject);
-}), page);
-const status = async (stand) => JSON.parse((await get(stand, '/status')).body);
 const counters = async (stand) => (await status(stand)).counters;
-
-async function until(what, holds) {
-    for (const end = Date.now() + DEADLINE_MS; !await holds();) assert.ok(Date.now() < end, what);
-}
 const draining = (stand) => until('not ready', async () =>
     (await get(stand, '/readyz')).status === 503);
 const alone = (stand) => until('it to be gone', async () => !(await status(stand)).hasBackend);

@@ -4,7 +4,7 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
-const { DEADLINE_MS, Stand, Backend, list, session, run_all } = require('./tools');
+const { until, Stand, Backend, list, session, run_all } = require('./tools');
 
 // What C says as "…" "…" JSON would say, too.
 const table = fs.readFileSync(process.argv[4], 'utf8');
@@ -89,10 +89,9 @@ const occasions = {
         backend.send(session('d', sessionId));
         await backend.report((all) => all.length === 1);
         await backend.close();
-        const until = Date.now() + DEADLINE_MS;
-        while (status(stand).hasBackend) assert.ok(Date.now() < until);
+        await until('nobody', () => !status(stand).hasBackend);
         stand.signal('SIGUSR1');
-        while (status(stand).counters.detectionsQueued === 0) assert.ok(Date.now() < until);
+        await until('a detection', () => status(stand).counters.detectionsQueued > 0);
         const next = await Backend.connect(stand);
         const patch = await next.next('a patch', (m) => m.type === 'patchSession');
         await next.close();

@@ -46,30 +46,14 @@ class Camera {
 
 class Worker extends Stand {
     static async start(...options) {
-        const worker = new Worker();
-        worker.scheme = 'ws';
-        worker.log = '';
         // Few descriptors are what a service manager gives it, and more what it may have.
-        worker.child = spawn('/bin/sh', ['-c', 'ulimit -Sn 256; exec "$@"', 'sh', program, '--port', '0', '--host',
+        const worker = new Worker(spawn('/bin/sh', ['-c', 'ulimit -Sn 256; exec "$@"', 'sh', program, '--port', '0', '--host',
             '127.0.0.1', '--report-interval', '100ms', '--backoff-min', '50ms', '--backoff-max', '200ms', '--log-level', 'info',
-            '--model-cache', cache, ...options], { stdio: ['ignore', 'inherit', 'pipe'] });
+            '--model-cache', cache, ...options], { stdio: ['ignore', 'inherit', 'pipe'] }));
         children.push(worker.child);
-        worker.ended = new Promise((resolve) => worker.child.on('close', (code, signal) =>
-            resolve(signal || code)));
         await worker.says(/listening port=(\d+)/);
         worker.port = Number(worker.log.match(/listening port=(\d+)/)[1]);
         return worker;
-    }
-    // Waits until the log has it.
-    async says(pattern) {
-        this.child.stderr.removeAllListeners('data'); // or what comes is there twice
-        await deadline(new Promise((resolve) => {
-            const look = () => { if (pattern.test(this.log)) resolve(); };
-            this.child.stderr.on('data', (data) => { this.log += data; look(); });
-            look();
-        }), String(pattern));
-        this.child.stderr.removeAllListeners('data');
-        this.child.stderr.on('data', (data) => { this.log += data; });
     }
     camera(name) {
         const status = JSON.parse(this.curl('/status').body);

@@ -7,7 +7,7 @@ const net = require('net');
 const os = require('os');
 const path = require('path');
 const { spawnSync } = require('child_process');
-const { DEADLINE_MS, program, deadline, Viewer, Backend, list, subscription, session, online, certificate,
+const { program, deadline, until, Viewer, Backend, list, subscription, session, online, certificate,
     refuses, run_all } = require('./tools');
 const { Camera, Worker } = require('./life');
 
@@ -36,10 +36,10 @@ const tests = {
         assert.strictEqual(stream.subscribers, 2);
         assert.ok(stream.shown > 0);
         let { fps } = stream;
-        for (const until = Date.now() + DEADLINE_MS; fps.decoded === 0;) {
-            assert.ok(Date.now() < until, 'frames a second');
+        await until('frames a second', () => {
             ({ fps } = worker.camera('hall;door').stream);
-        }
+            return fps.decoded > 0;
+        });
         assert.ok(fps.received >= fps.decoded && fps.decoded >= fps.dropped, JSON.stringify(fps));
         assert.ok(fps.shown > 0, JSON.stringify(fps));
         await camera.end();
@@ -67,9 +67,7 @@ const tests = {
         const stream = (name) => worker.camera(name).stream;
         wants(camera.url().replace('canary', 'canary2'));
         await worker.says(/camera-offline .*hall;door.*refuses name or password; next try in \d+ s/);
-        for (const until = Date.now() + DEADLINE_MS; stream('hall;gate').restarts < 5;) {
-            assert.ok(Date.now() < until, 'other failures are tried again');
-        }
+        await until('other failures to be tried again', () => stream('hall;gate').restarts >= 5);
         assert.ok(stream('hall;door').restarts <= 1);
         assert.match(stream('hall;door').last_error,
             /^open: the camera refuses name or password; next try in \d+ s, or at once with another name or password$/);
@@ -86,10 +84,8 @@ const tests = {
         const names = Array.from({ length: 40 }, (_, i) => 'cam' + i);
         const camera = await Camera.start(0, names);
         const worker = await Worker.start();
-        const backend = await Backend.connect(worker);
-        backend.send(list(...names.map((name) => subscription('hall;' + name,
-            { rtspUrl: camera.url(name) }))));
-        await backend.report(online(names.length));
+        const backend = await Backend.watching(worker, ...names.map((name) =>
+            subscription('hall;' + name, { rtspUrl: camera.url(name) })));
         for (const name of names) {
             await camera.says('play ' + name);
             const { restarts, decoded } = worker.camera('hall;' + name).stream;
@@ -108,9 +104,8 @@ const tests = {
         try {
             fs.writeFileSync(file, 'camera-fps: 5\n');
             const worker = await Worker.start('--config', file);
-            const backend = await Backend.connect(worker);
-            backend.send(list(subscription('a;1', { rtspUrl: camera.url() })));
-            await backend.report(online(1));
+            const backend = await Backend.watching(worker,
+                subscription('a;1', { rtspUrl: camera.url() }));
             fs.writeFileSync(file, 'camera-fps: 0\n');
             worker.signal('SIGHUP');
             await worker.says(/reloaded .*log-level=info .*camera-fps=0/);

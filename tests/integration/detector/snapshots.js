@@ -4,7 +4,8 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
-const { DEADLINE_MS, Viewer, Backend, list, subscription, online, run_all } = require('./tools');
+const tools = require('./tools');
+const { DEADLINE_MS, Viewer, Backend, list, subscription, online, run_all } = tools;
 const { Camera, Worker } = require('./life');
 const { Shop } = require('../detector_infer/shop');
 
@@ -13,17 +14,7 @@ const SNAPSHOT = '480x270';
 const LONG_MS = 600000;
 const still = fs.readFileSync(process.argv[6]);
 
-// Of a JPEG, as its header says.
-function size(jpeg) {
-    assert.strictEqual(jpeg.readUInt16BE(0), 0xffd8);
-    for (let at = 2; ; at += 2 + jpeg.readUInt16BE(at + 2)) {
-        const kind = jpeg.readUInt16BE(at);
-        if (kind >= 0xffc0 && kind <= 0xffc2) {
-            return `${jpeg.readUInt16BE(at + 7)}x${jpeg.readUInt16BE(at + 5)}`;
-        }
-    }
-}
-
+const size = (jpeg) => tools.size(jpeg).join('x');
 const tag_of = (answer) => /etag: ("[^"]*")/.exec(answer.head)[1];
 const path_of = (name, query = '') => `/camera/${name}/image${query && '?' + query}`;
 

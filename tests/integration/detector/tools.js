@@ -8,6 +8,7 @@ const net = require('net');
 const os = require('os');
 const path = require('path');
 const { spawn, spawnSync, execFileSync } = require('child_process');
+const { once } = require('events');
 
 let WebSocket;
 try {
@@ -34,19 +35,56 @@ function deadline(promise, what) {
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+// Asks again and again, until it holds.
+async function until(what, holds) {
+    for (const end = Date.now() + DEADLINE_MS; !await holds();) {
+        assert.ok(Date.now() < end, 'waited too long for ' + what);
+    }
+}
+
+// Status, headers and body of a page, by a connection of its own unless the options name an agent.
+// What the stand says is read meanwhile: one that says much would wait for us.
+const get = (stand, path, options) => deadline(new Promise((resolve, reject) => {
+    http.get({ host: '127.0.0.1', port: stand.port, path, agent: false, ...options }, (answer) => {
+        const parts = [];
+        answer.on('data', (part) => parts.push(part));
+        answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers,
+            body: Buffer.concat(parts) }));
+    }).on('error', reject);
+}), path);
+
+const status = async (stand) => JSON.parse((await get(stand, '/status')).body);
+
+// Width and height of a JPEG.
+function size(jpeg) {
+    assert.strictEqual(jpeg.readUInt16BE(0), 0xffd8);
+    for (let at = 2; ; at += 2 + jpeg.readUInt16BE(at + 2)) {
+        const kind = jpeg.readUInt16BE(at);
+        if (kind >= 0xffc0 && kind <= 0xffc2) {
+            return [jpeg.readUInt16BE(at + 7), jpeg.readUInt16BE(at + 5)];
+        }
+    }
+}
+
 class Stand {
-    static async start(...options) {
-        const stand = new this();
-        stand.scheme = options.includes('--cert') ? 'wss' : 'ws';
-        stand.log = '';
-        stand.child = spawn(program, options, { stdio: ['ignore', 'pipe', 'pipe'] });
-        stand.child.stderr.on('data', (data) => { stand.log += data; });
-        stand.ended = new Promise((resolve) => stand.child.on('close', (code, signal) =>
+    constructor(child, scheme = 'ws') {
+        Object.assign(this, { child, scheme, log: '' });
+        child.stderr.on('data', (data) => { this.log += data; });
+        this.ended = new Promise((resolve) => child.on('close', (code, signal) =>
             resolve(signal || code)));
-        stand.port = await deadline(new Promise((resolve) =>
-            stand.child.stdout.once('data', (data) => resolve(Number(String(data).slice(5))))),
-            'the port');
+    }
+    static async start(...options) {
+        const stand = new this(spawn(program, options, { stdio: ['ignore', 'pipe', 'pipe'] }),
+            options.includes('--cert') ? 'wss' : 'ws');
+        const [line] = await deadline(once(stand.child.stdout, 'data'), 'the port');
+        stand.port = Number(String(line).slice(5));
         return stand;
+    }
+    // Waits until the log has it: it comes when it comes.
+    says(pattern) {
+        return deadline((async () => {
+            while (!pattern.test(this.log)) await once(this.child.stderr, 'data');
+        })(), String(pattern));
     }
     signal(name) { this.child.kill(name); }
     async stop() {
@@ -134,6 +172,13 @@ class Backend {
         }), 'the connection');
         return backend;
     }
+    // One whose list this is, once all of it is online.
+    static async watching(stand, ...subscriptions) {
+        const backend = await Backend.connect(stand);
+        backend.send(list(...subscriptions));
+        await backend.report(online(subscriptions.length));
+        return backend;
+    }
     send(message) { this.socket.send(typeof message === 'string' ? message :
         JSON.stringify(message)); }
     // The next message that fits, and none before it again.
@@ -196,7 +241,7 @@ function refuses(cases, codes = [64, 1]) {
 function run_all(tests) {
     (async () => {
         for (const [name, test] of Object.entries(tests)) {
-            await test();
+            await test().catch((error) => { console.log('not ok', name); throw error; });
             console.log('ok', name);
         }
     })().catch((error) => {
@@ -224,5 +269,5 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
     payload: { displayIdentifier, progressionStage } });
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
-module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, Stand, Viewer, Backend,
-    subscription, list, session, stage, online, upgrade, certificate, refuses, run_all };
+module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, until, get, status, size,
+    Stand, Viewer, Backend, subscription, list, session, stage, online, upgrade, certificate, refuses, run_all };

@@ -6,46 +6,17 @@ const fs = require('fs');
 const http = require('http');
 const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, WebSocket, curl, deadline, Stand, Viewer, Backend, subscription,
-    list, online, certificate } = require('./tools');
+const { deadline, until, get, size, Stand, Viewer, Backend, subscription, list, online,
+    certificate, run_all } = require('./tools');
 const { metrics } = require('./exposition');
 
-// Width and height of a JPEG.
-function size(jpeg) {
-    const at = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
-    return [jpeg.readUInt16BE(at + 7), jpeg.readUInt16BE(at + 5)];
-}
-
-// Asks for each path on a connection of its own, all at once: status, headers and body of each.
-function ask_at_once(stand, paths) {
-    return deadline(Promise.all(paths.map((path) => new Promise((resolve, reject) => {
-        const request = http.get({ host: '127.0.0.1', port: stand.port, path, agent: false },
-            (answer) => {
-                const parts = [];
-                answer.on('data', (part) => parts.push(part));
-                answer.on('end', () => resolve({ status: answer.statusCode,
-                    headers: answer.headers, body: Buffer.concat(parts) }));
-            });
-        request.on('error', reject);
-    }))), 'the answers');
-}
-
 const metric = (stand, name) => metrics(stand).value(name);
-
-// Its log comes when it comes.
-const said = (stand, pattern) => deadline(new Promise((resolve) => {
-    const look = () => { if (pattern.test(stand.log)) resolve(); };
-    stand.child.stderr.on('data', look);
-    look();
-}), String(pattern));
 
 // ---- the tests ----
 
 const tests = {
     async 'what is not valid is told, counted, and changes nothing'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('a;1'));
         for (const bad of ['', 'x', '[]', '{"type":"setSubscriptionList"}', '['.repeat(100000),
             Buffer.from(JSON.stringify(list()))]) backend.socket.send(bad);
         backend.send({ type: 'somethingNew' });
@@ -58,20 +29,18 @@ const tests = {
         const { counters } = JSON.parse(stand.curl('/status').body);
         assert.deepStrictEqual([counters.messagesRefused, counters.subscriptionsRefused,
             counters.patchesRefused], [6, 1, 1]);
-        await said(stand, /message-refused .*binary/);
-        await said(stand, /patch-refused .*session=77 .*no such session forged/);
+        await stand.says(/message-refused .*binary/);
+        await stand.says(/patch-refused .*session=77 .*no such session forged/);
         backend.send(' '.repeat(5 << 20));
         const { code, reason } = await deadline(backend.closed, 'the close');
         assert.strictEqual(code, 1009);
         assert.match(reason, /4194304 bytes/);
         assert.strictEqual(metric(stand, 'messages_refused_total'), 7);
-        await said(stand, /message-refused .*too large/);
+        await stand.says(/message-refused .*too large/);
     },
 
     async 'a successor takes over and the older one is told why'(stand) {
-        const older = await Backend.connect(stand);
-        older.send(list(subscription('a;1')));
-        await older.report(online(1));
+        const older = await Backend.watching(stand, subscription('a;1'));
         const newer = await Backend.connect(stand);
         await newer.report(online(1));
         await older.report(online(1)); // silence deposes nobody
@@ -84,10 +53,8 @@ const tests = {
     },
 
     async 'the image endpoint gives the newest frame as JPEG'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('display-001;cam-001',
-            { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 })));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('display-001;cam-001',
+            { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 }));
         for (const path of ['/camera/display-001;cam-001/image',
             '/camera/display-001%3Bcam-001/image', '/camera/display-001%3bcam%2D001/image']) {
             const { status, head, body } = stand.curl(path);
@@ -117,10 +84,8 @@ const tests = {
     },
 
     async 'a stream shows newer and newer frames, until its camera goes'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1', { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 }),
-            subscription('a;2')));
-        await backend.report(online(2));
+        const backend = await Backend.watching(stand, subscription('a;1',
+            { cropX1: 8, cropY1: 8, cropX2: 40, cropY2: 24 }), subscription('a;2'));
         const viewer = await Viewer.open(stand, '/camera/a%3B1/stream');
         assert.strictEqual(viewer.answer.statusCode, 200);
         assert.strictEqual(viewer.answer.headers['content-type'],
@@ -136,8 +101,7 @@ const tests = {
         assert.deepStrictEqual(size(await small.part()), [16, 8]);
         assert.strictEqual(metric(stand, 'stream_viewers'), 2);
         small.close();
-        const until = Date.now() + DEADLINE_MS;
-        while (metric(stand, 'stream_viewers') !== 1) assert.ok(Date.now() < until);
+        await until('one viewer', () => metric(stand, 'stream_viewers') === 1);
         const head = stand.curl('/camera/a;1/stream', '-I');
         assert.strictEqual(head.status, 200);
         for (const [path, expected] of Object.entries({ '/camera/b;1/stream': 404,
@@ -151,9 +115,7 @@ const tests = {
     },
 
     async 'boxes are drawn where something was found'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('a;1'));
         const picture = (query) => stand.curl('/camera/a;1/image' + query).body.length;
         const plain = picture('?boxes=1'); // grey all over: every frame is as small
         assert.ok(Math.abs(plain - picture('')) < 40);
@@ -169,38 +131,26 @@ const tests = {
     },
 
     async 'an unchanged frame is told by its tag'(stand) {
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
+        const backend = await Backend.watching(stand, subscription('a;1'));
         const agent = new http.Agent({ keepAlive: true });
-        const ask = (headers) => deadline(new Promise((resolve, reject) => {
-            http.get(stand.url('/camera/a;1/image'), { agent, headers }, (answer) => {
-                const parts = [];
-                answer.on('data', (data) => parts.push(data));
-                answer.on('end', () => resolve({ status: answer.statusCode,
-                    tag: answer.headers.etag, length: answer.headers['content-length'], body: Buffer.concat(parts) }));
-            }).on('error', reject);
-        }), 'an image');
-        const first = await ask({});
-        assert.match(first.tag, /^"[^"]+"$/);
-        while ((await ask({ 'If-None-Match': first.tag })).status === 304); // a new one comes
+        const ask = (known) => get(stand, '/camera/a;1/image',
+            { agent, headers: known ? { 'If-None-Match': known } : {} });
+        const first = (await ask()).headers.etag;
+        assert.match(first, /^"[^"]+"$/);
+        await until('a new one', async () => (await ask(first)).status === 200);
         stand.signal('SIGHUP');
-        const until = Date.now() + DEADLINE_MS;
-        for (;;) { // the signal may be a frame late
-            const { tag } = await ask({});
-            const again = await ask({ 'If-None-Match': tag });
-            if (again.status === 304) {
-                assert.strictEqual(again.body.length, 0);
-                assert.strictEqual(again.length, undefined, 'that of the picture is not known');
-                for (const names of [`W/${tag}`, '*', `"x", ${tag}`]) {
-                    assert.strictEqual((await ask({ 'If-None-Match': names })).status, 304, names);
-                }
-                assert.strictEqual((await ask({ 'If-None-Match': '"x"' })).status, 200);
-                break;
-            }
-            assert.strictEqual(again.status, 200);
-            assert.ok(Date.now() < until, 'a 304');
+        let tag, again;
+        await until('a 304', async () => { // the signal may be a frame late
+            tag = (await ask()).headers.etag;
+            again = await ask(tag);
+            return again.status === 304;
+        });
+        assert.strictEqual(again.body.length, 0);
+        assert.strictEqual(again.headers['content-length'], undefined, 'the picture\'s is not known');
+        for (const names of [`W/${tag}`, '*', `"x", ${tag}`]) {
+            assert.strictEqual((await ask(names)).status, 304, names);
         }
+        assert.strictEqual((await ask('"x"')).status, 200);
         stand.signal('SIGHUP');
         agent.destroy();
         await backend.close();
@@ -209,9 +159,7 @@ const tests = {
     async 'health, readiness, metrics and status are there'(stand) {
         assert.strictEqual(stand.curl('/healthz').status, 200);
         assert.strictEqual(stand.curl('/readyz').status, 200);
-        const backend = await Backend.connect(stand);
-        backend.send(list(subscription('a;1'), subscription('a;2')));
-        await backend.report(online(2));
+        const backend = await Backend.watching(stand, subscription('a;1'), subscription('a;2'));
         const { families, value } = metrics(stand);
         assert.strictEqual(value('subscriptions_online'), 2);
         assert.strictEqual(value('connections'), 1);
@@ -242,9 +190,7 @@ const tests = {
 // Those who look and do not read hold a place and a part, and cost those who read nothing.
 async function slow_viewers() {
     const stand = await Stand.start('--scale', '32');
-    const backend = await Backend.connect(stand);
-    backend.send(list(subscription('a;1')));
-    await backend.report(online(1));
+    const backend = await Backend.watching(stand, subscription('a;1'));
     const viewers = [];
     for (let i = 0; i < 15; i++) viewers.push(await Viewer.open(stand, '/camera/a;1/stream'));
     const reader = (await Viewer.open(stand, '/camera/a;1/stream')).read();
@@ -258,8 +204,7 @@ async function slow_viewers() {
     for (let i = 0; i < 5; i++) await viewers[0].part();
     viewers.forEach((one) => one.close());
     reader.close();
-    const until = Date.now() + DEADLINE_MS;
-    while (metric(stand, 'stream_viewers') !== 0) assert.ok(Date.now() < until);
+    await until('no viewer', () => metric(stand, 'stream_viewers') === 0);
     backend.messages.length = 0;
     await backend.report(online(1));
     await backend.close();
@@ -269,12 +214,10 @@ async function slow_viewers() {
 // Pictures of 12 megapixels, each of another size: more than can be made.
 async function overload() {
     const stand = await Stand.start('--scale', '64');
-    const backend = await Backend.connect(stand);
-    backend.send(list(subscription('a;1')));
-    await backend.report(online(1));
+    const backend = await Backend.watching(stand, subscription('a;1'));
     const paths = [...Array(150).keys()].map((i) => `/camera/a;1/image?width=${2000 + i}`);
     const before = metric(stand, 'images_encoded_total');
-    const answers = await ask_at_once(stand, paths);
+    const answers = await Promise.all(paths.map((one) => get(stand, one)));
     const good = answers.filter((one) => one.status === 200);
     const busy = answers.filter((one) => one.status === 503);
     assert.strictEqual(good.length + busy.length, paths.length);
@@ -332,28 +275,23 @@ async function with_tls() {
     }
 }
 
-(async () => {
-    for (const [name, test] of Object.entries(tests)) {
-        const stand = await Stand.start();
-        try {
-            await test(stand);
-            await stand.stop();
-        } catch (error) {
-            stand.child.kill('SIGKILL');
-            console.log('not ok', name, '\n', stand.log.slice(-3000));
-            throw error;
-        }
-        console.log('ok', name);
+// The test has a stand, whose log is shown if it fails.
+const with_stand = (test) => async () => {
+    const stand = await Stand.start();
+    try {
+        await test(stand);
+        await stand.stop();
+    } catch (error) {
+        stand.child.kill('SIGKILL');
+        console.log(stand.log.slice(-3000));
+        throw error;
     }
-    await slow_viewers();
-    console.log('ok viewers are bounded, and a slow one costs nobody else');
-    await overload();
-    console.log('ok more pictures than can be made are refused, and the others come');
-    await with_token();
-    console.log('ok a token is asked of everybody but probes');
-    await with_tls();
-    console.log('ok the same is there under TLS');
-})().catch((error) => {
-    console.log(error);
-    process.exit(1);
+};
+
+run_all({
+    ...Object.fromEntries(Object.entries(tests).map(([name, test]) => [name, with_stand(test)])),
+    'viewers are bounded, and a slow one costs nobody else': slow_viewers,
+    'more pictures than can be made are refused, and the others come': overload,
+    'a token is asked of everybody but probes': with_token,
+    'the same is there under TLS': with_tls,
 });

@@ -65,7 +65,7 @@ static void detect_as(enum pipeline_decoder decoder, struct session *session,
                       const struct drawn *drawn, int count)
 {
     static struct answer answer;
-    static char *names[] = {(char *)"red", (char *)"green", (char *)"blue"};
+    static const char *names[] = {"red", "green", "blue"};
     const struct pipeline_model model = {
         .decoder = decoder,
         .classes = names,

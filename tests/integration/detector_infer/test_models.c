@@ -137,7 +137,7 @@ static void stand_free(struct stand *stand)
 {
     camera_close(stand->camera);
     models_close(stand->models);
-    supply_close(stand->supply, NULL, NULL);
+    supply_close(stand->supply);
     gallery_fini(&stand->gallery); /* runs the loop until all is closed */
     models_free(stand->models);
     store_close(stand->store);

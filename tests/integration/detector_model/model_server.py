@@ -78,13 +78,16 @@ class Server(Answers):
     def etag(self):
         return f'"v{self.version}"'
 
+    def rest(self, start, etag):
+        self.answer(206, self.body[start:], ETag=etag,
+                    Content_Range=f"bytes {start}-{len(self.body) - 1}/{len(self.body)}")
+
     def get_good(self, etag=None):
         etag = etag or self.etag()
         if self.headers.get("If-None-Match") == etag:
             self.answer(304, ETag=etag)
         elif self.start and self.headers.get("If-Range") == etag:
-            self.answer(206, self.body[self.start:], ETag=etag, Content_Range=
-                        f"bytes {self.start}-{len(self.body) - 1}/{len(self.body)}")
+            self.rest(self.start, etag)
         else:
             self.answer(200, self.body, ETag=etag)
 
@@ -123,8 +126,7 @@ class Server(Answers):
             self.body = bytes(len(self.body))
             self.cut(len(self.body) // 2, '"v0"')
         elif self.start:
-            self.answer(206, self.body[self.start:], ETag=self.etag(), Content_Range=
-                        f"bytes {self.start}-{len(self.body) - 1}/{len(self.body)}")
+            self.rest(self.start, self.etag())
         else:
             self.get_good()
 
@@ -140,8 +142,7 @@ class Server(Answers):
         if self.count == 1:
             self.cut(len(self.body) // 2, self.etag())
         else:
-            self.answer(206, self.body[9:], ETag=self.etag(),
-                        Content_Range=f"bytes 9-{len(self.body) - 1}/{len(self.body)}")
+            self.rest(9, self.etag())
 
     def get_stuck(self):
         """Always broken at the same place."""

@@ -19,11 +19,9 @@ static int add(struct store *store, const char *path, struct baton_error *error)
     int rc = fd < 0 ? BATON_ENOENT : store_add(store, fd, &rules, &model, error);
 
     if (rc == 0) {
-        struct origin origin = {.etag = "e"};
         (void)printf("%s\n", model->digest);
         (void)fflush(stdout);
-        memcpy(origin.digest, model->digest, sizeof(origin.digest));
-        rc = store_origin_set(store, model->digest, &origin, error);
+        rc = store_origin_set(store, model->digest, model->digest, "e", error);
         model_release(model);
     }
     if (fd >= 0) {

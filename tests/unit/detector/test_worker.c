@@ -78,10 +78,13 @@ static void begin_anew(size_t queue_max)
     assert_non_null(worker);
 }
 
+/* Backend 1 owns the worker. */
 static int set_up(void **state)
 {
     (void)state;
     begin_anew(3);
+    worker_connected(worker, 1);
+    record.text[0] = '\0';
     return 0;
 }
 
@@ -156,10 +159,9 @@ static void see(const char *identifier, const char *attributes)
     "{\"subscriptionIdentifier\":\"" identifier "\",\"modelId\":1,\"modelName\":\"M\","            \
     "\"online\":" online "}"
 
-/* Backend 1 owns the worker, and a;1 is all that it asks for. */
+/* a;1 is all that backend 1 asks for. */
 static void begin(void)
 {
-    worker_connected(worker, 1);
     tell(1, LIST(SUB("a;1")));
 }
 
@@ -168,6 +170,7 @@ static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
     struct usage usage = {12.34, 5, 0, 0};
 
     (void)state;
+    begin_anew(3);
     worker_connected(worker, 1);
     expect("1< " REPORT("") "! owner-changed\n");
     worker_tick(worker, &usage);
@@ -178,8 +181,6 @@ static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
 static void a_list_is_reconciled_and_the_result_reported(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
-    forget();
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
     expect("! subscription-added a;1\n! subscription-added b;1\n"
            "1< " REPORT(CONNECTION("a;1", "false") "," CONNECTION("b;1", "false")));
@@ -220,8 +221,6 @@ static void a_bad_message_is_an_event_and_changes_nothing(void **state)
 static void a_bad_subscription_is_reported_and_the_others_run(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
-    forget();
     tell(1, LIST("{\"subscriptionIdentifier\":\"a;1\"}," SUB("b;1")));
     expect("! subscription-refused a;1\n! subscription-added b;1\n"
            "1< " REPORT(CONNECTION("b;1", "false")));
@@ -230,7 +229,6 @@ static void a_bad_subscription_is_reported_and_the_others_run(void **state)
 static void a_running_subscription_outlives_its_bad_update(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
     worker_set_online(worker, "b;1", true);
     forget();
@@ -245,8 +243,6 @@ static void a_running_subscription_outlives_its_bad_update(void **state)
 static void session_and_stage_hold_for_a_display_now_and_later(void **state)
 {
     (void)state;
-
-    worker_connected(worker, 1);
     tell(1, SESSION("d", "7"));
     tell(1, STAGE("d", "\"car_fueling\""));
     tell(1, LIST(SUB("d;1") "," SUB("d;2") "," SUB("dd;1")));
@@ -265,8 +261,6 @@ static void session_and_stage_hold_for_a_display_now_and_later(void **state)
 static void an_unknown_type_is_reported_once(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
-    forget();
     tell(1, "{\"type\":\"dance\"}");
     tell(1, "{\"type\":\"dance\"}");
     expect("! message-unknown dance\n");
@@ -275,8 +269,6 @@ static void an_unknown_type_is_reported_once(void **state)
 static void a_request_and_a_patch_result_are_answered_and_told(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
-    forget();
     tell(1, "{\"type\":\"requestState\"}");
     expect("1< " REPORT(""));
     tell(1, "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
@@ -292,8 +284,6 @@ static void a_request_and_a_patch_result_are_answered_and_told(void **state)
 static void a_message_that_was_not_read_is_told_and_counted(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
-    forget();
     worker_refuse(worker, 1, "binary");
     worker_refuse(worker, 2, "nobody's");
     expect("! message-refused\n");
@@ -305,7 +295,6 @@ static void a_message_that_was_not_read_is_told_and_counted(void **state)
 static void a_silent_newcomer_deposes_nobody(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
     worker_connected(worker, 2);
     tell(2, "{\"type\":\"requestState\"}");
     assert_int_equal(receive(2, "{\"type\":\"setSessionId\"}"), BATON_EPROTO);
@@ -317,7 +306,6 @@ static void a_silent_newcomer_deposes_nobody(void **state)
 static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
     worker_connected(worker, 2);
     forget();
     tell(2, LIST(SUB("a;1")));
@@ -334,7 +322,6 @@ static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **
 static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
     tell(1, EPOCH_LIST("7", SUB("a;1")));
     worker_connected(worker, 2);
     forget();
@@ -354,7 +341,6 @@ static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **sta
 static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
     tell(1, EPOCH_LIST("7", ""));
     tell(1, EPOCH_LIST("7", ""));
     worker_connected(worker, 2);
@@ -371,7 +357,6 @@ static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
 static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
     worker_connected(worker, 2);
     worker_connected(worker, 3);
     worker_disconnected(worker, 1);
@@ -384,7 +369,7 @@ static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
 static void of_too_many_that_wait_the_oldest_goes_never_the_owner(void **state)
 {
     (void)state;
-    for (uint64_t backend = 1; backend <= WORKER_BACKENDS_MAX; backend++) {
+    for (uint64_t backend = 2; backend <= WORKER_BACKENDS_MAX; backend++) {
         worker_connected(worker, backend);
     }
     forget();
@@ -579,8 +564,6 @@ static void a_lower_bound_drops_the_oldest_that_wait_and_a_higher_one_none(void 
 static void a_session_or_stage_that_is_the_same_is_no_event(void **state)
 {
     (void)state;
-    worker_connected(worker, 1);
-    forget();
     for (int i = 0; i < 2; i++) {
         tell(1, SESSION("d", "7"));
         tell(1, STAGE("d", "\"welcome\""));
@@ -593,7 +576,6 @@ static void a_display_in_neither_takes_no_room(void **state)
     char message[128];
 
     (void)state;
-    worker_connected(worker, 1);
     for (int i = 0; i < DISPLAYS_MAX; i++) {
         forget();
         (void)snprintf(message, sizeof(message), SESSION("d%d", "1"), i);
@@ -617,6 +599,7 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
     int played = 0;
 
     (void)state;
+    begin_anew(3);
     for (size_t i = 0; i < EXAMPLE_COUNT; i++) {
         const struct example *example = &examples[i];
         char expected[4096];

@@ -8,7 +8,7 @@
 
 enum { CLASSES = 3, ROWS = 100, FIELDS_MAX = 8, SIDE = 640, PRIORS = 2 * (8 * 8 + 4 * 4 + 2 * 2) };
 
-static char *names[] = {(char *)"A", (char *)"B", (char *)"Ü"};
+static const char *names[] = {"A", "B", "Ü"};
 static struct answer answer;
 static float values[2 * ROWS * FIELDS_MAX];
 static struct fit fit;

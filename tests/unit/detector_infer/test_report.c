@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *classes[] = {(char *)"bus", (char *)"Civic", (char *)"car"};
+static const char *classes[] = {"bus", "Civic", "car"};
 static const struct pipeline_model model = {.classes = classes, .class_count = 3};
 static const struct box box = {10.4F, 20.6F, 30.5F, 40, 0.87654F, 2};
 static const float numbers[] = {1.5F, 7, INFINITY};

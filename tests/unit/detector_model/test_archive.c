@@ -1,21 +1,71 @@
-/* What a model archive may hold, and that nothing else gets out of one. */
+/* What a model archive may hold, and that nothing else gets out of one: its child is confined, and
+ * what that says is not believed. */
 #include "cmocka_all.h"
 
 #include "detector/model/archive.h"
 #include "detector/model/archive_scan.h"
-#include "unit/detector_model/archive_place.h"
+#include "lib/process.h"
+#include "unit/detector_model/sample.h"
+#include "unit/detector_model/unpack_liar.h"
+#include "unit/detector_model/zip_maker.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zip.h>
 
-enum { TEXT_BYTES = 4096, PARTS_MAX = 16 };
+enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 8192, LARGE_BYTES = 8 << 20 };
+
+static const struct zip_part good_parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
+                                             {.name = SAMPLE_MODEL, .text = "a model"}};
+
+struct place {
+    char path[64];
+    int fd;
+    struct buffer archive;
+    struct archive_rules rules;
+    struct unpacked unpacked; /* what came of the last good one */
+};
+
+static int unpack(struct place *place, int archive_fd, struct baton_error *error)
+{
+    unpacked_fini(&place->unpacked);
+    return archive_unpack(&place->unpacked, archive_fd, place->fd, &place->rules, error);
+}
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    process_make_folder(place->path, sizeof(place->path));
+    place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(place->fd >= 0);
+    buffer_init(&place->archive, ARCHIVE_BYTES);
+    place->rules = archive_rules_default();
+    memset(place->unpacked.files, -1, sizeof(place->unpacked.files));
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    unpacked_fini(&place->unpacked);
+    process_remove_folder(place->path);
+    close(place->fd);
+    buffer_fini(&place->archive);
+    free(place);
+    return 0;
+}
 
 /* Also while a file of it is open. */
 static void assert_empty(const struct place *place)
@@ -60,18 +110,25 @@ static int read_here(const struct place *place, size_t count)
     return rc;
 }
 
-/* pipeline.json, the model and these. */
-static int unpack_with(struct place *place, const struct zip_part *parts, size_t count,
-                       const struct zip_lies *lies, struct baton_error *error)
+static int unpack_parts(struct place *place, const struct zip_part *parts, size_t count,
+                        const struct zip_lies *lies, struct baton_error *error)
 {
-    struct zip_part all[PARTS_MAX] = {pipeline_part, model_part};
-
-    for (size_t i = 0; i < count; i++) {
-        all[2 + i] = parts[i];
-    }
     buffer_clear(&place->archive);
-    zip_make(&place->archive, all, 2 + count, lies);
+    zip_make(&place->archive, parts, count, lies);
     return unpack_bytes(place, place->archive.data, place->archive.bytes, error);
+}
+
+/* It leaves nothing, and says so. */
+static void assert_refused(struct place *place, const struct zip_part *parts, size_t count,
+                           const struct zip_lies *lies, const char *says)
+{
+    struct baton_error error = {0};
+    int rc = unpack_parts(place, parts, count, lies, &error);
+
+    if (rc != BATON_EPROTO || strstr(error.message, says) == NULL) {
+        fail_msg("not \"%s\": %d %s", says, rc, error.message);
+    }
+    assert_empty(place);
 }
 
 static void assert_unpacked(const struct place *place)
@@ -89,23 +146,31 @@ static void assert_unpacked(const struct place *place)
     assert_empty(place);
 }
 
-static void an_archive_becomes_a_pipeline_and_a_file_of_each_model_to_be_read(void **state)
+static void assert_taken(struct place *place, const struct zip_part *parts, size_t count,
+                         const struct zip_lies *lies)
 {
-    struct place *place = *state;
     struct baton_error error = {0};
 
-    if (unpack_with(place, NULL, 0, NULL, &error) != 0) {
+    if (unpack_parts(place, parts, count, lies, &error) != 0) {
         fail_msg("%s", error.message);
     }
     assert_unpacked(place);
+}
+
+static void an_archive_becomes_a_pipeline_and_a_file_of_each_model_to_be_read(void **state)
+{
+    struct place *place = *state;
+
+    assert_taken(place, good_parts, 2, NULL);
     assert_int_equal(fcntl(place->unpacked.files[0], F_GETFL) & O_ACCMODE, O_RDONLY);
 }
 
 /* Also what other systems and programs put into archives by themselves. */
 static void what_the_pipeline_does_not_name_stays_inside(void **state)
 {
-    struct place *place = *state;
-    static const struct zip_part more[] = {
+    const struct zip_part parts[] = {
+        good_parts[0],
+        good_parts[1],
         {.name = "run.py", .text = "import os"},
         {.name = "nested.mpta", .text = "PK"},
         {.name = "models/", .mode = S_IFDIR | 0755},
@@ -119,97 +184,75 @@ static void what_the_pipeline_does_not_name_stays_inside(void **state)
         {.name = "...", .text = "x"},
         {.name = "..a/ b*(1)~", .text = "x"},
     };
-    struct baton_error error = {0};
 
-    if (unpack_with(place, more, sizeof(more) / sizeof(more[0]),
-                    &(struct zip_lies){.comment = "made by hand"}, &error) != 0) {
-        fail_msg("%s", error.message);
-    }
-    assert_unpacked(place);
+    assert_taken(*state, parts, sizeof(parts) / sizeof(parts[0]),
+                 &(struct zip_lies){.comment = "made by hand"});
 }
 
 static const struct hostile {
     struct zip_part part;
-    int code;
     const char *says;
 } hostile[] = {
-    {{.name = "../evil", .text = "x"}, BATON_EPROTO, "entry \"../evil\" has a name that"},
-    {{.name = "models/../../evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "/etc/evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "a\\..\\evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "C:evil", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "a//b", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "a/./b", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "a\x7f", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "a\n\x1b[2J", .text = "x"}, BATON_EPROTO, "entry \"a??[2J\" has a name"},
-    {{.name = "caf\xe9\\x", .text = "x"}, BATON_EPROTO, "entry \"caf?\\x\" has a name"},
-    {{.name = "/", .mode = S_IFDIR | 0755}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "../", .mode = S_IFDIR | 0755}, BATON_EPROTO, "has a name that is absolute"},
-    {{.name = "a/b/c/d/..", .text = "x"}, BATON_EPROTO, "has a name that is absolute"},
+    {{.name = "../evil", .text = "x"}, "entry \"../evil\" has a name that"},
+    {{.name = "models/../../evil", .text = "x"}, "has a name that is absolute"},
+    {{.name = "/etc/evil", .text = "x"}, "has a name that is absolute"},
+    {{.name = "a\\..\\evil", .text = "x"}, "has a name that is absolute"},
+    {{.name = "C:evil", .text = "x"}, "has a name that is absolute"},
+    {{.name = "a//b", .text = "x"}, "has a name that is absolute"},
+    {{.name = "a/./b", .text = "x"}, "has a name that is absolute"},
+    {{.name = "a\x7f", .text = "x"}, "has a name that is absolute"},
+    {{.name = "a\n\x1b[2J", .text = "x"}, "entry \"a??[2J\" has a name"},
+    {{.name = "caf\xe9\\x", .text = "x"}, "entry \"caf?\\x\" has a name"},
+    {{.name = "/", .mode = S_IFDIR | 0755}, "has a name that is absolute"},
+    {{.name = "../", .mode = S_IFDIR | 0755}, "has a name that is absolute"},
+    {{.name = "a/b/c/d/..", .text = "x"}, "has a name that is absolute"},
     {{.name = ".hidden", .text = "/etc/passwd", .mode = S_IFLNK | 0777},
-     BATON_EPROTO,
      "entry \".hidden\" is a link"},
-    {{.name = "link/", .mode = S_IFLNK | 0777}, BATON_EPROTO, "is a link"},
-    {{.name = "pipe", .mode = S_IFIFO | 0644}, BATON_EPROTO, "or no file at all"},
-    {{.name = "disk", .mode = S_IFBLK | 0644}, BATON_EPROTO, "or no file at all"},
-    {{.name = "null", .mode = S_IFCHR | 0644}, BATON_EPROTO, "or no file at all"},
-    {{.name = "door", .mode = S_IFSOCK | 0644}, BATON_EPROTO, "or no file at all"},
-    {{.name = "file", .mode = S_IFDIR | 0755}, BATON_EPROTO, "or no file at all"},
-    {{.name = "folder/", .mode = S_IFREG | 0644}, BATON_EPROTO, "or no file at all"},
-    {{.name = "models/cars.onnx", .text = "another"}, BATON_EPROTO, "a name is there twice"},
-    {{.name = "secret", .text = "x", .flags = 1}, BATON_EPROTO, "is encrypted: make the archive"},
-    {{.name = "a.bz2", .text = "x", .method = 12}, BATON_EPROTO, "is compressed in a way that"},
-    {{.name = "a.xz", .text = "x", .method = 95}, BATON_EPROTO, "is compressed in a way that"},
-    {{.name = "a", .text = "x", .method = 99}, BATON_EPROTO, "cannot be opened"},
-    {{.name = "a", .text = "x", .packed_bytes = 1 << 20}, BATON_EPROTO, "cannot be opened"},
+    {{.name = "link/", .mode = S_IFLNK | 0777}, "is a link"},
+    {{.name = "pipe", .mode = S_IFIFO | 0644}, "or no file at all"},
+    {{.name = "disk", .mode = S_IFBLK | 0644}, "or no file at all"},
+    {{.name = "null", .mode = S_IFCHR | 0644}, "or no file at all"},
+    {{.name = "door", .mode = S_IFSOCK | 0644}, "or no file at all"},
+    {{.name = "file", .mode = S_IFDIR | 0755}, "or no file at all"},
+    {{.name = "folder/", .mode = S_IFREG | 0644}, "or no file at all"},
+    {{.name = "models/cars.onnx", .text = "another"}, "a name is there twice"},
+    {{.name = "secret", .text = "x", .flags = 1}, "is encrypted: make the archive"},
+    {{.name = "a.bz2", .text = "x", .method = 12}, "is compressed in a way that"},
+    {{.name = "a.xz", .text = "x", .method = 95}, "is compressed in a way that"},
+    {{.name = "a", .text = "x", .method = 99}, "cannot be opened"},
+    {{.name = "a", .text = "x", .packed_bytes = 1 << 20}, "cannot be opened"},
 };
 
 static void each_hostile_entry_is_refused_by_name_and_leaves_nothing(void **state)
 {
-    struct place *place = *state;
-
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
-        struct baton_error error = {0};
-        int rc = unpack_with(place, &hostile[i].part, 1, NULL, &error);
+        const struct zip_part parts[] = {good_parts[0], good_parts[1], hostile[i].part};
 
-        if (rc != hostile[i].code || strstr(error.message, hostile[i].says) == NULL) {
-            fail_msg("%s: %d %s", hostile[i].part.name, rc, error.message);
-        }
-        assert_empty(place);
+        assert_refused(*state, parts, 3, NULL, hostile[i].says);
     }
 }
 
 /* The named model itself, wrong. */
 static void a_wrong_length_or_checksum_is_found(void **state)
 {
-    struct place *place = *state;
     static const struct hostile rows[] = {
-        {{.wrong_crc = 1}, BATON_EPROTO, "models/cars.onnx: CRC error"},
-        {{.extra_bytes = 1}, BATON_EPROTO, "models/cars.onnx"},
-        {{.extra_bytes = UINT32_MAX}, BATON_EPROTO, "models/cars.onnx"}, /* one less */
-        {{.method = 8}, BATON_EPROTO, "models/cars.onnx"},               /* no deflate stream */
+        {{.wrong_crc = 1}, "models/cars.onnx: CRC error"},
+        {{.extra_bytes = 1}, "models/cars.onnx"},
+        {{.extra_bytes = UINT32_MAX}, "models/cars.onnx"}, /* one less */
+        {{.method = 8}, "models/cars.onnx"},               /* no deflate stream */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct zip_part parts[] = {pipeline_part, rows[i].part};
-        struct baton_error error = {0};
-        int rc;
+        struct zip_part parts[] = {good_parts[0], rows[i].part};
 
-        parts[1].name = model_part.name;
-        parts[1].text = model_part.text;
-        buffer_clear(&place->archive);
-        zip_make(&place->archive, parts, 2, NULL);
-        rc = unpack_bytes(place, place->archive.data, place->archive.bytes, &error);
-        if (rc != rows[i].code || strstr(error.message, rows[i].says) == NULL) {
-            fail_msg("row %zu: %d %s", i, rc, error.message);
-        }
-        assert_empty(place);
+        parts[1].name = good_parts[1].name;
+        parts[1].text = good_parts[1].text;
+        assert_refused(*state, parts, 2, NULL, rows[i].says);
     }
 }
 
 static void an_end_that_lies_is_refused(void **state)
 {
-    struct place *place = *state;
     static const struct zip_lies rows[] = {
         {.entries = 1},
         {.entries = 3},
@@ -220,13 +263,7 @@ static void an_end_that_lies_is_refused(void **state)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct baton_error error = {0};
-        int rc = unpack_with(place, NULL, 0, &rows[i], &error);
-
-        if (rc != BATON_EPROTO || strstr(error.message, "it cannot be opened") == NULL) {
-            fail_msg("row %zu: %d %s", i, rc, error.message);
-        }
-        assert_empty(place);
+        assert_refused(*state, good_parts, 2, &rows[i], "it cannot be opened");
     }
 }
 
@@ -238,57 +275,33 @@ static void too_many_entries_are_refused(void **state)
 
     for (size_t i = 0; i < ARCHIVE_ENTRIES_MAX + 1; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "file-%zu", i);
-        parts[i] = i == 0   ? pipeline_part
-                   : i == 1 ? model_part
-                            : (struct zip_part){.name = names[i], .text = "x"};
+        parts[i] = i < 2 ? good_parts[i] : (struct zip_part){.name = names[i], .text = "x"};
     }
-    zip_make(&place->archive, parts, ARCHIVE_ENTRIES_MAX + 1, NULL);
-    assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, NULL),
+    assert_int_equal(unpack_parts(place, parts, ARCHIVE_ENTRIES_MAX + 1, NULL, NULL),
                      BATON_ETOOBIG);
     assert_empty(place);
-    buffer_clear(&place->archive);
-    zip_make(&place->archive, parts, ARCHIVE_ENTRIES_MAX, NULL);
-    assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, NULL), 0);
-    assert_unpacked(place);
+    assert_taken(place, parts, ARCHIVE_ENTRIES_MAX, NULL);
 }
 
 static void a_pipeline_that_is_missing_or_wrong_is_refused(void **state)
 {
-    struct place *place = *state;
-    static const struct {
-        struct zip_part part;
-        const char *says;
-    } rows[] = {
+    static const struct hostile rows[] = {
         {{.name = "readme", .text = "x"}, "there is no pipeline.json in it"},
         {{.name = "cars/pipeline.json", .text = SAMPLE_PIPELINE},
          "pipeline.json must be at its top, not in a folder: zip what is in the folder \"cars\""},
         {{.name = "pipeline.json", .text = "{}"}, "pipeline.json: version is missing"},
         {{.name = "pipeline.json", .text = ""}, "pipeline.json: not valid JSON"},
     };
-    struct zip_part misspelt[] = {pipeline_part, {.name = "models/car.onnx", .text = "x"}};
-    struct baton_error error = {0};
+    const struct zip_part misspelt[] = {good_parts[0], {.name = "models/car.onnx", .text = "x"}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct zip_part parts[] = {rows[i].part, model_part};
+        const struct zip_part parts[] = {rows[i].part, good_parts[1]};
 
-        buffer_clear(&place->archive);
-        zip_make(&place->archive, parts, 2, NULL);
-        assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, &error),
-                         BATON_EPROTO);
-        if (strstr(error.message, rows[i].says) == NULL) {
-            fail_msg("row %zu: %s", i, error.message);
-        }
-        assert_empty(place);
+        assert_refused(*state, parts, 2, NULL, rows[i].says);
     }
-    buffer_clear(&place->archive);
-    zip_make(&place->archive, misspelt, 2, NULL);
-    assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes, &error),
-                     BATON_EPROTO);
-    assert_string_equal(
-        error.message,
-        "pipeline.json: models.cars.file: \"models/cars.onnx\" is not in the archive; did you "
-        "mean \"models/car.onnx\"?");
-    assert_empty(place);
+    assert_refused(*state, misspelt, 2, NULL,
+                   "pipeline.json: models.cars.file: \"models/cars.onnx\" is not in the archive; "
+                   "did you mean \"models/car.onnx\"?");
 }
 
 /* An archive that a library made, deflated, with that many zeroes for a model. */
@@ -341,7 +354,7 @@ static void a_torn_archive_is_refused_wherever_it_is_torn(void **state)
 {
     struct place *place = *state;
 
-    zip_make(&place->archive, (struct zip_part[]){pipeline_part, model_part}, 2, NULL);
+    zip_make(&place->archive, good_parts, 2, NULL);
     for (size_t i = 0; i < place->archive.bytes; i++) {
         if (read_here(place, i) != BATON_EPROTO) {
             fail_msg("%zu bytes of it", i);
@@ -357,7 +370,7 @@ static void a_flipped_bit_never_gets_into_a_model(void **state)
     struct place *place = *state;
     size_t refused = 0;
 
-    zip_make(&place->archive, (struct zip_part[]){pipeline_part, model_part}, 2, NULL);
+    zip_make(&place->archive, good_parts, 2, NULL);
     for (size_t i = 0; i < place->archive.bytes * 8; i++) {
         place->archive.data[i / 8] ^= (uint8_t)(1U << i % 8);
         refused += read_here(place, place->archive.bytes) != 0; /* else in a date or the like */
@@ -372,7 +385,7 @@ static void unpacking_can_be_given_up(void **state)
     atomic_bool is_canceled = true;
 
     place->rules.is_canceled = &is_canceled;
-    assert_int_equal(unpack_with(place, NULL, 0, NULL, NULL), BATON_ECANCELED);
+    assert_int_equal(unpack_parts(place, good_parts, 2, NULL, NULL), BATON_ECANCELED);
     assert_empty(place);
 }
 
@@ -384,7 +397,7 @@ static void a_disk_that_is_full_leaves_nothing(void **state)
     int status = 0;
     pid_t child;
 
-    zip_make(&place->archive, (struct zip_part[]){pipeline_part, model_part}, 2, NULL);
+    zip_make(&place->archive, good_parts, 2, NULL);
     child = fork();
     if (child == 0) {
         int fd = zip_file_of(place->archive.data, place->archive.bytes);
@@ -398,6 +411,155 @@ static void a_disk_that_is_full_leaves_nothing(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_empty(place);
+}
+
+/* ---- Its child ------------------------------------------------------------------------------- */
+
+static int lie(struct place *place, enum lie which, struct baton_error *error)
+{
+    const char first = (char)which;
+
+    place->rules.program = BATON_LIAR_PROGRAM;
+    place->rules.unpacked_bytes_max = 4 << 20;
+    return unpack_bytes(place, &first, 1, error);
+}
+
+static void what_the_child_says_is_not_believed(void **state)
+{
+    static const struct {
+        enum lie lie;
+        int code;
+        const char *said;
+    } cases[] = {
+        {LIE_NOTHING, BATON_EUNAVAILABLE, "without a word"},
+        {LIE_CRASH, BATON_EPROTO, "signal 11"},
+        {LIE_CLOSED, BATON_EUNAVAILABLE, "without a word"},
+        {LIE_HALF_HEAD, BATON_EPROTO, "nonsense"},
+        {LIE_ERROR, BATON_EPROTO, "a?[31m?b"},
+        {LIE_CODE, BATON_EPROTO, "nonsense"},
+        {LIE_LONG_ERROR, BATON_EPROTO, "nonsense"},
+        {LIE_BAD_PIPELINE, BATON_EPROTO, "pipeline.json"},
+        {LIE_LONG_PIPELINE, BATON_ETOOBIG, "pipeline.json has more than 1048576 bytes"},
+        {LIE_ENDLESS, BATON_ETOOBIG, "limit"},
+        {LIE_TORN, BATON_EUNAVAILABLE, "without a word"},
+    };
+    struct place *place = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct baton_error error = {0};
+        int rc = lie(place, cases[i].lie, &error);
+
+        if (rc != cases[i].code || strstr(error.message, cases[i].said) == NULL) {
+            fail_msg("lie %d: %d, %s", (int)cases[i].lie, rc, error.message);
+        }
+        assert_empty(place);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+    }
+    assert_int_equal(lie(place, LIE_NONE, NULL), 0);
+}
+
+static void a_silent_child_is_given_up_with_its_order(void **state)
+{
+    struct place *place = *state;
+    atomic_bool is_canceled = true;
+
+    place->rules.is_canceled = &is_canceled;
+    assert_int_equal(lie(place, LIE_SILENT, NULL), BATON_ECANCELED);
+    assert_empty(place);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void a_child_that_is_missing_is_named(void **state)
+{
+    struct place *place = *state;
+    struct baton_error error = {0};
+
+    place->rules.program = "/nonexistent/baton-unpack";
+    assert_int_equal(unpack_bytes(place, "", 0, &error), BATON_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "/nonexistent/baton-unpack"));
+    assert_empty(place);
+}
+
+/* The file of /proc of that process, with a NUL. */
+static void read_proc(pid_t pid, const char *name, char text[TEXT_BYTES])
+{
+    char path[64];
+    ssize_t got;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    got = fd >= 0 ? read(fd, text, TEXT_BYTES - 1) : 0;
+    text[got > 0 ? got : 0] = '\0';
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* One that is too large to be told at once. */
+static int large_archive(void)
+{
+    char *large = calloc(1, LARGE_BYTES + 1);
+    int fd;
+
+    assert_non_null(large);
+    for (size_t i = 0; i < LARGE_BYTES; i++) {
+        large[i] = (char)(1 + i * 2654435761U % 251);
+    }
+    fd = zip_sample(large);
+    free(large);
+    return fd;
+}
+
+/* Nobody reads what it says, so it waits in the middle of its work. */
+static void start_waiting(struct helper *ret, const struct place *place, int archive_fd)
+{
+    struct pollfd fd;
+
+    assert_int_equal(unpack_child_start(ret, archive_fd, &place->rules, NULL), 0);
+    assert_int_equal(send(ret->socket, SAMPLE_MODEL, strlen(SAMPLE_MODEL), 0),
+                     (ssize_t)strlen(SAMPLE_MODEL));
+    fd = (struct pollfd){.fd = ret->socket, .events = POLLIN};
+    assert_int_equal(poll(&fd, 1, 20000), 1); /* it begins to tell: the fences stand */
+}
+
+static void the_child_is_confined_when_it_reads(void **state)
+{
+    struct place *place = *state;
+    struct helper child;
+    char text[TEXT_BYTES];
+    int archive_fd = large_archive();
+
+    start_waiting(&child, place, archive_fd);
+    read_proc(child.pid, "status", text);
+    assert_non_null(strstr(text, "\nNoNewPrivs:\t1\n"));
+    assert_non_null(strstr(text, "\nSeccomp:\t2\n"));
+    assert_non_null(strstr(text, "\nCapEff:\t0000000000000000\n"));
+    assert_non_null(strstr(text, "\nThreads:\t1\n"));
+    if (geteuid() == 0) {
+        assert_non_null(strstr(text, "\nUid:\t65534\t65534\t65534\t65534\n"));
+    }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they map terabytes */
+    read_proc(child.pid, "limits", text);
+    assert_non_null(strstr(text, "\nMax address space         268435456 "));
+#endif
+    unpack_child_end(&child);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    close(archive_fd);
+}
+
+static pid_t start(void *userdata)
+{
+    struct helper child;
+
+    start_waiting(&child, userdata, large_archive());
+    return child.pid;
+}
+
+/* One that is stopped does not notice that nobody listens any more. */
+static void a_child_that_hangs_dies_with_who_started_it(void **state)
+{
+    process_must_die_with_starter(start, *state);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -417,6 +579,11 @@ int main(void)
         TEST(a_flipped_bit_never_gets_into_a_model),
         TEST(unpacking_can_be_given_up),
         TEST(a_disk_that_is_full_leaves_nothing),
+        TEST(what_the_child_says_is_not_believed),
+        TEST(a_silent_child_is_given_up_with_its_order),
+        TEST(a_child_that_is_missing_is_named),
+        TEST(the_child_is_confined_when_it_reads),
+        TEST(a_child_that_hangs_dies_with_who_started_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

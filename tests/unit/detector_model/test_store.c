@@ -4,7 +4,6 @@
 #include "detector/model/store.h"
 #include "lib/chance.h"
 #include "lib/process.h"
-#include "unit/detector_model/sample.h"
 #include "unit/detector_model/zip_maker.h"
 
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -66,29 +66,15 @@ static int tear_down(void **state)
 }
 
 /* An archive whose model is that letter, many times. */
-static int archive_of(char letter)
-{
-    char text[MODEL_BYTES + 1];
-    const struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
-                                     {.name = SAMPLE_MODEL, .text = text}};
-    struct buffer bytes;
-    int fd;
-
-    memset(text, letter, MODEL_BYTES);
-    text[MODEL_BYTES] = '\0';
-    buffer_init(&bytes, 4 * MODEL_BYTES);
-    zip_make(&bytes, parts, 2, NULL);
-    fd = zip_file_of(bytes.data, bytes.bytes);
-    buffer_fini(&bytes);
-    return fd;
-}
-
 static int add(const struct place *place, char letter, struct model **model,
                struct baton_error *error)
 {
-    int fd = archive_of(letter);
-    int rc = store_add(place->store, fd, &place->rules, model, error);
+    char text[MODEL_BYTES + 1] = "";
+    int fd, rc;
 
+    memset(text, letter, MODEL_BYTES);
+    fd = zip_sample(text);
+    rc = store_add(place->store, fd, &place->rules, model, error);
     close(fd);
     return rc;
 }
@@ -129,6 +115,17 @@ static bool has(const struct place *place, const char *digest)
     char path[PATH_MAX];
 
     return access(path_of(place, digest, path), F_OK) == 0;
+}
+
+/* Its last use was so many seconds ago: two of the same tick of the clock have no order. */
+static void age(const struct place *place, const char *digest, int s)
+{
+    const struct timespec used = {.tv_sec = time(NULL) - s};
+    char path[PATH_MAX];
+
+    assert_int_equal(
+        utimensat(AT_FDCWD, path_of(place, digest, path), (const struct timespec[]){used, used}, 0),
+        0);
 }
 
 /* With what is there beside them. */
@@ -190,6 +187,7 @@ static void the_one_used_longest_ago_goes_first(void **state)
         model = added(place, (char)('a' + i));
         (void)snprintf(digests[i], sizeof(digests[i]), "%s", model->digest);
         model_release(model);
+        age(place, digests[i], 9 - i);
     }
     /* Used again: */
     assert_int_equal(store_find(place->store, digests[0], &place->rules, &model, NULL), 0);
@@ -212,6 +210,8 @@ static void what_is_held_is_used_until_it_is_released(void **state)
     (void)snprintf(digests[0], DIGEST_BYTES, "%s", held->digest);
     (void)snprintf(digests[1], DIGEST_BYTES, "%s", model->digest);
     model_release(model);
+    age(place, digests[0], 9);
+    age(place, digests[1], 8);
     model_release(added(place, 'c'));
     model_release(held);
     store_set_max(place->store, ROOM);
@@ -318,19 +318,17 @@ static void an_origin_is_remembered_as_long_as_its_model(void **state)
 {
     struct place *place = *state;
     struct model *model = added(place, 'a');
-    struct origin origin = {.etag = "\"e-1\""}, found = {0};
+    struct origin found = {0};
     char key[DIGEST_BYTES];
 
     assert_int_equal(digest_of("7 https://models.example/a", 26, key), 0);
     assert_int_equal(store_origin(place->store, key, &found, NULL), BATON_ENOENT);
-    (void)snprintf(origin.digest, sizeof(origin.digest), "%s", model->digest);
-    assert_int_equal(store_origin_set(place->store, key, &origin, NULL), 0);
+    assert_int_equal(store_origin_set(place->store, key, model->digest, "\"e-1\"", NULL), 0);
     assert_int_equal(store_origin(place->store, key, &found, NULL), 0);
     assert_string_equal(found.digest, model->digest);
     assert_string_equal(found.etag, "\"e-1\"");
     model_release(added(place, 'b'));
     assert_int_equal(store_origin(place->store, key, &found, NULL), 0);
-    assert_int_equal(store_origin_set(place->store, "../x", &origin, NULL), BATON_EINVAL);
     model_release(model);
     for (int letter = 'c'; letter < 'f'; letter++) { /* 'a' is evicted */
         model_release(added(place, (char)letter));
@@ -359,45 +357,33 @@ static void a_file_to_fetch_into_has_no_name(void **state)
     close(fd);
 }
 
-/* Adds, forever; ends with 1 if a model that it holds is not whole. */
-static void write_forever(const struct place *place, unsigned seed)
-{
-    struct place own = *place;
+static unsigned writers_seed;
 
-    own.store = opened(place, ROOM);
+/* Adds, forever; ends with 1 if a model that it holds is not whole. */
+static int write_forever(void *userdata)
+{
+    struct place own = *(const struct place *)userdata;
+
+    own.store = opened(&own, ROOM);
     for (;;) {
-        char letter = (char)('a' + rand_r(&seed) % KINDS);
+        char letter = (char)('a' + rand_r(&writers_seed) % KINDS);
         struct model *model = NULL;
         int rc = add(&own, letter, &model, NULL);
 
         if (rc == 0 && letter_of(model) != letter) {
-            _exit(1);
+            return 1;
         }
         if (rc != 0 && rc != BATON_EFULL && rc != BATON_ENOENT) {
-            _exit(2);
+            return 2;
         }
         model_release(model);
     }
 }
 
-struct writer {
-    const struct place *place;
-    unsigned seed;
-};
-
-static int writer_main(void *userdata)
+static pid_t start_writer(struct place *place)
 {
-    const struct writer *writer = userdata;
-
-    write_forever(writer->place, writer->seed);
-    return 3;
-}
-
-static pid_t start_writer(const struct place *place, unsigned seed)
-{
-    struct writer writer = {place, seed};
-
-    return process_fork(writer_main, &writer);
+    writers_seed++;
+    return process_fork(write_forever, place);
 }
 
 /* Several processes on one folder, killed one after another in the middle of whatever they do. */
@@ -405,11 +391,10 @@ static void killed_processes_leave_only_whole_archives(void **state)
 {
     struct place *place = *state;
     pid_t writers[WRITERS];
-    unsigned seed = 1;
     int status;
 
     for (int i = 0; i < WRITERS; i++) {
-        writers[i] = start_writer(place, seed++);
+        writers[i] = start_writer(place);
     }
     for (int i = 0; i < KILLS; i++) {
         pid_t *writer = &writers[i % WRITERS];
@@ -428,7 +413,7 @@ static void killed_processes_leave_only_whole_archives(void **state)
         kill(*writer, SIGKILL);
         assert_int_equal(waitpid(*writer, &status, 0), *writer);
         assert_true(WIFSIGNALED(status));
-        *writer = start_writer(place, seed++);
+        *writer = start_writer(place);
     }
     for (int i = 0; i < WRITERS; i++) {
         kill(writers[i], SIGKILL);

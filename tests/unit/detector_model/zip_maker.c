@@ -1,11 +1,14 @@
 #include "unit/detector_model/zip_maker.h"
 
 #include "cmocka_all.h"
+#include "unit/detector_model/sample.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { SAMPLE_ROOM = 4096 }; /* for all but the model */
 
 static uint32_t crc_of(const char *text)
 {
@@ -93,5 +96,19 @@ int zip_file_of(const void *bytes, size_t count)
 
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, count), (ssize_t)count);
+    return fd;
+}
+
+int zip_sample(const char *model)
+{
+    const struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
+                                     {.name = SAMPLE_MODEL, .text = model}};
+    struct buffer bytes;
+    int fd;
+
+    buffer_init(&bytes, strlen(model) + SAMPLE_ROOM);
+    zip_make(&bytes, parts, 2, NULL);
+    fd = zip_file_of(bytes.data, bytes.bytes);
+    buffer_fini(&bytes);
     return fd;
 }

@@ -31,5 +31,7 @@ void zip_make(struct buffer *ret, const struct zip_part *parts, size_t count,
 
 /* The descriptor of a file without a name that holds these bytes. */
 int zip_file_of(const void *bytes, size_t count);
+/* The same of a good archive with that model. */
+int zip_sample(const char *model);
 
 #endif
