@@ -90,7 +90,8 @@ static int begin_brokered(void)
 
     url.port = world.camera_port;
     broker_prepare();
-    if (broker_start(&config, &url, NULL) != 0 || confine_process(&confinement, NULL) != 0) {
+    if (broker_start(&config, &url, &confinement, NULL) != 0 ||
+        confine_process(&confinement, NULL) != 0) {
         return -1;
     }
     broker_listen(listener);
