@@ -1,10 +1,10 @@
 #include "detector/camera/camera.h"
 
-#include "base/error.h"
 #include "base/invariant.h"
-#include "detector/camera/feed_int.h"
+#include "detector/camera/camera_int.h"
 #include "detector/helper/helper.h"
 
+#include <libavutil/hwcontext.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +32,13 @@ int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *c
         free(pool);
         return error_set(reterr, BATON_ENOMEM, "out of memory for cameras");
     }
-    pool->loop = config->loop;
-    pool->logger = config->logger;
-    pool->backoff_min =
-        SPAN_MS(config->backoff_min_ms > 0 ? config->backoff_min_ms : CAMERA_BACKOFF_MIN_MS);
-    pool->backoff_max =
-        SPAN_MS(config->backoff_max_ms > 0 ? config->backoff_max_ms : CAMERA_BACKOFF_MAX_MS);
-    pool->allows_files = config->allows_files;
+    pool->config = *config;
+    if (config->backoff_min_ms <= 0) {
+        pool->config.backoff_min_ms = CAMERA_BACKOFF_MIN_MS;
+    }
+    if (config->backoff_max_ms <= 0) {
+        pool->config.backoff_max_ms = CAMERA_BACKOFF_MAX_MS;
+    }
     *ret = pool;
     return 0;
 }
@@ -143,11 +143,6 @@ const struct camera_frame *camera_newest(const struct camera *camera)
     return camera->feed->newest;
 }
 
-void camera_show_newest(struct camera *camera)
-{
-    feed_show_newest(camera->feed, camera);
-}
-
 void camera_stats(const struct camera *camera, struct camera_stats *ret)
 {
     const struct feed *feed = camera->feed;
@@ -161,4 +156,20 @@ void camera_stats(const struct camera *camera, struct camera_stats *ret)
     for (struct camera *other = feed->cameras; other != NULL; other = other->next) {
         ret->subscribers += !other->is_closed;
     }
+}
+
+bool camera_hardware_is_known(const char *name, char ret_known[static CAMERA_HARDWARE_MAX])
+{
+    enum AVHWDeviceType type = AV_HWDEVICE_TYPE_NONE;
+    bool is_known = false;
+
+    ret_known[0] = '\0';
+    while ((type = av_hwdevice_iterate_types(type)) != AV_HWDEVICE_TYPE_NONE) {
+        const char *one = av_hwdevice_get_type_name(type);
+        size_t used = strlen(ret_known);
+        is_known |= strcmp(one, name) == 0;
+        (void)snprintf(ret_known + used, CAMERA_HARDWARE_MAX - used, "%s%s", used > 0 ? ", " : "",
+                       one);
+    }
+    return is_known;
 }

@@ -3,7 +3,7 @@
 #ifndef DETECTOR_PROGRAM_MODELS_INT_H
 #define DETECTOR_PROGRAM_MODELS_INT_H
 
-#include "detector/camera/rate.h"
+#include "detector/camera/pace.h"
 #include "detector/program/figures.h"
 #include "detector/program/models.h"
 
