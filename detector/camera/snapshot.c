@@ -53,15 +53,10 @@ static int set_up(struct poller *poller, const struct camera_config *config)
     /* A redirect could lead to an address that the broker refuses; cameras do not need redirects.
      */
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROXY, "");
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC | CURLAUTH_DIGEST);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->stall_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)SNAPSHOT_BYTES_MAX);
-    rc = rc ? rc : trust_set_up(curl, config);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, poller->details);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FAILONERROR, 0L);
+    rc = rc ? rc : trust_set_up(curl, config, poller->details);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEDATA, poller);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_up);
