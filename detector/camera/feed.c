@@ -482,8 +482,8 @@ static int read_url(struct feed *feed, const char *url, struct baton_error *rete
         (void)snprintf(feed->url.masked, sizeof(feed->url.masked), "%s", url);
         return 0;
     }
-    url_lower_scheme(feed->config.url); /* FFmpeg knows lower-case schemes only */
     rc = url_parse(&feed->url, url, reterr);
+    memcpy(feed->config.url, feed->url.scheme, strlen(feed->url.scheme)); /* as FFmpeg knows it */
     feed->config.kind = strncmp(feed->url.scheme, "http", 4) == 0 ? SOURCE_SNAPSHOT : SOURCE_RTSP;
     return rc;
 }
