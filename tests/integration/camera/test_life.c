@@ -139,14 +139,12 @@ static void on_frame_close(void *userdata, const struct camera_frame *frame)
 
 static void a_callback_may_close_every_camera_its_own_too(void **state)
 {
-    const struct camera_callbacks callbacks = {.frame = on_frame_close};
-    struct camera_callbacks mine = callbacks;
     struct gallery gallery;
     struct viewer viewers[2] = {0};
+    const struct camera_callbacks mine = {.frame = on_frame_close, .userdata = viewers};
 
     (void)state;
     gallery_init(&gallery);
-    mine.userdata = viewers;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
             camera_open(&viewers[i].camera, gallery.pool, clip("rects.mp4"), &paced, &mine, NULL),
@@ -156,39 +154,22 @@ static void a_callback_may_close_every_camera_its_own_too(void **state)
     gallery_fini(&gallery);
 }
 
-static int watch_and_tell(void *userdata)
+static pid_t watch(void *userdata)
 {
-    const int *pipes = userdata;
-    struct gallery gallery;
-    struct viewer viewer = {0};
-    struct camera_stats stats;
+    static struct gallery gallery;
+    static struct viewer viewer;
 
+    (void)userdata;
     gallery_init(&gallery);
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &paced);
     viewer_run_frames(&viewer, 1);
-    camera_stats(viewer.camera, &stats);
-    if (write(pipes[1], &stats.pid, sizeof(stats.pid)) != sizeof(stats.pid)) {
-        return EXIT_FAILURE;
-    }
-    (void)pause();
-    return EXIT_SUCCESS;
+    return viewer_stats(&viewer).pid;
 }
 
 static void a_child_dies_with_its_worker(void **state)
 {
-    int pipes[2];
-    pid_t worker;
-    int child;
-
     (void)state;
-    assert_int_equal(pipe(pipes), 0);
-    worker = process_fork(watch_and_tell, pipes);
-    process_read(pipes[0], &child, sizeof(child));
-    assert_true(process_lives(child));
-    process_end(worker);
-    process_wait_gone(child);
-    (void)close(pipes[0]);
-    (void)close(pipes[1]);
+    process_must_die_with_starter(watch, NULL);
 }
 
 static void a_program_that_is_missing_is_named(void **state)
