@@ -54,7 +54,6 @@ void camera_pool_close(struct camera_pool *pool)
         }
         feed_sweep(feed);
     }
-    pool->is_closed = true;
 }
 
 void camera_pool_free(struct camera_pool *pool)
@@ -95,9 +94,6 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
     struct camera *camera;
     int rc;
 
-    if (pool->is_closed) {
-        return error_set(reterr, BATON_ECLOSED, "cameras are being closed");
-    }
     camera = calloc(1, sizeof(*camera));
     if (camera == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");

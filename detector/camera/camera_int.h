@@ -56,9 +56,7 @@ struct camera_pool {
     struct camera_pool_config config;
     char *program; /* its whole path */
     struct feed *feeds;
-    size_t count;
     instant start_at; /* no child is started before */
-    bool is_closed;
 };
 
 /* Adds a feed to the pool's list without starting it; it is freed with its last camera. Returns

@@ -34,10 +34,7 @@ static void keep_newest(struct feed *feed, const struct camera_frame *frame)
 
 static void feed_close(struct feed *feed)
 {
-    struct camera_pool *pool = feed->pool;
-
-    LL_DELETE(pool->feeds, feed);
-    pool->count--;
+    LL_DELETE(feed->pool->feeds, feed);
     keep_newest(feed, NULL);
     child_stop(feed->child, false);
     feed->child = NULL;
@@ -497,11 +494,16 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
              const struct camera_options *options, struct baton_error *reterr)
 {
     struct feed *feed;
-    int rc;
+    int count, rc;
 
-    if (pool->count == CAMERA_FEEDS_MAX) {
+    LL_COUNT(pool->feeds, feed, count);
+    if (count == CAMERA_FEEDS_MAX) {
         return error_set(reterr, BATON_EFULL, "%d cameras are open, and no more may be",
                          CAMERA_FEEDS_MAX);
+    }
+    if (options->ca_file != NULL && strlen(options->ca_file) > MESSAGE_PATH_MAX) {
+        return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
+                         MESSAGE_PATH_MAX);
     }
     feed = calloc(1, sizeof(*feed));
     if (feed == NULL) {
@@ -512,11 +514,6 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     if (rc != 0) {
         free(feed);
         return rc;
-    }
-    if (options->ca_file != NULL && strlen(options->ca_file) > MESSAGE_PATH_MAX) {
-        free(feed);
-        return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
-                         MESSAGE_PATH_MAX);
     }
     feed->config.version = MESSAGE_VERSION;
     feed->config.uses_udp = options->uses_udp;
@@ -533,7 +530,6 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     (void)uv_timer_init(pool->config.loop, &feed->timer);
     feed->timer.data = feed;
     LL_PREPEND(pool->feeds, feed);
-    pool->count++;
     *ret = feed;
     return 0;
 }
