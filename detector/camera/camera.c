@@ -15,30 +15,19 @@
 int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *config,
                     struct baton_error *reterr)
 {
-    struct camera_pool *pool;
     char found[PATH_MAX];
+    const char *program = config->program != NULL ? config->program : found;
+    struct camera_pool *pool;
 
-    if (config->program != NULL) {
-        (void)snprintf(found, sizeof(found), "%s", config->program);
-    }
-    if (config->program == NULL ? !helper_find(found, "baton-camera") : access(found, X_OK) != 0) {
-        return error_set(reterr, BATON_ENOENT, "%s: no such program; is it installed?", found);
+    if (config->program == NULL ? !helper_find(found, "baton-camera")
+                                : access(program, X_OK) != 0) {
+        return error_set(reterr, BATON_ENOENT, "%s: no such program; is it installed?", program);
     }
     pool = calloc(1, sizeof(*pool));
-    if (pool != NULL) {
-        pool->program = realpath(found, NULL); /* children start in another folder */
-    }
-    if (pool == NULL || pool->program == NULL) {
-        free(pool);
+    if (pool == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for cameras");
     }
     pool->config = *config;
-    if (config->backoff_min_ms <= 0) {
-        pool->config.backoff_min_ms = CAMERA_BACKOFF_MIN_MS;
-    }
-    if (config->backoff_max_ms <= 0) {
-        pool->config.backoff_max_ms = CAMERA_BACKOFF_MAX_MS;
-    }
     *ret = pool;
     return 0;
 }
@@ -58,11 +47,8 @@ void camera_pool_close(struct camera_pool *pool)
 
 void camera_pool_free(struct camera_pool *pool)
 {
-    if (pool != NULL) {
-        INVARIANT(pool->feeds == NULL);
-        free(pool->program);
-        free(pool);
-    }
+    INVARIANT(pool == NULL || pool->feeds == NULL);
+    free(pool);
 }
 
 /* ---- cameras ---- */
@@ -91,10 +77,9 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
 {
     struct feed *feed = find_feed(pool, url);
     bool is_new = feed == NULL;
-    struct camera *camera;
+    struct camera *camera = calloc(1, sizeof(*camera));
     int rc;
 
-    camera = calloc(1, sizeof(*camera));
     if (camera == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
@@ -103,7 +88,7 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
         free(camera);
         return rc;
     }
-    camera->label = options->label != NULL ? strdup(options->label) : NULL;
+    camera->label = options->label;
     camera->feed = feed;
     camera->callbacks = *callbacks;
     camera->interval = read_interval(feed, options->interval_ms);

@@ -26,8 +26,6 @@
 #include <uv.h>
 
 enum {
-    CAMERA_BACKOFF_MIN_MS = 1000,
-    CAMERA_BACKOFF_MAX_MS = 60000,
     CAMERA_FEEDS_MAX = 2048, /* distinct URLs: a subscription may have a stream and snapshots */
     CAMERA_STALL_MS = 10000,
     CAMERA_OPEN_MS = 10000,
@@ -41,10 +39,10 @@ struct camera;      /* opaque: one subscription to a feed */
 struct camera_pool_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
-    const char *program;   /* path of baton-camera; NULL: found beside this program */
-    int backoff_min_ms;    /* 0: CAMERA_BACKOFF_MIN_MS */
-    int backoff_max_ms;    /* 0: CAMERA_BACKOFF_MAX_MS */
-    bool allows_files;     /* a URL without a scheme is the path of a clip; for tries and tests */
+    const char *program;   /* path of baton-camera, borrowed; NULL: found beside this program */
+    int backoff_min_ms;    /* the pause before a camera is opened again, at first */
+    int backoff_max_ms;
+    bool allows_files; /* a URL without a scheme is the path of a clip; for tries and tests */
 };
 
 /* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
@@ -62,7 +60,7 @@ struct camera_options {
     bool is_paced;        /* a clip plays at its own speed, instead of as fast as it decodes */
     bool is_lossless;     /* a clip shows every frame, and the next one only when this one was given
                              back */
-    const char *label;    /* the camera's user, for the log; NULL: none */
+    const char *label;    /* the camera's user, for the log, borrowed; NULL: none */
     int motion_permille;  /* above 0: only frames in which this share of the picture moved */
 };
 

@@ -15,7 +15,7 @@
 struct camera {
     struct feed *feed;
     struct camera *next;
-    char *label; /* NULL: none */
+    const char *label; /* NULL: none */
     struct camera_callbacks callbacks;
     span interval;
     bool is_online; /* as it was reported */
@@ -54,7 +54,6 @@ struct feed {
 
 struct camera_pool {
     struct camera_pool_config config;
-    char *program; /* its whole path */
     struct feed *feeds;
     instant start_at; /* no child is started before */
 };

@@ -460,7 +460,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
         child = calloc(1, sizeof(*child));
     }
     if (child == NULL) {
-        rc = error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
+        rc = error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
         (void)helper_kill(&helper);
         helper_close((int[]){helper.socket, end_fd});
         return rc;

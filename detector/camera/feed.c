@@ -51,7 +51,6 @@ void feed_sweep(struct feed *feed)
     LL_FOREACH_SAFE (feed->cameras, camera, next) {
         if (camera->is_closed) {
             LL_DELETE(feed->cameras, camera);
-            free(camera->label);
             free(camera);
         }
     }
@@ -389,7 +388,8 @@ static void start_child(struct feed *feed)
     feed->is_opened = false;
     feed->looks = 0;
     feed->counted = (struct camera_counts){0};
-    rc = child_start(&feed->child, pool->config.loop, pool->program, &feed->config, &hooks, &error);
+    rc = child_start(&feed->child, pool->config.loop, pool->config.program, &feed->config, &hooks,
+                     &error);
     pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
         feed->child = NULL;

@@ -145,10 +145,8 @@ static void tell_away(const struct source *source, bool is_gone)
     const struct watched *watched = source->watched;
     const struct watch_hooks *hooks = &watched->watch->hooks;
 
-    if (hooks->away != NULL) {
-        hooks->away(hooks->userdata, watched->identifier,
-                    source == &watched->stream ? IMAGE_STREAM : IMAGE_SNAPSHOT, is_gone);
-    }
+    hooks->away(hooks->userdata, watched->identifier,
+                source == &watched->stream ? IMAGE_STREAM : IMAGE_SNAPSHOT, is_gone);
 }
 
 static void on_online(void *userdata, bool is_online)
