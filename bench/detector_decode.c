@@ -72,7 +72,8 @@ static double cpu_s(int who)
 
 static int decode(struct run *run, const char *clip, struct baton_error *reterr)
 {
-    const struct camera_pool_config config = {.loop = &run->loop, .allows_files = true};
+    const struct camera_pool_config config = {
+        .loop = &run->loop, .backoff_min_ms = 1000, .backoff_max_ms = 1000, .allows_files = true};
     const struct camera_callbacks callbacks = {
         .frame = on_frame, .ended = on_ended, .userdata = run};
     const struct camera_options options = {0};

@@ -21,9 +21,11 @@ unsigned subscription_changes(const struct subscription *from, const struct subs
     if (!same_camera(from, to)) {
         changes |= CHANGE_CAMERA;
     }
-    if (!same_text(from->snapshot_url, to->snapshot_url) ||
-        from->snapshot_interval_ms != to->snapshot_interval_ms) {
+    if (!same_text(from->snapshot_url, to->snapshot_url)) {
         changes |= CHANGE_SNAPSHOT;
+    }
+    if (from->snapshot_interval_ms != to->snapshot_interval_ms) {
+        changes |= CHANGE_INTERVAL;
     }
     if (from->model_id != to->model_id || !same_text(from->model_name, to->model_name)) {
         changes |= CHANGE_MODEL;

@@ -10,10 +10,11 @@
 
 enum {
     CHANGE_CAMERA = 1 << 0,    /* rtspUrl; if there is none, snapshotUrl */
-    CHANGE_SNAPSHOT = 1 << 1,  /* snapshotUrl, snapshotInterval */
+    CHANGE_SNAPSHOT = 1 << 1,  /* snapshotUrl */
     CHANGE_MODEL = 1 << 2,     /* modelId, modelName */
     CHANGE_MODEL_URL = 1 << 3, /* modelUrl */
     CHANGE_CROP = 1 << 4,
+    CHANGE_INTERVAL = 1 << 5, /* snapshotInterval */
 };
 
 /* The CHANGE_ bits by which the two differ. */

@@ -265,13 +265,12 @@ static void serve(const struct confinement *confinement, int listener, pid_t par
     }
 }
 
-static void run(pid_t parent)
+static void run(const struct confinement *served, pid_t parent)
 {
-    const struct confinement confinement = {
-        .port = broker.url->port,
-        .readable = broker.config->ca_file[0] != '\0' ? broker.config->ca_file : NULL,
-        .uses_udp = broker.config->uses_udp && strcmp(broker.url->scheme, "rtsp") == 0,
-        .is_broker = true};
+    const struct confinement confinement = {.port = served->port,
+                                            .readable = served->readable,
+                                            .uses_udp = served->uses_udp,
+                                            .is_broker = true};
     struct pollfd bell = {.fd = broker.bell[0], .events = POLLIN};
     int listener;
 
@@ -298,7 +297,7 @@ void broker_prepare(void)
 }
 
 int broker_start(const struct camera_config *config, const struct url *url,
-                 struct baton_error *reterr)
+                 const struct confinement *confinement, struct baton_error *reterr)
 {
     pid_t parent = getpid();
     long pid;
@@ -317,7 +316,7 @@ int broker_start(const struct camera_config *config, const struct url *url,
     (void)signal(SIGCHLD, SIG_IGN); /* it may end first, and is not waited for */
     pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
     if (pid == 0) {
-        run(parent);
+        run(confinement, parent);
         _exit(EXIT_SUCCESS);
     }
     return pid > 0 ? 0 : refuse("broker", reterr);

@@ -14,15 +14,17 @@
 #ifndef DETECTOR_CAMERA_BROKER_H
 #define DETECTOR_CAMERA_BROKER_H
 
+#include "detector/camera/landlock.h"
 #include "detector/camera/message.h"
 #include "detector/camera/url.h"
 
 /* Before the process holds a secret. */
 void broker_prepare(void);
 
-/* Before the fences; both are borrowed for good. BATON_EUNAVAILABLE. */
+/* Before the fences of this process, which `confinement` describes; config and URL are borrowed for
+ * good. BATON_EUNAVAILABLE. */
 int broker_start(const struct camera_config *config, const struct url *url,
-                 struct baton_error *reterr);
+                 const struct confinement *confinement, struct baton_error *reterr);
 /* The descriptor that confine_process has put into confinement.listener. */
 void broker_listen(int listener);
 /* The stream is open: no connection is made any more. */

@@ -1,10 +1,10 @@
 #include "detector/camera/camera.h"
 
-#include "base/error.h"
 #include "base/invariant.h"
-#include "detector/camera/feed_int.h"
+#include "detector/camera/camera_int.h"
 #include "detector/helper/helper.h"
 
+#include <libavutil/hwcontext.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,30 +15,19 @@
 int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *config,
                     struct baton_error *reterr)
 {
-    struct camera_pool *pool;
     char found[PATH_MAX];
+    const char *program = config->program != NULL ? config->program : found;
+    struct camera_pool *pool;
 
-    if (config->program != NULL) {
-        (void)snprintf(found, sizeof(found), "%s", config->program);
-    }
-    if (config->program == NULL ? !helper_find(found, "baton-camera") : access(found, X_OK) != 0) {
-        return error_set(reterr, BATON_ENOENT, "%s: no such program; is it installed?", found);
+    if (config->program == NULL ? !helper_find(found, "baton-camera")
+                                : access(program, X_OK) != 0) {
+        return error_set(reterr, BATON_ENOENT, "%s: no such program; is it installed?", program);
     }
     pool = calloc(1, sizeof(*pool));
-    if (pool != NULL) {
-        pool->program = realpath(found, NULL); /* children start in another folder */
-    }
-    if (pool == NULL || pool->program == NULL) {
-        free(pool);
+    if (pool == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for cameras");
     }
-    pool->loop = config->loop;
-    pool->logger = config->logger;
-    pool->backoff_min =
-        SPAN_MS(config->backoff_min_ms > 0 ? config->backoff_min_ms : CAMERA_BACKOFF_MIN_MS);
-    pool->backoff_max =
-        SPAN_MS(config->backoff_max_ms > 0 ? config->backoff_max_ms : CAMERA_BACKOFF_MAX_MS);
-    pool->allows_files = config->allows_files;
+    pool->config = *config;
     *ret = pool;
     return 0;
 }
@@ -54,16 +43,12 @@ void camera_pool_close(struct camera_pool *pool)
         }
         feed_sweep(feed);
     }
-    pool->is_closed = true;
 }
 
 void camera_pool_free(struct camera_pool *pool)
 {
-    if (pool != NULL) {
-        INVARIANT(pool->feeds == NULL);
-        free(pool->program);
-        free(pool);
-    }
+    INVARIANT(pool == NULL || pool->feeds == NULL);
+    free(pool);
 }
 
 /* ---- cameras ---- */
@@ -92,13 +77,9 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
 {
     struct feed *feed = find_feed(pool, url);
     bool is_new = feed == NULL;
-    struct camera *camera;
+    struct camera *camera = calloc(1, sizeof(*camera));
     int rc;
 
-    if (pool->is_closed) {
-        return error_set(reterr, BATON_ECLOSED, "cameras are being closed");
-    }
-    camera = calloc(1, sizeof(*camera));
     if (camera == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
@@ -107,7 +88,7 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
         free(camera);
         return rc;
     }
-    camera->label = options->label != NULL ? strdup(options->label) : NULL;
+    camera->label = options->label;
     camera->feed = feed;
     camera->callbacks = *callbacks;
     camera->interval = read_interval(feed, options->interval_ms);
@@ -143,11 +124,6 @@ const struct camera_frame *camera_newest(const struct camera *camera)
     return camera->feed->newest;
 }
 
-void camera_show_newest(struct camera *camera)
-{
-    feed_show_newest(camera->feed, camera);
-}
-
 void camera_stats(const struct camera *camera, struct camera_stats *ret)
 {
     const struct feed *feed = camera->feed;
@@ -161,4 +137,20 @@ void camera_stats(const struct camera *camera, struct camera_stats *ret)
     for (struct camera *other = feed->cameras; other != NULL; other = other->next) {
         ret->subscribers += !other->is_closed;
     }
+}
+
+bool camera_hardware_is_known(const char *name, char ret_known[static CAMERA_HARDWARE_MAX])
+{
+    enum AVHWDeviceType type = AV_HWDEVICE_TYPE_NONE;
+    bool is_known = false;
+
+    ret_known[0] = '\0';
+    while ((type = av_hwdevice_iterate_types(type)) != AV_HWDEVICE_TYPE_NONE) {
+        const char *one = av_hwdevice_get_type_name(type);
+        size_t used = strlen(ret_known);
+        is_known |= strcmp(one, name) == 0;
+        (void)snprintf(ret_known + used, CAMERA_HARDWARE_MAX - used, "%s%s", used > 0 ? ", " : "",
+                       one);
+    }
+    return is_known;
 }

@@ -17,13 +17,21 @@
 #ifndef DETECTOR_CAMERA_CAMERA_H
 #define DETECTOR_CAMERA_CAMERA_H
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
-#include "detector/camera/feed.h"
 #include "detector/camera/frames.h"
+#include "detector/camera/url.h"
 
 #include <uv.h>
 
-enum { CAMERA_BACKOFF_MIN_MS = 1000, CAMERA_BACKOFF_MAX_MS = 60000 };
+enum {
+    CAMERA_FEEDS_MAX = 2048, /* distinct URLs: a subscription may have a stream and snapshots */
+    CAMERA_STALL_MS = 10000,
+    CAMERA_OPEN_MS = 10000,
+    CAMERA_SNAPSHOT_MS = 5000,
+    CAMERA_HARDWARE_MAX = 256,
+};
 
 struct camera_pool; /* opaque */
 struct camera;      /* opaque: one subscription to a feed */
@@ -31,10 +39,63 @@ struct camera;      /* opaque: one subscription to a feed */
 struct camera_pool_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
-    const char *program;   /* path of baton-camera; NULL: found beside this program */
-    int backoff_min_ms;    /* 0: CAMERA_BACKOFF_MIN_MS */
-    int backoff_max_ms;    /* 0: CAMERA_BACKOFF_MAX_MS */
-    bool allows_files;     /* a URL without a scheme is the path of a clip; for tries and tests */
+    const char *program;   /* path of baton-camera, borrowed; NULL: found beside this program */
+    int backoff_min_ms;    /* the pause before a camera is opened again, at first */
+    int backoff_max_ms;
+    bool allows_files; /* a URL without a scheme is the path of a clip; for tries and tests */
+};
+
+/* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
+struct camera_options {
+    int interval_ms; /* the least time between two frames, 0: every frame; for http URLs the time
+                        between two requests, 0: CAMERA_SNAPSHOT_MS */
+    int stall_ms;    /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
+    int open_ms;     /* 0: CAMERA_OPEN_MS */
+    bool uses_udp;   /* RTSP media come over UDP instead of the connection */
+    const char *hardware; /* FFmpeg's name, "vaapi" or "cuda"; NULL: software, which also replaces
+                             missing hardware */
+    const char *ca_file;  /* the authorities for rtsps and https; NULL: the system's. Longer than
+                             MESSAGE_PATH_MAX: BATON_EINVAL */
+    bool trusts_any;      /* rtsps and https accept every certificate */
+    bool is_paced;        /* a clip plays at its own speed, instead of as fast as it decodes */
+    bool is_lossless;     /* a clip shows every frame, and the next one only when this one was given
+                             back */
+    const char *label;    /* the camera's user, for the log, borrowed; NULL: none */
+    int motion_permille;  /* above 0: only frames in which this share of the picture moved */
+};
+
+struct camera_callbacks {
+    /* The frame is borrowed during the call; see camera_frame_ref. */
+    void (*frame)(void *userdata, const struct camera_frame *frame);
+    /* Called on a change; a camera is offline at first, without a call. May be NULL. */
+    void (*online)(void *userdata, bool is_online);
+    /* The clip was played to its end; it plays again only if it is opened again. May be NULL. */
+    void (*ended)(void *userdata);
+    void *userdata;
+};
+
+/* How fast these counters grow; 0 while it is offline. */
+struct camera_fps {
+    double received, decoded, dropped, shown;
+};
+
+struct camera_stats {
+    char url[URL_MASKED_MAX];
+    bool is_online;
+    char codec[32], hardware[32]; /* "" until opened; hardware "": software */
+    int width, height;
+    double nominal_fps;                  /* 0: unknown */
+    span duration;                       /* of a clip, by its header; 0: unknown */
+    unsigned subscribers;                /* of the feed */
+    int pid;                             /* of the child; 0: none */
+    uint64_t received, decoded, dropped; /* packets received; frames decoded; frames of these not
+                                            shown, by the cap or for damage */
+    uint64_t shown;                      /* handed to subscribers */
+    uint64_t skipped;                    /* replaced by a newer one, or too many were held */
+    uint64_t still;                      /* not shown to this subscription, because nothing moved */
+    struct camera_fps fps;
+    uint64_t restarts;
+    char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */
 };
 
 /* Its callbacks may close cameras. Returns BATON_ENOENT if there is no such program. */
@@ -62,5 +123,9 @@ const struct camera_frame *camera_newest(const struct camera *camera);
 void camera_show_newest(struct camera *camera);
 
 void camera_stats(const struct camera *camera, struct camera_stats *ret);
+
+/* True if this FFmpeg knows the hardware decoder's name; only opening a stream shows whether the
+ * machine has the device. `ret_known` lists the known names, separated by commas. */
+bool camera_hardware_is_known(const char *name, char ret_known[static CAMERA_HARDWARE_MAX]);
 
 #endif

@@ -1,7 +1,7 @@
 #include "detector/camera/child.h"
 
-#include "base/error.h"
-#include "detector/camera/frames_int.h"
+#include "base/invariant.h"
+#include "detector/camera/ring.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>
@@ -11,17 +11,43 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    READS_MAX = 1024,   /* datagrams in one turn, because the loop has other work, too */
-    FAREWELL_MS = 1000, /* for the session with its camera to end */
+    READS_MAX = 1024,        /* datagrams in one turn, because the loop has other work, too */
+    FAREWELL_MS = 1000,      /* for the session with its camera to end */
+    CAPTURED_MAX_MS = 60000, /* the greatest age of a frame */
+};
+
+_Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
+
+/* A mapped ring lives as long as it is the newest, or a frame of it is held. */
+struct view {
+    uint64_t number; /* the child's */
+    struct ring_layout layout;
+    const uint8_t *memory;
+    struct child *child;
+    unsigned refs;
+};
+
+/* A frame that is shown, at its slot in its ring, or as a copy. */
+struct held {
+    struct camera_frame shown; /* first, because the public pointer points here */
+    struct view *view;
+    uint8_t *copy; /* NULL: in its ring */
+    int slot;
+    unsigned refs;
 };
 
 struct child {
-    struct frames frames; /* its references: also each handle that is not closed */
+    unsigned refs;     /* one for each handle that is not closed, and one for each view */
+    int socket;        /* -1: it needs no frame back */
+    struct view *view; /* of the newest ring; NULL: none yet */
+    unsigned held;     /* frames in rings */
+    unsigned copied;
     struct child_hooks hooks;
-    bool is_stopped, has_ended, is_closing;
+    bool is_stopped;
     pid_t pid;  /* 0: it has ended */
     int end_fd; /* its pidfd, readable once it has ended */
     uv_poll_t poll, end;
@@ -29,15 +55,184 @@ struct child {
     struct camera_message newest; /* FRAME that is not shown yet; its type is 0 if there is none */
     uint64_t sequence;            /* of the newest frame, of earlier children at first */
     uint32_t interval_us;         /* as it was sent */
-    /* The child's last error is reported once its process has ended. */
-    bool has_error, is_at_end;
-    struct baton_error error;
+    bool is_at_end;
+    struct baton_error error; /* its last word, reported once its process has ended; code 0: none */
 };
 
 static void child_unref(struct child *child)
 {
-    frames_unref(&child->frames);
+    INVARIANT(child->refs > 0);
+    if (--child->refs == 0) {
+        free(child);
+    }
 }
+
+/* ---- its frames ---- */
+
+static void view_unref(struct view *view)
+{
+    struct child *child = view->child;
+
+    INVARIANT(view->refs > 0);
+    if (--view->refs == 0) {
+        ring_unmap(view->memory, &view->layout);
+        free(view);
+        child_unref(child);
+    }
+}
+
+/* Makes it the newest one; held frames of older ones stay. */
+static void set_view(struct child *child, struct view *view)
+{
+    if (child->view != NULL) {
+        view_unref(child->view);
+    }
+    child->view = view;
+}
+
+/* Makes the ring in `fd` the newest one; `fd` stays the caller's. Returns BATON_EPROTO or
+ * BATON_ENOMEM. */
+static int adopt_ring(struct child *child, int fd, const struct camera_message *message,
+                      struct baton_error *reterr)
+{
+    struct view *view = calloc(1, sizeof(*view));
+    int rc;
+
+    if (view == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a ring");
+    }
+    (void)ring_layout(&view->layout, message->width, message->height); /* was checked */
+    rc = fd >= 0 ? ring_map(&view->memory, fd, &view->layout, reterr)
+                 : error_set(reterr, BATON_EPROTO, "ring: its descriptor is missing");
+    if (rc != 0) {
+        free(view);
+        return rc;
+    }
+    view->number = message->sequence;
+    view->child = child;
+    view->refs = 1;
+    child->refs++;
+    set_view(child, view);
+    return 0;
+}
+
+/* It cannot fail for long: the child may show few frames at a time, and is killed if it does not
+ * read. */
+static void give_back(const struct view *view, uint32_t slot)
+{
+    const struct camera_request request = {.ring = view->number, .value = slot};
+
+    if (view->child->socket >= 0) {
+        (void)send(view->child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
+
+/* Both clocks are read here, so the child's message only says how old the frame is. */
+static void set_times(struct camera_frame *frame, const struct camera_message *message)
+{
+    struct timespec wall;
+    instant now = clock_now();
+    instant captured = {message->captured_ns};
+    span age = instant_since(now, captured);
+
+    if (age.ns < 0 || age.ns > SPAN_MS(CAPTURED_MAX_MS).ns) {
+        captured = now;
+        age.ns = 0;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    frame->captured = captured;
+    frame->captured_unix_ms =
+        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - age.ns / 1000000;
+    frame->pts_us = message->pts_us;
+}
+
+/* Makes a frame with its planes at `slot`, which is laid out as those of the ring. */
+static void describe(struct camera_frame *shown, const struct ring_layout *layout,
+                     const uint8_t *slot, const struct camera_message *message)
+{
+    shown->picture.width = layout->width;
+    shown->picture.height = layout->height;
+    for (int plane = 0; plane < 3; plane++) {
+        shown->picture.stride[plane] = layout->stride[plane];
+        shown->picture.plane[plane] = slot + layout->offset[plane];
+    }
+    shown->is_full_range = (message->flags & FRAME_FULL_RANGE) != 0;
+    shown->is_bt709 = (message->flags & FRAME_BT709) != 0;
+    shown->number = message->sequence;
+    set_times(shown, message);
+}
+
+/* Returns the frame of the newest ring, held once, or NULL if too many are held. With fewer than
+ * CAMERA_HELD_MAX it stays in the ring; else it is copied, and its slot is free again. So a user
+ * that holds frames for long delays neither the child nor faster users. A camera with one model
+ * never has so many held frames, and none of them is copied. */
+static struct camera_frame *claim(struct child *child, const struct camera_message *message)
+{
+    struct view *view = child->view;
+    const uint8_t *slot = view->memory + message->slot * view->layout.slot_bytes;
+    bool is_copied = child->held >= RING_HELD_MAX;
+    struct held *held = calloc(1, sizeof(*held));
+
+    if (held != NULL && is_copied && child->copied < CAMERA_COPIED_MAX) {
+        held->copy = aligned_alloc(RING_ALIGNMENT, view->layout.slot_bytes); /* whole pages */
+    }
+    if (held == NULL || (is_copied && held->copy == NULL)) {
+        free(held);
+        return NULL;
+    }
+    if (is_copied) {
+        memcpy(held->copy, slot, view->layout.slot_bytes);
+        slot = held->copy;
+        give_back(view, message->slot);
+    }
+    held->view = view;
+    held->slot = message->slot;
+    held->refs = 1;
+    describe(&held->shown, &view->layout, slot, message);
+    view->refs++;
+    child->copied += is_copied;
+    child->held += !is_copied;
+    return &held->shown;
+}
+
+static void let_go(struct held *held)
+{
+    struct child *child = held->view->child;
+
+    if (held->copy != NULL) {
+        child->copied--;
+        free(held->copy);
+    } else {
+        child->held--;
+        give_back(held->view, (uint32_t)held->slot);
+    }
+    view_unref(held->view);
+    free(held);
+}
+
+const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+
+    INVARIANT(held->refs > 0);
+    held->refs++;
+    return frame;
+}
+
+void camera_frame_unref(const struct camera_frame *frame)
+{
+    struct held *held = (struct held *)frame;
+
+    if (frame == NULL) {
+        return;
+    }
+    INVARIANT(held->refs > 0);
+    if (--held->refs == 0) {
+        let_go(held);
+    }
+}
+
+/* ---- its end ---- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -47,23 +242,18 @@ static void on_closed(uv_handle_t *handle)
 /* Releases everything but the memory, which held frames still need. */
 static void close_handles(struct child *child)
 {
-    if (child->is_closing) {
-        return;
-    }
-    child->is_closing = true;
     uv_close((uv_handle_t *)&child->poll, on_closed);
     uv_close((uv_handle_t *)&child->farewell, on_closed);
     uv_close((uv_handle_t *)&child->end, on_closed);
     (void)close(child->end_fd);
-    (void)close(child->frames.socket);
-    child->frames.socket = -1;
-    frames_forget(&child->frames);
+    (void)close(child->socket);
+    child->socket = -1;
+    set_view(child, NULL);
 }
 
 static void end(struct child *child, const struct baton_error *error)
 {
-    if (!child->has_ended && !child->is_stopped) {
-        child->has_ended = true;
+    if (!child->is_stopped) {
         child->hooks.ended(child->hooks.userdata, error);
     }
 }
@@ -74,7 +264,7 @@ static void end(struct child *child, const struct baton_error *error)
 static void leave_newest(struct child *child)
 {
     if (child->newest.type == MESSAGE_FRAME) {
-        frames_leave(&child->frames, &child->newest);
+        give_back(child->view, child->newest.slot);
         child->newest.type = 0;
     }
 }
@@ -82,7 +272,7 @@ static void leave_newest(struct child *child)
 static void show_newest(struct child *child)
 {
     const struct camera_message message = child->newest;
-    struct camera_frame *frame = frames_claim(&child->frames, &message);
+    struct camera_frame *frame = claim(child, &message);
     uint64_t missed = message.sequence - child->sequence - 1 + (frame == NULL);
 
     child->sequence = message.sequence;
@@ -102,7 +292,7 @@ static int take(struct child *child, const struct camera_message *message, int f
 {
     switch (message->type) {
     case MESSAGE_FRAME:
-        if (message->slot >= frames_slots(&child->frames)) {
+        if (child->view == NULL || message->slot >= child->view->layout.slots) {
             return error_set(reterr, BATON_EPROTO, "frame: there is no slot %u", message->slot);
         }
         /* It grows, and not so far that a child after a hostile one had no numbers left. */
@@ -114,9 +304,8 @@ static int take(struct child *child, const struct camera_message *message, int f
         return 0;
     case MESSAGE_RING:
         leave_newest(child); /* it is one of the previous ring */
-        return frames_adopt(&child->frames, fd, message, reterr);
+        return adopt_ring(child, fd, message, reterr);
     case MESSAGE_ERROR:
-        child->has_error = true;
         (void)error_set(&child->error, message->code, "%s", message->text);
         return 0;
     case MESSAGE_END:
@@ -134,8 +323,7 @@ static int read_one(struct child *child, struct baton_error *reterr)
 {
     struct camera_message message;
     int fds[HELPER_PASSED], rc;
-    ssize_t got =
-        helper_receive(child->frames.socket, &message, sizeof(message), fds, MSG_DONTWAIT);
+    ssize_t got = helper_receive(child->socket, &message, sizeof(message), fds, MSG_DONTWAIT);
 
     if (got <= 0) {
         if (got == 0) {
@@ -166,19 +354,15 @@ static void drain(struct child *child)
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    struct child *child = poll->data;
-
     (void)status;
     (void)events;
-    frames_ref(&child->frames); /* a hook may stop it */
-    drain(child);
-    child_unref(child);
+    drain(poll->data);
 }
 
 static void on_process_end(uv_poll_t *poll, int rc, int events)
 {
     struct child *child = poll->data;
-    struct baton_error error;
+    bool was_stopped = child->is_stopped;
     int status = 0;
 
     (void)rc;
@@ -186,41 +370,30 @@ static void on_process_end(uv_poll_t *poll, int rc, int events)
     (void)uv_poll_stop(poll);
     (void)waitpid(child->pid, &status, 0);
     child->pid = 0;
-    frames_ref(&child->frames);
-    if (!child->is_stopped) {
-        drain(child); /* its last messages */
-    }
-    if (child->has_error) {
-        end(child, &child->error);
-    } else if (child->is_at_end) {
-        end(child, NULL);
-    } else if (WIFSIGNALED(status)) {
-        (void)error_set(&error, BATON_EIO, "decoder process was killed by signal %d",
-                        WTERMSIG(status));
-        end(child, &error);
-    } else {
-        (void)error_set(&error, BATON_EIO, "decoder process ended with status %d",
-                        WEXITSTATUS(status));
-        end(child, &error);
-    }
-    if (child->is_stopped) {
+    if (was_stopped) {
         close_handles(child);
+        return;
     }
-    child_unref(child);
+    drain(child); /* its last messages */
+    if (child->error.code == 0 && !child->is_at_end) {
+        bool is_killed = WIFSIGNALED(status);
+        (void)error_set(&child->error, BATON_EIO,
+                        is_killed ? "decoder process was killed by signal %d"
+                                  : "decoder process ended with status %d",
+                        is_killed ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    end(child, child->error.code != 0 ? &child->error : NULL);
 }
 
 /* ---- its start and end ---- */
 
-static void kill_it(struct child *child)
+static void on_farewell_over(uv_timer_t *timer)
 {
+    const struct child *child = timer->data;
+
     if (child->pid > 0) {
         (void)kill(child->pid, SIGKILL);
     }
-}
-
-static void on_farewell_over(uv_timer_t *timer)
-{
-    kill_it(timer->data);
 }
 
 void child_stop(struct child *child, bool is_killed)
@@ -234,9 +407,9 @@ void child_stop(struct child *child, bool is_killed)
         close_handles(child);
         return;
     }
-    (void)shutdown(child->frames.socket, SHUT_RDWR);
+    (void)shutdown(child->socket, SHUT_RDWR);
     if (is_killed) {
-        kill_it(child);
+        (void)kill(child->pid, SIGKILL);
     } else {
         (void)uv_timer_start(&child->farewell, on_farewell_over, FAREWELL_MS, 0);
     }
@@ -248,7 +421,7 @@ void child_set_interval(struct child *child, span interval)
     const struct camera_request request = {.value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
     if (child->interval_us != request.value &&
-        send(child->frames.socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
         child->interval_us = request.value;
     }
 }
@@ -262,10 +435,10 @@ int child_pid(const struct child *child)
 static void start_handles(struct child *child, uv_loop_t *loop)
 {
     (void)uv_timer_init(loop, &child->farewell);
-    (void)uv_poll_init(loop, &child->poll, child->frames.socket);
+    (void)uv_poll_init(loop, &child->poll, child->socket);
     (void)uv_poll_init(loop, &child->end, child->end_fd);
     child->farewell.data = child->poll.data = child->end.data = child;
-    child->frames.refs = 3;
+    child->refs = 3;
     (void)uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     (void)uv_poll_start(&child->end, UV_READABLE, on_process_end);
 }
@@ -287,14 +460,14 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
         child = calloc(1, sizeof(*child));
     }
     if (child == NULL) {
-        rc = error_set(reterr, BATON_EIO, "%s: %s", program, strerror(errno));
+        rc = error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
         (void)helper_kill(&helper);
         helper_close((int[]){helper.socket, end_fd});
         return rc;
     }
     child->hooks = *hooks;
     child->sequence = config->sequence;
-    child->frames.socket = helper.socket;
+    child->socket = helper.socket;
     child->pid = helper.pid;
     child->end_fd = end_fd;
     start_handles(child, loop);

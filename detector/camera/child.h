@@ -1,4 +1,4 @@
-/* The parent's end of one baton-camera process.
+/* The parent's end of one baton-camera process, and its frames.
  *
  *   child_start ─▶ word(), frame(), in any order ─▶ ended(), once ─▶ child_stop
  *
@@ -20,8 +20,8 @@ struct child_hooks {
     void (*word)(void *userdata, const struct camera_message *message, uint64_t missed);
     /* The frame is borrowed during the call. */
     void (*frame)(void *userdata, struct camera_frame *frame);
-    /* The child has ended, or must end; without `error` its source was read to the end. child_stop
-     * must follow, and may be called from within. */
+    /* The child has ended, or must end; without `error` its source was read to the end. The hook
+     * calls child_stop. */
     void (*ended)(void *userdata, const struct baton_error *error);
     void *userdata;
 };

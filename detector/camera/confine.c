@@ -1,6 +1,5 @@
 #include "detector/camera/confine.h"
 
-#include "detector/camera/landlock.h"
 #include "detector/camera/message.h"
 #include "detector/camera/ring.h"
 
@@ -257,15 +256,16 @@ static int refuse(struct baton_error *reterr, int error)
                      strerror(error));
 }
 
-/* Loads the filter if `rc` is 0, so all rules were added. libseccomp's error is of another step. */
+/* Loads the filter if `rc` is 0, so all rules were added. libseccomp's error is of another step;
+ * without memory there is no filter, to which no rule can be added. */
 static int load(scmp_filter_ctx filter, int rc, int *listener, struct baton_error *reterr)
 {
-    rc = rc ? rc : seccomp_load(filter);
+    rc = filter == NULL ? -ENOMEM : rc ? rc : seccomp_load(filter);
     if (rc == 0 && listener != NULL) {
         *listener = seccomp_notify_fd(filter);
     }
     seccomp_release(filter);
-    if (rc != 0 && listener != NULL) {
+    if (rc != 0 && rc != -ENOMEM && listener != NULL) {
         return error_set(reterr, BATON_EUNAVAILABLE,
                          "seccomp: connections cannot be checked: the kernel is older than 5.0, or "
                          "the runtime of this container listens to system calls itself");
@@ -279,12 +279,8 @@ static int filter_brokered(struct baton_error *reterr)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     uint32_t no = SCMP_ACT_ERRNO(EPERM);
-    int rc;
+    int rc = add_masked(filter, no, SCMP_SYS(ioctl), 1, IOCTL_TYPE, SECCOMP_IOC_MAGIC << 8);
 
-    if (filter == NULL) {
-        return refuse(reterr, ENOMEM);
-    }
-    rc = add_masked(filter, no, SCMP_SYS(ioctl), 1, IOCTL_TYPE, SECCOMP_IOC_MAGIC << 8);
     rc = rc ? rc : add_masked(filter, no, SCMP_SYS(close), 0, UINT32_MAX, CAMERA_FD_SOCKET);
     return load(filter, rc, NULL, reterr);
 }
@@ -292,12 +288,8 @@ static int filter_brokered(struct baton_error *reterr)
 static int filter_process(const struct confinement *confinement, struct baton_error *reterr)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    int rc;
+    int rc = add_all(filter, SCMP_ACT_ALLOW, allowed, sizeof(allowed) / sizeof(allowed[0]));
 
-    if (filter == NULL) {
-        return refuse(reterr, ENOMEM);
-    }
-    rc = add_all(filter, SCMP_ACT_ALLOW, allowed, sizeof(allowed) / sizeof(allowed[0]));
     rc = rc ? rc
             : add_all(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof(deadly) / sizeof(deadly[0]));
     rc = rc ? rc : allow_by_argument(filter, confinement);
@@ -309,12 +301,8 @@ int confine_stream(const struct confinement *confinement, struct baton_error *re
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     uint32_t no = SCMP_ACT_ERRNO(EPERM);
-    int rc;
+    int rc = add_all(filter, no, finished, sizeof(finished) / sizeof(finished[0]));
 
-    if (filter == NULL) {
-        return refuse(reterr, ENOMEM);
-    }
-    rc = add_all(filter, no, finished, sizeof(finished) / sizeof(finished[0]));
     if (!confinement->uses_hardware) {
         /* No thread starts, and no memory can be both filled and run. */
         rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(clone), 0);

@@ -11,7 +11,7 @@
 #define DETECTOR_CAMERA_CONFINE_H
 
 #include "base/error.h"
-#include "detector/camera/confinement.h"
+#include "detector/camera/landlock.h"
 
 /* Both return BATON_EUNAVAILABLE if the kernel refuses the filter; then the camera must not be
  * opened. */

@@ -1,6 +1,4 @@
-#include "detector/camera/feed_int.h"
-
-#include "base/error.h"
+#include "detector/camera/camera_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +34,7 @@ static void keep_newest(struct feed *feed, const struct camera_frame *frame)
 
 static void feed_close(struct feed *feed)
 {
-    struct camera_pool *pool = feed->pool;
-
-    LL_DELETE(pool->feeds, feed);
-    pool->count--;
+    LL_DELETE(feed->pool->feeds, feed);
     keep_newest(feed, NULL);
     child_stop(feed->child, false);
     feed->child = NULL;
@@ -56,7 +51,6 @@ void feed_sweep(struct feed *feed)
     LL_FOREACH_SAFE (feed->cameras, camera, next) {
         if (camera->is_closed) {
             LL_DELETE(feed->cameras, camera);
-            free(camera->label);
             free(camera);
         }
     }
@@ -132,8 +126,10 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
     camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
 
-void feed_show_newest(struct feed *feed, struct camera *camera)
+void camera_show_newest(struct camera *camera)
 {
+    struct feed *feed = camera->feed;
+
     if (feed->newest != NULL && !camera->is_closed) {
         feed->walks++; /* the callback may close the camera */
         show_to(camera, feed->newest);
@@ -210,7 +206,8 @@ static span refusal_pause(struct feed *feed, uint32_t random)
     }
     login = login_of(feed);
     is_known = !login.is_accepted && login.refused >= LOGIN_TRIES_MAX;
-    pause = refusal_pause_after(++feed->refusals + is_known, feed->pool->backoff_max, random);
+    pause = refusal_pause_after(++feed->refusals + is_known,
+                                SPAN_MS(feed->pool->config.backoff_max_ms), random);
     if (!login.is_accepted) {
         feed->refused_until = instant_add(clock_now(), pause);
     }
@@ -230,7 +227,8 @@ static span next_pause(struct feed *feed, const struct baton_error *error)
     if (is_refusal(feed, error)) {
         return refusal_pause(feed, random);
     }
-    return backoff_after(feed->failures, feed->pool->backoff_min, feed->pool->backoff_max, random);
+    return backoff_after(feed->failures, SPAN_MS(feed->pool->config.backoff_min_ms),
+                         SPAN_MS(feed->pool->config.backoff_max_ms), random);
 }
 
 /* Lists the users of a camera as "display;one, display;two". All cameras of one recorder have the
@@ -294,7 +292,7 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     feed->child = NULL;
     keep_newest(feed, NULL);
     explain(feed, error, pause);
-    log_warning(feed->pool->logger, "camera-offline", LOG_STR("camera", feed->url.masked),
+    log_warning(feed->pool->config.logger, "camera-offline", LOG_STR("camera", feed->url.masked),
                 LOG_STR("subscriptions", labels_of(feed, labels)),
                 LOG_STR("reason", feed->stats.last_error), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
@@ -334,7 +332,7 @@ static void go_online(struct feed *feed)
     feed->refused_until = (instant){0};
     feed->is_accepted = feed->url.has_user;
     feed->online_since = clock_now();
-    log_info(feed->pool->logger, "camera-online", LOG_STR("camera", feed->url.masked),
+    log_info(feed->pool->config.logger, "camera-online", LOG_STR("camera", feed->url.masked),
              LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
              LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
              LOG_STR("hardware", feed->stats.hardware));
@@ -390,7 +388,8 @@ static void start_child(struct feed *feed)
     feed->is_opened = false;
     feed->looks = 0;
     feed->counted = (struct camera_counts){0};
-    rc = child_start(&feed->child, pool->loop, pool->program, &feed->config, &hooks, &error);
+    rc = child_start(&feed->child, pool->config.loop, pool->config.program, &feed->config, &hooks,
+                     &error);
     pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
         feed->child = NULL;
@@ -475,13 +474,13 @@ static int read_url(struct feed *feed, const char *url, struct baton_error *rete
         return error_set(reterr, BATON_EINVAL, "camera URL: above %d bytes", MESSAGE_URL_MAX);
     }
     (void)snprintf(feed->config.url, sizeof(feed->config.url), "%s", url);
-    if (feed->pool->allows_files && strstr(url, "://") == NULL) {
+    if (feed->pool->config.allows_files && strstr(url, "://") == NULL) {
         feed->config.kind = SOURCE_FILE;
         (void)snprintf(feed->url.masked, sizeof(feed->url.masked), "%s", url);
         return 0;
     }
-    url_lower_scheme(feed->config.url); /* FFmpeg knows lower-case schemes only */
     rc = url_parse(&feed->url, url, reterr);
+    memcpy(feed->config.url, feed->url.scheme, strlen(feed->url.scheme)); /* as FFmpeg knows it */
     feed->config.kind = strncmp(feed->url.scheme, "http", 4) == 0 ? SOURCE_SNAPSHOT : SOURCE_RTSP;
     return rc;
 }
@@ -495,11 +494,16 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
              const struct camera_options *options, struct baton_error *reterr)
 {
     struct feed *feed;
-    int rc;
+    int count, rc;
 
-    if (pool->count == CAMERA_FEEDS_MAX) {
+    LL_COUNT(pool->feeds, feed, count);
+    if (count == CAMERA_FEEDS_MAX) {
         return error_set(reterr, BATON_EFULL, "%d cameras are open, and no more may be",
                          CAMERA_FEEDS_MAX);
+    }
+    if (options->ca_file != NULL && strlen(options->ca_file) > MESSAGE_PATH_MAX) {
+        return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
+                         MESSAGE_PATH_MAX);
     }
     feed = calloc(1, sizeof(*feed));
     if (feed == NULL) {
@@ -510,11 +514,6 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     if (rc != 0) {
         free(feed);
         return rc;
-    }
-    if (options->ca_file != NULL && strlen(options->ca_file) > MESSAGE_PATH_MAX) {
-        free(feed);
-        return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
-                         MESSAGE_PATH_MAX);
     }
     feed->config.version = MESSAGE_VERSION;
     feed->config.uses_udp = options->uses_udp;
@@ -528,10 +527,9 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     (void)snprintf(feed->config.hardware, sizeof(feed->config.hardware), "%s",
                    options->hardware != NULL ? options->hardware : "");
     feed->state = FEED_WAITING;
-    (void)uv_timer_init(pool->loop, &feed->timer);
+    (void)uv_timer_init(pool->config.loop, &feed->timer);
     feed->timer.data = feed;
     LL_PREPEND(pool->feeds, feed);
-    pool->count++;
     *ret = feed;
     return 0;
 }

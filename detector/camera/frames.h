@@ -1,4 +1,4 @@
-/* A frame of a camera, for the users of camera.h. frames_int.h has the child's side. */
+/* A frame of a camera, for the users of camera.h. child.c makes them. */
 #ifndef DETECTOR_CAMERA_FRAMES_H
 #define DETECTOR_CAMERA_FRAMES_H
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -96,13 +95,6 @@ static void allow_port(int ruleset, uint16_t port)
     (void)syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0);
 }
 
-static size_t ruleset_bytes(long abi)
-{
-    return abi >= ABI_SCOPE ? sizeof(struct ruleset)
-           : abi >= ABI_NET ? offsetof(struct ruleset, scopes)
-                            : offsetof(struct ruleset, net);
-}
-
 static void allow_files(int ruleset, const struct confinement *confinement)
 {
     const uint64_t reads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
@@ -127,18 +119,19 @@ static void allow_files(int ruleset, const struct confinement *confinement)
 
 void landlock_restrict(const struct confinement *confinement)
 {
-    struct ruleset rules = {.files = FS_RIGHTS_1,
-                            .net = ACCESS_NET_BIND_TCP | ACCESS_NET_CONNECT_TCP,
-                            .scopes = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL};
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    const struct ruleset rules = {
+        .files = FS_RIGHTS_1 | (abi >= ABI_REFER ? FS_REFER : 0) |
+                 (abi >= ABI_TRUNCATE ? FS_TRUNCATE : 0),
+        .net = abi >= ABI_NET ? ACCESS_NET_BIND_TCP | ACCESS_NET_CONNECT_TCP : 0,
+        .scopes = abi >= ABI_SCOPE ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0};
     int ruleset;
 
     if (abi < ABI_FILES) {
         return;
     }
-    rules.files |= abi >= ABI_REFER ? FS_REFER : 0;
-    rules.files |= abi >= ABI_TRUNCATE ? FS_TRUNCATE : 0;
-    ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, ruleset_bytes(abi), 0);
+    /* A kernel that knows less of it takes it if the rest is 0. */
+    ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
     if (ruleset < 0) {
         return;
     }

@@ -59,9 +59,9 @@ static int confine(const struct camera_config *config, struct confinement *confi
                              .readable = config->ca_file[0] != '\0' ? config->ca_file : NULL};
     if (config->kind != SOURCE_FILE) {
         rc = url_parse(&url, config->url, reterr);
-        rc = rc ? rc : broker_start(config, &url, reterr);
         confinement->port = url.port;
         confinement->uses_udp = config->uses_udp && strcmp(url.scheme, "rtsp") == 0;
+        rc = rc ? rc : broker_start(config, &url, confinement, reterr);
         confinement->listener = &listener;
     }
     rc = rc ? rc : confine_process(confinement, reterr);

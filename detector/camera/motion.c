@@ -28,8 +28,7 @@ static int cell_mean(const struct frame *frame, int column, int row)
 
 int motion_measure(struct motion *motion, const struct frame *frame)
 {
-    bool is_first =
-        !motion->is_known || motion->width != frame->width || motion->height != frame->height;
+    bool is_first = motion->width != frame->width || motion->height != frame->height;
     int moved = 0;
 
     for (int row = 0; row < MOTION_ROWS; row++) {
@@ -41,7 +40,6 @@ int motion_measure(struct motion *motion, const struct frame *frame)
             *background = (uint16_t)(is_first ? now : *background + change / SLOWNESS);
         }
     }
-    motion->is_known = true;
     motion->width = frame->width;
     motion->height = frame->height;
     return is_first ? PERMILLE : moved * PERMILLE / (MOTION_ROWS * MOTION_COLUMNS);

@@ -19,8 +19,7 @@ enum {
 };
 
 struct motion {
-    bool is_known; /* false at first: the first frame counts as moved */
-    int width, height;
+    int width, height; /* of the last frame; the first one, and one of another size, have moved */
     uint16_t background[MOTION_ROWS * MOTION_COLUMNS]; /* luma times 256 */
 };
 

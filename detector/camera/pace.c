@@ -7,6 +7,7 @@ enum {
     REFUSAL_PAUSES = 30, /* half an hour, as long as cameras lock a user out */
     START_MS_MIN = 1,
     START_MS_MAX = 100,
+    RATE_WINDOW_S = 5,
 };
 
 bool pace_is_due(struct pace *pace, instant at, span interval)
@@ -60,4 +61,23 @@ instant start_after(instant began, instant ended)
     took.ns = took.ns > SPAN_MS(START_MS_MAX).ns ? SPAN_MS(START_MS_MAX).ns : took.ns;
     took.ns = took.ns < SPAN_MS(START_MS_MIN).ns ? SPAN_MS(START_MS_MIN).ns : took.ns;
     return instant_add(ended, took);
+}
+
+double rate_count(struct rate *rate, uint64_t count, instant now)
+{
+    bool begins = rate->begin.ns == 0;
+    double seconds = (double)instant_since(now, rate->begin).ns / 1e9;
+
+    if (begins) {
+        rate->begin = now;
+        rate->first = count;
+    } else if (seconds > 0 && (!rate->is_whole || seconds >= RATE_WINDOW_S)) {
+        rate->last = (double)(count - rate->first) / seconds;
+    }
+    if (!begins && seconds >= RATE_WINDOW_S) {
+        rate->is_whole = true;
+        rate->begin = now;
+        rate->first = count;
+    }
+    return rate->last;
 }

@@ -1,4 +1,5 @@
-/* Decides when a frame is shown at a capped rate, and when a camera is reopened. Pure. */
+/* Decides when a frame is shown at a capped rate, and when a camera is reopened; measures how fast
+ * a counter grows. Pure. */
 #ifndef DETECTOR_CAMERA_PACE_H
 #define DETECTOR_CAMERA_PACE_H
 
@@ -33,5 +34,16 @@ span refusal_pause_after(unsigned refusals, span max, uint32_t random);
 /* Returns when the next process may start, after one whose start took from `began` to `ended`: half
  * of the time is left for other work. */
 instant start_after(instant began, instant ended);
+
+/* {0} is its first value. Its window has 5 s. */
+struct rate {
+    instant begin;  /* of the window */
+    uint64_t first; /* the counter's value then */
+    bool is_whole;  /* a window has passed */
+    double last;    /* a second, over the last window, or over the part of the first one so far */
+};
+
+/* Takes the counter's value. Returns `last`. */
+double rate_count(struct rate *rate, uint64_t count, instant now);
 
 #endif

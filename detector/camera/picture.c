@@ -152,32 +152,18 @@ vector_row(const struct colour_matrix *matrix, const uint8_t *restrict y, const 
            const uint8_t *restrict v, float *restrict red, float *restrict green,
            float *restrict blue, size_t count)
 {
-    const __m256 by_luma = _mm256_set1_ps(matrix->luma);
-    const __m256 red_v = _mm256_set1_ps(matrix->red_v);
-    const __m256 green_u = _mm256_set1_ps(matrix->green_u);
-    const __m256 green_v = _mm256_set1_ps(matrix->green_v);
-    const __m256 blue_u = _mm256_set1_ps(matrix->blue_u);
-    const __m256 no_red = _mm256_set1_ps(matrix->red);
-    const __m256 no_green = _mm256_set1_ps(matrix->green);
-    const __m256 no_blue = _mm256_set1_ps(matrix->blue);
+    const struct colour_matrix by = *matrix;
     size_t done = 0;
 
     for (; count - done >= LANES; done += LANES) {
-        __m256 luma = _mm256_mul_ps(load(y + done), by_luma);
+        __m256 luma = load(y + done) * by.luma;
         __m256 blueish = load(u + done);
         __m256 reddish = load(v + done);
-        __m256 green_less = _mm256_fmadd_ps(reddish, green_v, no_green);
-        green_less = _mm256_fmadd_ps(blueish, green_u, green_less);
-        store(red + done, _mm256_add_ps(luma, _mm256_fmadd_ps(reddish, red_v, no_red)));
-        store(green + done, _mm256_add_ps(luma, green_less));
-        store(blue + done, _mm256_add_ps(luma, _mm256_fmadd_ps(blueish, blue_u, no_blue)));
+        store(red + done, luma + (reddish * by.red_v + by.red));
+        store(green + done, luma + (blueish * by.green_u + (reddish * by.green_v + by.green)));
+        store(blue + done, luma + (blueish * by.blue_u + by.blue));
     }
     return done;
-}
-
-static bool has_vectors(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
 #endif
@@ -198,7 +184,7 @@ static void convert_row(const struct colour_matrix *matrix, const uint8_t *restr
     size_t i = 0;
 
 #if defined(__x86_64__)
-    if (has_vectors()) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         i = vector_row(matrix, y, u, v, red, green, blue, count);
     }
 #endif

@@ -98,7 +98,8 @@ void publisher_tick(struct publisher *publisher, instant now)
     }
 }
 
-void publisher_doze(struct publisher *publisher, span most)
+/* Sleeps until the parent asks for something, for `most`, or until the next report is due. */
+static void doze(struct publisher *publisher, span most)
 {
     struct pollfd readable = {.fd = publisher->socket, .events = POLLIN};
     int64_t ms = (most.ns + SPAN_MS(1).ns - 1) / SPAN_MS(1).ns;
@@ -108,13 +109,13 @@ void publisher_doze(struct publisher *publisher, span most)
     report(publisher, clock_now());
 }
 
-void publisher_sleep(struct publisher *publisher, instant until)
+void publisher_sleep(struct publisher *publisher, instant from, const span *length)
 {
-    span left = instant_since(until, clock_now());
+    span left = instant_since(instant_add(from, *length), clock_now());
 
     while (left.ns > 0 && !publisher->is_stopping) {
-        publisher_doze(publisher, left);
-        left = instant_since(until, clock_now());
+        doze(publisher, left);
+        left = instant_since(instant_add(from, *length), clock_now());
     }
 }
 
@@ -258,7 +259,7 @@ static bool hand_over(struct publisher *publisher, const AVFrame *frame, const s
 static bool is_due(struct publisher *publisher, const AVFrame *frame, instant now)
 {
     while (publisher->is_lossless && publisher->shown > 0 && !publisher->is_stopping) {
-        publisher_doze(publisher, SPAN_MS(PROGRESS_MS));
+        doze(publisher, SPAN_MS(PROGRESS_MS));
     }
     if ((frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 ||
         !(publisher->is_lossless || pace_is_due(&publisher->pace, now, publisher->interval))) {

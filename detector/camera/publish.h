@@ -46,9 +46,8 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
                    instant captured, struct baton_error *reterr);
 
-/* Sleeps until the parent asks for something, for `most`, or until the next report is due. */
-void publisher_doze(struct publisher *publisher, span most);
-/* Sleeps until `until`, or until the parent needs no more frames. */
-void publisher_sleep(struct publisher *publisher, instant until);
+/* Sleeps for `length` after `from`, or until the parent needs no more frames. `length` may be the
+ * publisher's interval, which the parent may change meanwhile. */
+void publisher_sleep(struct publisher *publisher, instant from, const span *length);
 
 #endif

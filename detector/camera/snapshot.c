@@ -53,15 +53,10 @@ static int set_up(struct poller *poller, const struct camera_config *config)
     /* A redirect could lead to an address that the broker refuses; cameras do not need redirects.
      */
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROXY, "");
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC | CURLAUTH_DIGEST);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->stall_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)SNAPSHOT_BYTES_MAX);
-    rc = rc ? rc : trust_set_up(curl, config);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, poller->details);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_FAILONERROR, 0L);
+    rc = rc ? rc : trust_set_up(curl, config, poller->details);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_WRITEDATA, poller);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_up);
@@ -175,19 +170,6 @@ static int poll_once(struct poller *poller, struct baton_error *reterr)
     return rc;
 }
 
-/* Waits until the next request, by an interval that may change meanwhile. A slow camera is not sent
- * two requests for that. */
-static void await_turn(const struct poller *poller, instant asked_at)
-{
-    struct publisher *publisher = poller->publisher;
-    span left = instant_since(instant_add(asked_at, publisher->interval), clock_now());
-
-    while (left.ns > 0 && !publisher->is_stopping) {
-        publisher_doze(publisher, left);
-        left = instant_since(instant_add(asked_at, publisher->interval), clock_now());
-    }
-}
-
 static void give_memory_back(struct poller *poller)
 {
     av_frame_unref(poller->frame);
@@ -195,7 +177,7 @@ static void give_memory_back(struct poller *poller)
     buffer_init(&poller->body, SNAPSHOT_BYTES_MAX);
     if (poller->publisher->interval.ns >= SPAN_MS(RARE_MS).ns) {
         (void)malloc_trim(0);
-        publisher_sleep(poller->publisher, instant_add(clock_now(), SPAN_MS(SETTLE_MS)));
+        publisher_sleep(poller->publisher, clock_now(), &SPAN_MS(SETTLE_MS));
         rings_trim(&poller->publisher->rings, false);
     }
 }
@@ -209,7 +191,7 @@ static int poll_on(struct poller *poller, struct baton_error *reterr)
         rc = poll_once(poller, reterr);
         if (rc == 0) {
             give_memory_back(poller);
-            await_turn(poller, asked_at);
+            publisher_sleep(poller->publisher, asked_at, &poller->publisher->interval);
         }
     }
     return poller->publisher->is_stopping ? 0 : rc;

@@ -101,37 +101,31 @@ static int failed(const struct stream *stream, int error, const char *what,
     }
 }
 
-static bool has_tunnel(const struct camera_config *config)
+/* A file gets no protocol at all, so a playlist cannot lead anywhere. FFmpeg's timeout is a second
+ * net: our own deadline comes first, and knows the step that it ended. Before FFmpeg 5 that option
+ * had another name, and is silently unused since. */
+static int set_options(const struct camera_config *config, AVDictionary **options)
 {
-    return strncmp(config->url, "rtsps:", 6) == 0;
-}
-
-static int set_options(const struct stream *stream, AVDictionary **options)
-{
-    const struct camera_config *config = stream->config;
+    bool has_tunnel = strncmp(config->url, "rtsps:", 6) == 0;
     int64_t timeout_us = ((int64_t)config->open_ms + config->stall_ms) * 1000;
-    int rc = av_dict_set(options, "fpsprobesize", "0", 0);
+    char source[160] = "protocol_whitelist=none", all[256];
 
-    rc = rc < 0 ? rc : av_dict_set_int(options, "probesize", PROBE_BYTES, 0);
-    rc = rc < 0 ? rc : av_dict_set_int(options, "analyzeduration", PROBE_US, 0);
-    if (config->kind == SOURCE_FILE) {
-        /* A file gets no protocol at all, so a playlist cannot lead anywhere. */
-        return rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "none", 0);
+    if (config->kind != SOURCE_FILE) {
+        (void)snprintf(source, sizeof(source),
+                       "protocol_whitelist=rtsp,tcp,udp,rtp;allowed_media_types=video;"
+                       "rtsp_transport=%s;timeout=%lld",
+                       config->uses_udp && !has_tunnel ? "udp" : "tcp", (long long)timeout_us);
     }
-    rc = rc < 0 ? rc : av_dict_set(options, "protocol_whitelist", "rtsp,tcp,udp,rtp", 0);
-    rc = rc < 0 ? rc
-                : av_dict_set(options, "rtsp_transport",
-                              config->uses_udp && !has_tunnel(config) ? "udp" : "tcp", 0);
-    rc = rc < 0 ? rc : av_dict_set(options, "allowed_media_types", "video", 0);
-    /* FFmpeg's timeout is a second net: our own deadline comes first, and knows the step that it
-     * ended. Before FFmpeg 5 the option had another name, and is silently unused since. */
-    return rc < 0 ? rc : av_dict_set_int(options, "timeout", timeout_us, 0);
+    (void)snprintf(all, sizeof(all), "fpsprobesize=0;probesize=%d;analyzeduration=%d;%s",
+                   PROBE_BYTES, PROBE_US, source);
+    return av_dict_parse_string(options, all, "=", ";", 0);
 }
 
 static int open_input(struct stream *stream, struct baton_error *reterr)
 {
     const struct camera_config *config = stream->config;
     AVDictionary *options = NULL;
+    const AVDictionaryEntry *unused;
     bool is_file = config->kind == SOURCE_FILE;
     char url[MESSAGE_URL_MAX + URL_PORT_MAX];
     int rc;
@@ -146,7 +140,7 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
         stream->input->pb = stream->file;
         stream->input->flags |= AVFMT_FLAG_CUSTOM_IO;
     }
-    rc = set_options(stream, &options);
+    rc = set_options(config, &options);
     if (rc >= 0) {
         /* On failure it frees the context and sets it to NULL. */
         url_without_tls(url, sizeof(url), config->url);
@@ -154,16 +148,16 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
                                  is_file ? NULL : av_find_input_format("rtsp"), &options);
         explicit_bzero(url, sizeof(url));
     }
-    if (rc >= 0 && av_dict_count(options) != 0) {
-        AVDictionaryEntry *unused = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
+    unused = rc >= 0 ? av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX) : NULL;
+    if (unused != NULL) {
         rc = error_set(reterr, BATON_ENOTSUP, "open: this FFmpeg does not know the option %s",
                        unused->key);
-        av_dict_free(&options);
-        return rc;
+    } else if (rc < 0) {
+        rc = failed(stream, rc, "open", reterr);
     }
     av_dict_free(&options);
     if (rc < 0) {
-        return failed(stream, rc, "open", reterr);
+        return rc;
     }
     /* A camera's description names the codec, and the rest comes with the first key picture.
      * Probing half a second of the stream would show everything that much later. */
@@ -362,8 +356,7 @@ static void keep_time(struct stream *stream, int64_t pts_us)
         stream->paced_from = clock_now();
         stream->paced_pts_us = pts_us;
     }
-    publisher_sleep(stream->publisher,
-                    instant_add(stream->paced_from, SPAN_US(pts_us - stream->paced_pts_us)));
+    publisher_sleep(stream->publisher, stream->paced_from, &SPAN_US(pts_us - stream->paced_pts_us));
 }
 
 static instant arrival_of(const AVFrame *frame)

@@ -16,19 +16,22 @@ static CURLcode leave_out_missing(CURL *curl)
                : curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);
 }
 
-CURLcode trust_set_up(CURL *curl, const struct camera_config *config)
+CURLcode trust_set_up(CURL *curl, const struct camera_config *config, char *details)
 {
-    CURLcode rc = CURLE_OK;
+    CURLcode rc = curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, details);
 
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
     if (config->trusts_any) {
-        rc = curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         return rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
     if (config->ca_file[0] != '\0') {
-        rc = curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* it alone */
+        rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* it alone */
         return rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
     }
-    return leave_out_missing(curl);
+    return rc ? rc : leave_out_missing(curl);
 }
 
 int trust_failed(CURLcode code, const char *details, struct baton_error *reterr)

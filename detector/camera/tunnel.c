@@ -36,18 +36,14 @@ static CURLcode handshake(CURL *curl, const struct camera_config *config, const 
 {
     bool is_v6 = strchr(url->host, ':') != NULL;
     char text[URL_HOST_MAX + 32];
-    CURLcode rc = curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, details);
+    CURLcode rc = trust_set_up(curl, config, details);
 
     (void)snprintf(text, sizeof(text), "https://%s%s%s:%u", is_v6 ? "[" : "", url->host,
                    is_v6 ? "]" : "", (unsigned)url->port);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_URL, text);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECT_ONLY, 1L);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_ENABLE_ALPN, 0L); /* it is not HTTP */
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    rc = rc ? rc : trust_set_up(curl, config);
     return rc ? rc : curl_easy_perform(curl);
 }
 

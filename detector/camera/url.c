@@ -76,13 +76,6 @@ bool url_is_same(const char *one, const char *other)
     return strncasecmp(one, other, scheme) == 0 && strcmp(one + scheme, other + scheme) == 0;
 }
 
-void url_lower_scheme(char *url)
-{
-    for (size_t i = 0; i < scheme_bytes(url); i++) {
-        url[i] = (char)(url[i] | 0x20); /* : and / have that bit already */
-    }
-}
-
 void url_without_tls(char *ret, size_t bytes, const char *text)
 {
     const char *host = text + strlen("rtsps://");

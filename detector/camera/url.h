@@ -14,7 +14,7 @@ struct url {
     /* "rtsp://camera.example:554/…", without user, password, path and query, since cameras take
      * passwords in each of them. */
     char masked[URL_MASKED_MAX];
-    char scheme[8];
+    char scheme[8];          /* in lower case */
     char host[URL_HOST_MAX]; /* an address of IPv6 is without brackets */
     uint16_t port;           /* the scheme's own if none is given */
     bool has_user;           /* and perhaps a password */
@@ -27,7 +27,6 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
 
 /* True if the URLs differ in capitals of the scheme at most. */
 bool url_is_same(const char *one, const char *other);
-void url_lower_scheme(char *url);
 /* Writes "rtsps://host/path" as "rtsp://host:322/path", and any other URL as it is. `bytes` is
  * above the length of `text` by URL_PORT_MAX. */
 void url_without_tls(char *ret, size_t bytes, const char *text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 struct source {
     struct watched *watched;
@@ -13,9 +14,8 @@ struct source {
 
 struct watched {
     struct watch *watch;
-    struct watched *next;
+    UT_hash_handle hh;
     char *identifier;
-    char *snapshot_url; /* secret; NULL: none */
     int snapshot_ms;
     struct source stream, snapshots;
     bool is_online;  /* as it was reported */
@@ -27,7 +27,7 @@ struct watch {
     struct camera_options options;
     struct logger *logger;
     struct watch_hooks hooks;
-    struct watched *first;
+    struct watched *all; /* by identifier */
 };
 
 struct watch *watch_new(struct camera_pool *pool, const struct camera_options *options,
@@ -52,33 +52,25 @@ static void source_close(struct source *source)
     source->refusal[0] = '\0';
 }
 
-static void forget_snapshots(struct watched *watched)
-{
-    source_close(&watched->snapshots);
-    if (watched->snapshot_url != NULL) {
-        explicit_bzero(watched->snapshot_url, strlen(watched->snapshot_url));
-    }
-    free(watched->snapshot_url);
-    watched->snapshot_url = NULL;
-}
-
 static void watched_free(struct watched *watched)
 {
     source_close(&watched->stream);
-    forget_snapshots(watched);
+    source_close(&watched->snapshots);
     free(watched->identifier);
     free(watched);
 }
 
 void watch_free(struct watch *watch)
 {
-    struct watched *next;
+    struct watched *watched, *next;
 
     if (watch == NULL) {
         return;
     }
-    for (struct watched *watched = watch->first; watched != NULL; watched = next) {
-        next = watched->next;
+    watched = watch->all;
+    HASH_CLEAR(hh, watch->all); /* which leaves the list of them */
+    for (; watched != NULL; watched = next) {
+        next = watched->hh.next;
         watched_free(watched);
     }
     free(watch);
@@ -153,10 +145,8 @@ static void tell_away(const struct source *source, bool is_gone)
     const struct watched *watched = source->watched;
     const struct watch_hooks *hooks = &watched->watch->hooks;
 
-    if (hooks->away != NULL) {
-        hooks->away(hooks->userdata, watched->identifier,
-                    source == &watched->stream ? IMAGE_STREAM : IMAGE_SNAPSHOT, is_gone);
-    }
+    hooks->away(hooks->userdata, watched->identifier,
+                source == &watched->stream ? IMAGE_STREAM : IMAGE_SNAPSHOT, is_gone);
 }
 
 static void on_online(void *userdata, bool is_online)
@@ -198,22 +188,13 @@ static void source_open(struct source *source, const char *url, int interval_ms)
 
 /* ---- changes of subscriptions ---- */
 
-static struct watched **find(struct watch *watch, const char *identifier)
-{
-    struct watched **at = &watch->first;
-
-    while (*at != NULL && strcmp((*at)->identifier, identifier) != 0) {
-        at = &(*at)->next;
-    }
-    return at;
-}
-
 bool watch_stats(const struct watch *watch, const char *identifier, enum image_source from,
                  struct camera_stats *ret)
 {
-    const struct watched *watched = *find((struct watch *)watch, identifier);
+    const struct watched *watched;
     const struct source *source;
 
+    HASH_FIND_STR(watch->all, identifier, watched);
     if (watched == NULL) {
         return false;
     }
@@ -240,28 +221,22 @@ static void use_stream(struct watched *watched, const struct subscription *subsc
     camera_close(last);
 }
 
-static bool same_url(const char *one, const char *other)
+static void use_interval(struct watched *watched, const struct subscription *subscription)
 {
-    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
+    watched->snapshot_ms = subscription->snapshot_interval_ms > 0
+                               ? (int)subscription->snapshot_interval_ms
+                               : CAMERA_SNAPSHOT_MS;
+    if (watched->snapshots.camera != NULL) {
+        camera_set_interval(watched->snapshots.camera, watched->snapshot_ms);
+    }
 }
 
 static void use_snapshots(struct watched *watched, const struct subscription *subscription)
 {
     struct source *source = &watched->snapshots;
 
-    watched->snapshot_ms = subscription->snapshot_interval_ms > 0
-                               ? (int)subscription->snapshot_interval_ms
-                               : CAMERA_SNAPSHOT_MS;
-    if (!same_url(watched->snapshot_url, subscription->snapshot_url)) {
-        forget_snapshots(watched);
-        tell_away(source, true);
-        watched->snapshot_url =
-            subscription->snapshot_url != NULL ? strdup(subscription->snapshot_url) : NULL;
-    }
-    if (source->camera != NULL) {
-        camera_set_interval(source->camera, watched->snapshot_ms);
-    } else if (watched->snapshot_url != NULL) {
-        source_open(source, watched->snapshot_url, watched->snapshot_ms);
+    if (subscription->snapshot_url != NULL) {
+        source_open(source, subscription->snapshot_url, watched->snapshot_ms);
         if (newest_in_time(watched) != NULL) { /* another subscription's */
             camera_show_newest(source->camera);
         }
@@ -286,8 +261,8 @@ static void add(struct watch *watch, const struct subscription *subscription)
     watched->seen_at = INSTANT_PAST;
     watched->stream.watched = watched;
     watched->snapshots.watched = watched;
-    watched->next = watch->first;
-    watch->first = watched;
+    HASH_ADD_KEYPTR(hh, watch->all, watched->identifier, strlen(watched->identifier), watched);
+    use_interval(watched, subscription);
     use_stream(watched, subscription);
     use_snapshots(watched, subscription);
 }
@@ -298,10 +273,15 @@ static void update(struct watched *watched, const struct worker_event *event)
         use_stream(watched, event->subscription);
         watched->is_online = false; /* the worker sets it to offline by itself */
     }
-    if ((event->changes & (CHANGE_CAMERA | CHANGE_SNAPSHOT)) != 0) {
-        use_snapshots(watched, event->subscription);
-        tell(watched);
+    if ((event->changes & CHANGE_INTERVAL) != 0) {
+        use_interval(watched, event->subscription);
     }
+    if ((event->changes & CHANGE_SNAPSHOT) != 0) {
+        source_close(&watched->snapshots);
+        tell_away(&watched->snapshots, true);
+        use_snapshots(watched, event->subscription);
+    }
+    tell(watched);
     if ((event->changes & CHANGE_CAMERA) != 0) {
         stand_in(watched);
     }
@@ -310,7 +290,7 @@ static void update(struct watched *watched, const struct worker_event *event)
 void watch_set_interval(struct watch *watch, int interval_ms)
 {
     watch->options.interval_ms = interval_ms;
-    for (struct watched *watched = watch->first; watched != NULL; watched = watched->next) {
+    for (struct watched *watched = watch->all; watched != NULL; watched = watched->hh.next) {
         if (watched->stream.camera != NULL) {
             camera_set_interval(watched->stream.camera, interval_ms);
         }
@@ -319,20 +299,17 @@ void watch_set_interval(struct watch *watch, int interval_ms)
 
 void watch_event(struct watch *watch, const struct worker_event *event)
 {
-    bool is_removed = event->type == WORKER_SUBSCRIPTION_REMOVED;
-    struct watched **at;
-    struct watched *watched;
+    struct watched *watched = NULL;
 
     if (event->type == WORKER_SUBSCRIPTION_ADDED) {
         add(watch, event->subscription);
-    }
-    if (!is_removed && event->type != WORKER_SUBSCRIPTION_UPDATED) {
         return;
     }
-    at = find(watch, event->identifier);
-    watched = *at;
-    if (watched != NULL && is_removed) {
-        *at = watched->next;
+    if (event->type == WORKER_SUBSCRIPTION_UPDATED || event->type == WORKER_SUBSCRIPTION_REMOVED) {
+        HASH_FIND_STR(watch->all, event->identifier, watched);
+    }
+    if (watched != NULL && event->type == WORKER_SUBSCRIPTION_REMOVED) {
+        HASH_DEL(watch->all, watched);
         watched_free(watched);
     } else if (watched != NULL) {
         update(watched, event);

@@ -1,6 +1,6 @@
 #include "detector/program/models.h"
 
-#include "detector/camera/rate.h"
+#include "detector/camera/pace.h"
 #include "detector/program/figures.h"
 
 #include <stdio.h>

@@ -2,8 +2,6 @@
 #include "base/bearer.h"
 #include "detector/program/program.h"
 
-#include "detector/camera/hardware.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -20,7 +20,6 @@ The faults:
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
-  source     over UDP: media come from 127.0.0.2, it says; and "astray" if anything is sent there
   healthy    no fault: plays the clip again and again, picture n at n / 15 s by its own clock
   hush       plays twenty pictures of the clip whole, and falls silent between two
   drip       an answer of which a byte comes every tenth of a second
@@ -96,6 +95,12 @@ RAW = {
     "trash-setup": ("SETUP", DICE.randbytes(200000)),
     "trash-play": ("PLAY", DICE.randbytes(200000)),
 }
+REDIRECTS = {
+    "redirect": "169.254.169.254/x",
+    "circle": "127.0.0.1:{port}/circle",
+    "chase": "127.0.0.1:{port}/chase/{number}",
+    "onward": "127.0.0.1:{port}/hush",
+}
 
 PICTURES = 20
 FPS = 15
@@ -140,18 +145,9 @@ def grey(columns, rows, bottom=0):
     return [sps, pps, b"\x65" + bits(0, 7, 0, "0000", 0, "00", 0, blocks)]
 
 
-def listen_astray():
-    """Ports of 127.0.0.2, as a camera gives them; who sends there is told."""
-    astray = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    astray.bind(("127.0.0.2", 0))
-
-    def listen():
-        astray.recv(2048)
-        print("astray", flush=True)
-
-    threading.Thread(target=listen, daemon=True).start()
-    port = astray.getsockname()[1]
-    return f"{port}-{port}"
+def framed(part, channel=0, length=None):
+    """As it is interleaved with the answers."""
+    return struct.pack(">cBH", b"$", channel, len(part) if length is None else length) + part
 
 
 class Liar(socketserver.StreamRequestHandler):
@@ -186,6 +182,8 @@ class Liar(socketserver.StreamRequestHandler):
         fault = getattr(self, "fault_" + kind, None)
         if fault:
             return fault()
+        if kind in REDIRECTS:
+            return self.redirect(kind)
         if kind in RAW and method == RAW[kind][0]:
             self.send(RAW[kind][1])
             return False
@@ -205,10 +203,6 @@ class Liar(socketserver.StreamRequestHandler):
             more = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n"
         if method == "SETUP":
             more = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"
-            if kind == "source":
-                ports = headers[b"transport"].decode().split("client_port=")[1].split(";")[0]
-                more = (f"Transport: RTP/AVP/UDP;unicast;client_port={ports};"
-                        f"server_port={listen_astray()};source=127.0.0.2\r\n")
         session = "" if kind == "sessionless" else "Session: 1;timeout=60\r\n"
         self.send(f"RTSP/1.0 200 OK\r\nCSeq: {headers.get(b'cseq', b'0').decode()}\r\n"
                   f"{session}{more}\r\n{body}".encode())
@@ -252,30 +246,18 @@ class Liar(socketserver.StreamRequestHandler):
         while True:
             self.send(b"X-More: " + b"y" * 500 + b"\r\n")
 
-    def fault_redirect(self):
-        return self.redirect("rtsp://169.254.169.254/x")
-
-    def redirect(self, where):
-        self.send(f"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: {where}\r\n\r\n".encode())
+    def redirect(self, kind):
+        if kind == "circle":
+            print("circle", flush=True)
+        where = REDIRECTS[kind].format(port=self.server.server_address[1],
+                                       number=random.randrange(1 << 30))
+        self.send(f"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://{where}\r\n\r\n".encode())
         return self.wait_for_end()
-
-    def fault_onward(self):
-        port = self.server.server_address[1]
-        return self.redirect(f"rtsp://127.0.0.1:{port}/hush")
 
     def fault_drip(self):
         for byte in itertools.cycle(b"RTSP/1.0 200 OK\r\n" + b"X-More: y\r\n"):
             self.send(bytes([byte]))
             time.sleep(0.1)
-
-    def fault_chase(self):
-        return self.redirect(f"rtsp://127.0.0.1:{self.server.server_address[1]}/chase/"
-                             f"{random.randrange(1 << 30)}")
-
-    def fault_circle(self):
-        print("circle", flush=True)
-        port = self.server.server_address[1]
-        return self.redirect(f"rtsp://127.0.0.1:{port}/circle")
 
     def packet(self, number, payload):
         return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,
@@ -287,7 +269,7 @@ class Liar(socketserver.StreamRequestHandler):
             packet = struct.pack(">BBHII", 0x80, 96 | (i == len(parts) - 1) << 7,
                                  self.sequence & 0xffff, number * 6000, 1) + part
             self.sequence += 1
-            yield struct.pack(">cBH", b"$", 0, len(packet)) + packet
+            yield framed(packet)
 
     def play_hush(self):
         for number, picture in enumerate(pictures(sys.argv[1])[:PICTURES]):
@@ -364,30 +346,27 @@ class Liar(socketserver.StreamRequestHandler):
 
         def report(packets):
             parts = dice.randbytes(40), struct.pack(">BBHI", 0x81, 203, 1, 1)  # of it, a goodbye
-            return packets + [struct.pack(">cBH", b"$", 1, len(part)) + part for part in parts]
+            return packets + [framed(part, 1) for part in parts]
 
         self.play_loop(report)
 
     def play_zeros(self):
         while True:
-            self.send(struct.pack(">cBH", b"$", 0, 0) * 1000)
+            self.send(framed(b"") * 1000)
 
     def play_vast(self):
         for unit in (SPS, PPS):
-            packet = self.packet(0, unit)
-            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+            self.send(framed(self.packet(0, unit)))
         for number in itertools.count(1):
             part = bytes([0x7c, 0x85 if number == 1 else 0x05]) + bytes(60000)
-            packet = struct.pack(">BBHII", 0x80, 96, number & 0xffff, 6000, 1) + part
-            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+            self.send(framed(struct.pack(">BBHII", 0x80, 96, number & 0xffff, 6000, 1) + part))
 
     def play_bare(self):
         while True:
             self.send(DICE.randbytes(65536))
 
     def play_midstall(self):
-        packet = self.packet(0, bytes(1000))
-        self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet[:500])
+        self.send(framed(self.packet(0, bytes(1000)))[:504])
         self.wait_for_end()
 
     def play_noise(self):
@@ -395,15 +374,13 @@ class Liar(socketserver.StreamRequestHandler):
         number = 0
         while True:
             unit = bytes([dice.choice((1, 5, 6, 7, 8, 24, 28, 29))])
-            packet = self.packet(number, unit + dice.randbytes(dice.randrange(1, 1300)))
-            self.send(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+            self.send(framed(self.packet(number, unit + dice.randbytes(dice.randrange(1, 1300)))))
             number += 1
 
     def play_lengths(self):
         dice = random.Random(9)
         while True:
-            self.send(struct.pack(">cBH", b"$", dice.randrange(4), dice.randrange(65536)) +
-                      dice.randbytes(500))
+            self.send(framed(dice.randbytes(500), dice.randrange(4), dice.randrange(65536)))
 
 
 TLS = certified(sys.argv[2], sys.argv[3]) if len(sys.argv) > 2 else None

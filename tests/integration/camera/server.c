@@ -4,29 +4,26 @@
 #include "lib/process.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { ARGUMENTS_MAX = 12 };
+
 struct start {
-    const char *path;
-    const char *const *arguments;
+    char *argv[ARGUMENTS_MAX + 2]; /* with the script's path, and a NULL */
     int input, output;
 };
 
 static int run_script(void *userdata)
 {
     const struct start *start = userdata;
-    char *argv[SERVER_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)start->path};
 
-    for (int i = 0; i < SERVER_ARGUMENTS_MAX && start->arguments[i] != NULL; i++) {
-        argv[i + 1] = (char *)(uintptr_t)start->arguments[i];
+    if (dup2(start->input, STDIN_FILENO) >= 0 && dup2(start->output, STDOUT_FILENO) >= 0) {
+        (void)execv(start->argv[0], start->argv);
     }
-    if (dup2(start->input, STDIN_FILENO) < 0 || dup2(start->output, STDOUT_FILENO) < 0) {
-        return EXIT_FAILURE;
-    }
-    (void)execv(start->path, argv);
     return EXIT_FAILURE;
 }
 
@@ -41,14 +38,20 @@ static void hear(struct server *server)
     server->said[server->said_bytes] = '\0';
 }
 
-void server_start(struct server *server, const char *script, const char *const *arguments)
+void server_start(struct server *server, const char *script, ...)
 {
     char path[512];
     int input[2], output[2];
-    struct start start = {.path = path, .arguments = arguments};
+    struct start start = {.argv = {path}};
+    va_list arguments;
 
     memset(server, 0, sizeof(*server));
     (void)snprintf(path, sizeof(path), "%s/%s", BATON_DETECTOR_SCRIPTS, script);
+    va_start(arguments, script);
+    for (int i = 1; i <= ARGUMENTS_MAX && start.argv[i - 1] != NULL; i++) {
+        start.argv[i] = va_arg(arguments, char *);
+    }
+    va_end(arguments);
     assert_int_equal(pipe2(input, O_CLOEXEC), 0);
     assert_int_equal(pipe2(output, O_CLOEXEC), 0);
     start.input = input[0];

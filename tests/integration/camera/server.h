@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { SERVER_ARGUMENTS_MAX = 12 };
-
 struct server {
     pid_t pid;
     int input, output; /* it ends when its input does */
@@ -15,8 +13,8 @@ struct server {
     size_t said_bytes;
 };
 
-/* Starts the script and waits until it is ready. `arguments` are NULL-ended. */
-void server_start(struct server *server, const char *script, const char *const *arguments);
+/* Starts the script and waits until it is ready. Its arguments are texts that a NULL ends. */
+void server_start(struct server *server, const char *script, ...);
 /* Kills it. */
 void server_end(struct server *server);
 /* How often it has said this line so far. */

@@ -17,21 +17,17 @@ enum { CAMERAS = 20, URLS = 12, STEPS = 300 };
 static const struct camera_options paced = {.is_paced = true};
 
 /* The same clip by many names: each a URL of its own. */
-static void name_clip(char *ret, size_t ret_bytes, uint32_t number)
+static void open_clip(struct viewer *viewer, struct gallery *gallery, uint32_t number)
 {
-    int bytes = snprintf(ret, ret_bytes, "%s", clip(""));
+    char url[1024];
+    int bytes = snprintf(url, sizeof(url), "%s", clip(""));
 
     for (uint32_t i = 0; i < number; i++) {
-        bytes += snprintf(ret + bytes, ret_bytes - (size_t)bytes, "./");
+        bytes += snprintf(url + bytes, sizeof(url) - (size_t)bytes, "./");
     }
-    (void)snprintf(ret + bytes, ret_bytes - (size_t)bytes, "rects.mp4");
-}
-
-static void on_nothing(void *userdata, const struct camera_frame *frame)
-{
-    unsigned *frames = userdata;
-
-    *frames += frame->picture.width > 0;
+    (void)snprintf(url + bytes, sizeof(url) - (size_t)bytes, "rects.mp4");
+    *viewer = (struct viewer){0};
+    viewer_open(viewer, gallery, url, &paced);
 }
 
 static bool has_turned(const void *userdata)
@@ -47,8 +43,7 @@ static bool has_turned(const void *userdata)
 static void cameras_that_come_and_go_leave_nothing_behind(void **state)
 {
     unsigned before = process_count_descriptors(), frames = 0, opened = 0;
-    const struct camera_callbacks callbacks = {.frame = on_nothing, .userdata = &frames};
-    struct camera *cameras[CAMERAS] = {0};
+    struct viewer viewers[CAMERAS] = {0};
     struct gallery gallery;
     uint32_t seed = 4, turns = 0;
 
@@ -56,21 +51,18 @@ static void cameras_that_come_and_go_leave_nothing_behind(void **state)
     gallery_init(&gallery);
     for (int step = 0; step < STEPS; step++) {
         uint32_t dice = seed = seed * 1664525 + 1013904223;
-        struct camera **camera = &cameras[(dice >> 8) % CAMERAS];
-        char url[1024];
-        if (*camera == NULL) {
-            name_clip(url, sizeof(url), (dice >> 16) % URLS);
-            assert_int_equal(camera_open(camera, gallery.pool, url, &paced, &callbacks, NULL), 0);
+        struct viewer *viewer = &viewers[(dice >> 8) % CAMERAS];
+        if (viewer->camera == NULL) {
+            open_clip(viewer, &gallery, (dice >> 16) % URLS);
             opened++;
         } else if (dice >> 30 == 0) {
-            struct camera_stats stats;
-            camera_stats(*camera, &stats);
-            (void)(stats.pid > 0 && kill(stats.pid, SIGKILL));
+            int pid = viewer_stats(viewer).pid;
+            (void)(pid > 0 && kill(pid, SIGKILL));
         } else if (dice >> 30 == 1) {
-            camera_set_interval(*camera, (int)(dice >> 20 & 255));
+            camera_set_interval(viewer->camera, (int)(dice >> 20 & 255));
         } else {
-            camera_close(*camera);
-            *camera = NULL;
+            frames += viewer->frames;
+            viewer_close(viewer);
         }
         turns = dice >> 29;
         gallery_run_until(&gallery, has_turned, &turns);
@@ -85,13 +77,12 @@ static void cameras_that_come_and_go_leave_nothing_behind(void **state)
 
 enum { CROWD = 10 };
 
-static int started(struct camera *const *cameras)
+static int started(const struct viewer *viewers)
 {
     int count = 0;
 
     for (int i = 0; i < CROWD; i++) {
-        struct camera_stats stats;
-        camera_stats(cameras[i], &stats);
+        struct camera_stats stats = viewer_stats(&viewers[i]);
         assert_int_equal(stats.restarts, 0);
         count += stats.pid > 0;
     }
@@ -106,20 +97,16 @@ static bool all_started(const void *userdata)
 /* To start a process takes so long that a hundred of them would keep a backend from its reports. */
 static void between_two_starts_the_loop_serves_others(void **state)
 {
-    struct camera *cameras[CROWD];
-    unsigned frames = 0;
-    const struct camera_callbacks callbacks = {.frame = on_nothing, .userdata = &frames};
+    struct viewer viewers[CROWD];
     struct gallery gallery;
-    char url[1024];
 
     (void)state;
     gallery_init(&gallery);
     for (uint32_t i = 0; i < CROWD; i++) {
-        name_clip(url, sizeof(url), i);
-        assert_int_equal(camera_open(&cameras[i], gallery.pool, url, &paced, &callbacks, NULL), 0);
+        open_clip(&viewers[i], &gallery, i);
     }
-    assert_in_range(started(cameras), 1, CROWD - 1);
-    gallery_run_until(&gallery, all_started, (void *)cameras);
+    assert_in_range(started(viewers), 1, CROWD - 1);
+    gallery_run_until(&gallery, all_started, viewers);
     gallery_fini(&gallery);
 }
 
@@ -139,14 +126,12 @@ static void on_frame_close(void *userdata, const struct camera_frame *frame)
 
 static void a_callback_may_close_every_camera_its_own_too(void **state)
 {
-    const struct camera_callbacks callbacks = {.frame = on_frame_close};
-    struct camera_callbacks mine = callbacks;
     struct gallery gallery;
     struct viewer viewers[2] = {0};
+    const struct camera_callbacks mine = {.frame = on_frame_close, .userdata = viewers};
 
     (void)state;
     gallery_init(&gallery);
-    mine.userdata = viewers;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
             camera_open(&viewers[i].camera, gallery.pool, clip("rects.mp4"), &paced, &mine, NULL),
@@ -156,39 +141,22 @@ static void a_callback_may_close_every_camera_its_own_too(void **state)
     gallery_fini(&gallery);
 }
 
-static int watch_and_tell(void *userdata)
+static pid_t watch(void *userdata)
 {
-    const int *pipes = userdata;
-    struct gallery gallery;
-    struct viewer viewer = {0};
-    struct camera_stats stats;
+    static struct gallery gallery;
+    static struct viewer viewer;
 
+    (void)userdata;
     gallery_init(&gallery);
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &paced);
     viewer_run_frames(&viewer, 1);
-    camera_stats(viewer.camera, &stats);
-    if (write(pipes[1], &stats.pid, sizeof(stats.pid)) != sizeof(stats.pid)) {
-        return EXIT_FAILURE;
-    }
-    (void)pause();
-    return EXIT_SUCCESS;
+    return viewer_stats(&viewer).pid;
 }
 
 static void a_child_dies_with_its_worker(void **state)
 {
-    int pipes[2];
-    pid_t worker;
-    int child;
-
     (void)state;
-    assert_int_equal(pipe(pipes), 0);
-    worker = process_fork(watch_and_tell, pipes);
-    process_read(pipes[0], &child, sizeof(child));
-    assert_true(process_lives(child));
-    process_end(worker);
-    process_wait_gone(child);
-    (void)close(pipes[0]);
-    (void)close(pipes[1]);
+    process_must_die_with_starter(watch, NULL);
 }
 
 static void a_program_that_is_missing_is_named(void **state)

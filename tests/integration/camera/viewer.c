@@ -87,6 +87,18 @@ char *gallery_log(const struct gallery *gallery)
     return text;
 }
 
+unsigned gallery_logged(const struct gallery *gallery, const char *text)
+{
+    char *log = gallery_log(gallery);
+    unsigned count = 0;
+
+    for (const char *at = log; (at = strstr(at, text)) != NULL; at++) {
+        count++;
+    }
+    free(log);
+    return count;
+}
+
 static uint32_t frame_sum(const struct camera_frame *frame)
 {
     uint32_t sum = 0;

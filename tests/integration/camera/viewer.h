@@ -53,6 +53,8 @@ void gallery_run_until(struct gallery *gallery, bool (*is_done)(const void *user
                        const void *userdata);
 /* What was logged so far, NUL-terminated, for free(). */
 char *gallery_log(const struct gallery *gallery);
+/* How often the text was logged. */
+unsigned gallery_logged(const struct gallery *gallery, const char *text);
 
 void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url,
                  const struct camera_options *options);

@@ -121,8 +121,7 @@ static struct stand *stand_new(void)
 
     assert_non_null(stand);
     assert_int_equal(setenv("TEST_MODELS", MODELS, 1), 0);
-    server_start(&stand->server, "../integration/detector_model/model_server.py",
-                 (const char *const[]){NULL});
+    server_start(&stand->server, "../integration/detector_model/model_server.py", NULL);
     gallery_init(&stand->gallery);
     open_supply(stand);
     config.loop = &stand->gallery.loop;

@@ -37,8 +37,7 @@ static struct place *place_new(bool is_https)
     assert_non_null(place);
     process_make_folder(place->folder, sizeof(place->folder));
     place->scheme = is_https ? "https" : "http";
-    server_start(&place->server, "model_server.py",
-                 (const char *const[]){is_https ? place->folder : NULL, NULL});
+    server_start(&place->server, "model_server.py", is_https ? place->folder : NULL, NULL);
     assert_int_equal(store_open(&place->store, place->folder, UINT64_MAX, NULL), 0);
     place->rules = fetch_rules_default();
     place->rules.bytes_max = ARCHIVE_BYTES_MAX;

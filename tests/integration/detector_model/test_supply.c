@@ -65,7 +65,7 @@ static int set_up(void **state)
 
     assert_non_null(place);
     process_make_folder(place->folder, sizeof(place->folder));
-    server_start(&place->server, "model_server.py", (const char *const[]){NULL});
+    server_start(&place->server, "model_server.py", NULL);
     place->is_served = true;
     assert_int_equal(uv_loop_init(&place->loop), 0);
     open_supply(place);

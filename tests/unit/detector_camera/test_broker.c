@@ -1,6 +1,6 @@
-/* Where a process with a broker can send anything. Each check does what a decoder
- * would that was taken over; the kernel knows no Landlock, so that the broker and seccomp alone
- * hold. */
+/* Where a process with a broker can send anything, and whom a confined process can send a signal.
+ * Each check does what a decoder would that was taken over; the kernel knows no Landlock, so that
+ * the broker and seccomp alone hold. */
 #include "detector/camera/broker.h"
 #include "detector/camera/confine.h"
 #include "detector/camera/landlock.h"
@@ -90,7 +90,8 @@ static int begin_brokered(void)
 
     url.port = world.camera_port;
     broker_prepare();
-    if (broker_start(&config, &url, NULL) != 0 || confine_process(&confinement, NULL) != 0) {
+    if (broker_start(&config, &url, &confinement, NULL) != 0 ||
+        confine_process(&confinement, NULL) != 0) {
         return -1;
     }
     broker_listen(listener);
@@ -383,6 +384,61 @@ static void where_the_runtime_listens_already_the_error_says_so(void **state)
     assert_int_equal(run_fenced(listen_first, say_why_not), 0);
 }
 
+/* ---- without a broker ---- */
+
+enum { SOMEBODY = 12345 };
+
+static const struct confinement alone = {.port = 8554};
+static pid_t victim;
+
+/* With a victim of its own user: as a service is whose user is not root. The victim dies with this
+ * process, or by what is tried. */
+static int begin_beside_victim(void)
+{
+    pid_t parent = getpid();
+
+    if (geteuid() == 0 && setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0) {
+        return -1;
+    }
+    victim = fork();
+    if (victim == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent) {
+            (void)pause();
+        }
+        _exit(0);
+    }
+    return victim < 0 || confine_process(&alone, NULL) || confine_stream(&alone, NULL);
+}
+
+static int signal_by_call(void)
+{
+    CHECK(syscall(SYS_tgkill, victim, victim, SIGKILL) < 0 && errno == EPERM);
+    CHECK(syscall(SYS_tkill, victim, SIGKILL) < 0 && errno == EPERM);
+    CHECK(kill(victim, SIGKILL) < 0 && errno == EPERM);
+    CHECK(syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 0) == 0); /* abort() needs it */
+    return 0;
+}
+
+/* Whoever owns a descriptor is sent a signal of one's choice when there is something to read. */
+static int signal_by_descriptor(void)
+{
+    int pipes[2];
+
+    CHECK(pipe2(pipes, O_CLOEXEC) == 0);
+    CHECK(fcntl(pipes[0], F_SETOWN, victim) < 0 && errno == EPERM);
+    CHECK(fcntl(pipes[0], F_SETSIG, SIGKILL) < 0 && errno == EPERM);
+    CHECK(fcntl(pipes[0], F_SETFL, fcntl(pipes[0], F_GETFL) | O_NONBLOCK) == 0);
+    return 0;
+}
+
+static void no_other_process_can_be_sent_a_signal(void **state)
+{
+    (void)state;
+    assert_int_equal(run_fenced(begin_beside_victim, signal_by_call), 0);
+    assert_int_equal(run_fenced(begin_beside_victim, signal_by_descriptor), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +449,7 @@ int main(void)
         cmocka_unit_test(an_address_that_changes_during_the_call_leads_nowhere_else),
         cmocka_unit_test(what_the_broker_is_asked_only_the_broker_answers),
         cmocka_unit_test(where_the_runtime_listens_already_the_error_says_so),
+        cmocka_unit_test(no_other_process_can_be_sent_a_signal),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_broker", tests, set_up, NULL);
 }

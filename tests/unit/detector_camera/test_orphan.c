@@ -45,8 +45,8 @@ static void be_silent(int said)
     const struct confinement confinement = {.port = 8554, .listener = &listener};
 
     broker_prepare();
-    if (broker_start(&config, &url, NULL) == 0 && confine_process(&confinement, NULL) == 0 &&
-        write(said, "", 1) == 1) {
+    if (broker_start(&config, &url, &confinement, NULL) == 0 &&
+        confine_process(&confinement, NULL) == 0 && write(said, "", 1) == 1) {
         for (;;) {
             (void)poll(NULL, 0, -1);
         }

@@ -1,23 +1,21 @@
-/* A feed is one source, the child that reads it, and the cameras that get its frames. Only
- * camera.h's folder includes this header.
+/* A feed is one source, the child that reads it, and the cameras that get its frames. Only this
+ * folder includes this header.
  *
  *   camera.c   the pool and its functions
  *   feed.c     ─▶ child.h: starts the child, watches it, and starts another one after a pause
  */
-#ifndef DETECTOR_CAMERA_FEED_INT_H
-#define DETECTOR_CAMERA_FEED_INT_H
+#ifndef DETECTOR_CAMERA_CAMERA_INT_H
+#define DETECTOR_CAMERA_CAMERA_INT_H
 
-#include "base/log.h"
+#include "detector/camera/camera.h"
 #include "detector/camera/child.h"
-#include "detector/camera/feed.h"
 #include "detector/camera/motion.h"
 #include "detector/camera/pace.h"
-#include "detector/camera/rate.h"
 
 struct camera {
     struct feed *feed;
     struct camera *next;
-    char *label; /* NULL: none */
+    const char *label; /* NULL: none */
     struct camera_callbacks callbacks;
     span interval;
     bool is_online; /* as it was reported */
@@ -55,15 +53,9 @@ struct feed {
 };
 
 struct camera_pool {
-    uv_loop_t *loop;
-    struct logger *logger;
-    char *program;
-    span backoff_min, backoff_max;
-    bool allows_files;
+    struct camera_pool_config config;
     struct feed *feeds;
-    size_t count;
     instant start_at; /* no child is started before */
-    bool is_closed;
 };
 
 /* Adds a feed to the pool's list without starting it; it is freed with its last camera. Returns
@@ -76,7 +68,5 @@ void feed_start(struct feed *feed);
 void feed_sweep(struct feed *feed);
 /* A camera was added, was closed or has another interval. */
 void feed_update_interval(struct feed *feed);
-/* Shows the newest snapshot to one camera. */
-void feed_show_newest(struct feed *feed, struct camera *camera);
 
 #endif
