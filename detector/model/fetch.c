@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, POLL_MS = 1000 };
+enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10, POLL_MS = 1000 };
 
 /* What follows a try. */
 enum verdict { VERDICT_DONE, VERDICT_FAILED, VERDICT_AGAIN, VERDICT_LATER };
@@ -38,6 +38,7 @@ struct fetch {
     char validator[ETAG_BYTES]; /* of the bytes in the file; "": these cannot be continued */
     char etag[ETAG_BYTES];      /* of the last reply */
     int64_t total;              /* of the file, as a reply with a part says; -1: unknown */
+    uint64_t other_bytes;       /* of a body that is not the file */
     bool is_judged, is_file;    /* the body's first bytes came; the body is the file */
     bool is_same;               /* the file has the ETag `known` */
     bool is_changed;            /* the file is another one than the bytes that came already */
@@ -125,7 +126,7 @@ static enum verdict clear_file(struct fetch *fetch)
 }
 
 /* Judges a reply by its head: whether its body is the file, and continues ours. False: the body is
- * not wanted; it may be an endless error page. */
+ * not wanted. */
 static bool judge_head(struct fetch *fetch)
 {
     long status = status_of(fetch);
@@ -147,7 +148,7 @@ static bool judge_head(struct fetch *fetch)
         (void)snprintf(fetch->validator, ETAG_BYTES, "%s",
                        fetch->etag[0] == '"' ? fetch->etag : "");
     }
-    return fetch->is_file && fetch->error.code == 0 && !fetch->is_changed && !fetch->is_same;
+    return fetch->error.code == 0 && !fetch->is_changed && !fetch->is_same;
 }
 
 static bool put(struct fetch *fetch, const char *bytes, size_t count)
@@ -174,6 +175,10 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
 
     if (!fetch->is_judged && !judge_head(fetch)) {
         return CURL_WRITEFUNC_ERROR;
+    }
+    if (!fetch->is_file) { /* libcurl tells where a redirect leads only once its body has come */
+        fetch->other_bytes += length;
+        return fetch->other_bytes <= OTHER_BODY_MAX ? length : CURL_WRITEFUNC_ERROR;
     }
     if (fetch->bytes + length > fetch->rules->bytes_max) {
         (void)fail(fetch, BATON_ETOOBIG, "it is larger than a model archive may be");
@@ -411,6 +416,7 @@ static enum verdict try_once(struct fetch *fetch, int64_t left_ms)
     }
     fetch->etag[0] = '\0';
     fetch->total = -1;
+    fetch->other_bytes = 0;
     fetch->is_judged = fetch->is_file = fetch->is_same = fetch->is_changed = false;
     fetch->refusal = NULL;
     fetch->asked++;

@@ -30,6 +30,7 @@ PIPELINE = {
     "stages": [{"name": "s", "model": "cars", "fields": {"n": "number"}}],
 }
 MODEL_BYTES = 1 << 20
+PAGE = b"<p>It has moved.</p>"  # redirects of real servers have one
 
 
 def archive(version):
@@ -192,24 +193,24 @@ class Server(Answers):
             self.answer(401, WWW_Authenticate='Basic realm="models"')
 
     def get_moved(self):
-        self.answer(307, Location="/good.mpta?sig=canary9")
+        self.answer(307, PAGE, Location="/good.mpta?sig=canary9")
 
     def get_metadata(self):
-        self.answer(302, Location="http://169.254.169.254/latest/meta-data/canary9")
+        self.answer(302, PAGE, Location="http://169.254.169.254/latest/meta-data/canary9")
 
     def get_loop(self):
-        self.answer(302, Location="/loop.mpta?sig=canary9")
+        self.answer(302, PAGE, Location="/loop.mpta?sig=canary9")
 
     def get_file(self):
-        self.answer(302, Location="file:///etc/passwd")
+        self.answer(302, PAGE, Location="file:///etc/passwd")
 
     def get_away(self):
-        self.answer(302, Location=f"http://localhost:{self.server.server_port}/good.mpta")
+        self.answer(302, PAGE, Location=f"http://localhost:{self.server.server_port}/good.mpta")
 
     def get_onto(self):
         """To the host that the query names, of this server's own port."""
         host = urllib.parse.urlsplit(self.path).query.split("=")[1]
-        self.answer(302, Location=f"http://{host}:{self.server.server_port}/good.mpta")
+        self.answer(302, PAGE, Location=f"http://{host}:{self.server.server_port}/good.mpta")
 
     def get_large(self):
         self.send_response(200)
