@@ -1,3 +1,4 @@
+#define HASH_NONFATAL_OOM 1
 #include "detector/camera/watch.h"
 
 #include <stdio.h>
@@ -250,7 +251,11 @@ static void add(struct watch *watch, const struct subscription *subscription)
     if (watched != NULL) {
         watched->identifier = strdup(subscription->identifier);
     }
-    if (watched == NULL || watched->identifier == NULL) {
+    if (watched != NULL && watched->identifier != NULL) {
+        HASH_ADD_KEYPTR(hh, watch->all, watched->identifier, strlen(watched->identifier), watched);
+    }
+    if (watched == NULL || watched->hh.tbl == NULL) {
+        free(watched != NULL ? watched->identifier : NULL);
         free(watched);
         log_error(watch->logger, "camera-refused",
                   LOG_STR("subscription", subscription->identifier),
@@ -261,7 +266,6 @@ static void add(struct watch *watch, const struct subscription *subscription)
     watched->seen_at = INSTANT_PAST;
     watched->stream.watched = watched;
     watched->snapshots.watched = watched;
-    HASH_ADD_KEYPTR(hh, watch->all, watched->identifier, strlen(watched->identifier), watched);
     use_interval(watched, subscription);
     use_stream(watched, subscription);
     use_snapshots(watched, subscription);
@@ -279,6 +283,8 @@ static void update(struct watched *watched, const struct worker_event *event)
     if ((event->changes & CHANGE_SNAPSHOT) != 0) {
         source_close(&watched->snapshots);
         tell_away(&watched->snapshots, true);
+    }
+    if (watched->snapshots.camera == NULL) { /* one that was refused is tried again */
         use_snapshots(watched, event->subscription);
     }
     tell(watched);
