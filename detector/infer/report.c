@@ -186,7 +186,7 @@ bool report_take(const struct pipeline *pipeline, struct track *track, json_t *a
     }
     if (pipeline->track.report == REPORT_CHANGE) {
         json_decref(report->last);
-        report->last = json_incref(attributes);
+        report->last = json_deep_copy(attributes); /* those go to another thread */
     }
     report->is_reported = true;
     report->at = now;
