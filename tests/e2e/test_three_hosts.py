@@ -144,8 +144,9 @@ class ThreeHosts(unittest.TestCase):
         for name, machine in machines.items():
             self.assertIn("node: %s\n" % name, machine.typed())
         leader, (pid, epoch) = self.running(machines)
-        self.assertEqual({machine.status()["leader"]["id"] for machine in machines.values()},
-                         {leader})
+        for machine in machines.values():
+            until(lambda machine=machine: machine.status().get("leader", {}).get("id") == leader,
+                  machine.log)
         machines[leader].kill()
         until(lambda: not is_alive(pid), machines[leader].log)
         follower, (_, later) = self.running(machines, beside=leader)

@@ -128,7 +128,9 @@ const tests = {
             await deadline((async () => { // of 2 s each it would be too late for these
                 for (let reports = 0; reports < 50; reports++) await backend.report(online(1));
             })(), 'fifty reports');
-            assert.strictEqual(camera.count('play cam'), 1);
+            // A slow machine may lose the stream by itself.
+            const lost = worker.log.match(/ camera-offline /g) || [];
+            assert.strictEqual(camera.count('play cam'), 1 + lost.length);
             await backend.close();
             await worker.stop();
         } finally {
