@@ -233,7 +233,7 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
         let_go(master);
         break;
     case BATON_EVENT_ELECTION_FAILED:
-        if (event->error.code != BATON_OK) {
+        if (event->lease_left_ns > 0) {
             complain(master, "election-failed", "error", &event->error);
         }
         break;

@@ -71,15 +71,13 @@ static json_t *error_json(const struct baton_error *error)
     return json_pack("{s:s, s:s}", "code", local_code_name(error->code), "error", error->message);
 }
 
-/* Most failures need no words: another one won. */
+/* Of a failure that lasts. Others need no words, or the provider reports the error. */
 static void tell_failed(struct part *part, const struct baton_event *event)
 {
-    json_t *more = event->error.code != BATON_OK ? error_json(&event->error) : NULL;
+    json_t *more = event->lease_left_ns > 0 ? error_json(&event->error) : NULL;
 
-    if (more && event->lease_left_ns > 0) {
-        (void)json_object_set_new(more, "left_ms", json_real((double)event->lease_left_ns / 1e6));
-    }
     if (more) {
+        (void)json_object_set_new(more, "left_ms", json_real((double)event->lease_left_ns / 1e6));
         tell(part, "election-failed", more);
     }
 }

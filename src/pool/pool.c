@@ -63,13 +63,25 @@ void pool_tell(struct pool *pool, const struct pool_event *event)
     }
 }
 
-void pool_complain(struct pool *pool, const struct baton_error *error)
+static void tell_error(struct pool *pool, const struct baton_error *error, instant *told)
 {
     instant now = clock_now();
 
-    if (!instant_before(now, instant_add(pool->complained, SPAN_S(COMPLAINTS_S)))) {
-        pool->complained = now;
+    if (!instant_before(now, instant_add(*told, SPAN_S(COMPLAINTS_S)))) {
+        *told = now;
         pool_tell(pool, &(struct pool_event){.type = POOL_ERROR, .error = *error});
+    }
+}
+
+void pool_complain(struct pool *pool, const struct baton_error *error)
+{
+    tell_error(pool, error, &pool->complained);
+}
+
+void pool_tell_wait(struct pool *pool, const struct baton_event *event)
+{
+    if (event->lease_left_ns > 0) {
+        tell_error(pool, &event->error, &pool->wait_told);
     }
 }
 
@@ -177,9 +189,7 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
                                              .epoch = event->epoch});
         break;
     case BATON_EVENT_ELECTION_FAILED:
-        if (event->error.code != BATON_OK) {
-            pool_complain(pool, &event->error);
-        }
+        pool_tell_wait(pool, event);
         break;
     case BATON_EVENT_ERROR:
         pool_complain(pool, &event->error);
@@ -236,7 +246,7 @@ int pool_open(struct pool **ret, struct member *member, const struct pool_config
     pool->member = member;
     pool->calls = config->calls;
     pool->leader_options = config->leader_options;
-    pool->complained = INSTANT_PAST;
+    pool->complained = pool->wait_told = INSTANT_PAST;
     pool->read_at = INSTANT_NEVER;
     memcpy(pool->name, config->name, strlen(config->name) + 1);
     (void)uv_timer_init(member_loop(member), &pool->timer);

@@ -33,6 +33,7 @@ struct pool {
     struct request *requests; /* that wait for their replies */
     struct batch *gathered;   /* of them, those that were not asked yet; or NULL */
     instant complained;       /* when an error was told last */
+    instant wait_told;        /* the same of a failed election that has to wait */
 
     struct candidacy leadership;
     struct feed *reports;  /* the channel to the leader, if this process may lead */
@@ -67,6 +68,8 @@ void pool_rearm(struct pool *pool);
 void pool_tell(struct pool *pool, const struct pool_event *event);
 /* Tells of an error that may come a thousand times a second: but not that often. */
 void pool_complain(struct pool *pool, const struct baton_error *error);
+/* Tells of an election that failed because all have to wait; no more often either. */
+void pool_tell_wait(struct pool *pool, const struct baton_event *event);
 /* Sends a message on "work/POOL/NAME", or (NULL) on "work/POOL". It may be lost: reports show that.
  */
 void pool_publish(struct pool *pool, const char *name, const void *data, size_t bytes);

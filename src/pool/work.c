@@ -330,9 +330,7 @@ static void on_event(struct candidacy *candidacy, const struct baton_event *even
         on_lost(pool);
         break;
     case BATON_EVENT_ELECTION_FAILED:
-        if (event->error.code != BATON_OK) {
-            pool_complain(pool, &event->error);
-        }
+        pool_tell_wait(pool, event);
         break;
     case BATON_EVENT_ERROR:
         if (event->error.code == BATON_ETIMEDOUT) { /* a hand-over failed */

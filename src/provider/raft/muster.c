@@ -16,6 +16,9 @@ bool muster_lacks_quorum(const struct node *node, char *ret, size_t bytes)
     struct raft_status status;
 
     raft_get_status(node->raft, &status);
+    if (status.leader != RAFT_NOBODY) {
+        return false;
+    }
     for (size_t i = 0; i < now->count; i++) {
         struct baton_member member;
         size_t used = strlen(names);
@@ -27,7 +30,7 @@ bool muster_lacks_quorum(const struct node *node, char *ret, size_t bytes)
                            member.name, member.address);
         }
     }
-    if (status.leader != RAFT_NOBODY || here > all / 2 || names[0] == '\0') {
+    if (here > all / 2 || names[0] == '\0') {
         return false;
     }
     (void)snprintf(ret, bytes,

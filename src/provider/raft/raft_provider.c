@@ -160,7 +160,6 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 static int begin_timers(struct node *node, struct baton_error *reterr)
 {
     compaction_begin(node);
-    muster_begin(node);
     node->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (node->timer_fd < 0 || uv_poll_init(node->loop, &node->timer, node->timer_fd) != 0) {
         return error_set(reterr, BATON_EIO, "a timer: no descriptor left");
@@ -269,6 +268,7 @@ int node_begin(struct node *node, struct baton_error *reterr)
         proof_make_greeting(node);
         guard_begin(node);
         fencing_begin(node);
+        muster_begin(node);
         if (raft_get_configuration(node->raft)->count == 0) {
             group_log_members(node); /* else the core reports the members of the log */
         }

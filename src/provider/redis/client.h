@@ -142,6 +142,8 @@ struct server {
     char trouble[BATON_ERROR_MESSAGE_MAX];  /* the present fault */
     char reported[BATON_ERROR_MESSAGE_MAX]; /* reported, and not over for long */
     instant trouble_logged;
+    instant away_logged; /* the same of the program's log, if it has no election */
+    bool is_away_logged;
     instant up_since;                              /* 0: not up since then */
     char notices_trouble[BATON_ERROR_MESSAGE_MAX]; /* the same of the other connection */
 };

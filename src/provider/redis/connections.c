@@ -75,11 +75,20 @@ static bool is_double(struct server *server, const struct redis_identity *identi
     return server->is_double;
 }
 
-/* A program that takes part in no election hears of no trouble: it is told by its log. A client of
- * an agent is told by the agent's. */
-static bool is_for_log(const struct client *client)
+/* A program that takes part in no election hears of no trouble: its log does. A client of an agent
+ * is told by the agent's. */
+static void log_trouble(struct server *server, const struct baton_error *error)
 {
-    return client->registrations == NULL && client->on_failed != NULL;
+    const struct client *client = server->client;
+    instant now = clock_now();
+
+    if (client->registrations == NULL && client->on_failed != NULL &&
+        (server->away_logged.ns == 0 ||
+         instant_since(now, server->away_logged).ns > SPAN_S(TROUBLE_AGAIN_S).ns)) {
+        server->away_logged = now;
+        server->is_away_logged = true;
+        log_warning(client->logger, "redis-away", LOG_STR("reason", error->message));
+    }
 }
 
 static void on_up(void *userdata, const struct redis_identity *identity)
@@ -99,7 +108,8 @@ static void on_up(void *userdata, const struct redis_identity *identity)
     if (client->sentinel) {
         sentinel_set_urgent(client->sentinel, false);
     }
-    if (server->trouble[0] != '\0' && is_for_log(client)) {
+    if (server->is_away_logged) {
+        server->is_away_logged = false;
         log_notice(client->logger, "redis-back", LOG_STR("was", server->trouble));
     }
     server->trouble[0] = '\0';
@@ -172,9 +182,7 @@ static void report_trouble(struct server *server, const struct baton_error *erro
     if (is_new) {
         server->trouble_logged = now;
     }
-    if (is_new && is_for_log(client)) {
-        log_warning(client->logger, "redis-away", LOG_STR("reason", error->message));
-    }
+    log_trouble(server, error);
     for (struct registration *registration = client->registrations; registration;
          registration = registration->hh.next) {
         if (is_new || !registration->knows_trouble) {
