@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS_MAX = 4096, CLASSES_MAX = 16, OUTPUTS_MAX = 3 };
+enum { NUMBERS_MAX = 4096, CLASSES_MAX = 16, OUTPUTS_MAX = 3, BATCH_MAX = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (model.decoder == DECODER_TENSOR && next(&input) % 2) {
         model.class_count = 0;
     }
-    pictures = 1 + (int64_t)(next(&input) % RUNNER_BATCH);
+    pictures = 1 + (int64_t)(next(&input) % BATCH_MAX);
     wanted = 1 + (int)(next(&input) % OUTPUTS_MAX);
     INVARIANT(fit_init(&fit, (int[]){10, 20, 300, 200}, 320, 192, next(&input) % 2, NULL) == 0);
     while (count < wanted && read_output(&input, &outputs[count])) {

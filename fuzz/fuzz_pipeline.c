@@ -37,11 +37,11 @@ static void check_stage(const struct pipeline *pipeline, size_t index)
     for (size_t i = 0; i < stage->field_count; i++) {
         const struct pipeline_field *field = &stage->fields[i];
         assert(field->index >= 0 && field->index <= PIPELINE_INDEX_MAX);
-        const char *from;
-        json_t *to;
-        json_object_foreach(field->map, from, to)
+        const char *label;
+        json_t *mapped;
+        json_object_foreach(field->map, label, mapped)
         {
-            assert(field_mapped(field, from) == json_string_value(to));
+            assert(field_mapped(field, label) == json_string_value(mapped));
         }
     }
 }
