@@ -154,17 +154,26 @@ bool hider_block_readers(void)
            pthread_create(&threads[1], NULL, read_blocked, NULL) == 0;
 }
 
+/* The threads are listed as they were begun: first the one that changes, last the one that reads. A
+ * thread that waits for a moment, while they begin, blocks nobody yet. */
 void hider_wait_blocked(pid_t hider)
 {
-    char path[64];
     bool is_blocked = false;
+    char path[64];
 
     (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)hider);
     while (!is_blocked && process_lives(hider)) {
         DIR *tasks = opendir(path);
+        char changer = '?', last = '?';
+        int threads = 0;
         for (struct dirent *entry; tasks && (entry = readdir(tasks));) {
-            is_blocked |= state_of(hider, (pid_t)strtol(entry->d_name, NULL, 10)) == 'D';
+            if (entry->d_name[0] != '.') {
+                changer = last;
+                last = state_of(hider, (pid_t)strtol(entry->d_name, NULL, 10));
+                threads++;
+            }
         }
         (void)closedir(tasks);
+        is_blocked = threads > 2 && changer == 'D' && last != 'R';
     }
 }
