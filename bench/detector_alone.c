@@ -1,12 +1,10 @@
-/* usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT decode|model|scale FIRST
+/* usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT FIRST
  *
  * The least that the work costs, in one process and one thread that do nothing else: every frame
- * of a clip is decoded; with "model" the model runs after each, on numbers that are always the
- * same; with "scale" it runs on the frame, which is scaled for it. Prints CPU milliseconds a frame
- * as JSON; what comes before the frame FIRST does not count.
+ * of a clip is decoded, and the model runs after each, on numbers that are always the same. Prints
+ * CPU milliseconds a frame as JSON; what comes before the frame FIRST does not count.
  */
-#include "base/clock.h"
-#include "detector/infer/input.h"
+#include "base/error.h"
 #include "detector/infer/library.h"
 
 #include <libavcodec/avcodec.h>
@@ -23,9 +21,6 @@ struct job {
     AVCodecContext *decoder;
     int stream;
     struct network network;
-    struct picture_scaler scaler;
-    struct pipeline_input shape;
-    bool runs, scales;
     int frames, first;
     double begin_ms;
 };
@@ -38,36 +33,14 @@ static double cpu_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static int scale(struct job *job, const AVFrame *decoded, struct baton_error *reterr)
-{
-    const struct camera_frame frame = {
-        .picture = {.width = decoded->width,
-                    .height = decoded->height,
-                    .plane = {decoded->data[0], decoded->data[1], decoded->data[2]},
-                    .stride = {decoded->linesize[0], decoded->linesize[1], decoded->linesize[2]}},
-        .is_bt709 = true};
-    const int rect[4] = {0, 0, decoded->width, decoded->height};
-    struct fit fit;
-
-    return input_make(&job->scaler, &job->shape, &frame, rect, job->network.values, &fit, reterr);
-}
-
-static int work_on(struct job *job, const AVFrame *decoded, struct baton_error *reterr)
+static int work(struct job *job, struct baton_error *reterr)
 {
     struct tensor outputs[SESSION_OUTPUTS_MAX];
-    int code = 0;
 
     if (job->frames++ == job->first) {
         job->begin_ms = cpu_ms();
     }
-    if (job->scales) {
-        code = scale(job, decoded, reterr);
-    }
-    if (code == 0 && job->runs &&
-        job->network.library->run(&job->network, 1, outputs, reterr) < 0) {
-        code = reterr->code;
-    }
-    return code;
+    return job->network.library->run(&job->network, 1, outputs, reterr) < 0 ? reterr->code : 0;
 }
 
 /* `packet` NULL: what the decoder still holds back. */
@@ -78,7 +51,7 @@ static int decode(struct job *job, const AVPacket *packet, AVFrame *frame,
 
     (void)avcodec_send_packet(job->decoder, packet);
     while (code == 0 && avcodec_receive_frame(job->decoder, frame) == 0) {
-        code = work_on(job, frame, reterr);
+        code = work(job, reterr);
         av_frame_unref(frame);
     }
     return code;
@@ -136,12 +109,8 @@ static int open_model(struct job *job, char **arguments, struct baton_error *ret
     if (file) {
         (void)fclose(file);
     }
-    job->shape = (struct pipeline_input){.width = (int)strtol(arguments[4], NULL, 10),
-                                         .height = (int)strtol(arguments[5], NULL, 10),
-                                         .is_letterboxed = true,
-                                         .scale = 1.0F / 255,
-                                         .std = {1, 1, 1}};
-    network->input = (struct shape){4, {1, 3, job->shape.height, job->shape.width}};
+    network->input =
+        (struct shape){4, {1, 3, strtol(arguments[5], NULL, 10), strtol(arguments[4], NULL, 10)}};
     (void)shape_count(&network->input, &count);
     network->values = calloc(count, sizeof(float));
     code = library_load(&network->library, &options, reterr);
@@ -159,15 +128,11 @@ int main(int argc, char **argv)
     struct baton_error error = {0};
     int code;
 
-    if (argc != 8 || engine_kind_parse(argv[2]) < 0) {
-        (void)fputs("usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT "
-                    "decode|model|scale FIRST\n",
-                    stderr);
+    if (argc != 7 || engine_kind_parse(argv[2]) < 0) {
+        (void)fputs("usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT FIRST\n", stderr);
         return 2;
     }
-    job.scales = strcmp(argv[6], "scale") == 0;
-    job.first = (int)strtol(argv[7], NULL, 10);
-    job.runs = job.scales || strcmp(argv[6], "model") == 0;
+    job.first = (int)strtol(argv[6], NULL, 10);
     code = open_clip(&job, argv[1], &error);
     code = code ? code : open_model(&job, argv, &error);
     code = code ? code : play(&job, &error);
@@ -181,7 +146,6 @@ int main(int argc, char **argv)
     } else {
         (void)fprintf(stderr, "baton-bench-alone: %s\n", error.message);
     }
-    picture_scaler_fini(&job.scaler);
     free(job.network.values);
     avcodec_free_context(&job.decoder);
     avformat_close_input(&job.input);
