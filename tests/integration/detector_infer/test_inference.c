@@ -18,6 +18,7 @@ struct show {
     struct inference_feed *feed;
     struct camera *camera;
     int file; /* of its model */
+    int pid;  /* of a child that was lost */
     bool is_opened, has_closed;
     struct baton_error error; /* the last one */
     unsigned results, boxes, dropped;
@@ -198,6 +199,56 @@ static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
     show_free(show);
 }
 
+static bool has_another_child(const void *userdata)
+{
+    const struct show *show = userdata;
+    int pid = child_of(show);
+
+    return pid > 0 && pid != show->pid;
+}
+
+static bool is_idle(const void *userdata)
+{
+    return inference_feed_is_idle(((const struct show *)userdata)->feed);
+}
+
+static void assert_opened_again(struct show *show)
+{
+    gallery_run_until(&show->gallery, has_another_child, show);
+    run_results(show, 3);
+    assert_non_null(strstr(show->error.message, "the model's process"));
+}
+
+static void a_model_that_hangs_is_ended_and_opened_again(void **state)
+{
+    struct show *show = show_of(pipeline_of("rectangles.onnx"), 500);
+
+    (void)state;
+    show->pid = child_of(show);
+    open_camera(show);
+    run_results(show, 1);
+    assert_int_equal(kill(show->pid, SIGSTOP), 0);
+    assert_opened_again(show);
+    assert_non_null(strstr(show->error.message, "gave no answer for 500 ms and was ended"));
+    show_free(show);
+}
+
+static void a_model_that_ended_between_two_frames_is_opened_again(void **state)
+{
+    struct show *show = show_new();
+
+    (void)state;
+    run_results(show, 1);
+    camera_close(show->camera);
+    gallery_run_until(&show->gallery, is_idle, show);
+    show->pid = child_of(show);
+    assert_int_equal(kill(show->pid, SIGKILL), 0);
+    (void)uv_run(&show->gallery.loop, UV_RUN_ONCE); /* it shows, but nothing was asked */
+    open_camera(show);
+    assert_opened_again(show);
+    show_free(show);
+}
+
 /* Shows before the first frame, while an old one still runs. */
 static void a_model_that_never_ends_is_told_once(void **state)
 {
@@ -284,6 +335,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_model_drops_frames_and_goes_on_with_the_newest),
+        cmocka_unit_test(a_model_that_hangs_is_ended_and_opened_again),
+        cmocka_unit_test(a_model_that_ended_between_two_frames_is_opened_again),
         cmocka_unit_test(a_model_that_never_ends_is_told_once),
         cmocka_unit_test(a_model_that_finds_nothing_runs),
         cmocka_unit_test(a_process_that_is_killed_says_nothing_of_its_model),
