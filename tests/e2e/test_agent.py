@@ -43,10 +43,14 @@ class Deaths(AgentTest):
     def test_an_agent_that_reaches_no_peer_says_whom_it_lacks(self):
         ports = free_ports(3)
         peers = ["--peer=m%d=127.0.0.1:%d" % (i, ports[i]) for i in (1, 2)]
-        agent = self.member(ports[0], "--node", "m0", *peers)
+        agent = self.member(ports[0], "--node", "m0", "--client-lease", LONG, *peers)
         until(lambda: "no-quorum" in agent.log(), agent.log)
+        client = self.client(agent)  # after that: it is not told a minute later
+        self.assertTrue(client.ask("campaign", election="e")["ok"])
+        text = client.event("error")["error"]
         for i in (1, 2):
             self.assertRegex(agent.log(), "no-quorum .*m%d at 127.0.0.1:%d" % (i, ports[i]))
+            self.assertRegex(text, "no quorum: .*m%d at 127.0.0.1:%d" % (i, ports[i]))
 
     def test_a_process_that_is_killed_is_followed_without_waiting_for_its_lease(self):
         agent = self.agent("--client-lease", LONG)

@@ -1,5 +1,6 @@
 /* Says why nobody can be elected: too few voters answer. Nothing else happens meanwhile that could
  * be logged. */
+#include "provider/raft/named.h"
 #include "provider/raft/node.h"
 
 #include <inttypes.h>
@@ -42,16 +43,30 @@ bool muster_lacks_quorum(const struct node *node, char *ret, size_t bytes)
 
 static void on_muster(uv_timer_t *timer)
 {
-    const struct node *node = timer->data;
-    char text[BATON_ERROR_MESSAGE_MAX];
+    struct node *node = timer->data;
+    struct baton_event event = {.type = BATON_EVENT_ERROR};
+    char text[BATON_ERROR_MESSAGE_MAX / 2];
 
     if (muster_lacks_quorum(node, text, sizeof(text))) {
         log_warning(node->logger, "no-quorum", LOG_STR("text", text));
         (void)uv_timer_start(timer, on_muster, MUSTER_AGAIN_MS, MUSTER_MS);
+        if (node->named) { /* else the one election's program has this log */
+            (void)error_set(&event.error, BATON_EUNAVAILABLE, "no quorum: %s", text);
+            named_take(node, &event);
+            event_deliver(node);
+        }
     }
 }
 
 void muster_begin(struct node *node)
 {
     (void)uv_timer_start(&node->muster, on_muster, MUSTER_MS, MUSTER_MS);
+}
+
+void muster_soon(struct node *node)
+{
+    if (uv_is_active((uv_handle_t *)&node->muster) &&
+        uv_timer_get_due_in(&node->muster) > MUSTER_MS) {
+        muster_begin(node);
+    }
 }

@@ -595,6 +595,7 @@ int named_campaign(struct provider_election **ret, struct provider *provider,
     lease_cell_bind(election->cell); /* after the guardian's lock, which is released before it */
     *ret = &election->base;
     session_tenant_drive(named->tenant);
+    muster_soon(node);
     node_rearm(node, clock_now()); /* the first events are delivered by the loop */
     return BATON_OK;
 }

@@ -325,8 +325,10 @@ uint64_t node_draw_number(const struct node *node);
 /* muster.c: whether nobody leads because too few voters answer; then the text names those that do
  * not: "1 of 3 votes is here, and 2 are needed; no answer from b at 10.0.0.2:7400". */
 bool muster_lacks_quorum(const struct node *node, char *ret, size_t bytes);
-/* Logs that after 5 s, and then once a minute. */
+/* Logs that after 5 s, and then once a minute; those who take part in named elections are told. */
 void muster_begin(struct node *node);
+/* Somebody takes part newly: it is told after 5 s, too. */
+void muster_soon(struct node *node);
 
 /* compaction.c: starts the timer of checkpoints */
 void compaction_begin(struct node *node);
