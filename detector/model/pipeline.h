@@ -88,7 +88,8 @@ enum { PIPELINE_FROM_FRAME = -1 };
     X(TYPE_STRING, "string")                                                                       \
     X(TYPE_INTEGER, "integer")
 
-#define PIPELINE_ENUM(symbol, ...) symbol,
+#define PIPELINE_WORD(symbol, name, ...) name,
+#define PIPELINE_ENUM(symbol, ...)       symbol,
 enum pipeline_layout { PIPELINE_LAYOUTS(PIPELINE_ENUM) LAYOUT_COUNT };
 enum pipeline_color { PIPELINE_COLORS(PIPELINE_ENUM) COLOR_COUNT };
 enum pipeline_decoder { PIPELINE_DECODERS(PIPELINE_ENUM) DECODER_COUNT };
