@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const reports[] = {PIPELINE_REPORTS(PIPELINE_WORD)};
+static const char *const reports[] = {
+    [REPORT_ONCE] = "once", [REPORT_EVERY] = "every", [REPORT_CHANGE] = "change"};
 
 static const char *const root_keys[] = {"version", "models", "stages", "tracker", NULL};
 static const char *const tracker_keys[] = {"iou", "maxAgeMs", "report", "everyMs", NULL};

@@ -1,8 +1,8 @@
 /* "models": {"vehicles": {"file": …, "input": …, "decoder": …, …}} */
 #include "detector/model/pipeline_int.h"
 
-static const char *const layouts[] = {PIPELINE_LAYOUTS(PIPELINE_WORD)};
-static const char *const colors[] = {PIPELINE_COLORS(PIPELINE_WORD)};
+static const char *const layouts[] = {[LAYOUT_NCHW] = "nchw", [LAYOUT_NHWC] = "nhwc"};
+static const char *const colors[] = {[COLOR_RGB] = "rgb", [COLOR_BGR] = "bgr"};
 static const char *const decoders[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 static const char *const fits[] = {"stretch", "letterbox"};
 

@@ -11,11 +11,14 @@
 static const char *const stage_keys[] = {"name",      "model",   "from", "classes", "minWidth",
                                          "minHeight", "regions", "when", "fields",  NULL};
 
+#define VALUE_WORD(symbol, name, decoders) name,
 #define VALUE_BITS(symbol, name, decoders) (decoders),
-static const char *const values[] = {PIPELINE_VALUES(PIPELINE_WORD)};
+static const char *const values[] = {PIPELINE_VALUES(VALUE_WORD)};
 static const unsigned value_decoders[] = {PIPELINE_VALUES(VALUE_BITS)};
-static const char *const types[] = {PIPELINE_TYPES(PIPELINE_WORD)};
+static const char *const types[] = {
+    [TYPE_AS_IT_IS] = "asItIs", [TYPE_STRING] = "string", [TYPE_INTEGER] = "integer"};
 static const char *const decoders[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
+#undef VALUE_WORD
 #undef VALUE_BITS
 
 static const char *const field_keys[] = {"value", "type", "index", "map", NULL};
