@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,26 +84,21 @@ static int accept_error(const struct unpack_message *message, size_t count,
 static ssize_t receive(struct helper *child, const struct archive_rules *rules,
                        struct unpack_message *ret, struct baton_error *reterr)
 {
-    struct pollfd fd = {.fd = child->socket, .events = POLLIN};
     instant begin = clock_now();
-    int ready;
     ssize_t got;
 
-    do {
-        ready = poll(&fd, 1, LOOK_MS);
+    do { /* a child that has ended before it read our last message resets the connection, once */
+        got = recv(child->socket, ret, sizeof(*ret), MSG_TRUNC); /* LOOK_MS at most */
         if (rules->is_canceled != NULL && atomic_load(rules->is_canceled)) {
             return error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
         }
-        if (ready <= 0 && instant_since(clock_now(), begin).ns > SPAN_MS(SILENT_MS).ns) {
+        if (got < 0 && instant_since(clock_now(), begin).ns > SPAN_MS(SILENT_MS).ns) {
             return error_set(reterr, BATON_EUNAVAILABLE, /* no word on the archive: a slow disk */
                              "archive: the process that unpacks it was silent for %d s and was "
                              "ended",
                              SILENT_MS / 1000);
         }
-    } while (ready <= 0);
-    do { /* a child that has ended before it read our last message resets the connection, once */
-        got = recv(child->socket, ret, sizeof(*ret), MSG_TRUNC);
-    } while (got < 0 && errno == ECONNRESET);
+    } while (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET));
     if (got <= 0) {
         return why_it_ended(child, reterr);
     }
@@ -263,6 +257,7 @@ static int write_model(struct writing *to, const struct pipeline_model *model,
 int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_bytes, int folder_fd,
                   const struct archive_rules *rules, struct baton_error *reterr)
 {
+    static const struct timeval look = {.tv_usec = LOOK_MS * 1000L};
     struct writing *to = calloc(1, sizeof(*to));
     struct pipeline pipeline = {0};
     struct unpacked fresh;
@@ -271,6 +266,7 @@ int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_b
     if (to == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
+    (void)setsockopt(child->socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
     to->child = child;
     to->rules = rules;
     to->archive_bytes = archive_bytes;

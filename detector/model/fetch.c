@@ -12,39 +12,40 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <uv.h>
 
-enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10, POLL_MS = 1000 };
+enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10 };
 
-/* What follows a try. */
-enum verdict { VERDICT_DONE, VERDICT_FAILED, VERDICT_AGAIN, VERDICT_LATER };
+/* What is known of a request, and of a try. */
+enum verdict {
+    VERDICT_OPEN, /* no reply so far */
+    VERDICT_FILE, /* its body is the file */
+    VERDICT_OTHER,
+    VERDICT_DONE,
+    VERDICT_SAME, /* the file has the ETag `known` */
+    VERDICT_REDIRECTED,
+    VERDICT_LATER, /* another try may mend it */
+    VERDICT_FAILED,
+};
 
 struct fetch {
     const struct fetch_rules *rules;
-    CURL *easy;
-    CURLM *multi;
-    atomic_bool is_stopped;
-    uv_mutex_t lock;
-    char *latest;  /* under the lock: the address of the newest list */
-    bool is_fresh; /* under the lock: no try has used it yet */
-
-    /* Of the thread that runs it. */
+    CURL *easy; /* with the address to ask */
     struct curl_slist *headers;
-    char *url;
     struct url first, at;       /* the address that was named; the one to which redirects led */
     int fd;                     /* borrowed */
+    instant deadline;           /* of all tries */
     uint64_t bytes, bytes_best; /* in the file; the most that a try has reached */
     char known[ETAG_BYTES];     /* of the archive that the caller has */
     char validator[ETAG_BYTES]; /* of the bytes in the file; "": these cannot be continued */
-    char etag[ETAG_BYTES];      /* of the last reply */
-    int64_t total;              /* of the file, as a reply with a part says; -1: unknown */
-    uint64_t other_bytes;       /* of a body that is not the file */
-    bool is_judged, is_file;    /* the body's first bytes came; the body is the file */
-    bool is_same;               /* the file has the ETag `known` */
-    bool is_changed;            /* the file is another one than the bytes that came already */
-    const char *refusal;        /* why an address was not dialled; NULL: all were */
-    int asked, fruitless, redirects;
-    struct baton_error error; /* code 0: none, or another try may mend it */
+    int fruitless, redirects;
+
+    /* Of the last request. */
+    enum verdict verdict;
+    char etag[ETAG_BYTES];
+    int64_t total;        /* of the file, as a reply with a part says; -1: unknown */
+    uint64_t other_bytes; /* of a body that is not the file */
+    const char *refusal;  /* why an address was not dialled; NULL: all were */
+    struct baton_error error;
 };
 
 struct fetch_rules fetch_rules_default(void)
@@ -57,11 +58,6 @@ struct fetch_rules fetch_rules_default(void)
                                 .retry_ms = 500};
 }
 
-const atomic_bool *fetch_is_stopped(const struct fetch *fetch)
-{
-    return &fetch->is_stopped;
-}
-
 const char *fetch_shown(const struct fetch *fetch)
 {
     return fetch->at.masked;
@@ -72,6 +68,15 @@ static enum verdict fail(struct fetch *fetch, int code, const char *why)
 {
     (void)error_set(&fetch->error, code, "%s", why);
     return VERDICT_FAILED;
+}
+
+/* Another try, unless the last `tries_max` ones brought nothing. */
+static enum verdict retry(struct fetch *fetch, int code, const char *why)
+{
+    fetch->fruitless = fetch->bytes > fetch->bytes_best ? 0 : fetch->fruitless + 1;
+    fetch->bytes_best = fetch->bytes > fetch->bytes_best ? fetch->bytes : fetch->bytes_best;
+    (void)fail(fetch, code, why);
+    return fetch->fruitless < fetch->rules->tries_max ? VERDICT_LATER : VERDICT_FAILED;
 }
 
 /* ---- The reply ------------------------------------------------------------------------------ */
@@ -121,51 +126,53 @@ static enum verdict clear_file(struct fetch *fetch)
 {
     fetch->bytes = 0;
     return ftruncate(fetch->fd, 0) == 0
-               ? VERDICT_DONE
+               ? VERDICT_FILE
                : fail(fetch, error_from_errno(errno), "the file cannot be emptied");
 }
 
-/* Judges a reply by its head: whether its body is the file, and continues ours. False: the body is
- * not wanted. */
-static bool judge_head(struct fetch *fetch)
+/* Judges a reply by its head: whether its body is the file, and continues ours. */
+static enum verdict judge_head(struct fetch *fetch)
 {
     long status = status_of(fetch);
 
-    fetch->is_judged = true;
-    fetch->is_file = status == 200 || status == 206;
     take_etag(fetch->etag, header_of(fetch, "ETag"));
+    if (status != 200 && status != 206) {
+        return VERDICT_OTHER;
+    }
     if (status == 206 && !continues(fetch)) {
-        (void)fail(fetch, BATON_EPROTO, "the server sends another part than asked");
-    } else if (status == 206 && fetch->bytes > 0 && fetch->etag[0] != '\0' &&
-               strcmp(fetch->etag, fetch->validator) != 0) {
-        fetch->is_changed = true; /* the server ignores If-Range */
-    } else if (status == 200 && fetch->known[0] != '\0' && !strcmp(fetch->etag, fetch->known)) {
-        fetch->is_same = true; /* the server ignores If-None-Match */
-    } else if (status == 200 && fetch->bytes > 0) {
-        (void)clear_file(fetch); /* the file has changed, or the server cannot send parts */
+        return fail(fetch, BATON_EPROTO, "the server sends another part than asked");
     }
-    if (fetch->is_file) { /* a weak ETag does not promise the same bytes */
-        (void)snprintf(fetch->validator, ETAG_BYTES, "%s",
-                       fetch->etag[0] == '"' ? fetch->etag : "");
+    if (status == 206 && fetch->bytes > 0 && fetch->etag[0] != '\0' &&
+        strcmp(fetch->etag, fetch->validator) != 0) { /* the server ignores If-Range */
+        fetch->validator[0] = '\0';                   /* from the start */
+        return retry(fetch, BATON_EUNAVAILABLE, "it becomes another file while it is fetched");
     }
-    return fetch->error.code == 0 && !fetch->is_changed && !fetch->is_same;
+    if (status == 200 && fetch->known[0] != '\0' && strcmp(fetch->etag, fetch->known) == 0) {
+        return VERDICT_SAME; /* the server ignores If-None-Match */
+    }
+    /* A weak ETag does not promise the same bytes. */
+    (void)snprintf(fetch->validator, ETAG_BYTES, "%s", fetch->etag[0] == '"' ? fetch->etag : "");
+    /* With 200 the file has changed, or the server cannot send parts. */
+    return status == 200 && fetch->bytes > 0 ? clear_file(fetch) : VERDICT_FILE;
 }
 
-static bool put(struct fetch *fetch, const char *bytes, size_t count)
+static enum verdict put(struct fetch *fetch, const char *bytes, size_t count)
 {
+    if (fetch->bytes + count > fetch->rules->bytes_max) {
+        return fail(fetch, BATON_ETOOBIG, "it is larger than a model archive may be");
+    }
     while (count > 0) {
         ssize_t done = pwrite(fetch->fd, bytes, count, (off_t)fetch->bytes);
 
         if (done < 0 && errno != EINTR) {
-            (void)fail(fetch, error_from_errno(errno), "it cannot be written to the disk");
-            return false;
+            return fail(fetch, error_from_errno(errno), "it cannot be written to the disk");
         }
         done = done > 0 ? done : 0;
         bytes += done;
         count -= (size_t)done;
         fetch->bytes += (uint64_t)done;
     }
-    return true;
+    return VERDICT_FILE;
 }
 
 static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
@@ -173,18 +180,27 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *userdata)
     struct fetch *fetch = userdata;
     size_t length = one * count;
 
-    if (!fetch->is_judged && !judge_head(fetch)) {
-        return CURL_WRITEFUNC_ERROR;
+    if (fetch->verdict == VERDICT_OPEN) {
+        fetch->verdict = judge_head(fetch);
     }
-    if (!fetch->is_file) { /* libcurl tells where a redirect leads only once its body has come */
+    if (fetch->verdict == VERDICT_FILE) {
+        fetch->verdict = put(fetch, bytes, length);
+    } else if (fetch->verdict == VERDICT_OTHER) {
+        /* libcurl tells where a redirect leads only once its body has come. */
         fetch->other_bytes += length;
         return fetch->other_bytes <= OTHER_BODY_MAX ? length : CURL_WRITEFUNC_ERROR;
     }
-    if (fetch->bytes + length > fetch->rules->bytes_max) {
-        (void)fail(fetch, BATON_ETOOBIG, "it is larger than a model archive may be");
-        return CURL_WRITEFUNC_ERROR;
-    }
-    return put(fetch, bytes, length) ? length : CURL_WRITEFUNC_ERROR;
+    return fetch->verdict == VERDICT_FILE ? length : CURL_WRITEFUNC_ERROR;
+}
+
+/* About once a second, and with each piece that comes. Returns whether that is the end. */
+static int on_progress(void *userdata, curl_off_t total, curl_off_t now, curl_off_t total_sent,
+                       curl_off_t sent)
+{
+    const struct fetch *fetch = userdata;
+
+    (void)total, (void)now, (void)total_sent, (void)sent;
+    return fetch->rules->is_canceled != NULL && atomic_load(fetch->rules->is_canceled);
 }
 
 static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
@@ -206,7 +222,7 @@ static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose,
     return CURL_SOCKET_BAD;
 }
 
-/* ---- One try -------------------------------------------------------------------------------- */
+/* ---- One request ---------------------------------------------------------------------------- */
 
 static CURLcode set_condition(struct fetch *fetch)
 {
@@ -223,15 +239,15 @@ static CURLcode set_condition(struct fetch *fetch)
     return curl_easy_setopt(fetch->easy, CURLOPT_HTTPHEADER, fetch->headers);
 }
 
-static CURLcode set_up_try(struct fetch *fetch, int64_t left_ms)
+static CURLcode set_up_request(struct fetch *fetch, int64_t left_ms)
 {
     uint64_t room = fetch->rules->bytes_max - fetch->bytes;
     CURL *easy = fetch->easy;
     char range[32];
-    CURLcode rc = curl_easy_setopt(easy, CURLOPT_URL, fetch->url);
+    CURLcode rc;
 
     (void)snprintf(range, sizeof(range), "%llu-", (unsigned long long)fetch->bytes);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_RANGE, fetch->bytes > 0 ? range : NULL);
+    rc = curl_easy_setopt(easy, CURLOPT_RANGE, fetch->bytes > 0 ? range : NULL);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)room);
     return rc ? rc : set_condition(fetch);
@@ -255,6 +271,9 @@ static CURLcode set_up(struct fetch *fetch)
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_USERAGENT, "baton-detector");
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_WRITEDATA, fetch);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_XFERINFODATA, fetch);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, fetch);
     if (rc == CURLE_OK && rules->ca_file != NULL) {
@@ -263,37 +282,7 @@ static CURLcode set_up(struct fetch *fetch)
     return rc;
 }
 
-/* curl_easy_perform(), except that fetch_stop() ends it. */
-static CURLcode perform(struct fetch *fetch)
-{
-    CURLcode result = CURLE_ABORTED_BY_CALLBACK;
-    const CURLMsg *message;
-    int running = 1, left;
-
-    if (curl_multi_add_handle(fetch->multi, fetch->easy) != CURLM_OK) {
-        return CURLE_OUT_OF_MEMORY;
-    }
-    while (running > 0 && !atomic_load(&fetch->is_stopped) &&
-           curl_multi_perform(fetch->multi, &running) == CURLM_OK && running > 0) {
-        (void)curl_multi_poll(fetch->multi, NULL, 0, POLL_MS, NULL);
-    }
-    message = curl_multi_info_read(fetch->multi, &left);
-    if (message != NULL) {
-        result = message->data.result;
-    }
-    (void)curl_multi_remove_handle(fetch->multi, fetch->easy);
-    return result;
-}
-
-/* ---- The verdict on a try ------------------------------------------------------------------- */
-
-/* Another try, unless the last `tries_max` ones brought nothing. */
-static enum verdict retry(struct fetch *fetch, int code, const char *why)
-{
-    fetch->fruitless = fetch->bytes > fetch->bytes_best ? 0 : fetch->fruitless + 1;
-    fetch->bytes_best = fetch->bytes > fetch->bytes_best ? fetch->bytes : fetch->bytes_best;
-    return fetch->fruitless < fetch->rules->tries_max ? VERDICT_LATER : fail(fetch, code, why);
-}
+/* ---- The verdict on a request --------------------------------------------------------------- */
 
 static enum verdict redirect(struct fetch *fetch)
 {
@@ -312,25 +301,23 @@ static enum verdict redirect(struct fetch *fetch)
         return fail(fetch, BATON_EAUTH,
                     "it is redirected from https to http, where all could read it");
     }
-    target = strdup(target);
-    if (target == NULL) {
+    if (curl_easy_setopt(fetch->easy, CURLOPT_URL, target) != CURLE_OK) {
         return fail(fetch, BATON_ENOMEM, "out of memory");
     }
-    free(fetch->url);
-    fetch->url = target;
     fetch->at = at;
-    return VERDICT_AGAIN;
+    return VERDICT_REDIRECTED;
 }
 
-static enum verdict judge_status(struct fetch *fetch, long status)
+static enum verdict judge_status(struct fetch *fetch)
 {
+    long status = status_of(fetch);
     char why[96];
 
     (void)snprintf(why, sizeof(why), "the server answers %ld in place of 200", status);
     switch (status) {
     case 304:
-        fetch->is_same = fetch->known[0] != '\0' && fetch->bytes == 0;
-        return fetch->is_same ? VERDICT_DONE : fail(fetch, BATON_EPROTO, why);
+        return fetch->known[0] != '\0' && fetch->bytes == 0 ? VERDICT_SAME
+                                                            : fail(fetch, BATON_EPROTO, why);
     case 301:
     case 302:
     case 303:
@@ -380,23 +367,14 @@ static enum verdict judge_failure(struct fetch *fetch, CURLcode result)
 
 static enum verdict judge(struct fetch *fetch, CURLcode result)
 {
-    long status = status_of(fetch);
-
-    if (result == CURLE_OK && !fetch->is_judged) {
-        (void)judge_head(fetch); /* the reply has no body */
+    if (result == CURLE_OK && fetch->verdict == VERDICT_OPEN) {
+        fetch->verdict = judge_head(fetch); /* the reply has no body */
     }
-    if (fetch->error.code != 0) {
-        return VERDICT_FAILED;
+    if (fetch->verdict == VERDICT_OTHER) {
+        return judge_status(fetch);
     }
-    if (fetch->is_same) {
-        return VERDICT_DONE;
-    }
-    if (fetch->is_changed) {
-        fetch->validator[0] = '\0'; /* from the start */
-        return retry(fetch, BATON_EUNAVAILABLE, "it becomes another file while it is fetched");
-    }
-    if (fetch->is_judged && !fetch->is_file) {
-        return judge_status(fetch, status);
+    if (fetch->verdict > VERDICT_OTHER) {
+        return fetch->verdict;
     }
     if (result != CURLE_OK) {
         return judge_failure(fetch, result);
@@ -406,111 +384,78 @@ static enum verdict judge(struct fetch *fetch, CURLcode result)
                : retry(fetch, BATON_EUNAVAILABLE, "only a part of it came");
 }
 
-static enum verdict try_once(struct fetch *fetch, int64_t left_ms)
+static enum verdict ask(struct fetch *fetch)
 {
+    int64_t left_ms = instant_since(fetch->deadline, clock_now()).ns / 1000000;
+
     if (left_ms <= 0) {
         return fail(fetch, BATON_ETIMEDOUT, "it takes longer than is allowed");
     }
-    if (fetch->bytes > 0 && fetch->validator[0] == '\0' && clear_file(fetch) != VERDICT_DONE) {
+    if (fetch->bytes > 0 && fetch->validator[0] == '\0' && clear_file(fetch) != VERDICT_FILE) {
         return VERDICT_FAILED;
     }
+    fetch->verdict = VERDICT_OPEN;
     fetch->etag[0] = '\0';
     fetch->total = -1;
     fetch->other_bytes = 0;
-    fetch->is_judged = fetch->is_file = fetch->is_same = fetch->is_changed = false;
     fetch->refusal = NULL;
-    fetch->asked++;
-    return set_up_try(fetch, left_ms) == CURLE_OK ? judge(fetch, perform(fetch))
-                                                  : fail(fetch, BATON_ENOMEM, "out of memory");
+    return set_up_request(fetch, left_ms) == CURLE_OK ? judge(fetch, curl_easy_perform(fetch->easy))
+                                                      : fail(fetch, BATON_ENOMEM, "out of memory");
 }
 
-/* ---- All tries ------------------------------------------------------------------------------ */
+/* ---- A try ---------------------------------------------------------------------------------- */
 
-/* Takes the address of the newest list, if no try has used it yet. */
-static bool take_fresh(struct fetch *fetch)
+static int take_address(struct fetch *fetch, const char *url, struct baton_error *reterr)
 {
-    char *fresh;
+    int rc = address_parse(&fetch->first, url, fetch->rules->hosts, reterr);
 
-    uv_mutex_lock(&fetch->lock);
-    fresh = fetch->is_fresh ? strdup(fetch->latest) : NULL;
-    fetch->is_fresh = false;
-    uv_mutex_unlock(&fetch->lock);
-    if (fresh == NULL || address_parse(&fetch->first, fresh, fetch->rules->hosts, NULL) != 0) {
-        free(fresh);
-        return false;
+    if (rc == 0 && curl_easy_setopt(fetch->easy, CURLOPT_URL, url) != CURLE_OK) {
+        rc = error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    free(fetch->url);
-    fetch->url = fresh;
     fetch->at = fetch->first;
     fetch->redirects = fetch->fruitless = 0;
-    fetch->error.code = 0;
-    return true;
+    return rc;
 }
 
-/* The pause before another try, which fetch_renew() and fetch_stop() end. */
-static void pause_before(struct fetch *fetch)
-{
-    int doublings = fetch->fruitless < RETRY_DOUBLINGS ? fetch->fruitless : RETRY_DOUBLINGS;
-
-    (void)curl_multi_poll(fetch->multi, NULL, 0, fetch->rules->retry_ms << doublings, NULL);
-}
-
-int fetch_run(struct fetch *fetch, const char *etag, int file_fd, struct fetch_result *ret,
+int fetch_try(struct fetch *fetch, const char *url, struct fetch_result *ret,
               struct baton_error *reterr)
 {
-    instant deadline = instant_add(clock_now(), SPAN_MS(fetch->rules->total_ms));
-    enum verdict verdict = VERDICT_AGAIN;
-    bool is_fresh;
+    int rc = url != NULL ? take_address(fetch, url, reterr) : 0;
+    enum verdict verdict = VERDICT_REDIRECTED;
 
-    fetch->fd = file_fd;
-    take_etag(fetch->known, etag);
-    (void)take_fresh(fetch);
-    while (verdict > VERDICT_FAILED && !atomic_load(&fetch->is_stopped)) {
-        verdict = try_once(fetch, instant_since(deadline, clock_now()).ns / 1000000);
-        is_fresh = verdict != VERDICT_DONE && take_fresh(fetch);
-        if (verdict == VERDICT_LATER && !is_fresh) {
-            pause_before(fetch);
-            is_fresh = take_fresh(fetch);
-        }
-        verdict = is_fresh ? VERDICT_AGAIN : verdict;
+    *ret = (struct fetch_result){.etag = ""};
+    if (rc != 0) {
+        return rc;
     }
-    if (atomic_load(&fetch->is_stopped)) {
-        return error_set(reterr, BATON_ECANCELED, "the fetch was given up");
+    while (verdict == VERDICT_REDIRECTED) {
+        verdict = ask(fetch);
     }
-    if (verdict == VERDICT_DONE || fetch->error.code == BATON_ETOOBIG) {
-        *ret = (struct fetch_result){
-            .is_same = fetch->is_same, .bytes = fetch->bytes, .asked = fetch->asked};
-        (void)snprintf(ret->etag, ETAG_BYTES, "%s", fetch->is_same ? fetch->known : fetch->etag);
+    ret->is_same = verdict == VERDICT_SAME;
+    (void)snprintf(ret->etag, ETAG_BYTES, "%s", ret->is_same ? fetch->known : fetch->etag);
+    if (verdict == VERDICT_LATER) {
+        int doublings = fetch->fruitless < RETRY_DOUBLINGS ? fetch->fruitless : RETRY_DOUBLINGS;
+        ret->pause = SPAN_MS(fetch->rules->retry_ms << doublings);
     }
-    return verdict == VERDICT_DONE ? 0
-                                   : error_set(reterr, fetch->error.code, "model from %s: %s",
-                                               fetch->at.masked, fetch->error.message);
+    return verdict < VERDICT_REDIRECTED ? 0
+                                        : error_set(reterr, fetch->error.code, "model from %s: %s",
+                                                    fetch->at.masked, fetch->error.message);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-int fetch_new(struct fetch **ret, const struct fetch_rules *rules, const char *url,
+int fetch_new(struct fetch **ret, const struct fetch_rules *rules, const char *etag, int file_fd,
               struct baton_error *reterr)
 {
-    struct url first;
-    int rc = address_parse(&first, url, rules->hosts, reterr);
-    struct fetch *fetch = rc == 0 ? calloc(1, sizeof(*fetch)) : NULL;
+    struct fetch *fetch = calloc(1, sizeof(*fetch));
 
-    if (rc != 0) {
-        return rc;
+    if (fetch != NULL) {
+        fetch->rules = rules;
+        fetch->fd = file_fd;
+        fetch->deadline = instant_add(clock_now(), SPAN_MS(rules->total_ms));
+        take_etag(fetch->known, etag);
+        fetch->easy = curl_easy_init();
     }
-    if (fetch == NULL || uv_mutex_init(&fetch->lock) != 0) {
-        free(fetch);
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
-    }
-    fetch->rules = rules;
-    fetch->at = first;
-    fetch->is_fresh = true;
-    fetch->latest = strdup(url);
-    fetch->easy = curl_easy_init();
-    fetch->multi = curl_multi_init();
-    if (fetch->latest == NULL || fetch->easy == NULL || fetch->multi == NULL ||
-        set_up(fetch) != CURLE_OK) {
+    if (fetch == NULL || fetch->easy == NULL || set_up(fetch) != CURLE_OK) {
         fetch_free(fetch);
         return error_set(reterr, BATON_ENOMEM, "out of memory for a fetch");
     }
@@ -522,45 +467,7 @@ void fetch_free(struct fetch *fetch)
 {
     if (fetch != NULL) {
         curl_easy_cleanup(fetch->easy);
-        (void)curl_multi_cleanup(fetch->multi);
         curl_slist_free_all(fetch->headers);
-        uv_mutex_destroy(&fetch->lock);
-        free(fetch->latest);
-        free(fetch->url);
         free(fetch);
     }
-}
-
-void fetch_renew(struct fetch *fetch, const char *url)
-{
-    struct url parsed;
-    char *copy = strdup(url);
-
-    uv_mutex_lock(&fetch->lock);
-    if (copy != NULL && strcmp(fetch->latest, url) != 0 &&
-        address_parse(&parsed, url, fetch->rules->hosts, NULL) == 0) {
-        char *old = fetch->latest;
-        fetch->latest = copy;
-        fetch->is_fresh = true;
-        copy = old;
-        (void)curl_multi_wakeup(fetch->multi);
-    }
-    uv_mutex_unlock(&fetch->lock);
-    free(copy);
-}
-
-bool fetch_is_fresh(struct fetch *fetch)
-{
-    bool is_fresh;
-
-    uv_mutex_lock(&fetch->lock);
-    is_fresh = fetch->is_fresh;
-    uv_mutex_unlock(&fetch->lock);
-    return is_fresh;
-}
-
-void fetch_stop(struct fetch *fetch)
-{
-    atomic_store(&fetch->is_stopped, true);
-    (void)curl_multi_wakeup(fetch->multi);
 }

@@ -1,4 +1,4 @@
-/* The whole of pipeline.json; pipeline_models.c, _stages.c and _fields.c read its parts. */
+/* The whole of pipeline.json; pipeline_models.c and _stages.c read its parts. */
 #include "detector/model/pipeline_int.h"
 
 #include "base/error.h"
@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD(symbol, name) name,
-static const char *const reports[] = {PIPELINE_REPORTS(WORD)};
-#undef WORD
+static const char *const reports[] = {
+    [REPORT_ONCE] = "once", [REPORT_EVERY] = "every", [REPORT_CHANGE] = "change"};
 
 static const char *const root_keys[] = {"version", "models", "stages", "tracker", NULL};
 static const char *const tracker_keys[] = {"iou", "maxAgeMs", "report", "everyMs", NULL};
@@ -49,51 +48,28 @@ static void read_tracker(struct pipeline_track *track, const struct node *root)
     }
 }
 
-static bool is_used(const struct pipeline *pipeline, size_t model)
-{
-    for (size_t i = 0; i < pipeline->stage_count; i++) {
-        if (pipeline->stages[i].model == model) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_source(const struct pipeline *pipeline, size_t stage)
-{
-    for (size_t i = stage + 1; i < pipeline->stage_count; i++) {
-        if (pipeline->stages[i].from == (int)stage) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Counts the names of fields; a field that several stages fill counts once. */
 static size_t count_names(const struct pipeline *pipeline)
 {
-    const char *names[PIPELINE_STAGES_MAX * PIPELINE_FIELDS_MAX];
-    size_t count = 0;
+    json_t *names = json_object();
+    size_t count;
 
     for (size_t i = 0; i < pipeline->stage_count; i++) {
         for (size_t j = 0; j < pipeline->stages[i].field_count; j++) {
-            const char *name = pipeline->stages[i].fields[j].name;
-            size_t at = 0;
-            while (at < count && strcmp(names[at], name) != 0) {
-                at++;
-            }
-            names[at] = name;
-            count += at == count;
+            (void)json_object_set_new(names, pipeline->stages[i].fields[j].name, json_true());
         }
     }
+    count = json_object_size(names);
+    json_decref(names);
     return count;
 }
 
-static void check_stage(const struct pipeline *pipeline, size_t index, const struct node *root)
+static void check_stage(const struct pipeline *pipeline, size_t index, bool is_source,
+                        const struct node *root)
 {
     const struct pipeline_stage *stage = &pipeline->stages[index];
 
-    if (stage->field_count == 0 && !is_source(pipeline, index)) {
+    if (stage->field_count == 0 && !is_source) {
         node_fail(root,
                   "stages[%zu] (\"%s\") fills no field and no stage is from it: give it "
                   "\"fields\", or remove it",
@@ -112,16 +88,24 @@ static void check_stage(const struct pipeline *pipeline, size_t index, const str
 /* Checks what no part shows alone, such as a model that no stage uses. */
 static void check_whole(const struct pipeline *pipeline, const struct node *root)
 {
+    bool is_used[PIPELINE_MODELS_MAX] = {false}, is_source[PIPELINE_STAGES_MAX] = {false};
     size_t names = count_names(pipeline);
 
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        const struct pipeline_stage *stage = &pipeline->stages[i];
+        is_used[stage->model] = true;
+        if (stage->from != PIPELINE_FROM_FRAME) {
+            is_source[stage->from] = true;
+        }
+    }
     for (size_t i = 0; i < pipeline->model_count; i++) {
-        if (!is_used(pipeline, i)) {
+        if (!is_used[i]) {
             node_fail(root, "models.%s is used by no stage: remove it, or name it in one",
                       pipeline->models[i].name);
         }
     }
     for (size_t i = 0; i < pipeline->stage_count; i++) {
-        check_stage(pipeline, i, root);
+        check_stage(pipeline, i, is_source[i], root);
     }
     if (names > PROTOCOL_FIELDS_MAX) {
         node_fail(root, "stages fill %zu fields: at most %d are reported", names,

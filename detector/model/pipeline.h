@@ -49,14 +49,7 @@ enum {
 
 enum { PIPELINE_FROM_FRAME = -1 };
 
-/* X(symbol, name in the file) */
-#define PIPELINE_LAYOUTS(X)                                                                        \
-    X(LAYOUT_NCHW, "nchw")                                                                         \
-    X(LAYOUT_NHWC, "nhwc")
-#define PIPELINE_COLORS(X)                                                                         \
-    X(COLOR_RGB, "rgb")                                                                            \
-    X(COLOR_BGR, "bgr")
-/* Of these, the name is a word of C, too: decode_NAME of detector/infer/decoder.h. */
+/* X(symbol, name in the file). The name is a word of C, too: see detector/infer/decoder.h. */
 #define PIPELINE_BOX_DECODERS(X)                                                                   \
     X(DECODER_YOLOV5, yolov5)                                                                      \
     X(DECODER_YOLOV8, yolov8)   /* also YOLOv11: the same shape */                                 \
@@ -68,10 +61,7 @@ enum { PIPELINE_FROM_FRAME = -1 };
     X(DECODER_CLASSIFY, classify)                                                                  \
     X(DECODER_TENSOR, tensor)
 #define PIPELINE_DECODER_NAME(symbol, name) #name,
-#define PIPELINE_REPORTS(X)                                                                        \
-    X(REPORT_ONCE, "once")                                                                         \
-    X(REPORT_EVERY, "every")                                                                       \
-    X(REPORT_CHANGE, "change")
+
 /* The results that a field can have, and their decoders (bits 1 << DECODER_…). */
 #define PIPELINE_VALUES(X)                                                                         \
     X(VALUE_CLASS, "class", PIPELINE_BOXES | 1U << DECODER_CLASSIFY)                               \
@@ -83,18 +73,13 @@ enum { PIPELINE_FROM_FRAME = -1 };
     X(VALUE_Y, "y", PIPELINE_BOXES)                                                                \
     X(VALUE_WIDTH, "width", PIPELINE_BOXES)                                                        \
     X(VALUE_HEIGHT, "height", PIPELINE_BOXES)
-#define PIPELINE_TYPES(X)                                                                          \
-    X(TYPE_AS_IT_IS, "asItIs")                                                                     \
-    X(TYPE_STRING, "string")                                                                       \
-    X(TYPE_INTEGER, "integer")
-
 #define PIPELINE_ENUM(symbol, ...) symbol,
-enum pipeline_layout { PIPELINE_LAYOUTS(PIPELINE_ENUM) LAYOUT_COUNT };
-enum pipeline_color { PIPELINE_COLORS(PIPELINE_ENUM) COLOR_COUNT };
+enum pipeline_layout { LAYOUT_NCHW, LAYOUT_NHWC, LAYOUT_COUNT };
+enum pipeline_color { COLOR_RGB, COLOR_BGR, COLOR_COUNT };
 enum pipeline_decoder { PIPELINE_DECODERS(PIPELINE_ENUM) DECODER_COUNT };
-enum pipeline_report { PIPELINE_REPORTS(PIPELINE_ENUM) REPORT_COUNT };
+enum pipeline_report { REPORT_ONCE, REPORT_EVERY, REPORT_CHANGE, REPORT_COUNT };
 enum pipeline_value { PIPELINE_VALUES(PIPELINE_ENUM) VALUE_COUNT };
-enum pipeline_type { PIPELINE_TYPES(PIPELINE_ENUM) TYPE_COUNT };
+enum pipeline_type { TYPE_AS_IT_IS, TYPE_STRING, TYPE_INTEGER, TYPE_COUNT };
 #undef PIPELINE_ENUM
 
 #define PIPELINE_BIT(symbol, name) | 1U << symbol

@@ -32,8 +32,8 @@ static inline bool node_is_right(const struct node *node)
 void node_fail(const struct node *node, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* `json` is the value of `key`, or of list[index] (then `key` is "list[index]"); it must be an
- * object, whose fields are all among `keys` (NULL ends them; NULL: any). */
+/* `json` is the value of `key`; it must be an object, whose fields are all among `keys` (NULL ends
+ * them; NULL: any). */
 void node_init(struct node *ret, const struct node *parent, const char *key, json_t *json,
                const char *const *keys);
 
@@ -48,11 +48,9 @@ int node_word(const struct node *node, const char *key, const char *const *words
               int fallback);
 const char *node_text(const struct node *node, const char *key, bool is_required, size_t bytes_max);
 
-/* NULL: the field is absent. Else it has `min` to `max` elements. */
-json_t *node_list(const struct node *node, const char *key, size_t min, size_t max);
-/* An element of such a list: a text; one number of three. */
-const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
-                      size_t bytes_max);
+/* Makes the list `key`, of `min` to `max` elements, an object with the fields "key[0]", "key[1]",
+ * …, which the readers of fields read. ret->json is NULL if it is absent. */
+void node_list(struct node *ret, const struct node *node, const char *key, size_t min, size_t max);
 void node_three(const struct node *node, const char *key, double low, double high, float ret[3]);
 
 /* Returns the number of an object's fields, which must be 1 to `max`. */
@@ -63,19 +61,14 @@ size_t node_count(const struct node *node, const char *key, const json_t *object
 const char *node_name(const struct node *node, const char *key, const char *name);
 
 /* Returns the index of the word, or fails and offers the nearest one. `must` says what it must be.
- */
+ * NULL: it has failed. */
 int node_find(const struct node *node, const char *key, const char *word, const char *const *words,
               int count, const char *must);
-/* The same of list[index]. */
-int node_item_find(const struct node *node, const char *key, const json_t *list, size_t index,
-                   const char *const *words, int count, const char *must);
 
 /* Allocates `count` zeroed elements. NULL: it has failed. */
 void *node_new(const struct node *node, size_t count, size_t bytes);
 
 void models_read(struct pipeline *pipeline, const struct node *root);
 void stages_read(struct pipeline *pipeline, const struct node *root);
-void fields_read(struct pipeline_stage *stage, const struct pipeline_model *model,
-                 const struct node *node);
 
 #endif

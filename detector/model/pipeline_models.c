@@ -1,11 +1,9 @@
 /* "models": {"vehicles": {"file": …, "input": …, "decoder": …, …}} */
 #include "detector/model/pipeline_int.h"
 
-#define WORD(symbol, name) name,
-static const char *const layouts[] = {PIPELINE_LAYOUTS(WORD)};
-static const char *const colors[] = {PIPELINE_COLORS(WORD)};
+static const char *const layouts[] = {[LAYOUT_NCHW] = "nchw", [LAYOUT_NHWC] = "nhwc"};
+static const char *const colors[] = {[COLOR_RGB] = "rgb", [COLOR_BGR] = "bgr"};
 static const char *const decoders[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
-#undef WORD
 static const char *const fits[] = {"stretch", "letterbox"};
 
 static const char *const model_keys[] = {"file",  "input",      "decoder", "classes",
@@ -33,21 +31,25 @@ static void read_input(struct pipeline_input *input, const struct node *parent, 
 
 static void read_classes(struct pipeline_model *model, const struct node *node)
 {
-    const json_t *list = node_list(node, "classes", 1, PIPELINE_CLASSES_MAX);
+    struct node list;
+    const char *key;
+    json_t *value;
 
-    if (list == NULL && model->decoder != DECODER_TENSOR) {
+    node_list(&list, node, "classes", 1, PIPELINE_CLASSES_MAX);
+    if (list.json == NULL && model->decoder != DECODER_TENSOR) {
         node_fail(node,
                   "classes is missing: a %s model needs the names of its classes, in the order of "
                   "its output",
                   decoders[model->decoder]);
     }
-    if (list == NULL) {
-        return;
+    if (list.json != NULL) {
+        model->classes = node_new(node, json_object_size(list.json), sizeof(*model->classes));
     }
-    model->classes = node_new(node, json_array_size(list), sizeof(*model->classes));
-    for (size_t i = 0; i < json_array_size(list) && node_is_right(node); i++) {
-        model->classes[i] = node_item(node, "classes", list, i, PIPELINE_TEXT_MAX);
-        model->class_count++;
+    json_object_foreach(list.json, key, value)
+    {
+        if (node_is_right(node)) {
+            model->classes[model->class_count++] = node_text(&list, key, true, PIPELINE_TEXT_MAX);
+        }
     }
 }
 

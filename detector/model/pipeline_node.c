@@ -113,6 +113,9 @@ int node_find(const struct node *node, const char *key, const char *word, const 
 {
     char text[TEXT_NEAREST_BYTES];
 
+    if (word == NULL) {
+        return 0;
+    }
     for (int i = 0; i < count; i++) {
         if (strcmp(words[i], word) == 0) {
             return i;
@@ -145,67 +148,52 @@ int node_word(const struct node *node, const char *key, const char *const *words
                                        : fallback;
 }
 
-json_t *node_list(const struct node *node, const char *key, size_t min, size_t max)
+void node_list(struct node *ret, const struct node *node, const char *key, size_t min, size_t max)
 {
     struct reading *reading = node->reading;
-    json_t *list = NULL;
+    json_t *list = NULL, *value;
+    size_t index;
 
+    *ret = *node;
+    ret->json = NULL;
     if (node_is_right(node)) {
         reading->code =
             json_read_field(node->json, node->path, key, false, JSON_ARRAY, &list, reading->error);
     }
-    if (list != NULL && (json_array_size(list) < min || json_array_size(list) > max)) {
+    if (list == NULL) {
+        return;
+    }
+    if (json_array_size(list) < min || json_array_size(list) > max) {
         node_fail(node, "%s has %zu elements: must have %zu to %zu", key, json_array_size(list),
                   min, max);
+        return;
     }
-    return node_is_right(node) ? list : NULL;
-}
+    ret->json = json_object();
+    json_array_foreach(list, index, value)
+    {
+        char item[KEY_MAX];
 
-/* A node of which list[index] is a field, named so in `key`. The caller releases its json. */
-static struct node node_of_item(const struct node *node, char key[KEY_MAX], const char *list_key,
-                                const json_t *list, size_t index)
-{
-    struct node item = *node;
-
-    (void)snprintf(key, KEY_MAX, "%s[%zu]", list_key, index);
-    item.json = json_pack("{s:O}", key, json_array_get(list, index));
-    if (item.json == NULL) {
+        (void)snprintf(item, sizeof(item), "%s[%zu]", key, index);
+        if (json_object_set(ret->json, item, value) != 0) {
+            no_memory(node);
+        }
+    }
+    if (json_object_set_new(node->json, key, ret->json) != 0) { /* all texts are the file's */
         no_memory(node);
+        ret->json = NULL;
     }
-    return item;
-}
-
-const char *node_item(const struct node *node, const char *key, const json_t *list, size_t index,
-                      size_t bytes_max)
-{
-    char item_key[KEY_MAX];
-    struct node item = node_of_item(node, item_key, key, list, index);
-    const char *text = node_text(&item, item_key, true, bytes_max);
-
-    json_decref(item.json);
-    return text; /* of the list */
-}
-
-int node_item_find(const struct node *node, const char *key, const json_t *list, size_t index,
-                   const char *const *words, int count, const char *must)
-{
-    const char *word = node_item(node, key, list, index, PIPELINE_TEXT_MAX);
-    char item_key[KEY_MAX];
-
-    (void)snprintf(item_key, sizeof(item_key), "%s[%zu]", key, index);
-    return word != NULL ? node_find(node, item_key, word, words, count, must) : 0;
 }
 
 void node_three(const struct node *node, const char *key, double low, double high, float ret[3])
 {
-    const json_t *list = node_list(node, key, 3, 3);
+    struct node list;
+    const char *item;
+    json_t *value;
 
-    for (size_t i = 0; list != NULL && i < 3 && node_is_right(node); i++) {
-        char item_key[KEY_MAX];
-        struct node item = node_of_item(node, item_key, key, list, i);
-
-        ret[i] = node_float(&item, item_key, low, high, 0);
-        json_decref(item.json);
+    node_list(&list, node, key, 3, 3);
+    json_object_foreach(list.json, item, value)
+    {
+        *ret++ = node_float(&list, item, low, high, 0);
     }
 }
 

@@ -2,8 +2,46 @@
 
 #include "base/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* A model that ran. */
+struct note {
+    uv_work_t work;
+    struct store *store;
+    char key[DIGEST_BYTES];
+    struct origin origin;
+};
+
+/* If this fails, the archive is fetched again another time. */
+static void write_note(uv_work_t *work)
+{
+    const struct note *note = work->data;
+
+    (void)store_origin_set(note->store, note->key, note->origin.digest, note->origin.etag, NULL);
+}
+
+static void on_noted(uv_work_t *work, int status)
+{
+    (void)status;
+    free(work->data);
+}
+
+void knowledge_note(const struct knowledge *known, struct store *store, const char *key,
+                    uv_loop_t *loop)
+{
+    struct note *note = calloc(1, sizeof(*note));
+
+    if (note != NULL) {
+        note->work.data = note;
+        note->store = store;
+        memcpy(note->key, key, sizeof(note->key));
+        memcpy(note->origin.digest, known->proven, sizeof(note->origin.digest));
+        memcpy(note->origin.etag, known->etag, sizeof(note->origin.etag));
+        (void)uv_queue_work(loop, &note->work, write_note, on_noted); /* never fails */
+    }
+}
 
 /* Finds the last model that ran. Without it the whole archive is fetched. */
 static void find_on_disk(struct question *question)
@@ -11,7 +49,8 @@ static void find_on_disk(struct question *question)
     struct origin origin = {.etag = ""};
 
     if (store_origin(question->store, question->key, &origin, NULL) == 0 &&
-        store_find(question->store, origin.digest, &question->rules, &question->model, NULL) == 0) {
+        store_find(question->store, origin.digest, &question->archive, &question->model, NULL) ==
+            0) {
         memcpy(question->known.proven, origin.digest, sizeof(question->known.proven));
         if (question->known.etag[0] == '\0') {
             memcpy(question->known.etag, origin.etag, sizeof(question->known.etag));
@@ -19,17 +58,10 @@ static void find_on_disk(struct question *question)
     }
 }
 
-/* If this fails, the archive is fetched again another time. */
-static void note(const struct question *question)
+static void add(struct question *question)
 {
-    (void)store_origin_set(question->store, question->key, question->known.proven,
-                           question->known.etag, NULL);
-}
-
-static void add(struct question *question, int fd)
-{
-    question->code =
-        store_add(question->store, fd, &question->rules, &question->found, &question->error);
+    question->code = store_add(question->store, question->fd, &question->archive, &question->found,
+                               &question->error);
     question->outcome = question->code == 0 ? SOURCE_CURRENT
                         : question->code == BATON_EPROTO || question->code == BATON_ETOOBIG
                             ? SOURCE_BAD
@@ -39,72 +71,70 @@ static void add(struct question *question, int fd)
     }
 }
 
-/* An archive that is in use already is neither unpacked nor read from the disk. */
-static void take_archive(struct question *question, int fd)
+/* An archive that is in use already is neither unpacked nor read from the disk, which only gets its
+ * new ETag. */
+static void take_archive(struct question *question, const char *etag)
 {
     char digest[DIGEST_BYTES] = "";
 
-    if (digest_file(fd, digest) == 0 && question->model != NULL &&
+    if (digest_file(question->fd, digest) == 0 && question->model != NULL &&
         strcmp(question->model->digest, digest) == 0) {
         question->outcome = SOURCE_CURRENT;
         if (strcmp(question->known.proven, digest) == 0) {
-            note(question); /* its new ETag */
+            (void)store_origin_set(question->store, question->key, digest, etag, NULL);
         }
     } else if (question->model != NULL && strcmp(question->known.rejected, digest) == 0) {
         question->outcome = SOURCE_BAD;
         question->error = question->known.why_rejected;
     } else {
-        add(question, fd);
+        add(question);
     }
 }
 
-/* A reply that nothing has changed leaves a bad archive a bad one. */
-static void ask(struct question *question)
+/* Looks at the disk, and makes what the tries have in common. */
+static int prepare(struct question *question)
 {
-    struct fetch_result result = {.etag = ""};
-    char known[ETAG_BYTES];
-    int fd = store_file(question->store, &question->error);
-
-    memcpy(known, question->known.etag, sizeof(known));
-    question->has_asked = fd >= 0;
-    question->code =
-        fd < 0 ? fd
-               : fetch_run(question->fetch, question->known.etag, fd, &result, &question->error);
-    question->is_same = question->code == 0 && result.is_same;
-    question->has_arrived = question->code == 0 && !result.is_same;
-    if (question->is_same) {
-        question->outcome = question->known.state == SOURCE_BAD ? SOURCE_BAD : SOURCE_CURRENT;
-    } else if (question->has_arrived || (question->code == BATON_ETOOBIG && result.etag[0])) {
-        question->outcome = SOURCE_BAD;
-        memcpy(question->known.etag, result.etag, sizeof(question->known.etag));
-    }
-    if (question->has_arrived) {
-        take_archive(question, fd);
-    }
-    if (question->outcome == SOURCE_UNSURE) { /* such as an archive that found no room */
-        memcpy(question->known.etag, known, sizeof(question->known.etag));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
-void question_run(struct question *question)
-{
-    if (question->fetch == NULL) {
-        note(question);
-        return;
-    }
     if (question->model == NULL) {
         find_on_disk(question);
     }
-    ask(question);
+    if (question->fd < 0) {
+        question->fd = store_file(question->store, &question->error);
+    }
+    return question->fd < 0 ? question->fd
+                            : fetch_new(&question->fetch, &question->rules, question->known.etag,
+                                        question->fd, &question->error);
+}
+
+/* A reply that nothing has changed leaves a bad archive a bad one. */
+void question_try(struct question *question)
+{
+    struct fetch_result result = {.etag = ""};
+    int code = question->fetch == NULL ? prepare(question) : 0;
+
+    code = code ? code : fetch_try(question->fetch, question->url, &result, &question->error);
+    question->outcome = SOURCE_UNSURE;
+    question->code = code;
+    question->pause = result.pause;
+    question->is_same = code == 0 && result.is_same;
+    question->has_arrived = code == 0 && !result.is_same;
+    if (question->is_same) {
+        question->outcome = question->known.state == SOURCE_BAD ? SOURCE_BAD : SOURCE_CURRENT;
+    } else if (question->has_arrived) {
+        take_archive(question, result.etag);
+    } else if (code == BATON_ETOOBIG && result.etag[0] != '\0') {
+        question->outcome = SOURCE_BAD;
+    }
+    if (question->outcome != SOURCE_UNSURE) { /* else there was no room for it, for example */
+        memcpy(question->known.etag, result.etag, sizeof(question->known.etag));
+    }
 }
 
 void question_fini(struct question *question)
 {
     fetch_free(question->fetch);
+    if (question->fd >= 0) {
+        close(question->fd);
+    }
     model_release(question->model);
     model_release(question->found);
-    *question = (struct question){.fetch = NULL};
 }

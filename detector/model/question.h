@@ -1,9 +1,11 @@
 /* Asks the server of a model whether it has another one, and unpacks what comes. It may block for
- * long, so each question runs on a thread of libuv's pool. */
+ * long, so each try runs on a thread of libuv's pool; between two of them it has none. */
 #ifndef DETECTOR_MODEL_QUESTION_H
 #define DETECTOR_MODEL_QUESTION_H
 
 #include "detector/model/fetch.h"
+
+#include <uv.h>
 
 /* What is known of the server's archive: nothing; it is the model in use; it is none, or cannot be
  * used. */
@@ -18,24 +20,32 @@ struct knowledge {
     struct baton_error why_rejected;
 };
 
+/* Has what ran put on the disk, by a thread, so that the next process finds it. */
+void knowledge_note(const struct knowledge *known, struct store *store, const char *key,
+                    uv_loop_t *loop);
+
 struct question {
-    struct fetch *fetch;        /* NULL: only notes on the disk that `proven` has run */
-    struct store *store;        /* where models are put, … */
-    struct archive_rules rules; /* … and by which rules */
-    const char *key;            /* of number and address; borrowed */
-    struct knowledge known;     /* then with the present ETag, and what ran according to the disk */
-    struct model *model;        /* the one in use, or then that of the disk; NULL: none */
-    bool is_recheck;            /* a model was in use */
+    struct store *store;          /* where models are put, … */
+    struct archive_rules archive; /* … and by which rules, … */
+    struct fetch_rules rules;     /* … as they are fetched */
+    atomic_bool is_canceled;      /* of both of these rules */
+    const char *key;              /* of number and address; borrowed */
+    const char *url;              /* of the next try, borrowed; NULL: as of the one before */
+    struct knowledge known; /* then with the present ETag, and what ran according to the disk */
+    struct model *model;    /* the one in use, or then that of the disk; NULL: none */
+    bool is_recheck;        /* a model was in use */
+    int fd;                 /* for the archive; -1: none yet */
+    struct fetch *fetch;    /* NULL: not yet */
 
     enum source_state outcome; /* UNSURE if there was no reply */
     struct model *found;       /* a new one; NULL: none */
-    bool has_asked;            /* the server; else a file for its reply could not be made */
     bool has_arrived, is_same; /* an archive came; the server has the one of that ETag */
     int code;                  /* of the error; a rejected one that came again has 0 */
+    span pause;                /* until another try; 0: this was the last one */
     struct baton_error error;
 };
 
-void question_run(struct question *question);
+void question_try(struct question *question);
 void question_fini(struct question *question);
 
 #endif

@@ -30,7 +30,8 @@ struct source {
     struct supply *supply;
     int64_t model_id;
     char key[DIGEST_BYTES]; /* of number and address */
-    char *url;              /* the newest */
+    char *url;              /* of the last try */
+    char *fresh_url;        /* of a newer list; NULL: none */
     struct order *orders;   /* NULL: it is ending */
     struct source *prev, *next;
 
@@ -42,12 +43,12 @@ struct source {
     unsigned asked_version;   /* when the question began */
     unsigned fails;           /* in a row */
     bool is_silent;           /* its server, since the last question; this was logged */
-    bool must_note, must_ask; /* once the thread is done */
 
-    uv_timer_t timer; /* until the next question */
-    uv_work_t work;
-    bool is_at_work; /* a thread has the question, or will have it */
+    uv_timer_t timer; /* until the next try, of a question or of the next one */
     struct question question;
+    bool is_asking;  /* the question has begun, and has no answer yet */
+    bool is_at_work; /* a thread has a try of it, or will have it */
+    uv_work_t work;
 };
 
 struct supply {
@@ -63,37 +64,7 @@ static bool is_of(const struct model *model, const char *digest)
     return model != NULL && strcmp(model->digest, digest) == 0;
 }
 
-/* ---- Threads -------------------------------------------------------------------------------- */
-
-static void on_done(uv_work_t *work, int status);
-
-static void run(uv_work_t *work)
-{
-    struct source *source = work->data;
-
-    question_run(&source->question);
-}
-
-/* With a fetch it asks, else it notes what ran. */
-static void begin(struct source *source, struct fetch *fetch)
-{
-    const struct supply_config *config = &source->supply->config;
-    struct question *question = &source->question;
-
-    *question = (struct question){.fetch = fetch,
-                                  .store = config->store,
-                                  .rules = config->archive,
-                                  .key = source->key,
-                                  .known = source->known,
-                                  .model = source->model ? model_share(source->model) : NULL,
-                                  .is_recheck = source->model != NULL};
-    question->rules.is_canceled = fetch != NULL ? fetch_is_stopped(fetch) : NULL;
-    source->asked_version = source->version;
-    source->is_at_work = true;
-    source->supply->at_work++;
-    source->work.data = source;
-    (void)uv_queue_work(config->loop, &source->work, run, on_done); /* never fails */
-}
+/* ---- What the orders are told --------------------------------------------------------------- */
 
 /* All orders have what there is: a model, and an ETag that tells whether the server still has the
  * same. */
@@ -111,8 +82,6 @@ static bool is_rechecked(const struct source *source)
 {
     return is_settled(source) && source->known.etag[0] != '\0';
 }
-
-/* ---- What the orders are told --------------------------------------------------------------- */
 
 /* Tells those that do not know it yet. Returns whether there were any. */
 static bool tell_all(struct source *source, const struct baton_error *error, bool is_refused)
@@ -218,6 +187,7 @@ static void count(struct supply_counters *counters, const struct question *quest
 /* ---- When it asks --------------------------------------------------------------------------- */
 
 static void on_due(uv_timer_t *timer);
+static void on_done(uv_work_t *work, int status);
 
 static void ask_after(struct source *source, span pause)
 {
@@ -232,6 +202,9 @@ static void plan(struct source *source)
     unsigned fails = source->fails > 0 ? source->fails : 1;
     uint32_t random = 0;
 
+    if (source->is_asking) {
+        return; /* its answer plans */
+    }
     if (is_rechecked(source)) {
         least = config->recheck_ms;
         most = least * RECHECK_FACTOR_MAX;
@@ -248,39 +221,74 @@ static void plan(struct source *source)
 
 static void begin_question(struct source *source)
 {
-    struct fetch *fetch = NULL;
+    const struct supply_config *config = &source->supply->config;
+    struct question *question = &source->question;
 
-    source->must_ask = false;
-    if (source->supply->config.only != NULL) {
-        source->known.state = SOURCE_CURRENT;
-        if (source->model == NULL) {
-            adopt(source, model_share(source->supply->config.only));
-        }
-        (void)tell_all(source, NULL, false);
-    } else if (source->is_at_work) {
-        source->must_ask = true;
-    } else if (source->supply->at_work >= SUPPLY_THREADS_MAX) {
+    *question = (struct question){.store = config->store,
+                                  .archive = config->archive,
+                                  .rules = config->fetch,
+                                  .key = source->key,
+                                  .url = source->url,
+                                  .known = source->known,
+                                  .model = source->model ? model_share(source->model) : NULL,
+                                  .is_recheck = source->model != NULL,
+                                  .fd = -1};
+    question->archive.is_canceled = question->rules.is_canceled = &question->is_canceled;
+    source->asked_version = source->version;
+    source->is_asking = true;
+    source->supply->counters.rechecks += question->is_recheck;
+}
+
+static void run(uv_work_t *work)
+{
+    struct source *source = work->data;
+
+    question_try(&source->question);
+}
+
+/* The next try of the question, or the first one of another. */
+static void ask(struct source *source)
+{
+    struct supply *supply = source->supply;
+    struct question *question = &source->question;
+
+    if (supply->at_work >= SUPPLY_THREADS_MAX) {
         ask_after(source, SPAN_MS(WAIT_MS));
-    } else if (fetch_new(&fetch, &source->supply->config.fetch, source->url, NULL) == 0) {
-        source->supply->counters.rechecks += source->model != NULL;
-        begin(source, fetch);
-    } else {
-        source->fails++;
-        plan(source);
+        return;
     }
+    question->url = NULL;
+    if (source->fresh_url != NULL) {
+        free(source->url);
+        question->url = source->url = source->fresh_url;
+        source->fresh_url = NULL;
+    }
+    if (!source->is_asking) {
+        begin_question(source);
+    }
+    source->is_at_work = true;
+    supply->at_work++;
+    (void)uv_queue_work(supply->config.loop, &source->work, run, on_done); /* never fails */
 }
 
 static void on_due(uv_timer_t *timer)
 {
-    begin_question(timer->data);
+    struct source *source = timer->data;
+
+    if (source->supply->config.only == NULL) {
+        ask(source);
+        return;
+    }
+    source->known.state = SOURCE_CURRENT;
+    if (source->model == NULL) {
+        adopt(source, model_share(source->supply->config.only));
+    }
+    (void)tell_all(source, NULL, false);
 }
 
-/* A fetch that is under way goes on with the newest URL. */
+/* A question that is under way goes on with a fresh URL. */
 static void ask_soon(struct source *source)
 {
-    if (source->is_at_work && source->question.fetch != NULL) {
-        fetch_renew(source->question.fetch, source->url);
-    } else {
+    if (!source->is_at_work && (!source->is_asking || source->fresh_url != NULL)) {
         ask_after(source, SPAN_MS(0));
     }
 }
@@ -314,17 +322,15 @@ static void on_source_closed(uv_handle_t *handle)
     struct supply *supply = source->supply;
 
     DL_DELETE(supply->sources, source);
-    question_fini(&source->question);
+    if (source->is_asking) {
+        question_fini(&source->question);
+    }
     model_release(source->model);
     model_release(source->previous);
     free(source->url);
+    free(source->fresh_url);
     free(source);
     free_when_done(supply);
-}
-
-static void source_close(struct source *source)
-{
-    uv_close((uv_handle_t *)&source->timer, on_source_closed);
 }
 
 /* The source has lost its last order. */
@@ -332,9 +338,9 @@ static void give_up(struct source *source)
 {
     (void)uv_timer_stop(&source->timer);
     if (!source->is_at_work) {
-        source_close(source);
-    } else if (source->question.fetch != NULL) {
-        fetch_stop(source->question.fetch);
+        uv_close((uv_handle_t *)&source->timer, on_source_closed);
+    } else {
+        atomic_store(&source->question.is_canceled, true);
     }
 }
 
@@ -342,47 +348,44 @@ static void give_up(struct source *source)
 static void take_answer(struct source *source)
 {
     struct question *question = &source->question;
+    bool is_stale = source->asked_version != source->version;
+    bool has_failed = question->outcome == SOURCE_UNSURE;
 
     count(&source->supply->counters, question);
-    /* A URL that came after the last try is asked for by another question. */
-    source->must_ask |= question->has_asked && question->outcome == SOURCE_UNSURE &&
-                        fetch_is_fresh(question->fetch);
-    if (source->asked_version != source->version) {
-        source->must_ask = true;
-        return;
+    if (!is_stale) {
+        take_models(source, question);
+        if (has_failed) {
+            take_silence(source, question);
+        } else {
+            take_reply(source, question);
+        }
     }
-    take_models(source, question);
-    if (question->outcome == SOURCE_UNSURE) {
-        take_silence(source, question);
+    question_fini(question);
+    source->is_asking = false;
+    if (is_stale || (has_failed && source->fresh_url != NULL)) {
+        ask(source);
     } else {
-        take_reply(source, question);
+        plan(source);
     }
-    plan(source);
 }
 
 static void on_done(uv_work_t *work, int status)
 {
     struct source *source = work->data;
-    bool must_note;
+    const struct question *question = &source->question;
 
     (void)status;
     source->supply->at_work--;
-    if (source->orders == NULL) {
-        source_close(source);
-        return;
-    }
-    if (source->question.fetch != NULL) {
-        take_answer(source);
-    }
-    question_fini(&source->question);
     source->is_at_work = false;
-    must_note = source->must_note && source->known.state == SOURCE_CURRENT &&
-                is_of(source->model, source->known.proven);
-    source->must_note = false;
-    if (must_note) {
-        begin(source, NULL);
-    } else if (source->must_ask) {
-        begin_question(source);
+    if (source->orders == NULL) {
+        uv_close((uv_handle_t *)&source->timer, on_source_closed);
+    } else if (question->outcome == SOURCE_UNSURE && !question->has_arrived &&
+               source->fresh_url != NULL) {
+        ask(source); /* what the old URL was refused, the fresh one may get */
+    } else if (question->pause.ns > 0) {
+        ask_after(source, question->pause);
+    } else {
+        take_answer(source);
     }
 }
 
@@ -420,19 +423,35 @@ static struct source *find_source(const struct supply *supply, const char *key)
     return NULL;
 }
 
-static struct source *source_new(struct supply *supply, int64_t model_id, const char *key)
+/* Takes a URL of the newest list. False: it is the same as before, or memory is short. */
+static bool take_url(struct source *source, const char *url)
+{
+    const char *latest = source->fresh_url != NULL ? source->fresh_url : source->url;
+    char *copy = latest == NULL || strcmp(latest, url) != 0 ? strdup(url) : NULL;
+
+    if (copy != NULL) {
+        free(source->fresh_url);
+        source->fresh_url = copy;
+    }
+    return copy != NULL;
+}
+
+static struct source *source_new(struct supply *supply, int64_t model_id, const char *key,
+                                 const char *url)
 {
     struct source *source = calloc(1, sizeof(*source));
 
-    if (source != NULL) {
-        source->supply = supply;
-        source->model_id = model_id;
-        source->version = 1;
-        memcpy(source->key, key, sizeof(source->key));
-        (void)uv_timer_init(supply->config.loop, &source->timer); /* it never fails */
-        source->timer.data = source;
-        DL_APPEND(supply->sources, source);
+    if (source == NULL || !take_url(source, url)) {
+        free(source);
+        return NULL;
     }
+    source->supply = supply;
+    source->model_id = model_id;
+    source->version = 1;
+    memcpy(source->key, key, sizeof(source->key));
+    (void)uv_timer_init(supply->config.loop, &source->timer); /* it never fails */
+    source->timer.data = source->work.data = source;
+    DL_APPEND(supply->sources, source);
     return source;
 }
 
@@ -443,19 +462,19 @@ int supply_order(struct order **ret, struct supply *supply, int64_t model_id, co
     int rc = identify(key, supply, model_id, url, reterr);
     struct source *source = rc == 0 ? find_source(supply, key) : NULL;
     struct order *order = rc == 0 ? calloc(1, sizeof(*order)) : NULL;
-    char *copy = rc == 0 ? strdup(url) : NULL;
 
-    if (order != NULL && copy != NULL && source == NULL) {
-        source = source_new(supply, model_id, key);
+    if (rc != 0) {
+        return rc;
     }
-    if (rc != 0 || order == NULL || copy == NULL || source == NULL) {
+    if (order != NULL && source == NULL) {
+        source = source_new(supply, model_id, key, url);
+    }
+    if (order == NULL || source == NULL) {
         free(order);
-        free(copy);
-        return rc ? rc : error_set(reterr, BATON_ENOMEM, "out of memory");
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     *order = (struct order){.source = source, .on_told = on_told, .userdata = userdata};
-    free(source->url);
-    source->url = copy;
+    (void)take_url(source, url);
     DL_APPEND(source->orders, order);
     ask_soon(source);
     *ret = order;
@@ -466,19 +485,14 @@ bool supply_renew(struct order *order, const char *url)
 {
     struct source *source = order->source;
     bool is_asked = source->known.state != SOURCE_CURRENT || source->known.etag[0] != '\0';
-    char key[DIGEST_BYTES], *copy;
+    char key[DIGEST_BYTES];
 
     if (identify(key, source->supply, source->model_id, url, NULL) != 0 ||
         strcmp(key, source->key) != 0) {
         return false;
     }
-    copy = strcmp(url, source->url) != 0 ? strdup(url) : NULL;
-    if (copy != NULL) {
-        free(source->url);
-        source->url = copy;
-        if (is_asked) {
-            ask_soon(source);
-        }
+    if (take_url(source, url) && is_asked) {
+        ask_soon(source);
     }
     return true;
 }
@@ -499,6 +513,7 @@ void supply_cancel(struct order *order)
 void supply_ran(struct order *order, const struct model *model)
 {
     struct source *source = order->source;
+    const struct supply_config *config = &source->supply->config;
 
     if (!is_of(source->model, model->digest) || source->known.state != SOURCE_CURRENT) {
         return;
@@ -507,17 +522,13 @@ void supply_ran(struct order *order, const struct model *model)
         source->fails = 0;
         plan(source);
     }
-    if (is_of(model, source->known.proven) || source->supply->config.only != NULL) {
+    if (is_of(model, source->known.proven) || config->only != NULL) {
         return;
     }
     memcpy(source->known.proven, model->digest, sizeof(source->known.proven));
     model_release(source->previous);
     source->previous = NULL;
-    if (!source->is_at_work) {
-        begin(source, NULL);
-    } else {
-        source->must_note = true;
-    }
+    knowledge_note(&source->known, config->store, source->key, config->loop);
 }
 
 void supply_failed(struct order *order, const struct model *model, const struct baton_error *error)

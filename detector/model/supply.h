@@ -2,8 +2,9 @@
  * exchanged.
  *
  * A source is a number and an address without its signature; its orders are the subscriptions that
- * name it. A thread of libuv's pool asks its server, unpacks what comes and reports: give it more
- * than SUPPLY_THREADS_MAX threads (UV_THREADPOOL_SIZE), or slow servers stop all other work.
+ * name it. A question to its server is answered by a fetch, of one try or several (fetch.h). For
+ * each try a thread of libuv's pool asks, unpacks what comes and reports: give it more than
+ * SUPPLY_THREADS_MAX threads (UV_THREADPOOL_SIZE), or slow servers stop all other work.
  * Between two questions a source is in one of these states:
  *
  *   ask ─▶ UNSURE  no reply yet: asks again after 5 s … 5 min, and meanwhile the orders get the
@@ -18,7 +19,8 @@
  *                  before it could: the orders keep or get that one, with the error. Asks as
  *                  CURRENT does; as UNSURE, if there is no model or no ETag
  *
- * A fresh URL is asked at once. A model that cannot run and has none before it is UNSURE again.
+ * A fresh URL is asked at once, or by the next try of a question that is under way. A model that
+ * cannot run and has none before it is UNSURE again.
  *
  * The disk knows the last model that ran (supply_ran()) as the origin of the source (store.h), so
  * that the next process has it without a fetch, or without a server. What could not run is known as

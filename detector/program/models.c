@@ -78,9 +78,11 @@ static void on_closed(void *userdata)
     free(shared);
 }
 
-/* If several models have this archive, counts the failure for one and reports it to all. */
-static void note_failure(const struct shared *shared, const struct baton_error *error)
+/* If several models have this archive, the failure is counted for one and told by all. */
+static void on_failed(void *userdata, const struct baton_error *error)
 {
+    const struct shared *shared = userdata;
+    const struct models_config *config = &shared->models->config;
     bool is_counted = false;
 
     for (struct bound *bound = shared->models->bounds; bound; bound = bound->hh.next) {
@@ -90,14 +92,6 @@ static void note_failure(const struct shared *shared, const struct baton_error *
             (void)snprintf(bound->last_error, sizeof(bound->last_error), "%s", error->message);
         }
     }
-}
-
-static void on_failed(void *userdata, const struct baton_error *error)
-{
-    struct shared *shared = userdata;
-    const struct models_config *config = &shared->models->config;
-
-    note_failure(shared, error);
     log_warning(config->logger, "model-failed", LOG_STR("digest", shared->model->digest),
                 LOG_STR("error", error->message));
     if (config->failed) {

@@ -16,21 +16,17 @@
 
 extern const struct program_about program_about; /* groups.c */
 
-enum { PROGRAM_HOSTS_MAX = 32 };
-
 /* The options in the form that the parts below need. Texts are borrowed from the options. */
 struct program_settings {
     struct service_config service;
     struct parts_config parts;
     struct camera_options camera;
-    const char *model_hosts[PROGRAM_HOSTS_MAX + 1]; /* NULL ends; none: any */
-    const char *clip;                               /* NULL: no try */
-    const char *out; /* of a try: folder for its findings; NULL: standard output */
+    const char *clip; /* NULL: no try */
+    const char *out;  /* of a try: folder for its findings; NULL: standard output */
     enum log_level log_level;
     bool log_json;
     span drain;
     char token[SERVICE_TOKEN_MAX];
-    const char *hosts[PROGRAM_HOSTS_MAX + 1]; /* ends with NULL */
 };
 
 /* Returns BATON_EINVAL; for the token's file also BATON_ENOENT or BATON_EIO. */

@@ -61,21 +61,17 @@ static int check_hardware(const struct options *options, struct baton_error *ret
 
 static int check_hosts(const struct options *options, struct baton_error *reterr)
 {
-    size_t count = options_count(options, "model-host");
+    const char *const *host = options_list(options, "model-host");
 
-    for (size_t i = 0; i < count; i++) {
-        const char *host = options_item(options, "model-host", i);
-        if (host[0] == '\0' || strpbrk(host, "/:@?#* ")) {
+    for (; host && *host; host++) {
+        if (*host[0] == '\0' || strpbrk(*host, "/:@?#* ")) {
             return error_set(reterr, BATON_EINVAL,
                              "--model-host %s: must be a host, such as models.example, or "
                              ".example with all below it",
-                             host);
+                             *host);
         }
     }
-    return count <= PROGRAM_HOSTS_MAX
-               ? 0
-               : error_set(reterr, BATON_EINVAL, "--model-host: %zu hosts; at most %d are allowed",
-                           count, PROGRAM_HOSTS_MAX);
+    return 0;
 }
 
 static int check(const struct options *options, struct baton_error *reterr)
@@ -129,6 +125,7 @@ static struct parts_config parts_config(const struct options *options)
     struct library_options *engine = &ret.models.engine.library;
 
     ret.supply.archive.archive_bytes_max = mib(options, "model-max-mib");
+    ret.supply.fetch.hosts = options_list(options, "model-host");
     ret.supply.fetch.ca_file = options_text(options, "model-ca");
     ret.supply.fetch.leads_inside = options_flag(options, "model-redirect-private");
     engine->kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine"));
@@ -150,6 +147,7 @@ int program_settings(struct program_settings *ret, const struct options *options
     }
     *ret = (struct program_settings){
         .service = {.host = options_text(options, "host"),
+                    .hosts = options_list(options, "http-host"),
                     .port = (int)options_number(options, "port"),
                     .tls_cert = options_text(options, "tls-cert"),
                     .tls_key = options_text(options, "tls-key"),
@@ -171,14 +169,6 @@ int program_settings(struct program_settings *ret, const struct options *options
         .drain = options_duration(options, "drain-timeout"),
     };
     ret->parts = parts_config(options);
-    for (size_t i = 0; i < options_count(options, "http-host") && i < PROGRAM_HOSTS_MAX; i++) {
-        ret->hosts[i] = options_item(options, "http-host", i);
-    }
-    ret->service.hosts = ret->hosts;
-    for (size_t i = 0; i < options_count(options, "model-host"); i++) {
-        ret->model_hosts[i] = options_item(options, "model-host", i);
-        ret->parts.supply.fetch.hosts = ret->model_hosts;
-    }
     if (token_file) {
         code = bearer_read(ret->token, sizeof(ret->token), token_file, reterr);
         code = code ? error_wrap(reterr, "--token-file") : 0;

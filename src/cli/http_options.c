@@ -15,11 +15,8 @@ int http_options_read(struct http_config *ret, struct http_options *space,
         return BATON_OK;
     }
     ret->host = space->host;
-    ret->hosts = space->hosts;
+    ret->hosts = options_list(options, "http-host");
     ret->token = token_file ? space->token : NULL;
-    for (size_t i = 0; i < options_count(options, "http-host") && i < HTTP_NAMES_MAX; i++) {
-        space->hosts[i] = options_item(options, "http-host", i);
-    }
     code = value_address(address, true, space->host, sizeof(space->host), &ret->port, reterr);
     return !code && token_file
                ? settings_token(space->token, sizeof(space->token), token_file, reterr)

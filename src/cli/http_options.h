@@ -5,13 +5,10 @@
 #include "member/status_server.h"
 #include "options/option.h"
 
-enum { HTTP_NAMES_MAX = 16 };
-
 /* What a struct http_config borrows. */
 struct http_options {
     char host[256];
     char token[HTTP_TOKEN_MAX];
-    const char *hosts[HTTP_NAMES_MAX + 1];
 };
 
 /* Fills address, token and names of `ret`; `space` outlives its use. `ret->host` is NULL without

@@ -15,7 +15,7 @@ enum { OPTIONS_MAX = 96, LETTERS_BYTES = 2 * OPTIONS_MAX + 3 };
 struct value {
     const struct option_spec *spec;
     enum option_source source;
-    char **items; /* owned, each too; one unless a list */
+    char **items; /* owned, each too; one unless a list; ends with NULL */
     size_t count;
 };
 
@@ -143,12 +143,13 @@ static int append_item(struct value *value, const char *text, struct baton_error
     if (value->count == OPTION_LIST_MAX) {
         return error_set(reterr, BATON_EINVAL, "given more than %d times", OPTION_LIST_MAX);
     }
-    char **items = realloc(value->items, (value->count + 1) * sizeof(*items));
+    char **items = realloc(value->items, (value->count + 2) * sizeof(*items));
     if (!items) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     value->items = items;
     items[value->count] = strdup(text);
+    items[value->count + 1] = NULL;
     if (!items[value->count]) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
@@ -415,6 +416,11 @@ const char *options_item(const struct options *options, const char *name, size_t
     const struct value *value = value_of(options, name);
     INVARIANT(index < value->count);
     return value->items[index];
+}
+
+const char *const *options_list(const struct options *options, const char *name)
+{
+    return (const char *const *)value_of(options, name)->items;
 }
 
 bool options_next(const struct options *options, struct option_cursor *cursor)

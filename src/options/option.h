@@ -100,6 +100,8 @@ span options_duration(const struct options *options, const char *name);
 void options_range(const struct options *options, const char *name, span *ret_min, span *ret_max);
 size_t options_count(const struct options *options, const char *name);
 const char *options_item(const struct options *options, const char *name, size_t index);
+/* All items; ends with NULL. NULL: there are none. Borrowed until the option is taken again. */
+const char *const *options_list(const struct options *options, const char *name);
 enum option_source options_source(const struct options *options, const char *name);
 /* Whether both, of the same table, give the option the same value, as text. */
 bool options_agree(const struct options *left, const struct options *right, const char *name);

@@ -8,10 +8,13 @@ const os = require('os');
 const path = require('path');
 
 const { score } = require('./score');
+const { DEADLINE_MS, program, Stand, run_all } = require('../detector/tools');
 
-const [program, ffmpeg, models] = process.argv.slice(2);
+const [ffmpeg, models] = process.argv.slice(3);
 const archive = path.join(models, 'rectangles.mpta');
-const DEADLINE_MS = 240000;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-try-'));
+const clip = path.join(folder, 'clip.mp4');
+process.on('exit', () => fs.rmSync(folder, { recursive: true }));
 const FPS = 15, FRAMES = 180, WIDTH = 640, HEIGHT = 360;
 
 // Colour, size, where it is in frame n, first and last frame in which it is. All is even, so that
@@ -63,6 +66,19 @@ function run(words, options) {
 const lines_of = (file) => fs.readFileSync(file, 'utf8').split('\n').filter(Boolean)
     .map((line) => JSON.parse(line));
 
+// A try of the clip so often that there is time to interfere: several seconds of work.
+function start(words, environment) {
+    const longer = path.join(folder, 'longer.mp4');
+    execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-y', '-stream_loop', '15', '-i', clip, '-c',
+        'copy', longer]);
+    const one = new Stand(spawn(program, ['--try', longer, '--model', archive, ...words],
+        { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...environment } }));
+    one.stdout = '';
+    one.child.stdout.on('data', (data) => { one.stdout += data; });
+    process.on('exit', () => one.signal('SIGKILL'));
+    return one;
+}
+
 // What is drawn, by the text of the page: the number of each frame, its boxes and their labels.
 function pictures(file) {
     const numbers = (text, ...names) => names.map((name) =>
@@ -77,8 +93,9 @@ function pictures(file) {
     });
 }
 
-const tests = {
-    'every rectangle is found, and nothing else'(folder, clip) {
+make_clip(clip);
+run_all({
+    async 'every rectangle is found, and nothing else'() {
         const out = path.join(folder, 'out');
         // What spares a fleet its frames is not for a try.
         const done = run(['--try', clip, '--model', archive, '--out', out, '--camera-fps', '1',
@@ -108,7 +125,7 @@ const tests = {
             `them, ${detections.length} detections`));
     },
 
-    'an archive names the layout of its model\'s outputs'(folder, clip) {
+    async 'an archive names the layout of its model\'s outputs'() {
         for (const name of ['yolov5', 'yolov10', 'ssd', 'retinaface']) {
             const done = run(['--try', clip, '--model', path.join(models, name + '.mpta')]);
             assert.strictEqual(done.status, 0, done.stderr);
@@ -123,7 +140,7 @@ const tests = {
         }
     },
 
-    'a clip that says how it is turned is tried upright'(folder, clip) {
+    async 'a clip that says how it is turned is tried upright'() {
         const turned = path.join(folder, 'turned.mp4'), upright = path.join(folder, 'upright.mp4');
         execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', clip, '-c', 'copy',
             '-metadata:s:v:0', 'rotate=90', turned]);
@@ -139,7 +156,7 @@ const tests = {
         assert.deepStrictEqual(one, other);
     },
 
-    'pictures show where they are, at even distances and where one is reported'(folder) {
+    async 'pictures show where they are, at even distances and where one is reported'() {
         const out = path.join(folder, 'out');
         const reported = new Set(lines_of(path.join(out, 'detections.jsonl'))
             .map((line) => line.frame));
@@ -170,7 +187,7 @@ const tests = {
         }
     },
 
-    'without a folder the detections go to standard output, and nothing is left'(folder, clip) {
+    async 'without a folder the detections go to standard output, and nothing is left'() {
         const own = fs.mkdtempSync(path.join(folder, 'own-'));
         const done = run(['--try', clip, '--model', archive], { env: { ...process.env, TMPDIR: own } });
         assert.strictEqual(done.status, 0, done.stderr);
@@ -183,7 +200,7 @@ const tests = {
             Array.from({ length: 9 }, (_, i) => `${10 * (i + 1)} %: ${18 * (i + 1)}`));
     },
 
-    'a clip that is torn is tried as far as it goes, and that is told'(folder, clip) {
+    async 'a clip that is torn is tried as far as it goes, and that is told'() {
         const whole = path.join(folder, 'whole.mp4'), torn = path.join(folder, 'torn.mp4');
         execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', clip, '-c', 'copy', '-movflags',
             '+faststart', whole]);
@@ -193,7 +210,7 @@ const tests = {
         assert.match(done.stderr, /torn\.mp4: ended at \d+\.\d s, but says that it lasts 12\.0 s/);
     },
 
-    'what cannot be tried is named, and the way out'(folder, clip) {
+    async 'what cannot be tried is named, and the way out'() {
         const at = (name, bytes) => {
             fs.writeFileSync(path.join(folder, name), bytes);
             return path.join(folder, name);
@@ -222,7 +239,7 @@ const tests = {
         }
     },
 
-    'of many frames with detections the first fifty are drawn'(folder, clip) {
+    async 'of many frames with detections the first fifty are drawn'() {
         const out = path.join(folder, 'many');
         const done = run(['--try', clip, '--model', path.join(models, 'product.mpta'), '--out', out]);
         if (done.status !== 0) { // without a tracker: a detection in every frame
@@ -234,84 +251,30 @@ const tests = {
         assert.ok(shown.length > 50 && shown.length < 66, 'and those at even distances');
     },
 
-    async 'a try that is stopped keeps what it has seen, and leaves nothing else'(folder, clip) {
+    async 'a try that is stopped keeps what it has seen, and leaves nothing else'() {
         const own = fs.mkdtempSync(path.join(folder, 'own-'));
         const out = path.join(own, 'out');
-        const one = start(longer(folder, clip), ['--out', out], { TMPDIR: own });
+        const one = start(['--out', out], { TMPDIR: own });
         await one.says(/10 %/);
-        one.child.kill('SIGINT');
-        assert.strictEqual(await one.ended, 1, one.stderr);
-        assert.match(one.stderr, /stopped before its end/);
-        const [, objects] = /(\d+) objects in them/.exec(one.stderr);
+        one.signal('SIGINT');
+        assert.strictEqual(await one.ended, 1, one.log);
+        assert.match(one.log, /stopped before its end/);
+        const [, objects] = /(\d+) objects in them/.exec(one.log);
         assert.strictEqual(lines_of(path.join(out, 'objects.jsonl')).length, Number(objects));
         assert.ok(pictures(path.join(out, 'seen.html')).length > 0);
         assert.deepStrictEqual(fs.readdirSync(own), ['out']);
     },
 
-    async 'a decoder that dies ends the try: the clip does not begin again'(folder, clip) {
-        const one = start(longer(folder, clip), [], {});
+    async 'a decoder that dies ends the try: the clip does not begin again'() {
+        const one = start([], {});
         await one.says(/10 %/);
-        process.kill(one.child_named('baton-camera'), 'SIGKILL');
-        assert.strictEqual(await one.ended, 1, one.stderr);
-        assert.match(one.stderr, /broke off after \d+ frames: .*killed by signal 9/);
+        const { pid } = one.child;
+        const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+        process.kill(Number(children.trim().split(' ').find((child) =>
+            fs.readFileSync(`/proc/${child}/comm`, 'utf8') === 'baton-camera\n')), 'SIGKILL');
+        assert.strictEqual(await one.ended, 1, one.log);
+        assert.match(one.log, /broke off after \d+ frames: .*killed by signal 9/);
         const frames = one.stdout.trim().split('\n').map((line) => JSON.parse(line).frame);
         assert.ok(frames.every((frame, i) => i === 0 || frame >= frames[i - 1]));
     },
-};
-
-// The clip so often that there is time to interfere: several seconds of work.
-function longer(folder, clip) {
-    const file = path.join(folder, 'longer.mp4');
-    if (!fs.existsSync(file)) {
-        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-stream_loop', '15', '-i', clip, '-c',
-            'copy', file]);
-    }
-    return file;
-}
-
-function start(clip, words, environment) {
-    const child = spawn(program, ['--try', clip, '--model', archive, ...words],
-        { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...environment } });
-    const one = { child, stdout: '', stderr: '', wake: () => {} };
-    const timer = setTimeout(() => child.kill('SIGKILL'), DEADLINE_MS);
-    child.stdout.on('data', (data) => { one.stdout += data; });
-    child.stderr.on('data', (data) => {
-        one.stderr += data;
-        one.wake();
-    });
-    one.ended = new Promise((resolve) => child.on('close', (code, signal) => {
-        clearTimeout(timer);
-        one.is_over = true;
-        one.wake();
-        resolve(signal || code);
-    }));
-    one.says = async (pattern) => {
-        while (!pattern.test(one.stderr)) {
-            assert.ok(!one.is_over, one.stderr);
-            await new Promise((resolve) => { one.wake = resolve; });
-        }
-    };
-    one.child_named = (name) => {
-        const pids = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
-        return Number(pids.trim().split(' ')
-            .find((pid) => fs.readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === name));
-    };
-    return one;
-}
-
-(async () => {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-try-'));
-    try {
-        const clip = path.join(folder, 'clip.mp4');
-        make_clip(clip);
-        for (const [name, test] of Object.entries(tests)) {
-            await test(folder, clip);
-            console.log('ok', name);
-        }
-    } finally {
-        fs.rmSync(folder, { recursive: true });
-    }
-})().catch((error) => {
-    console.log(error);
-    process.exit(1);
 });

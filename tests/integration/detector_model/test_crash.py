@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The cache of models is whole whatever call it is killed at, and whatever call fails.
+"""The cache of models is whole whatever call it is killed at, whatever call fails, and whoever is
+killed beside it.
 
 usage: test_crash.py STORE_TOOL; skipped (77) where strace may not be used.
 """
@@ -18,6 +19,8 @@ import zipfile
 TOOL = sys.argv[1]
 MODEL_BYTES = 100_000
 ROOM = 2 * MODEL_BYTES + 50_000  # for one model, so that the second drives out the first
+KINDS, WRITERS, KILLS = 12, 4, 20
+ROOM_OF_ALL = (WRITERS + 4) * MODEL_BYTES  # for what they hold, and some more
 KILLED = ("mkdir", "write", "sendfile", "fsync", "renameat", "unlinkat", "flock", "utimensat",
           "fcntl", "getdents64")
 FAILED = (("write", "ENOSPC"), ("sendfile", "ENOSPC"), ("fsync", "EIO"), ("mkdir", "ENOSPC"),
@@ -90,12 +93,42 @@ def run_all(place, archives, call, action):
     raise AssertionError(f"{call}: more than {TRIES_MAX} calls")
 
 
+def race(place):
+    """Several processes on one folder, killed one after another whatever they do."""
+    cache = f"{place}/race"
+    archives = {seed: archive(place, seed) for seed in range(1, KINDS + 1)}
+    paths = [path for path, _ in archives.values()]
+
+    def adding(count):
+        some = random.choices(paths, k=count)
+        return subprocess.Popen([TOOL, "add", cache, str(ROOM_OF_ALL), *some],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    writers = [adding(10_000) for _ in range(WRITERS)]
+    for i in range(KILLS):
+        own = adding(4)  # time passes by doing the same as they
+        assert own.wait() == 0, own.stderr.read()
+        writer = writers[i % WRITERS]
+        assert writer.poll() is None, writer.stderr.read()
+        writer.kill()
+        writer.wait()
+        writers[i % WRITERS] = adding(10_000)
+    for writer in writers:
+        writer.kill()
+        writer.wait()
+    assert adding(1).wait() == 0
+    size = sum(entry.stat().st_size for entry in os.scandir(cache + "/archives"))
+    assert size <= ROOM_OF_ALL, f"{size} bytes"
+    check(cache, archives, "race", [])
+
+
 def main():
     if shutil.which("strace") is None or \
             subprocess.run(["strace", "-o", "/dev/null", "true"], check=False).returncode != 0:
         print("skipped: strace cannot be used here")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="baton-crash-") as place:
+        race(place)
         archives = {seed: archive(place, seed) for seed in (1, 2)}
         for call in KILLED:
             print("killed at", call, run_all(place, archives, call, "signal=KILL"))

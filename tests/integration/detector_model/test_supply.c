@@ -42,6 +42,7 @@ static void open_supply_with(struct place *place, int retry_ms, int fetch_retry_
                                            .retry_ms = retry_ms};
     place->config.fetch.retry_ms = fetch_retry_ms;
     place->config.fetch.tries_max = 2;
+    place->config.fetch.silent_ms = place->config.fetch.total_ms = NEVER_MS;
     assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
 }
 
@@ -583,6 +584,17 @@ static void the_others_of_a_canceled_order_are_served(void **state)
     cancel(&two);
 }
 
+static void a_server_that_hangs_holds_nobody_up(void **state)
+{
+    struct place *place = *state;
+    struct asker asker;
+
+    order(place, 7, "signed", "held=1", &asker);
+    wait_gets(place, "get signed", 1);
+    cancel(&asker);
+    close_supply(place); /* waits for its thread */
+}
+
 static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
 {
     struct place *place = *state;
@@ -595,27 +607,6 @@ static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
     assert_null(strstr(error.message, "canary"));
     assert_null(none);
     supply_close(NULL);
-}
-
-static void one_model_for_all_is_given_to_every_order(void **state)
-{
-    struct place *place = *state;
-    struct asker first, asker;
-
-    put_to_work(place, "good", "", &first);
-    place->config.only = model_share(first.model);
-    cancel(&first);
-    supply_close(place->supply);
-    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
-    assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
-    for (int i = 0; i < 2; i++) {
-        order(place, i, "down", "", &asker);
-        wait_told(place, &asker, 1);
-        assert_ptr_equal(asker.model, place->config.only);
-        cancel(&asker);
-    }
-    assert_int_equal(gets(place, "get down"), 0);
-    model_release(place->config.only);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -639,8 +630,8 @@ int main(void)
         TEST(what_cannot_be_had_is_asked_for_again),
         TEST(an_order_ends_at_any_moment),
         TEST(the_others_of_a_canceled_order_are_served),
+        TEST(a_server_that_hangs_holds_nobody_up),
         TEST(an_address_that_is_not_allowed_is_refused_at_once),
-        TEST(one_model_for_all_is_given_to_every_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

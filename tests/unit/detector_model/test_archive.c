@@ -379,16 +379,6 @@ static void a_flipped_bit_never_gets_into_a_model(void **state)
     assert_true(refused > place->archive.bytes * 4);
 }
 
-static void unpacking_can_be_given_up(void **state)
-{
-    struct place *place = *state;
-    atomic_bool is_canceled = true;
-
-    place->rules.is_canceled = &is_canceled;
-    assert_int_equal(unpack_parts(place, good_parts, 2, NULL, NULL), BATON_ECANCELED);
-    assert_empty(place);
-}
-
 /* In a child: the limit is of the process. */
 static void a_disk_that_is_full_leaves_nothing(void **state)
 {
@@ -577,7 +567,6 @@ int main(void)
         TEST(a_bomb_is_refused_while_it_is_unpacked),
         TEST(a_torn_archive_is_refused_wherever_it_is_torn),
         TEST(a_flipped_bit_never_gets_into_a_model),
-        TEST(unpacking_can_be_given_up),
         TEST(a_disk_that_is_full_leaves_nothing),
         TEST(what_the_child_says_is_not_believed),
         TEST(a_silent_child_is_given_up_with_its_order),

@@ -191,6 +191,7 @@ static void the_documented_example_is_read_as_it_says(void **state)
     assert_string_equal(brand->fields[1].name, "carYear");
     assert_int_equal(brand->fields[1].type, TYPE_INTEGER);
     assert_string_equal(field_mapped(&brand->fields[1], "golf-2019"), "2019");
+    assert_null(field_mapped(&brand->fields[1], "golf"));
     assert_int_equal(pipeline.stages[3].from, 2);
     assert_true(pipeline.track.is_on);
     assert_int_equal(pipeline.track.report, REPORT_ONCE);
@@ -205,20 +206,6 @@ static void a_class_name_means_all_that_bear_it(void **state)
     parse_good(&pipeline, "stages/1/classes", "[\"car\"]");
     assert_int_equal(pipeline.stages[1].class_count, 3);
     assert_memory_equal(pipeline.stages[1].classes, ((bool[]){true, false, true}), 3);
-    pipeline_fini(&pipeline);
-}
-
-static void a_map_is_sorted_for_the_search(void **state)
-{
-    struct pipeline pipeline;
-
-    (void)state;
-    parse_good(&pipeline, "stages/2/fields/plate",
-               "{\"value\": \"text\", \"map\": {\"B\": \"2\", \"C\": \"3\", \"A\": \"1\"}}");
-    assert_string_equal(field_mapped(&pipeline.stages[2].fields[0], "A"), "1");
-    assert_string_equal(field_mapped(&pipeline.stages[2].fields[0], "B"), "2");
-    assert_string_equal(field_mapped(&pipeline.stages[2].fields[0], "C"), "3");
-    assert_null(field_mapped(&pipeline.stages[2].fields[0], "D"));
     pipeline_fini(&pipeline);
 }
 
@@ -489,7 +476,6 @@ int main(void)
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(the_documented_example_is_read_as_it_says),
         cmocka_unit_test(a_class_name_means_all_that_bear_it),
-        cmocka_unit_test(a_map_is_sorted_for_the_search),
         cmocka_unit_test(the_tracker_is_on_where_it_is_named),
         cmocka_unit_test(what_is_right_is_taken),
         cmocka_unit_test(each_slip_is_named_with_its_path),

@@ -1,19 +1,16 @@
-/* The cache of models: bound, order, what is held; crashes and other processes. */
+/* The cache of models: bound, order, what is held. Crashes: tests/integration/detector_model. */
 #include "cmocka_all.h"
 
 #include "detector/model/store.h"
-#include "lib/chance.h"
 #include "lib/process.h"
 #include "unit/detector_model/zip_maker.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,9 +18,6 @@ enum {
     MODEL_BYTES = 10000,
     EACH = 11000,    /* as an archive or unpacked, with its pipeline */
     ROOM = 4 * EACH, /* for three that are kept, with the one that is added */
-    KINDS = 6,
-    WRITERS = 4,
-    KILLS = OF_CHANCE(20),
 };
 
 struct place {
@@ -357,79 +351,6 @@ static void a_file_to_fetch_into_has_no_name(void **state)
     close(fd);
 }
 
-static unsigned writers_seed;
-
-/* Adds, forever; ends with 1 if a model that it holds is not whole. */
-static int write_forever(void *userdata)
-{
-    struct place own = *(const struct place *)userdata;
-
-    own.store = opened(&own, ROOM);
-    for (;;) {
-        char letter = (char)('a' + rand_r(&writers_seed) % KINDS);
-        struct model *model = NULL;
-        int rc = add(&own, letter, &model, NULL);
-
-        if (rc == 0 && letter_of(model) != letter) {
-            return 1;
-        }
-        if (rc != 0 && rc != BATON_EFULL && rc != BATON_ENOENT) {
-            return 2;
-        }
-        model_release(model);
-    }
-}
-
-static pid_t start_writer(struct place *place)
-{
-    writers_seed++;
-    return process_fork(write_forever, place);
-}
-
-/* Several processes on one folder, killed one after another in the middle of whatever they do. */
-static void killed_processes_leave_only_whole_archives(void **state)
-{
-    struct place *place = *state;
-    pid_t writers[WRITERS];
-    int status;
-
-    for (int i = 0; i < WRITERS; i++) {
-        writers[i] = start_writer(place);
-    }
-    for (int i = 0; i < KILLS; i++) {
-        pid_t *writer = &writers[i % WRITERS];
-
-        for (int j = 0; j < 4; j++) { /* time passes by doing the same as they */
-            struct model *model = NULL;
-            struct baton_error error = {0};
-            int rc = add(place, (char)('a' + (i + j) % KINDS), &model, &error);
-            if (rc != 0 && rc != BATON_EFULL && rc != BATON_ENOENT) {
-                fail_msg("%s", error.message);
-            }
-            assert_true(model == NULL || letter_of(model) == 'a' + (i + j) % KINDS);
-            model_release(model);
-        }
-        assert_int_equal(waitpid(*writer, &status, WNOHANG), 0); /* none ended by itself */
-        kill(*writer, SIGKILL);
-        assert_int_equal(waitpid(*writer, &status, 0), *writer);
-        assert_true(WIFSIGNALED(status));
-        *writer = start_writer(place);
-    }
-    for (int i = 0; i < WRITERS; i++) {
-        kill(writers[i], SIGKILL);
-        assert_int_equal(waitpid(writers[i], &status, 0), writers[i]);
-    }
-    store_close(place->store);
-    place->store = opened(place, ROOM);
-    model_release(added(place, 'a'));
-    assert_true(count_archives(place) <= 3); /* no drafts, and within the bound */
-    for (int letter = 'a'; letter < 'a' + KINDS; letter++) {
-        struct model *model = added(place, (char)letter);
-        assert_int_equal(letter_of(model), letter);
-        model_release(model);
-    }
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -445,7 +366,6 @@ int main(void)
         TEST(an_archive_that_was_damaged_is_removed_and_harms_no_holder),
         TEST(an_origin_is_remembered_as_long_as_its_model),
         TEST(a_file_to_fetch_into_has_no_name),
-        TEST(killed_processes_leave_only_whole_archives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,6 +185,8 @@ static void a_list_is_replaced_whole_by_a_higher_source(void **state)
     assert_int_equal(TAKE(options, &used, &error, "run", "-p", "z=h:3"), 0);
     assert_int_equal(options_count(options, "peer"), 1);
     assert_string_equal(options_item(options, "peer", 0), "z=h:3");
+    assert_string_equal(options_list(options, "peer")[0], "z=h:3");
+    assert_null(options_list(options, "peer")[1]);
     assert_int_equal(unsetenv("BATON_PEER"), 0);
     options_free(options);
 }
