@@ -25,7 +25,7 @@ static const char *find_fault(const struct camera_message *message)
         if (!ring_layout(&layout, message->width, message->height)) {
             return "its size";
         }
-        if (message->slot >= layout.slots) {
+        if (message->slot >= RING_SLOTS) {
             return "its slot";
         }
         if ((message->flags & ~FRAME_FLAGS) != 0) {

@@ -3,23 +3,13 @@
 enum {
     ROWS_ALIGNMENT = 32, /* decoders round the height up to a multiple */
     ROWS_MORE = 2,       /* rows that they may read below it */
-    PIXELS_USUAL = 1920 * 1088,
-    SLOT_PADDING = 256, /* vector code may read a little past a row's end */
+    SLOT_PADDING = 256,  /* vector code may read a little past a row's end */
     PAGE_ALIGNMENT = 4096,
 };
 
 static size_t aligned(size_t bytes, size_t to)
 {
     return (bytes + to - 1) / to * to;
-}
-
-static int slots_for(uint32_t pixels)
-{
-    uint32_t slots = pixels <= PIXELS_USUAL
-                         ? RING_SLOTS
-                         : (uint32_t)((uint64_t)RING_SLOTS * PIXELS_USUAL / pixels);
-
-    return slots > RING_SLOTS_MIN ? (int)slots : RING_SLOTS_MIN;
 }
 
 int ring_refuse(struct baton_error *reterr, uint32_t width, uint32_t height)
@@ -46,7 +36,6 @@ bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
         layout.offset[plane] = at;
         at += (size_t)layout.stride[plane] * (size_t)layout.rows[plane];
     }
-    layout.slots = slots_for(width * height);
     layout.bytes = aligned(at + SLOT_PADDING, PAGE_ALIGNMENT);
     *ret = layout;
     return true;

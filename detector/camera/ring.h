@@ -23,8 +23,7 @@
 #include <stdint.h>
 
 enum {
-    RING_SLOTS = 24,     /* at most: the sixteen references of a decoder, and more */
-    RING_SLOTS_MIN = 14, /* for large pictures, of which decoders keep fewer */
+    RING_SLOTS = 24, /* the sixteen references of a decoder, and more */
     RING_HELD_MAX = 5,
     RING_SHOWN_MAX = RING_HELD_MAX + 1, /* the parent copies one more */
     RING_ALIGNMENT = 64,                /* of rows and planes, for vector code */
@@ -41,7 +40,6 @@ struct ring_layout {
     int rows[3];      /* with the rows that decoders round up to, which show nothing */
     size_t offset[3]; /* within the slot */
     size_t bytes;     /* of the slot, in whole pages */
-    int slots;        /* the first of the ring's, which pictures of this size may use */
 };
 
 /* Names the limit that a picture is above. */

@@ -17,25 +17,24 @@ static bool is_free(const struct slots *slots, int slot)
 
 static void trim(struct slots *slots, int slot)
 {
-    if (madvise(slots_at(slots, slot), slots->used[slot], MADV_REMOVE) == 0) {
-        slots->used[slot] = 0;
-    }
+    (void)madvise(slots_at(slots, slot), slots->used[slot], MADV_REMOVE);
+    slots->used[slot] = 0;
 }
 
 int slots_find_free(struct slots *slots, const struct ring_layout *layout)
 {
     int slot = 0;
 
-    while (slot < layout->slots && !is_free(slots, slot)) {
+    while (slot < RING_SLOTS && !is_free(slots, slot)) {
         slot++;
     }
-    if (slot == layout->slots) {
+    if (slot == RING_SLOTS) {
         return -1;
     }
     if (slots->used[slot] > layout->bytes) {
         trim(slots, slot); /* its last picture was larger */
     }
-    slots->used[slot] = slots->used[slot] > layout->bytes ? slots->used[slot] : layout->bytes;
+    slots->used[slot] = layout->bytes;
     slots->recent |= 1U << slot;
     return slot;
 }
@@ -77,7 +76,7 @@ static bool lies_at(const uint8_t *at, const struct ring_layout *layout, const A
 
 int slots_find(const struct slots *slots, const struct ring_layout *layout, const AVFrame *frame)
 {
-    for (int slot = 0; slot < layout->slots; slot++) {
+    for (int slot = 0; slot < RING_SLOTS; slot++) {
         if ((slots->lent & 1U << slot) != 0 && lies_at(slots_at(slots, slot), layout, frame)) {
             return slot;
         }
@@ -103,7 +102,7 @@ static AVBufferRef *lend_slot(struct slots *slots, const struct ring_layout *lay
     AVBufferRef *buffer = NULL;
     int slot = -1;
 
-    if (__builtin_popcount(slots->lent) < layout->slots - RING_SHOWN_MAX - 1) {
+    if (__builtin_popcount(slots->lent) < RING_SLOTS - RING_SHOWN_MAX - 1) {
         slot = slots_find_free(slots, layout);
     }
     if (slot >= 0) {

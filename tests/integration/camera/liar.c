@@ -42,7 +42,7 @@ static void lie_about_frames(void)
 
     for (int i = 1; i < FLOOD; i++) {
         message.width = 1U << i % WIDTHS;
-        message.slot = (uint8_t)(i % RING_SLOTS_MIN);
+        message.slot = (uint8_t)(i % RING_SLOTS);
         message.sequence = (uint64_t)i * (i > FLOOD / 2 ? 7919 : 1);
         message.captured_ns = INT64_MIN + i;
         message.counts.decoded = UINT64_MAX - (uint64_t)i;

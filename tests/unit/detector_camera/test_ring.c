@@ -20,19 +20,6 @@ static void a_layout_fits_odd_sizes_and_refuses_what_is_too_large(void **state)
     assert_false(ring_layout(&layout, UINT32_MAX, UINT32_MAX));
 }
 
-static void large_pictures_have_fewer_slots_but_enough(void **state)
-{
-    struct ring_layout layout;
-
-    (void)state;
-    assert_true(ring_layout(&layout, 1920, 1080));
-    assert_int_equal(layout.slots, RING_SLOTS);
-    assert_true(ring_layout(&layout, 2560, 1440));
-    assert_in_range(layout.slots, RING_SLOTS_MIN, RING_SLOTS - 1);
-    assert_true(ring_layout(&layout, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX));
-    assert_int_equal(layout.slots, RING_SLOTS_MIN);
-}
-
 static void no_picture_needs_more_than_there_is_from_slot_to_slot(void **state)
 {
     struct ring_layout layout;
@@ -49,7 +36,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layout_fits_odd_sizes_and_refuses_what_is_too_large),
-        cmocka_unit_test(large_pictures_have_fewer_slots_but_enough),
         cmocka_unit_test(no_picture_needs_more_than_there_is_from_slot_to_slot),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_ring", tests, NULL, NULL);
