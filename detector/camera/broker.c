@@ -1,6 +1,5 @@
 #include "detector/camera/broker.h"
 
-#include "detector/camera/confine.h"
 #include "detector/camera/dial.h"
 #include "detector/camera/tunnel.h"
 

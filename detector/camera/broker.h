@@ -14,7 +14,7 @@
 #ifndef DETECTOR_CAMERA_BROKER_H
 #define DETECTOR_CAMERA_BROKER_H
 
-#include "detector/camera/landlock.h"
+#include "detector/camera/confine.h"
 #include "detector/camera/message.h"
 #include "detector/camera/url.h"
 

@@ -1,13 +1,13 @@
 #include "detector/camera/child.h"
 
 #include "base/invariant.h"
-#include "detector/camera/ring.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,31 +20,20 @@ enum {
     CAPTURED_MAX_MS = 60000, /* the greatest age of a frame */
 };
 
-_Static_assert((int)CAMERA_HELD_MAX == (int)RING_HELD_MAX, "one limit");
-
-/* A mapped ring lives as long as it is the newest, or a frame of it is held. */
-struct view {
-    uint64_t number; /* the child's */
-    struct ring_layout layout;
-    const uint8_t *memory;
-    struct child *child;
-    unsigned refs;
-};
-
-/* A frame that is shown, at its slot in its ring, or as a copy. */
+/* A frame that is shown, at its slot in the ring, or as a copy. */
 struct held {
     struct camera_frame shown; /* first, because the public pointer points here */
-    struct view *view;
-    uint8_t *copy; /* NULL: in its ring */
-    int slot;
+    struct child *child;
+    uint8_t *copy; /* NULL: in the ring */
+    uint32_t slot;
     unsigned refs;
 };
 
 struct child {
-    unsigned refs;     /* one for each handle that is not closed, and one for each view */
-    int socket;        /* -1: it needs no frame back */
-    struct view *view; /* of the newest ring; NULL: none yet */
-    unsigned held;     /* frames in rings */
+    unsigned refs;         /* one for each handle that is not closed, and one for each frame */
+    int socket;            /* -1: closed, as it needs no frame back */
+    const uint8_t *memory; /* the ring */
+    unsigned held;         /* frames in the ring */
     unsigned copied;
     struct child_hooks hooks;
     bool is_stopped;
@@ -63,68 +52,20 @@ static void child_unref(struct child *child)
 {
     INVARIANT(child->refs > 0);
     if (--child->refs == 0) {
+        (void)munmap((void *)child->memory, RING_BYTES);
         free(child);
     }
 }
 
 /* ---- its frames ---- */
 
-static void view_unref(struct view *view)
-{
-    struct child *child = view->child;
-
-    INVARIANT(view->refs > 0);
-    if (--view->refs == 0) {
-        ring_unmap(view->memory, &view->layout);
-        free(view);
-        child_unref(child);
-    }
-}
-
-/* Makes it the newest one; held frames of older ones stay. */
-static void set_view(struct child *child, struct view *view)
-{
-    if (child->view != NULL) {
-        view_unref(child->view);
-    }
-    child->view = view;
-}
-
-/* Makes the ring in `fd` the newest one; `fd` stays the caller's. Returns BATON_EPROTO or
- * BATON_ENOMEM. */
-static int adopt_ring(struct child *child, int fd, const struct camera_message *message,
-                      struct baton_error *reterr)
-{
-    struct view *view = calloc(1, sizeof(*view));
-    int rc;
-
-    if (view == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a ring");
-    }
-    (void)ring_layout(&view->layout, message->width, message->height); /* was checked */
-    rc = fd >= 0 ? ring_map(&view->memory, fd, &view->layout, reterr)
-                 : error_set(reterr, BATON_EPROTO, "ring: its descriptor is missing");
-    if (rc != 0) {
-        free(view);
-        return rc;
-    }
-    view->number = message->sequence;
-    view->child = child;
-    view->refs = 1;
-    child->refs++;
-    set_view(child, view);
-    return 0;
-}
-
 /* It cannot fail for long: the child may show few frames at a time, and is killed if it does not
  * read. */
-static void give_back(const struct view *view, uint32_t slot)
+static void give_back(const struct child *child, uint32_t slot)
 {
-    const struct camera_request request = {.ring = view->number, .value = slot};
+    const struct camera_request request = {.type = REQUEST_SLOT_BACK, .value = slot};
 
-    if (view->child->socket >= 0) {
-        (void)send(view->child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
+    (void)send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Both clocks are read here, so the child's message only says how old the frame is. */
@@ -146,7 +87,7 @@ static void set_times(struct camera_frame *frame, const struct camera_message *m
     frame->pts_us = message->pts_us;
 }
 
-/* Makes a frame with its planes at `slot`, which is laid out as those of the ring. */
+/* Makes a frame with its planes at `slot`. */
 static void describe(struct camera_frame *shown, const struct ring_layout *layout,
                      const uint8_t *slot, const struct camera_message *message)
 {
@@ -162,34 +103,35 @@ static void describe(struct camera_frame *shown, const struct ring_layout *layou
     set_times(shown, message);
 }
 
-/* Returns the frame of the newest ring, held once, or NULL if too many are held. With fewer than
+/* Returns the frame, held once, or NULL if too many are held. With fewer than
  * CAMERA_HELD_MAX it stays in the ring; else it is copied, and its slot is free again. So a user
  * that holds frames for long delays neither the child nor faster users. A camera with one model
  * never has so many held frames, and none of them is copied. */
 static struct camera_frame *claim(struct child *child, const struct camera_message *message)
 {
-    struct view *view = child->view;
-    const uint8_t *slot = view->memory + message->slot * view->layout.slot_bytes;
-    bool is_copied = child->held >= RING_HELD_MAX;
+    const uint8_t *slot = child->memory + (size_t)message->slot * RING_STRIDE;
+    bool is_copied = child->held >= CAMERA_HELD_MAX;
     struct held *held = calloc(1, sizeof(*held));
+    struct ring_layout layout;
 
+    (void)ring_layout(&layout, message->width, message->height); /* was checked */
     if (held != NULL && is_copied && child->copied < CAMERA_COPIED_MAX) {
-        held->copy = aligned_alloc(RING_ALIGNMENT, view->layout.slot_bytes); /* whole pages */
+        held->copy = aligned_alloc(RING_ALIGNMENT, layout.bytes);
     }
     if (held == NULL || (is_copied && held->copy == NULL)) {
         free(held);
         return NULL;
     }
     if (is_copied) {
-        memcpy(held->copy, slot, view->layout.slot_bytes);
+        memcpy(held->copy, slot, layout.bytes);
         slot = held->copy;
-        give_back(view, message->slot);
+        give_back(child, message->slot);
     }
-    held->view = view;
+    held->child = child;
     held->slot = message->slot;
     held->refs = 1;
-    describe(&held->shown, &view->layout, slot, message);
-    view->refs++;
+    describe(&held->shown, &layout, slot, message);
+    child->refs++;
     child->copied += is_copied;
     child->held += !is_copied;
     return &held->shown;
@@ -197,16 +139,16 @@ static struct camera_frame *claim(struct child *child, const struct camera_messa
 
 static void let_go(struct held *held)
 {
-    struct child *child = held->view->child;
+    struct child *child = held->child;
 
     if (held->copy != NULL) {
         child->copied--;
         free(held->copy);
     } else {
         child->held--;
-        give_back(held->view, (uint32_t)held->slot);
+        give_back(child, held->slot);
     }
-    view_unref(held->view);
+    child_unref(child);
     free(held);
 }
 
@@ -248,7 +190,6 @@ static void close_handles(struct child *child)
     (void)close(child->end_fd);
     (void)close(child->socket);
     child->socket = -1;
-    set_view(child, NULL);
 }
 
 static void end(struct child *child, const struct baton_error *error)
@@ -260,11 +201,11 @@ static void end(struct child *child, const struct baton_error *error)
 
 /* ---- its messages ---- */
 
-/* A newer frame or ring is there. */
+/* A newer frame is there. */
 static void leave_newest(struct child *child)
 {
     if (child->newest.type == MESSAGE_FRAME) {
-        give_back(child->view, child->newest.slot);
+        give_back(child, child->newest.slot);
         child->newest.type = 0;
     }
 }
@@ -287,14 +228,11 @@ static void show_newest(struct child *child)
     camera_frame_unref(frame);
 }
 
-static int take(struct child *child, const struct camera_message *message, int fd,
+static int take(struct child *child, const struct camera_message *message,
                 struct baton_error *reterr)
 {
     switch (message->type) {
     case MESSAGE_FRAME:
-        if (child->view == NULL || message->slot >= child->view->layout.slots) {
-            return error_set(reterr, BATON_EPROTO, "frame: there is no slot %u", message->slot);
-        }
         /* It grows, and not so far that a child after a hostile one had no numbers left. */
         if (message->sequence - child->sequence - 1 >= UINT32_MAX) {
             return error_set(reterr, BATON_EPROTO, "frame: its sequence is not allowed");
@@ -302,9 +240,6 @@ static int take(struct child *child, const struct camera_message *message, int f
         leave_newest(child);
         child->newest = *message;
         return 0;
-    case MESSAGE_RING:
-        leave_newest(child); /* it is one of the previous ring */
-        return adopt_ring(child, fd, message, reterr);
     case MESSAGE_ERROR:
         (void)error_set(&child->error, message->code, "%s", message->text);
         return 0;
@@ -317,13 +252,13 @@ static int take(struct child *child, const struct camera_message *message, int f
     }
 }
 
-/* Handles one datagram. Returns 1 to go on, 0 after the last one or if none waits, or an error if
- * it breaks the rules. */
+/* Handles one datagram. Descriptors that came with it are closed by the kernel. Returns 1 to go on,
+ * 0 after the last one or if none waits, or an error if it breaks the rules. */
 static int read_one(struct child *child, struct baton_error *reterr)
 {
     struct camera_message message;
-    int fds[HELPER_PASSED], rc;
-    ssize_t got = helper_receive(child->socket, &message, sizeof(message), fds, MSG_DONTWAIT);
+    int rc;
+    ssize_t got = recv(child->socket, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
 
     if (got <= 0) {
         if (got == 0) {
@@ -332,8 +267,7 @@ static int read_one(struct child *child, struct baton_error *reterr)
         return 0;
     }
     rc = message_check(&message, (size_t)got, reterr);
-    rc = rc ? rc : take(child, &message, fds[0], reterr);
-    helper_close(fds);
+    rc = rc ? rc : take(child, &message, reterr);
     return rc != 0 ? rc : 1;
 }
 
@@ -418,7 +352,8 @@ void child_stop(struct child *child, bool is_killed)
 void child_set_interval(struct child *child, span interval)
 {
     int64_t us = interval.ns / 1000;
-    const struct camera_request request = {.value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
+    const struct camera_request request = {.type = REQUEST_INTERVAL,
+                                           .value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
     if (child->interval_us != request.value &&
         send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
@@ -449,9 +384,18 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
 {
     struct helper helper;
     struct child *child = NULL;
-    int end_fd, rc = helper_start(&helper, program, "baton-camera", -1, reterr);
+    void *memory;
+    int end_fd, rc, ring = helper_share(&memory, "baton-frames", RING_BYTES, reterr);
 
+    if (ring < 0) {
+        return ring;
+    }
+    (void)mprotect(memory, RING_BYTES, PROT_READ);    /* only the child writes */
+    (void)madvise(memory, RING_BYTES, MADV_DONTDUMP); /* which would fill what was never written */
+    rc = helper_start(&helper, program, "baton-camera", ring, reterr);
+    (void)close(ring);
     if (rc != 0) {
+        (void)munmap(memory, RING_BYTES);
         return rc;
     }
     end_fd = pidfd_open(helper.pid, 0);
@@ -463,10 +407,12 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
         rc = error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
         (void)helper_kill(&helper);
         helper_close((int[]){helper.socket, end_fd});
+        (void)munmap(memory, RING_BYTES);
         return rc;
     }
     child->hooks = *hooks;
     child->sequence = config->sequence;
+    child->memory = memory;
     child->socket = helper.socket;
     child->pid = helper.pid;
     child->end_fd = end_fd;

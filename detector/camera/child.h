@@ -2,8 +2,8 @@
  *
  *   child_start ─▶ word(), frame(), in any order ─▶ ended(), once ─▶ child_stop
  *
- * Every message of the child is checked before a hook is called; a message or a ring that breaks
- * the rules ends the child. Only this folder includes this header.
+ * Every message of the child is checked before a hook is called; one that breaks the rules ends the
+ * child. Only this folder includes this header.
  */
 #ifndef DETECTOR_CAMERA_CHILD_H
 #define DETECTOR_CAMERA_CHILD_H
@@ -26,7 +26,8 @@ struct child_hooks {
     void *userdata;
 };
 
-/* All arguments are borrowed during the call. Returns BATON_EUNAVAILABLE or BATON_EIO. */
+/* All arguments are borrowed during the call. Returns BATON_ENOMEM,
+ * BATON_EUNAVAILABLE or BATON_EIO. */
 int child_start(struct child **ret, uv_loop_t *loop, const char *program,
                 const struct camera_config *config, const struct child_hooks *hooks,
                 struct baton_error *reterr);

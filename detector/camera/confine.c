@@ -1,8 +1,5 @@
 #include "detector/camera/confine.h"
 
-#include "detector/camera/message.h"
-#include "detector/camera/ring.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -35,6 +32,7 @@ enum {
     NOBODY = 65534,
     FILES_MAX = 64,
     MEMORY_MAX_MIB = 3072, /* sixteen reference pictures of the largest size, and the ring */
+    FILE_MAX_MIB = 720,    /* standard error may be a log that has grown */
     SOCKET_FLAGS = SOCK_CLOEXEC | SOCK_NONBLOCK,
     IOCTL_TYPE = 0xff00,
 };
@@ -182,8 +180,7 @@ static int allow_answers(scmp_filter_ctx filter)
     return rc;
 }
 
-/* A process with a broker passes each address to it. It sends messages, which can hold an address,
- * only to its parent. */
+/* A process with a broker passes each address to it. It sends no messages, which can hold one. */
 static int allow_connections(scmp_filter_ctx filter, const struct confinement *confinement)
 {
     static const int calls[] = {SCMP_SYS(connect), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
@@ -198,12 +195,9 @@ static int allow_connections(scmp_filter_ctx filter, const struct confinement *c
     rc = rc ? rc
             : seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1,
                                SCMP_A4(SCMP_CMP_NE, 0));
-    rc =
-        rc ? rc
-           : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_EQ, 0));
     return rc ? rc
-              : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1,
-                                 SCMP_A0(SCMP_CMP_EQ, CAMERA_FD_SOCKET));
+              : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1,
+                                 SCMP_A4(SCMP_CMP_EQ, 0));
 }
 
 /* abort() sends a signal to this process; no other process gets one. */
@@ -273,15 +267,13 @@ static int load(scmp_filter_ctx filter, int rc, int *listener, struct baton_erro
     return rc == 0 ? 0 : refuse(reterr, -rc);
 }
 
-/* Two things could replace the broker: an answer at its listener, and another socket with the
- * number of the parent's, to which messages can be sent. */
+/* An answer at its listener could replace the broker. */
 static int filter_brokered(struct baton_error *reterr)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    uint32_t no = SCMP_ACT_ERRNO(EPERM);
-    int rc = add_masked(filter, no, SCMP_SYS(ioctl), 1, IOCTL_TYPE, SECCOMP_IOC_MAGIC << 8);
+    int rc = add_masked(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, IOCTL_TYPE,
+                        SECCOMP_IOC_MAGIC << 8);
 
-    rc = rc ? rc : add_masked(filter, no, SCMP_SYS(close), 0, UINT32_MAX, CAMERA_FD_SOCKET);
     return load(filter, rc, NULL, reterr);
 }
 
@@ -324,12 +316,9 @@ static void limit(int resource, rlim_t most)
 
 static void limit_all(const struct confinement *confinement)
 {
-    struct ring_layout largest;
-
-    (void)ring_layout(&largest, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX);
     limit(RLIMIT_CORE, 0); /* a core would hold the password */
     limit(RLIMIT_NOFILE, FILES_MAX);
-    limit(RLIMIT_FSIZE, largest.bytes + 4096);
+    limit(RLIMIT_FSIZE, (rlim_t)FILE_MAX_MIB << 20);
     limit(RLIMIT_MSGQUEUE, 0);
     if (!IS_SANITIZED && !confinement->uses_hardware) { /* both map terabytes that they never use */
         unsigned mib = confinement->memory_max_mib;

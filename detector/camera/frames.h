@@ -3,11 +3,12 @@
 #define DETECTOR_CAMERA_FRAMES_H
 
 #include "base/clock.h"
+#include "detector/camera/ring.h"
 #include "detector/image.h"
 
 enum {
-    CAMERA_HELD_MAX = 5,    /* frames of one feed that may be held where they were decoded; */
-    CAMERA_COPIED_MAX = 32, /* further ones are copies, of which there may be so many */
+    CAMERA_HELD_MAX = RING_HELD_MAX, /* frames of a feed that are held where they were decoded; */
+    CAMERA_COPIED_MAX = 32,          /* further ones are copies, of which there may be so many */
 };
 
 #define CAMERA_NO_PTS INT64_MIN

@@ -1,4 +1,4 @@
-#include "detector/camera/landlock.h"
+#include "detector/camera/confine.h"
 
 #include <fcntl.h>
 #include <linux/landlock.h>

@@ -3,7 +3,7 @@
  *   config from the socket ─▶ broker (broker.h), fences (confine.h) ─▶ camera opened
  *                                                   ─▶ more fences ─▶ frames … end
  *
- * It is started by baton-detector alone, with a socket. What it parses
+ * It is started by baton-detector alone, with a socket and memory for pictures. What it parses
  * comes from the network, so it is built to be lost: it holds one camera's password, one
  * connection and nothing else, and when it crashes or hangs, one camera is reopened.
  */
@@ -16,10 +16,12 @@
 #include "detector/camera/url.h"
 #include "detector/helper/helper.h"
 
+#include <errno.h>
 #include <libavutil/log.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -73,6 +75,19 @@ static int confine(const struct camera_config *config, struct confinement *confi
     return rc;
 }
 
+/* After the broker was cloned, which shares no memory. */
+static int map_ring(struct publisher *publisher, struct baton_error *reterr)
+{
+    void *memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, CAMERA_FD_RING, 0);
+
+    (void)close(CAMERA_FD_RING);
+    if (memory == MAP_FAILED) {
+        return error_set(reterr, BATON_ENOMEM, "memory for pictures: %s", strerror(errno));
+    }
+    publisher->slots.memory = memory;
+    return 0;
+}
+
 static int run_stream(const struct camera_config *config, const struct confinement *confinement,
                       AVIOContext *file, struct publisher *publisher, struct baton_error *reterr)
 {
@@ -113,6 +128,7 @@ static int run(const struct camera_config *config, struct publisher *publisher,
     /* Two queries at once would leave by sendmmsg(2), which the filter refuses. */
     (void)setenv("RES_OPTIONS", "single-request", 1);
     rc = confine(config, &confinement, reterr);
+    rc = rc ? rc : map_ring(publisher, reterr);
     if (rc == 0) {
         return config->kind == SOURCE_SNAPSHOT
                    ? snapshot_run(config, publisher, reterr)
@@ -129,7 +145,7 @@ int main(int argc, char **argv)
     struct baton_error error;
 
     helper_begin(argc, argv,
-                 "It opens one camera, decodes it and puts the frames into shared memory.", 1);
+                 "It opens one camera, decodes it and puts the frames into shared memory.", 2);
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
     (void)!chdir("/"); /* no folder of another user is open to what takes it over */
     broker_prepare();
@@ -143,6 +159,5 @@ int main(int argc, char **argv)
     } else {
         publisher_fail(&publisher, &error);
     }
-    publisher_fini(&publisher);
     _exit(EXIT_SUCCESS); /* handlers of libraries might make calls that are refused now */
 }

@@ -21,12 +21,13 @@ static const char *find_fault(const struct camera_message *message)
     case MESSAGE_PROGRESS:
     case MESSAGE_END:
         return NULL;
-    case MESSAGE_RING:
-        if (message->sequence == 0) {
-            return "its number";
-        }
-        return ring_layout(&layout, message->width, message->height) ? NULL : "its size";
     case MESSAGE_FRAME:
+        if (!ring_layout(&layout, message->width, message->height)) {
+            return "its size";
+        }
+        if (message->slot >= RING_SLOTS) {
+            return "its slot";
+        }
         if ((message->flags & ~FRAME_FLAGS) != 0) {
             return "its flags";
         }

@@ -1,7 +1,7 @@
 /* The messages between a camera's child and its parent, one datagram each.
  *
- *   parent ─ config, once; requests ───────────────────────────▶ child
- *   parent ◀─ OPENED · RING+fd · FRAME · PROGRESS · ERROR · END ─ child
+ *   parent ─ config, once; requests ─────────────────▶ child
+ *   parent ◀─ OPENED · FRAME · PROGRESS · ERROR · END ─ child
  *
  * A datagram is the struct as it lies in memory, since both programs are of one build and one
  * machine. The config goes over the inherited socket, and never in arguments or the environment,
@@ -18,14 +18,18 @@
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 4,
+    MESSAGE_VERSION = 5,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
     MESSAGE_PATH_MAX = 1024,
 };
 
-enum { CAMERA_FD_SOCKET = 3 }; /* the child inherits it; at its end the child ends, too */
+/* The child inherits these. */
+enum {
+    CAMERA_FD_SOCKET = 3, /* at its end the child ends, too */
+    CAMERA_FD_RING,       /* the memory for pictures (ring.h) */
+};
 
 enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE };
 
@@ -45,13 +49,12 @@ struct camera_config {
 };
 
 struct camera_request {
-    uint64_t ring; /* this one's slot `value` is given back; 0: `value` is the least time between */
-    uint32_t value; /* two frames, in µs, and 0: every frame */
+    enum { REQUEST_SLOT_BACK, REQUEST_INTERVAL } type;
+    uint32_t value; /* the slot; or the least time between two frames, in µs, and 0: every frame */
 };
 
 enum message_type {
     MESSAGE_OPENED = 1,
-    MESSAGE_RING, /* with the descriptor of the memory */
     MESSAGE_FRAME,
     MESSAGE_PROGRESS, /* it decodes, although nothing was shown lately */
     MESSAGE_ERROR,    /* its last message */
@@ -74,7 +77,7 @@ enum frame_flags {
 /* It has no bool and no enum: a hostile child writes it, and of those not every value is one. */
 struct camera_message {
     uint32_t type; /* enum message_type; what it does not use is 0 */
-    /* OPENED, RING */
+    /* OPENED, FRAME */
     uint32_t width, height;
     /* OPENED */
     uint32_t fps_milli;   /* 0: unknown */
@@ -83,8 +86,7 @@ struct camera_message {
     char hardware[MESSAGE_NAME_MAX + 1]; /* "": software */
     /* FRAME */
     uint8_t slot, flags;
-    uint64_t
-        sequence; /* of frames that were due, after the config's; RING: its number, from 1 on */
+    uint64_t sequence; /* of frames that were due, after the config's */
     int64_t pts_us;
     int64_t captured_ns; /* boot clock, when its last packet arrived */
     /* FRAME, PROGRESS */

@@ -1,7 +1,6 @@
 #include "detector/camera/publish.h"
 
 #include "base/error.h"
-#include "detector/helper/helper.h"
 
 #include <errno.h>
 #include <libavutil/pixdesc.h>
@@ -18,28 +17,15 @@ enum {
     LAST_WORD_MS = 1000,
 };
 
-void publisher_fini(struct publisher *publisher)
+bool publisher_send(struct publisher *publisher, const struct camera_message *message)
 {
-    rings_fini(&publisher->rings);
-    sws_freeContext(publisher->scaler);
-}
+    bool is_sent = send(publisher->socket, message, sizeof(*message),
+                        MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*message);
 
-static bool send_with(struct publisher *publisher, const struct camera_message *message, int fd)
-{
-    const int fds[HELPER_PASSED] = {fd, -1};
-    bool is_sent = helper_send(publisher->socket, message, sizeof(*message), fds, MSG_DONTWAIT);
-
-    /* Of all cameras together, since all run as one user, only so many rings may be on their way.
-     */
-    if (!is_sent && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS) {
+    if (!is_sent && errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
         publisher->is_stopping = true;
     }
     return is_sent;
-}
-
-bool publisher_send(struct publisher *publisher, const struct camera_message *message)
-{
-    return send_with(publisher, message, -1);
 }
 
 void publisher_fail(struct publisher *publisher, const struct baton_error *error)
@@ -63,10 +49,10 @@ void publisher_listen(struct publisher *publisher)
 
     while ((got = recv(publisher->socket, &request, sizeof(request), MSG_DONTWAIT)) ==
            sizeof(request)) {
-        if (request.ring == 0) {
+        if (request.type == REQUEST_INTERVAL) {
             publisher->interval = SPAN_US(request.value);
         } else {
-            rings_give_back(&publisher->rings, request.ring, request.value);
+            slots_give_back(&publisher->slots, request.value);
             publisher->shown -= publisher->shown > 0;
         }
     }
@@ -94,7 +80,7 @@ void publisher_tick(struct publisher *publisher, instant now)
     }
     if (instant_since(now, publisher->trimmed_at).ns >= SPAN_MS(TRIM_MS).ns) {
         publisher->trimmed_at = now; /* a stall has filled more slots than pictures need */
-        rings_trim(&publisher->rings, true);
+        slots_trim(&publisher->slots, true);
     }
 }
 
@@ -119,10 +105,10 @@ void publisher_sleep(struct publisher *publisher, instant from, const span *leng
     }
 }
 
-/* The place of a picture, now or later. */
+/* The place of a picture. */
 struct place {
-    struct ring *ring;
-    int slot;
+    struct ring_layout layout;
+    int slot; /* -1: there is none now */
 };
 
 static bool is_full_range(const AVFrame *frame)
@@ -168,61 +154,40 @@ static bool fill(struct publisher *publisher, const AVFrame *frame, const struct
 {
     AVFrame *made = is_420(frame) ? NULL : convert(publisher, frame);
     const AVFrame *from = is_420(frame) ? frame : made;
-    const int *strides = place->ring->layout.stride;
-    uint8_t *planes[3];
-    bool is_filled;
+    const size_t *offsets = place->layout.offset;
+    const int *strides = place->layout.stride;
+    uint8_t *at = slots_at(&publisher->slots, place->slot);
+    bool is_filled =
+        from != NULL &&
+        I420Rotate(from->data[0], from->linesize[0], from->data[1], from->linesize[1],
+                   from->data[2], from->linesize[2], at + offsets[0], strides[0], at + offsets[1],
+                   strides[1], at + offsets[2], strides[2], frame->width, frame->height,
+                   (enum RotationMode)(publisher->turns * QUARTER)) == 0;
 
-    for (int plane = 0; plane < 3; plane++) {
-        planes[plane] = ring_plane(place->ring, place->slot, plane);
-    }
-    is_filled = from != NULL &&
-                I420Rotate(from->data[0], from->linesize[0], from->data[1], from->linesize[1],
-                           from->data[2], from->linesize[2], planes[0], strides[0], planes[1],
-                           strides[1], planes[2], strides[2], frame->width, frame->height,
-                           (enum RotationMode)(publisher->turns * QUARTER)) == 0;
     av_frame_free(&made);
     return is_filled;
 }
 
-/* Finds the picture in the ring if it was decoded there, else a slot to copy it to. Slot -1: there
- * is none now. */
+/* Finds the picture in the ring if it was decoded there, else a slot to copy it to. Returns
+ * BATON_ETOOBIG. */
 static int find_place(struct publisher *publisher, const AVFrame *frame, struct place *ret,
                       struct baton_error *reterr)
 {
-    struct rings *rings = &publisher->rings;
     bool is_across = publisher->turns % 2 != 0;
-    int rc;
+    uint32_t width = (uint32_t)(is_across ? frame->height : frame->width);
+    uint32_t height = (uint32_t)(is_across ? frame->width : frame->height);
 
-    ret->ring = rings_find(rings, frame, &ret->slot);
-    if (ret->ring != NULL) {
-        return 0;
+    if (!ring_layout(&ret->layout, width, height)) {
+        return ring_refuse(reterr, width, height);
     }
-    rc = rings_need(&ret->ring, rings, (uint32_t)(is_across ? frame->height : frame->width),
-                    (uint32_t)(is_across ? frame->width : frame->height), reterr);
-    ret->slot = -1;
-    if (rc == 0) {
-        ret->slot = ring_free_slot(ret->ring);
+    ret->slot = slots_find(&publisher->slots, &ret->layout, frame);
+    if (ret->slot < 0) {
+        ret->slot = slots_find_free(&publisher->slots, &ret->layout);
         if (ret->slot >= 0 && !fill(publisher, frame, ret)) {
             ret->slot = -1;
         }
     }
-    return rc;
-}
-
-/* Sends the parent this ring unless it has it; false: it cannot be sent now. */
-static bool tell_ring(struct publisher *publisher, const struct place *place)
-{
-    const struct ring_layout *layout = &place->ring->layout;
-    struct camera_message message = {.type = MESSAGE_RING,
-                                     .width = (uint32_t)layout->width,
-                                     .height = (uint32_t)layout->height,
-                                     .sequence = place->ring->number};
-
-    if (publisher->ring_known != place->ring->number &&
-        send_with(publisher, &message, place->ring->fd)) {
-        publisher->ring_known = place->ring->number;
-    }
-    return publisher->ring_known == place->ring->number;
+    return 0;
 }
 
 static uint8_t flags_of(const AVFrame *frame)
@@ -240,6 +205,8 @@ static bool hand_over(struct publisher *publisher, const AVFrame *frame, const s
                       int64_t pts_us, instant captured)
 {
     struct camera_message message = {.type = MESSAGE_FRAME,
+                                     .width = (uint32_t)place->layout.width,
+                                     .height = (uint32_t)place->layout.height,
                                      .slot = (uint8_t)place->slot,
                                      .flags = flags_of(frame),
                                      .sequence = publisher->sequence,
@@ -247,10 +214,10 @@ static bool hand_over(struct publisher *publisher, const AVFrame *frame, const s
                                      .captured_ns = captured.ns,
                                      .counts = publisher->counts};
 
-    if (place->slot < 0 || !tell_ring(publisher, place) || !publisher_send(publisher, &message)) {
+    if (place->slot < 0 || !publisher_send(publisher, &message)) {
         return false; /* the parent is far behind, and is sent a later one */
     }
-    ring_show(place->ring, place->slot);
+    slots_show(&publisher->slots, place->slot);
     publisher->shown++;
     return true;
 }

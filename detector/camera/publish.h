@@ -6,16 +6,15 @@
 #include "base/clock.h"
 #include "detector/camera/message.h"
 #include "detector/camera/pace.h"
-#include "detector/camera/rings.h"
+#include "detector/camera/slots.h"
 
 #include <libavutil/frame.h>
 #include <libswscale/swscale.h>
 
 struct publisher {
     int socket; /* borrowed */
-    struct rings rings;
-    uint64_t ring_known; /* the ring that the parent was sent last; 0: none */
-    unsigned shown;      /* frames that the parent has */
+    struct slots slots;
+    unsigned shown; /* frames that the parent has */
     bool is_lossless;
     bool is_stopping; /* the parent needs no more frames, or has ended */
     uint64_t sequence;
@@ -28,8 +27,6 @@ struct publisher {
     struct SwsContext *scaler; /* for formats that are not 4:2:0 */
     int turns;                 /* quarters to the right by which each picture is turned */
 };
-
-void publisher_fini(struct publisher *publisher);
 
 /* Sends the message if that is possible at once; false: it was not sent. */
 bool publisher_send(struct publisher *publisher, const struct camera_message *message);

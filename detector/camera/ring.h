@@ -1,6 +1,6 @@
-/* Memory that a camera's child writes and its parent reads: slots for pictures of one size.
+/* Memory that a camera's child writes and its parent reads: slots for pictures.
  *
- *   slot 0 | slot 1 | …
+ *   slot 0 | slot 1 | …     each as far apart as the largest picture needs
  *
  * A slot that was shown is the parent's until the parent gives it back (message.h), so a frame that
  * is being read is never overwritten. The child never waits for that: it shows RING_SHOWN_MAX at a
@@ -8,9 +8,10 @@
  * picture that is due while so many are shown is left out, and the parent sees the gap in the
  * numbers.
  *
- * Another size is another ring. Both sides compute the layout from width and height, so no offset
- * ever comes from the child. The memory is sealed: it cannot be truncated under the reader, which
- * would be a SIGBUS. The child can only put wrong pixels there.
+ * The parent makes the memory, and only what was written costs any. Both sides compute the layout
+ * of a picture from width and height, so no offset ever comes from the child. The memory is sealed:
+ * it cannot be truncated under the reader, which would be a SIGBUS. The child can only put wrong
+ * pixels there.
  */
 #ifndef DETECTOR_CAMERA_RING_H
 #define DETECTOR_CAMERA_RING_H
@@ -22,13 +23,14 @@
 #include <stdint.h>
 
 enum {
-    RING_SLOTS = 24,     /* at most: the sixteen references of a decoder, and more */
-    RING_SLOTS_MIN = 14, /* for large pictures, of which decoders keep fewer */
+    RING_SLOTS = 24, /* the sixteen references of a decoder, and more */
     RING_HELD_MAX = 5,
     RING_SHOWN_MAX = RING_HELD_MAX + 1, /* the parent copies one more */
     RING_ALIGNMENT = 64,                /* of rows and planes, for vector code */
     RING_SIDE_MAX = 8192,
     RING_PIXELS_MAX = 8192 * 4352,
+    RING_STRIDE = 56 << 20, /* from slot to slot; no picture needs more */
+    RING_BYTES = RING_SLOTS * RING_STRIDE,
 };
 
 /* The layout of planar 4:2:0: Y, U, V. */
@@ -37,24 +39,12 @@ struct ring_layout {
     int stride[3];
     int rows[3];      /* with the rows that decoders round up to, which show nothing */
     size_t offset[3]; /* within the slot */
-    int slots;
-    size_t slot_bytes;
-    size_t bytes; /* of the whole ring */
+    size_t bytes;     /* of the slot, in whole pages */
 };
 
 /* Names the limit that a picture is above. */
 int ring_refuse(struct baton_error *reterr, uint32_t width, uint32_t height);
 /* False: a side is 0 or above RING_SIDE_MAX, or there are more than RING_PIXELS_MAX. */
 bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height);
-
-/* The child's: makes the memory, and the descriptor that is sent to the parent. Returns
- * BATON_ENOMEM. */
-int ring_make(uint8_t **ret, int *ret_fd, const struct ring_layout *layout,
-              struct baton_error *reterr);
-/* The parent's: maps the memory read-only; `fd` stays the caller's. Returns BATON_EPROTO if it is
- * not sealed memory of exactly that size, or BATON_ENOMEM. */
-int ring_map(const uint8_t **ret, int fd, const struct ring_layout *layout,
-             struct baton_error *reterr);
-void ring_unmap(const uint8_t *memory, const struct ring_layout *layout); /* of either */
 
 #endif

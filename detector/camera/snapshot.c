@@ -127,8 +127,7 @@ static int decompress(struct poller *poller, struct baton_error *reterr)
     frame->height = height;
     frame->format = formats[subsampling];
     frame->color_range = AVCOL_RANGE_JPEG;
-    if (!(subsampling == TJSAMP_420 &&
-          rings_take(&poller->publisher->rings, frame, width, height)) &&
+    if (!(subsampling == TJSAMP_420 && slots_take(&poller->publisher->slots, &layout, frame)) &&
         av_frame_get_buffer(frame, 0) < 0) {
         return error_set(reterr, BATON_ENOMEM, "snapshot of %dx%d: out of memory", width, height);
     }
@@ -178,7 +177,7 @@ static void give_memory_back(struct poller *poller)
     if (poller->publisher->interval.ns >= SPAN_MS(RARE_MS).ns) {
         (void)malloc_trim(0);
         publisher_sleep(poller->publisher, clock_now(), &SPAN_MS(SETTLE_MS));
-        rings_trim(&poller->publisher->rings, false);
+        slots_trim(&poller->publisher->slots, false);
     }
 }
 

@@ -190,7 +190,7 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
     publisher_listen(stream->publisher); /* what is given back now need not be new memory */
     return stream->publisher->turns != 0
                ? avcodec_default_get_buffer2(decoder, frame, flags)
-               : rings_lend(&stream->publisher->rings, decoder, frame, flags);
+               : slots_lend(&stream->publisher->slots, &layout, decoder, frame, flags);
 }
 
 /* Uses hardware where it is configured and present, else software; the parent is sent which one. */

@@ -16,11 +16,11 @@ struct source {
 struct watched {
     struct watch *watch;
     UT_hash_handle hh;
-    char *identifier;
     int snapshot_ms;
     struct source stream, snapshots;
     bool is_online;  /* as it was reported */
     instant seen_at; /* when the last frame that its model saw was captured */
+    char identifier[];
 };
 
 struct watch {
@@ -57,7 +57,6 @@ static void watched_free(struct watched *watched)
 {
     source_close(&watched->stream);
     source_close(&watched->snapshots);
-    free(watched->identifier);
     free(watched);
 }
 
@@ -246,16 +245,14 @@ static void use_snapshots(struct watched *watched, const struct subscription *su
 
 static void add(struct watch *watch, const struct subscription *subscription)
 {
-    struct watched *watched = calloc(1, sizeof(*watched));
+    size_t bytes = strlen(subscription->identifier);
+    struct watched *watched = calloc(1, sizeof(*watched) + bytes + 1);
 
     if (watched != NULL) {
-        watched->identifier = strdup(subscription->identifier);
-    }
-    if (watched != NULL && watched->identifier != NULL) {
-        HASH_ADD_KEYPTR(hh, watch->all, watched->identifier, strlen(watched->identifier), watched);
+        memcpy(watched->identifier, subscription->identifier, bytes);
+        HASH_ADD_KEYPTR(hh, watch->all, watched->identifier, bytes, watched);
     }
     if (watched == NULL || watched->hh.tbl == NULL) {
-        free(watched != NULL ? watched->identifier : NULL);
         free(watched);
         log_error(watch->logger, "camera-refused",
                   LOG_STR("subscription", subscription->identifier),

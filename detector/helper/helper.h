@@ -2,7 +2,9 @@
  *
  *   parent   helper_start … helper_kill
  *   child    helper_begin, first in its main()
- *   both     helper_share, helper_send, helper_receive
+ *
+ * Memory and descriptors go one way: helper_share and helper_send of the parent, helper_receive of
+ * the child. What a child says is received by recv(2) alone, so that no descriptor comes with it.
  *
  * libc only; any thread.
  */

@@ -39,7 +39,7 @@ void stage_run_failed(const struct viewer *viewer, const char *reason)
 {
     struct camera_stats stats;
 
-    gallery_run_until(&gallery, viewer_has_failed, viewer);
+    AWAIT_IN(&gallery, viewer_stats(viewer).last_error[0] != '\0');
     stats = viewer_stats(viewer);
     if (strstr(stats.last_error, reason) == NULL || strstr(stats.last_error, "canary") != NULL) {
         fail_msg("%s, in place of: %s", stats.last_error, reason);

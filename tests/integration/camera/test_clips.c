@@ -37,7 +37,7 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
 
         print_message("%s\n", clips[i].name);
         viewer_open(&viewer, &gallery, clip(clips[i].name), &options);
-        gallery_run_until(&gallery, viewer_has_ended, &viewer);
+        AWAIT_IN(&gallery, viewer.is_ended);
         camera_stats(viewer.camera, &stats);
         print_message("%u frames, %u wrong\n", viewer.frames, viewer.wrong);
         assert_int_equal(viewer.frames, 45);
@@ -84,18 +84,6 @@ static void a_picture_that_is_too_large_is_named_with_the_limit(void **state)
     stage_run_failed(&viewer, "picture of 8400x4500: sides must be 1 to 8192");
 }
 
-static bool has_skipped_or_ended(const void *userdata)
-{
-    return viewer_stats(userdata).skipped >= 3 || viewer_has_ended(userdata);
-}
-
-static bool has_more_or_ended(const void *userdata)
-{
-    const struct viewer *viewer = userdata;
-
-    return viewer->frames > VIEWER_HELD_MAX || viewer->is_ended;
-}
-
 /* Until the viewer holds as many frames as it can, and the next ones are left out; then gives them
  * back, and is shown a further one. False: the clip had ended before. */
 static bool hold_and_let_go(struct viewer *viewer)
@@ -104,11 +92,11 @@ static bool hold_and_let_go(struct viewer *viewer)
 
     *viewer = (struct viewer){.holds = VIEWER_HELD_MAX};
     viewer_open(viewer, &gallery, clip("rects.mp4"), &options);
-    gallery_run_until(&gallery, has_skipped_or_ended, viewer);
+    AWAIT_IN(&gallery, viewer_stats(viewer).skipped >= 3 || viewer->is_ended);
     assert_in_range(viewer->frames, 1, VIEWER_HELD_MAX);
     if (viewer->frames == VIEWER_HELD_MAX) {
         viewer_let_go(viewer, 0);
-        gallery_run_until(&gallery, has_more_or_ended, viewer);
+        AWAIT_IN(&gallery, viewer->frames > VIEWER_HELD_MAX || viewer->is_ended);
     }
     return viewer->frames > VIEWER_HELD_MAX;
 }
@@ -138,7 +126,7 @@ static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
     (void)state;
     viewer_open(&slow, &gallery, clip("rects.mp4"), &options);
     viewer_open(&fast, &gallery, clip("rects.mp4"), &options);
-    gallery_run_until(&gallery, viewer_has_ended, &fast);
+    AWAIT_IN(&gallery, fast.is_ended);
     assert_int_equal(slow.kept_count, 16);
     assert_int_equal(fast.wrong, 0);
     /* What the machine was too busy for is left out, at the end without a frame that tells of it.
@@ -171,7 +159,7 @@ static void the_shortest_interval_of_all_counts(void **state)
     (void)state;
     viewer_open(&viewers[0], &gallery, clip("rects.mp4"), &slow);
     viewer_open(&viewers[1], &gallery, clip("rects.mp4"), &fast);
-    gallery_run_until(&gallery, viewer_has_ended, &viewers[1]);
+    AWAIT_IN(&gallery, viewers[1].is_ended);
     camera_stats(viewers[0].camera, &stats);
     print_message("%u of %d\n", viewers[0].frames, (int)stats.decoded);
     assert_int_equal(viewers[1].frames, viewers[0].frames);
@@ -188,7 +176,7 @@ static void with_a_motion_gate_only_what_moves_is_shown(void **state)
     (void)state;
     viewer_open(&moving, &gallery, clip("rects.mp4"), &all);
     viewer_open(&still, &gallery, clip("rects.mp4"), &none);
-    gallery_run_until(&gallery, viewer_has_ended, &moving);
+    AWAIT_IN(&gallery, moving.is_ended);
     assert_true(moving.frames > 35);
     assert_int_equal(still.frames, 1); /* the first */
     assert_int_equal(viewer_stats(&still).still, 44);

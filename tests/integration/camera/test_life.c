@@ -30,13 +30,6 @@ static void open_clip(struct viewer *viewer, struct gallery *gallery, uint32_t n
     viewer_open(viewer, gallery, url, &paced);
 }
 
-static bool has_turned(const void *userdata)
-{
-    uint32_t *turns = (uint32_t *)(uintptr_t)userdata;
-
-    return (*turns)-- == 0;
-}
-
 /* Not the first test, because libuv keeps a pipe for signals once it has one.
  *
  * From a seed: opened, closed, slowed down, children killed; in between the loop runs a little. */
@@ -45,7 +38,7 @@ static void cameras_that_come_and_go_leave_nothing_behind(void **state)
     unsigned before = process_count_descriptors(), frames = 0, opened = 0;
     struct viewer viewers[CAMERAS] = {0};
     struct gallery gallery;
-    uint32_t seed = 4, turns = 0;
+    uint32_t seed = 4;
 
     (void)state;
     gallery_init(&gallery);
@@ -64,8 +57,9 @@ static void cameras_that_come_and_go_leave_nothing_behind(void **state)
             frames += viewer->frames;
             viewer_close(viewer);
         }
-        turns = dice >> 29;
-        gallery_run_until(&gallery, has_turned, &turns);
+        for (uint32_t turns = dice >> 29; turns > 0; turns--) {
+            (void)uv_run(&gallery.loop, UV_RUN_ONCE);
+        }
     }
     gallery_fini(&gallery); /* with some still open */
     print_message("%u opened, %u frames\n", opened, frames);
@@ -89,11 +83,6 @@ static int started(const struct viewer *viewers)
     return count;
 }
 
-static bool all_started(const void *userdata)
-{
-    return started(userdata) == CROWD;
-}
-
 /* To start a process takes so long that a hundred of them would keep a backend from its reports. */
 static void between_two_starts_the_loop_serves_others(void **state)
 {
@@ -106,13 +95,8 @@ static void between_two_starts_the_loop_serves_others(void **state)
         open_clip(&viewers[i], &gallery, i);
     }
     assert_in_range(started(viewers), 1, CROWD - 1);
-    gallery_run_until(&gallery, all_started, viewers);
+    AWAIT_IN(&gallery, started(viewers) == CROWD);
     gallery_fini(&gallery);
-}
-
-static bool closes_both(const void *userdata)
-{
-    return ((const struct viewer *)userdata)->camera == NULL;
 }
 
 static void on_frame_close(void *userdata, const struct camera_frame *frame)
@@ -137,7 +121,7 @@ static void a_callback_may_close_every_camera_its_own_too(void **state)
             camera_open(&viewers[i].camera, gallery.pool, clip("rects.mp4"), &paced, &mine, NULL),
             0);
     }
-    gallery_run_until(&gallery, closes_both, &viewers[0]);
+    AWAIT_IN(&gallery, viewers[0].camera == NULL);
     gallery_fini(&gallery);
 }
 

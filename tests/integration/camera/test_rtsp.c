@@ -24,19 +24,6 @@ static void restart_cameras(const char *auth)
     server_start_streams(&server, 0, auth);
 }
 
-struct heard {
-    struct server *server;
-    const char *line;
-    unsigned count;
-};
-
-static bool has_heard(const void *userdata)
-{
-    const struct heard *heard = userdata;
-
-    return server_count(heard->server, heard->line) >= heard->count;
-}
-
 /* Joining between two key pictures included: the second camera does so. */
 static void streams_of_each_codec_arrive_whole_over_tcp_and_udp(void **state)
 {
@@ -62,30 +49,8 @@ static void streams_of_each_codec_arrive_whole_over_tcp_and_udp(void **state)
     }
 }
 
-static void two_subscriptions_open_the_camera_once_and_the_last_says_goodbye(void **state)
+static bool is_refused(const struct viewer *viewer)
 {
-    struct viewer first = {0}, second = {0};
-    struct heard goodbye = {&server, "teardown cam", 1};
-    /* A server that a busy machine keeps still for a while must not be opened anew. */
-    const struct camera_options options = {.stall_ms = 60000};
-
-    (void)state;
-    stage_open(&first, &server, "rtsp://", "cam", &options);
-    stage_open(&second, &server, "rtsp://", "cam", &options);
-    viewer_run_frames(&second, 3);
-    assert_int_equal(viewer_stats(&first).subscribers, 2);
-    viewer_close(&first);
-    viewer_run_frames(&second, 2);
-    assert_int_equal(server_count(&server, "play cam"), 1);
-    assert_int_equal(server_count(&server, "teardown cam"), 0);
-    viewer_close(&second);
-    gallery_run_until(&gallery, has_heard, &goodbye);
-}
-
-static bool is_refused(const void *userdata)
-{
-    const struct viewer *viewer = userdata;
-
     return strstr(viewer_stats(viewer).last_error, "refuses name or password") != NULL;
 }
 
@@ -114,9 +79,9 @@ static void a_password_is_given_and_shown_nowhere(void **state)
         }
     }
     assert_null(strstr(stats.url, "canary"));
-    gallery_run_until(&gallery, is_refused, &wrong);
+    AWAIT_IN(&gallery, is_refused(&wrong));
     process_end(server.pid); /* provokes what is said about it */
-    gallery_run_until(&gallery, viewer_is_offline, &right);
+    AWAIT_IN(&gallery, !right.is_online);
     camera_stats(wrong.camera, &stats);
     assert_int_equal(wrong.frames, 0);
     assert_non_null(strstr(stats.last_error, "open: "));
@@ -128,18 +93,18 @@ static void a_password_is_given_and_shown_nowhere(void **state)
 /* Some cameras lock a user out after five. */
 static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **state)
 {
-    struct viewer wrong = {0}, none = {0}, absent = {.tries = 8}, right = {0};
+    struct viewer wrong = {0}, none = {0}, absent = {0}, right = {0};
     struct camera_stats stats;
 
     (void)state;
     restart_cameras("auth=viewer:canary7");
     stage_open(&wrong, &server, "rtsp://viewer:canary8@", "cam", NULL);
-    gallery_run_until(&gallery, is_refused, &wrong);
+    AWAIT_IN(&gallery, is_refused(&wrong));
     stage_open(&none, &server, "rtsp://", "cam", NULL);
-    gallery_run_until(&gallery, is_refused, &none);
+    AWAIT_IN(&gallery, is_refused(&none));
     assert_non_null(strstr(viewer_stats(&none).last_error, "; the URL has none"));
     stage_open(&absent, &server, "rtsp://viewer:canary7@", "absent", NULL);
-    gallery_run_until(&gallery, viewer_has_tried, &absent);
+    AWAIT_IN(&gallery, viewer_stats(&absent).restarts >= 8);
     camera_stats(wrong.camera, &stats);
     assert_in_range(stats.restarts, 0, 3); /* the first try is none of them */
     assert_non_null(strstr(stats.last_error, "; next try in "));
@@ -150,14 +115,18 @@ static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **st
 
 enum { LOGIN_URLS = 5 };
 
-/* Each but the one that was refused last; earlier some wait, too, on a slow machine. */
-static bool are_held(const void *userdata)
+static bool is_held(const struct viewer *viewer)
 {
-    const struct viewer *viewers = userdata;
+    return strncmp(viewer_stats(viewer).last_error, "not tried: ", 11) == 0;
+}
+
+/* Each but the one that was refused last; earlier some wait, too, on a slow machine. */
+static bool are_held(const struct viewer *viewers)
+{
     unsigned held = 0;
 
     for (int i = 0; i < LOGIN_URLS; i++) {
-        held += strncmp(viewer_stats(&viewers[i]).last_error, "not tried: ", 11) == 0;
+        held += is_held(&viewers[i]);
     }
     return held == LOGIN_URLS - 1 && gallery_logged(&gallery, "refuses name or password") >= 4;
 }
@@ -176,20 +145,12 @@ static void a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera(void **st
     for (int i = 1; i < LOGIN_URLS; i++) {
         stage_open(&wrong[i], &server, "rtsp://viewer:canary8@", names[i - 1], NULL);
     }
-    gallery_run_until(&gallery, are_held, wrong);
+    AWAIT_IN(&gallery, are_held(wrong));
     /* The fifth comes after a long pause. */
     assert_in_range(gallery_logged(&gallery, "refuses name or password"), 4, 2 * LOGIN_URLS - 1);
     stage_open(&right, &server, "rtsp://viewer:canary7@", "cam", NULL);
     viewer_run_frames(&right, 1);
     server_end(&snapshots);
-}
-
-static bool is_back_or_held(const void *userdata)
-{
-    const struct viewer *viewer = userdata;
-
-    return viewer_is_online(viewer) ||
-           strncmp(viewer_stats(viewer).last_error, "not tried: ", 11) == 0;
 }
 
 /* As a user has them who may see streams, and no snapshots. */
@@ -208,28 +169,21 @@ static void refusals_of_some_urls_do_not_hold_others_up_that_had_the_password(vo
     viewer_run_frames(&right, 1);
     for (int i = 0; i < 3; i++) {
         stage_open(&refused[i], &other, "rtsp://viewer:canary7@", names[i], NULL);
-        gallery_run_until(&gallery, is_refused, &refused[i]);
+        AWAIT_IN(&gallery, is_refused(&refused[i]));
     }
     server_end(&server);
-    gallery_run_until(&gallery, viewer_is_offline, &right);
+    AWAIT_IN(&gallery, !right.is_online);
     server_start_streams(&server, port, "auth=viewer:canary7");
-    gallery_run_until(&gallery, is_back_or_held, &right);
-    assert_true(viewer_is_online(&right));
+    AWAIT_IN(&gallery, right.is_online || is_held(&right));
+    assert_true(right.is_online);
     server_end(&other);
 }
 
 enum { FAREWELL_TURNS_MAX = 60 };
 
-struct farewell {
-    struct heard goodbye;
-    instant limit;
-};
-
-static bool is_goodbye_over(const void *userdata)
+static bool has_said_goodbye(void)
 {
-    const struct farewell *farewell = userdata;
-
-    return has_heard(&farewell->goodbye) || !instant_before(clock_now(), farewell->limit);
+    return server_count(&server, "teardown cam") > 0;
 }
 
 /* It is asked for media over UDP, too, which would not be encrypted. */
@@ -237,7 +191,7 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
 {
     char folder[128], ca[160], tls[160];
     const struct camera_options options = {.ca_file = ca, .uses_udp = true};
-    struct farewell farewell = {.goodbye = {&server, "teardown cam", 1}};
+    instant limit;
 
     (void)state;
     process_make_folder(folder, sizeof(folder));
@@ -248,7 +202,7 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
     server_start(&server, "rtsp_server.py", "0", "auth=viewer:canary7", tls,
                  "cam=" BATON_CLIPS "/rects.h264", NULL);
     /* A process that says no goodbye in its time is ended: on a busy machine it gets more turns. */
-    for (int turns = 0; !has_heard(&farewell.goodbye); turns++) {
+    for (int turns = 0; !has_said_goodbye(); turns++) {
         struct viewer viewer = {.check = CHECK_SHAPE};
         assert_true(turns < FAREWELL_TURNS_MAX);
         stage_open(&viewer, &server, "rtsps://viewer:canary7@", "cam", &options);
@@ -256,8 +210,8 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
         assert_int_equal(viewer.wrong, 0);
         assert_int_equal(viewer.offlines, 0);
         viewer_close(&viewer);
-        farewell.limit = instant_add(clock_now(), SPAN_MS(2000));
-        gallery_run_until(&gallery, is_goodbye_over, &farewell);
+        limit = instant_add(clock_now(), SPAN_MS(2000));
+        AWAIT_IN(&gallery, has_said_goodbye() || !instant_before(clock_now(), limit));
     }
     process_remove_folder(folder);
 }
@@ -276,11 +230,6 @@ static pid_t child_of(int pid)
     return child;
 }
 
-static bool has_no_child(const void *userdata)
-{
-    return child_of(viewer_stats(userdata).pid) == 0;
-}
-
 static void a_connected_stream_has_no_broker_but_for_udp(void **state)
 {
     (void)state;
@@ -293,7 +242,7 @@ static void a_connected_stream_has_no_broker_but_for_udp(void **state)
         if (options.uses_udp) {
             assert_true(child_of(viewer_stats(&viewer).pid) > 0);
         } else {
-            gallery_run_until(&gallery, has_no_child, &viewer);
+            AWAIT_IN(&gallery, child_of(viewer_stats(&viewer).pid) == 0);
         }
         viewer_close(&viewer);
     }
@@ -317,7 +266,7 @@ static unsigned read_pauses(unsigned long pauses_ms[static 2 * TRIES])
 
 static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **state)
 {
-    struct viewer viewer = {.check = CHECK_SHAPE, .tries = TRIES};
+    struct viewer viewer = {.check = CHECK_SHAPE};
     unsigned long pauses_ms[2 * TRIES];
     int port = server.port;
     unsigned count;
@@ -326,8 +275,8 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
     stage_open(&viewer, &server, "rtsp://", "cam", NULL);
     viewer_run_frames(&viewer, 5);
     server_end(&server);
-    gallery_run_until(&gallery, viewer_is_offline, &viewer);
-    gallery_run_until(&gallery, viewer_has_tried, &viewer);
+    AWAIT_IN(&gallery, !viewer.is_online);
+    AWAIT_IN(&gallery, viewer_stats(&viewer).restarts >= TRIES);
     count = read_pauses(pauses_ms);
     assert_in_range(count, TRIES, TRIES + 1);
     for (unsigned i = 0; i < count; i++) { /* doubling from 50 to 500 ms, less up to a half of it */
@@ -335,19 +284,14 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
         assert_in_range(pauses_ms[i], most / 2, most);
     }
     server_start_streams(&server, port, NULL);
-    gallery_run_until(&gallery, viewer_is_online, &viewer);
+    AWAIT_IN(&gallery, viewer.is_online);
     /* The first try that could succeed did. */
     assert_in_range(viewer_stats(&viewer).restarts, TRIES, TRIES + 1);
     viewer_run_frames(&viewer, 5);
     assert_int_equal(viewer.wrong, 0);
     server_end(&server); /* The next pause is short again: it was online. */
-    gallery_run_until(&gallery, viewer_is_offline, &viewer);
+    AWAIT_IN(&gallery, !viewer.is_online);
     assert_in_range(pauses_ms[read_pauses(pauses_ms) - 1], 25, 200);
-}
-
-static bool has_both_sizes(const void *userdata)
-{
-    return ((const struct viewer *)userdata)->sizes >= 2;
 }
 
 static void a_change_of_resolution_goes_through_without_a_break(void **state)
@@ -358,7 +302,7 @@ static void a_change_of_resolution_goes_through_without_a_break(void **state)
     stage_open(&viewer, &server, "rtsp://", "resized", NULL);
     viewer_run_frames(&viewer, 1);
     viewer_let_go(&viewer, 2); /* one is held over the change, in memory of the last size */
-    gallery_run_until(&gallery, has_both_sizes, &viewer);
+    AWAIT_IN(&gallery, viewer.sizes >= 2);
     viewer_run_frames(&viewer, 5);
     assert_int_equal(viewer.offlines, 0);
     assert_int_equal(viewer.wrong, 0);
@@ -371,7 +315,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
-        CASE(two_subscriptions_open_the_camera_once_and_the_last_says_goodbye),
         CASE(a_password_is_given_and_shown_nowhere),
         CASE(a_refused_password_is_tried_seldom_and_another_one_at_once),
         CASE(a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera),

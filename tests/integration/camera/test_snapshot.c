@@ -123,7 +123,7 @@ static void a_password_is_given_and_shown_nowhere(void **state)
         assert_int_equal(viewers[i].wrong, 0);
     }
     server_end(&server);
-    gallery_run_until(&gallery, viewer_is_offline, &viewers[0]);
+    AWAIT_IN(&gallery, !viewers[0].is_online);
     assert_true(gallery_logged(&gallery, "camera-offline") > 0);
     assert_int_equal(gallery_logged(&gallery, "canary"), 0);
 }

@@ -17,7 +17,7 @@ struct scene {
     struct gallery gallery;
     struct worker *worker;
     struct watch *watch;
-    unsigned frames[NAMES], wanted[NAMES];
+    unsigned frames[NAMES];
     uint64_t first_number, last_number; /* of the frames of all subscriptions */
     unsigned of_snapshots;              /* of these frames */
     unsigned aside;                     /* snapshots that are not shown */
@@ -154,23 +154,11 @@ static bool reports_online(const char *name)
            strstr(at, "\"online\":true") < strchr(at, '}');
 }
 
-static bool has_frames(const void *userdata)
-{
-    (void)userdata;
-    return scene.frames[0] >= scene.wanted[0] && scene.frames[1] >= scene.wanted[1];
-}
-
 static void run_frames(unsigned first, unsigned second)
 {
-    scene.wanted[0] = scene.frames[0] + first;
-    scene.wanted[1] = scene.frames[1] + second;
-    gallery_run_until(&scene.gallery, has_frames, &scene);
-}
-
-static bool is_reported_offline(const void *userdata)
-{
-    (void)userdata;
-    return !reports_online(names[0]);
+    first += scene.frames[0];
+    second += scene.frames[1];
+    AWAIT_IN(&scene.gallery, scene.frames[0] >= first && scene.frames[1] >= second);
 }
 
 static int begin(void **state)
@@ -222,6 +210,8 @@ static void subscriptions_choose_a_stream_and_share_it_until_the_last_is_gone(vo
     run_frames(0, 3);
     assert_int_equal(scene.frames[0], 0);
     assert_int_equal(server_count(&stream, "teardown cam"), 0);
+    send_list(stream.port, NULL, NULL, "");
+    AWAIT_IN(&scene.gallery, server_count(&stream, "teardown cam") > 0);
 }
 
 static struct camera_stats stats_of(enum image_source source)
@@ -275,22 +265,9 @@ static void send_both(int stream_port, const char *path, int interval_ms, int co
     send_list(stream_port, "cam", count == NAMES ? "cam" : NULL, more);
 }
 
-static bool are_both_online(const void *userdata)
+static bool are_both_online(void)
 {
-    (void)userdata;
     return stats_of(IMAGE_STREAM).is_online && stats_of(IMAGE_SNAPSHOT).is_online;
-}
-
-static bool is_stream_offline(const void *userdata)
-{
-    (void)userdata;
-    return !stats_of(IMAGE_STREAM).is_online;
-}
-
-static bool has_snapshots_aside(const void *userdata)
-{
-    (void)userdata;
-    return scene.aside >= 3;
 }
 
 static void snapshots_are_asked_for_while_the_stream_is_shown(void **state)
@@ -299,22 +276,16 @@ static void snapshots_are_asked_for_while_the_stream_is_shown(void **state)
 
     (void)state;
     send_both(stream.port, "still", 50, 1);
-    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    AWAIT_IN(&scene.gallery, are_both_online());
     run_frames(1, 0);
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
-    gallery_run_until(&scene.gallery, has_snapshots_aside, &scene);
+    AWAIT_IN(&scene.gallery, scene.aside >= 3);
     run_frames(5, 0);
     assert_true(server_count(&snapshots, "get still") > asked);
     assert_int_equal(scene.of_snapshots, 0);
     assert_int_equal(stats_of(IMAGE_SNAPSHOT).width, SNAPSHOT_WIDTH);
     assert_string_equal(stats_of(IMAGE_SNAPSHOT).codec, "jpeg");
-}
-
-static bool has_shown_a_snapshot(const void *userdata)
-{
-    (void)userdata;
-    return scene.of_snapshots > 0;
 }
 
 static void the_newest_snapshot_stands_in_at_once(void **state)
@@ -324,18 +295,18 @@ static void the_newest_snapshot_stands_in_at_once(void **state)
     (void)state;
     port = stream.port;
     send_both(stream.port, "still", LONG_MS, 1);
-    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    AWAIT_IN(&scene.gallery, are_both_online());
     run_frames(2, 0);
     scene.of_snapshots = 0;
     server_end(&stream);
-    gallery_run_until(&scene.gallery, has_shown_a_snapshot, &scene);
-    assert_true(is_stream_offline(&scene));
+    AWAIT_IN(&scene.gallery, scene.of_snapshots > 0);
+    assert_false(stats_of(IMAGE_STREAM).is_online);
     assert_true(reports_online(names[0]));
     assert_int_equal(server_count(&snapshots, "get still"), 1);
     assert_true(scene.earlier > 0); /* the model has seen the stream since */
     assert_true(scene.away[IMAGE_STREAM] > 0);
     server_start_streams(&stream, port, NULL);
-    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    AWAIT_IN(&scene.gallery, are_both_online());
     run_frames(1, 0);
     scene.of_snapshots = 0;
     run_frames(3, 0);
@@ -349,9 +320,9 @@ static void snapshots_go_on_while_the_stream_is_away(void **state)
 
     (void)state;
     send_both(stream.port, "still", 50, 1);
-    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    AWAIT_IN(&scene.gallery, are_both_online());
     server_end(&stream);
-    gallery_run_until(&scene.gallery, is_stream_offline, &scene);
+    AWAIT_IN(&scene.gallery, !stats_of(IMAGE_STREAM).is_online);
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
     do {
@@ -360,7 +331,7 @@ static void snapshots_go_on_while_the_stream_is_away(void **state)
     assert_true(scene.of_snapshots >= 2);
     assert_true(reports_online(names[0]));
     server_end(&snapshots);
-    gallery_run_until(&scene.gallery, is_reported_offline, &scene);
+    AWAIT_IN(&scene.gallery, !reports_online(names[0]));
     assert_non_null(strstr(stats_of(IMAGE_SNAPSHOT).last_error, "snapshot: "));
 }
 
@@ -375,7 +346,7 @@ static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
     assert_int_equal(server_count(&snapshots, "get still"), 1);
     server_end(&snapshots);
     send_both(NO_PORT, "still", 50, NAMES);
-    gallery_run_until(&scene.gallery, is_reported_offline, &scene);
+    AWAIT_IN(&scene.gallery, !reports_online(names[0]));
     assert_false(reports_online(names[1]));
 }
 
@@ -383,7 +354,7 @@ static void another_stream_leaves_the_snapshots_as_they_are(void **state)
 {
     (void)state;
     send_both(stream.port, "still", LONG_MS, 1);
-    gallery_run_until(&scene.gallery, are_both_online, &scene);
+    AWAIT_IN(&scene.gallery, are_both_online());
     scene.of_snapshots = 0;
     send_both(NO_PORT, "still", LONG_MS, 1);
     assert_int_equal(scene.of_snapshots, 1);
@@ -424,17 +395,12 @@ static void a_url_that_is_none_is_logged_without_being_named(void **state)
     assert_non_null(strstr(stats.last_error, "its port is no number from 1 to 65535"));
 }
 
-static bool is_logged(const void *userdata)
-{
-    return gallery_logged(userdata, "camera-offline") > 0;
-}
-
 /* All cameras of one recorder have the same host and port. */
 static void a_camera_that_goes_offline_is_told_by_its_subscriptions(void **state)
 {
     (void)state;
     send_list(NO_PORT, "cam", "cam", "");
-    gallery_run_until(&scene.gallery, is_logged, &scene.gallery);
+    AWAIT_IN(&scene.gallery, gallery_logged(&scene.gallery, "camera-offline") > 0);
     assert_true(gallery_logged(&scene.gallery, names[0]) > 0);
     assert_true(gallery_logged(&scene.gallery, names[1]) > 0);
 }

@@ -3,7 +3,6 @@
 #include "cmocka_all.h"
 
 #include "base/crc32c.h"
-#include "lib/patience.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,12 +13,9 @@
 
 enum { TICK_MS = 20, RED_ROW = 40, RED_WIDTH = 60, RED_SPEED = 60, FPS = 15 };
 
-/* Wakes the loop up, so that conditions that are not its own are looked at, too. */
 static void on_tick(uv_timer_t *timer)
 {
-    struct gallery *gallery = timer->data;
-
-    gallery->is_over = ++gallery->ticks * TICK_MS > PATIENCE_MS;
+    (void)timer;
 }
 
 void gallery_init(struct gallery *gallery)
@@ -38,8 +34,8 @@ void gallery_init_with(struct gallery *gallery, const char *program)
 
     memset(gallery, 0, sizeof(*gallery));
     assert_int_equal(uv_loop_init(&gallery->loop), 0);
-    assert_int_equal(uv_timer_init(&gallery->loop, &gallery->patience), 0);
-    gallery->patience.data = gallery;
+    assert_int_equal(uv_timer_init(&gallery->loop, &gallery->tick), 0);
+    assert_int_equal(uv_timer_start(&gallery->tick, on_tick, TICK_MS, TICK_MS), 0);
     gallery->log_fd = memfd_create("log", MFD_CLOEXEC);
     assert_true(gallery->log_fd >= 0);
     gallery->logger = logger_new(gallery->log_fd, LOG_FORMAT_HUMAN, LOG_DEBUG);
@@ -51,7 +47,7 @@ void gallery_init_with(struct gallery *gallery, const char *program)
 void gallery_fini(struct gallery *gallery)
 {
     camera_pool_close(gallery->pool);
-    uv_close((uv_handle_t *)&gallery->patience, NULL);
+    uv_close((uv_handle_t *)&gallery->tick, NULL);
     assert_int_equal(uv_run(&gallery->loop, UV_RUN_DEFAULT), 0);
     camera_pool_free(gallery->pool);
     assert_int_equal(uv_loop_close(&gallery->loop), 0);
@@ -59,22 +55,21 @@ void gallery_fini(struct gallery *gallery)
     (void)close(gallery->log_fd);
 }
 
+void gallery_turn(struct gallery *gallery, instant until, const char *condition)
+{
+    if (!instant_before(clock_now(), until)) {
+        char *log = gallery_log(gallery);
+        print_error("the log:\n%s\n", log);
+        free(log);
+        fail_msg("not in time: %s", condition);
+    }
+    (void)uv_run(&gallery->loop, UV_RUN_ONCE);
+}
+
 void gallery_run_until(struct gallery *gallery, bool (*is_done)(const void *userdata),
                        const void *userdata)
 {
-    gallery->is_over = false;
-    gallery->ticks = 0;
-    assert_int_equal(uv_timer_start(&gallery->patience, on_tick, TICK_MS, TICK_MS), 0);
-    while (!is_done(userdata) && !gallery->is_over) {
-        (void)uv_run(&gallery->loop, UV_RUN_ONCE);
-    }
-    (void)uv_timer_stop(&gallery->patience);
-    if (gallery->is_over) {
-        char *log = gallery_log(gallery);
-        print_error("patience ran out; the log:\n%s\n", log);
-        free(log);
-        fail();
-    }
+    AWAIT_IN(gallery, is_done(userdata));
 }
 
 char *gallery_log(const struct gallery *gallery)
@@ -215,40 +210,6 @@ struct camera_stats viewer_stats(const struct viewer *viewer)
     return stats;
 }
 
-bool viewer_has_failed(const void *userdata)
-{
-    return viewer_stats(userdata).last_error[0] != '\0';
-}
-
-bool viewer_has_tried(const void *userdata)
-{
-    const struct viewer *viewer = userdata;
-
-    return viewer_stats(viewer).restarts >= viewer->tries;
-}
-
-static bool viewer_has_frames(const void *userdata)
-{
-    const struct viewer *viewer = userdata;
-
-    return viewer->frames >= viewer->wanted;
-}
-
-bool viewer_is_online(const void *userdata)
-{
-    return ((const struct viewer *)userdata)->is_online;
-}
-
-bool viewer_is_offline(const void *userdata)
-{
-    return !((const struct viewer *)userdata)->is_online;
-}
-
-bool viewer_has_ended(const void *userdata)
-{
-    return ((const struct viewer *)userdata)->is_ended;
-}
-
 void viewer_let_go(struct viewer *viewer, unsigned count)
 {
     viewer->holds = 0;
@@ -262,8 +223,9 @@ void viewer_let_go(struct viewer *viewer, unsigned count)
 
 void viewer_run_frames(struct viewer *viewer, unsigned count)
 {
-    viewer->wanted = viewer->frames + count;
-    gallery_run_until(viewer->gallery, viewer_has_frames, viewer);
+    unsigned wanted = viewer->frames + count;
+
+    AWAIT_IN(viewer->gallery, viewer->frames >= wanted);
 }
 
 const char *clip(const char *name)

@@ -2,15 +2,15 @@
 #ifndef TESTS_INTEGRATION_CAMERA_VIEWER_H
 #define TESTS_INTEGRATION_CAMERA_VIEWER_H
 
+#include "base/clock.h"
 #include "detector/camera/camera.h"
+#include "lib/patience.h"
 
 enum { VIEWER_HELD_MAX = CAMERA_HELD_MAX + CAMERA_COPIED_MAX };
 
 struct gallery {
     uv_loop_t loop;
-    uv_timer_t patience;
-    unsigned ticks;
-    bool is_over; /* the patience */
+    uv_timer_t tick; /* so that conditions that are not the loop's own are looked at, too */
     int log_fd;
     struct logger *logger;
     struct camera_pool *pool;
@@ -33,11 +33,9 @@ struct viewer {
     uint64_t number;
     int64_t pts_us;
     enum viewer_check check;
-    unsigned wrong;  /* frames that fail the check */
-    unsigned wanted; /* frames, by viewer_run_frames */
-    unsigned tries;  /* for viewer_has_tried */
-    unsigned sizes;  /* how many times it was another one than before */
-    unsigned holds;  /* keeps so many of the first frames that it gets, at most VIEWER_HELD_MAX */
+    unsigned wrong; /* frames that fail the check */
+    unsigned sizes; /* how many times it was another one than before */
+    unsigned holds; /* keeps so many of the first frames that it gets, at most VIEWER_HELD_MAX */
     const struct camera_frame *kept[VIEWER_HELD_MAX];
     uint32_t kept_sum[VIEWER_HELD_MAX]; /* as it was */
     unsigned kept_count;
@@ -49,6 +47,14 @@ void gallery_init(struct gallery *gallery);
 void gallery_init_with(struct gallery *gallery, const char *program);
 void gallery_fini(struct gallery *gallery); /* fails the test if anything is left on the loop */
 /* Runs the loop until the condition holds; fails the test when patience runs out. */
+#define AWAIT_IN(gallery, condition)                                                               \
+    do {                                                                                           \
+        instant until_ = instant_add(clock_now(), SPAN_S(PATIENCE_S));                             \
+        while (!(condition)) {                                                                     \
+            gallery_turn((gallery), until_, #condition);                                           \
+        }                                                                                          \
+    } while (0)
+void gallery_turn(struct gallery *gallery, instant until, const char *condition);
 void gallery_run_until(struct gallery *gallery, bool (*is_done)(const void *userdata),
                        const void *userdata);
 /* What was logged so far, NUL-terminated, for free(). */
@@ -61,12 +67,6 @@ void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url
 void viewer_close(struct viewer *viewer);
 struct camera_stats viewer_stats(const struct viewer *viewer);
 
-/* Conditions to run until; `userdata` is the viewer. */
-bool viewer_is_online(const void *userdata);
-bool viewer_is_offline(const void *userdata);
-bool viewer_has_ended(const void *userdata);
-bool viewer_has_failed(const void *userdata); /* once; viewer_stats() says why */
-bool viewer_has_tried(const void *userdata);  /* again, `tries` times */
 /* Checks that what it holds is unchanged, and gives back all but `count` of it; holds no more. */
 void viewer_let_go(struct viewer *viewer, unsigned count);
 /* Runs until `count` more frames have come. */

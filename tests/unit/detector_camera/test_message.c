@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define FRAME(columns, rows) .type = MESSAGE_FRAME, .width = (columns), .height = (rows)
+
 static int check(struct camera_message message)
 {
     return message_check(&message, sizeof(message), NULL);
@@ -22,16 +24,16 @@ static void every_type_has_its_bounds(void **state)
         {{.type = 0}, false},
         {{.type = MESSAGE_END + 1}, false},
         {{.type = UINT32_MAX}, false},
-        {{.type = MESSAGE_RING, .width = 321, .height = 241, .sequence = 1}, true},
-        {{.type = MESSAGE_RING, .width = 321, .height = 241}, false},
-        {{.type = MESSAGE_RING, .width = 0, .height = 241, .sequence = 1}, false},
-        {{.type = MESSAGE_RING, .width = RING_SIDE_MAX + 1, .height = 1, .sequence = 1}, false},
+        {{FRAME(321, 241), .slot = RING_SLOTS - 1, .flags = FRAME_FLAGS, .sequence = 1ULL << 40},
+         true},
+        {{FRAME(321, 241), .slot = RING_SLOTS, .sequence = 1}, false},
+        {{FRAME(RING_SIDE_MAX, 4352), .sequence = 1}, true},
+        {{FRAME(0, 241), .sequence = 1}, false},
+        {{FRAME(RING_SIDE_MAX + 1, 1), .sequence = 1}, false},
         /* Each side is allowed, both are too much. */
-        {{.type = MESSAGE_RING, .width = RING_SIDE_MAX, .height = RING_SIDE_MAX, .sequence = 1},
-         false},
-        {{.type = MESSAGE_FRAME, .flags = FRAME_FLAGS, .sequence = 1ULL << 40}, true},
-        {{.type = MESSAGE_FRAME, .flags = FRAME_FLAGS + 1, .sequence = 1}, false},
-        {{.type = MESSAGE_FRAME, .sequence = 0}, false},
+        {{FRAME(RING_SIDE_MAX, RING_SIDE_MAX), .sequence = 1}, false},
+        {{FRAME(321, 241), .flags = FRAME_FLAGS + 1, .sequence = 1}, false},
+        {{FRAME(321, 241), .sequence = 0}, false},
         {{.type = MESSAGE_ERROR, .code = BATON_ETIMEDOUT, .text = "read: nothing came"}, true},
         {{.type = MESSAGE_ERROR, .code = 0}, false},
     };

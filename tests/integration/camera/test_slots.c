@@ -1,10 +1,11 @@
-/* A real decoder whose pictures lie in a ring, beside one that puts them where it likes. */
+/* A real decoder whose pictures lie in the ring, beside one that puts them where it likes. */
 #include "cmocka_all.h"
 
-#include "detector/camera/rings.h"
+#include "detector/camera/slots.h"
 
 #include <libavformat/avformat.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct player {
     AVFormatContext *input;
@@ -15,11 +16,14 @@ struct player {
     bool is_drained;
 };
 
-static struct rings rings;
+static struct slots slots;
 
 static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 {
-    return rings_lend(&rings, decoder, frame, flags);
+    struct ring_layout layout;
+
+    assert_true(ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height));
+    return slots_lend(&slots, &layout, decoder, frame, flags);
 }
 
 static void player_open(struct player *player, const char *clip, bool uses_rings)
@@ -85,32 +89,30 @@ static void assert_same_picture(const AVFrame *one, const AVFrame *other)
 static int begin(void **state)
 {
     (void)state;
-    rings = (struct rings){0};
-    return 0;
+    slots = (struct slots){.memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)};
+    return slots.memory == MAP_FAILED;
 }
 
 static int end(void **state)
 {
     (void)state;
-    rings_fini(&rings);
-    return rings.first != NULL; /* somebody still has something of it */
+    (void)munmap(slots.memory, RING_BYTES);
+    return slots.lent != 0; /* somebody still has something of it */
 }
 
 struct held {
-    uint64_t number;
     int slot;
     struct ring_layout layout;
-    const uint8_t *memory;
     AVFrame *copy;
 };
 
 /* As the parent holds frames: some are kept until the end, while the decoder goes on. */
-static void hold(struct held *held, struct ring *ring, int slot, const AVFrame *frame)
+static void hold(struct held *held, const struct ring_layout *layout, int slot,
+                 const AVFrame *frame)
 {
-    *held = (struct held){
-        .number = ring->number, .slot = slot, .layout = ring->layout, .copy = av_frame_alloc()};
-    assert_int_equal(ring_map(&held->memory, ring->fd, &ring->layout, NULL), 0);
-    ring_show(ring, slot);
+    *held = (struct held){.slot = slot, .layout = *layout, .copy = av_frame_alloc()};
+    slots_show(&slots, slot);
     held->copy->width = frame->width;
     held->copy->height = frame->height;
     held->copy->format = frame->format;
@@ -125,14 +127,11 @@ static void let_go(struct held *held)
     seen->width = held->copy->width;
     seen->height = held->copy->height;
     for (int plane = 0; plane < 3; plane++) {
-        seen->data[plane] = (uint8_t *)(uintptr_t)held->memory +
-                            (size_t)held->slot * held->layout.slot_bytes +
-                            held->layout.offset[plane];
+        seen->data[plane] = slots_at(&slots, held->slot) + held->layout.offset[plane];
         seen->linesize[plane] = held->layout.stride[plane];
     }
     assert_same_picture(seen, held->copy);
-    rings_give_back(&rings, held->number, (uint32_t)held->slot);
-    ring_unmap(held->memory, &held->layout);
+    slots_give_back(&slots, (uint32_t)held->slot);
     av_frame_free(&seen);
     av_frame_free(&held->copy);
 }
@@ -147,14 +146,17 @@ static unsigned compare(const char *clip, bool is_held, unsigned *ret_in_ring)
     player_open(&ours, clip, true);
     player_open(&theirs, clip, false);
     while (play(&ours)) {
+        struct ring_layout layout;
         int slot;
-        struct ring *ring = rings_find(&rings, ours.frame, &slot);
+        assert_true(
+            ring_layout(&layout, (uint32_t)ours.frame->width, (uint32_t)ours.frame->height));
+        slot = slots_find(&slots, &layout, ours.frame);
         assert_true(play(&theirs));
         assert_same_picture(ours.frame, theirs.frame);
         frames++;
-        in_ring += ring != NULL;
-        if (ring != NULL && is_held && frames % 4 == 1 && held_count < RING_HELD_MAX) {
-            hold(&held[held_count++], ring, slot, ours.frame);
+        in_ring += slot >= 0;
+        if (slot >= 0 && is_held && frames % 4 == 1 && held_count < RING_HELD_MAX) {
+            hold(&held[held_count++], &layout, slot, ours.frame);
         }
     }
     assert_false(play(&theirs));
@@ -194,17 +196,14 @@ static void what_does_not_suit_a_ring_lies_elsewhere(void **state)
     assert_int_equal(in_ring, 0);
     assert_true(compare(BATON_CLIPS "/mjpeg.avi", false, &in_ring) >= 45);
     assert_int_equal(in_ring, 0);
-    assert_null(rings.first);
+    assert_int_equal(slots.recent, 0);
 }
 
-/* The slots from `first` on are the parent's, of a ring for the clip bframes.mp4. */
+/* The slots from `first` on are the parent's. */
 static void show_from(int first)
 {
-    struct ring *ring;
-
-    assert_int_equal(rings_need(&ring, &rings, 320, 240, NULL), 0);
     for (int slot = first; slot < RING_SLOTS; slot++) {
-        ring_show(ring, slot);
+        slots_show(&slots, slot);
     }
 }
 
@@ -225,44 +224,50 @@ static void without_a_free_slot_it_decodes_all_the_same(void **state)
 
 enum { SIDE = 64, FRAMES_MAX = RING_SLOTS + 1 };
 
+/* Returns the slot that a new frame got, or -1 if it got none. */
+static int take(AVFrame **ret, uint32_t width, uint32_t height)
+{
+    struct ring_layout layout;
+
+    *ret = av_frame_alloc();
+    (*ret)->width = (int)width;
+    (*ret)->height = (int)height;
+    assert_true(ring_layout(&layout, width, height));
+    return slots_take(&slots, &layout, *ret) ? slots_find(&slots, &layout, *ret) : -1;
+}
+
 /* A decoder may have many slots and the parent RING_SHOWN_MAX others, but never so many that
  * nothing could be copied in. */
 static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **state)
 {
     AVFrame *frames[FRAMES_MAX];
+    struct ring_layout layout;
     uint32_t taken = 0;
-    struct ring *ring;
     int count = 0, slot;
 
     (void)state;
-    assert_int_equal(rings_need(&ring, &rings, SIDE, SIDE, NULL), 0);
+    assert_true(ring_layout(&layout, SIDE, SIDE));
     for (int i = 0; i < RING_SHOWN_MAX; i++) {
-        slot = ring_free_slot(ring);
+        slot = slots_find_free(&slots, &layout);
         assert_true(slot >= 0 && (taken & 1U << slot) == 0);
         taken |= 1U << slot;
-        ring_show(ring, slot);
+        slots_show(&slots, slot);
     }
-    for (; count < FRAMES_MAX; count++) {
-        frames[count] = av_frame_alloc();
-        frames[count]->width = frames[count]->height = SIDE;
-        if (!rings_take(&rings, frames[count], SIDE, SIDE)) {
-            break;
-        }
-        assert_ptr_equal(rings_find(&rings, frames[count], &slot), ring);
+    while ((slot = take(&frames[count], SIDE, SIDE)) >= 0) {
         assert_int_equal(taken & 1U << slot, 0);
         taken |= 1U << slot;
+        count++;
     }
     assert_true(count > 16);
-    assert_true(ring_free_slot(ring) >= 0);
-    (void)rings_find(&rings, frames[0], &slot);
-    ring_show(ring, slot);
+    assert_true(slots_find_free(&slots, &layout) >= 0);
+    slot = slots_find(&slots, &layout, frames[0]);
+    slots_show(&slots, slot);
     av_frame_free(&frames[0]);
-    assert_int_not_equal(ring_free_slot(ring), slot);
-    rings_give_back(&rings, ring->number + 1, (uint32_t)slot);
-    rings_give_back(&rings, ring->number, RING_SLOTS);
-    assert_int_not_equal(ring_free_slot(ring), slot);
-    rings_give_back(&rings, ring->number, (uint32_t)slot);
-    assert_true(rings_take(&rings, frames[count], SIDE, SIDE));
+    assert_int_not_equal(slots_find_free(&slots, &layout), slot);
+    slots_give_back(&slots, RING_SLOTS);
+    assert_int_not_equal(slots_find_free(&slots, &layout), slot);
+    slots_give_back(&slots, (uint32_t)slot);
+    assert_true(slots_take(&slots, &layout, frames[count]));
     for (int i = 1; i <= count; i++) {
         av_frame_free(&frames[i]);
     }
@@ -272,26 +277,20 @@ static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **st
 static void trim(bool keeps_recent)
 {
     AVFrame *frames[3];
-    struct ring *ring;
-    int slots[3];
+    int taken[3];
 
     for (int i = 0; i < 3; i++) {
-        frames[i] = av_frame_alloc();
-        frames[i]->width = 33;
-        frames[i]->height = 17;
-        assert_true(rings_take(&rings, frames[i], 33, 17));
-        ring = rings_find(&rings, frames[i], &slots[i]);
-        assert_non_null(ring);
+        taken[i] = take(&frames[i], 33, 17);
         memset(frames[i]->data[0], i + 1, (size_t)frames[i]->linesize[0] * 18);
     }
-    ring_show(ring, slots[1]);
+    slots_show(&slots, taken[1]);
     av_frame_free(&frames[1]);
     av_frame_free(&frames[2]);
-    rings_trim(&rings, true); /* all were needed just now */
-    assert_int_equal(ring_plane(ring, slots[2], 0)[0], 3);
-    rings_trim(&rings, keeps_recent);
+    slots_trim(&slots, true); /* all were needed just now */
+    assert_int_equal(slots_at(&slots, taken[2])[0], 3);
+    slots_trim(&slots, keeps_recent);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(ring_plane(ring, slots[i], 0)[0], i < 2 ? i + 1 : 0);
+        assert_int_equal(slots_at(&slots, taken[i])[0], i < 2 ? i + 1 : 0);
     }
     av_frame_free(&frames[0]);
 }
@@ -301,6 +300,22 @@ static void what_nobody_has_costs_no_memory_at_once_or_at_the_next_time(void **s
     trim(false);
     assert_int_equal(end(state) + begin(state), 0);
     trim(true);
+}
+
+static void a_smaller_picture_costs_no_more_memory_than_it_needs(void **state)
+{
+    const uint8_t *rest;
+    AVFrame *frame;
+    int slot;
+
+    (void)state;
+    slot = take(&frame, 640, 480);
+    rest = frame->data[2];
+    memset(frame->data[2], 1, 1);
+    av_frame_free(&frame);
+    assert_int_equal(take(&frame, SIDE, SIDE), slot);
+    assert_int_equal(*rest, 0);
+    av_frame_free(&frame);
 }
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
@@ -313,6 +328,7 @@ int main(void)
         CASE(without_a_free_slot_it_decodes_all_the_same),
         CASE(a_slot_is_left_alone_until_decoder_and_parent_give_it_back),
         CASE(what_nobody_has_costs_no_memory_at_once_or_at_the_next_time),
+        CASE(a_smaller_picture_costs_no_more_memory_than_it_needs),
     };
-    return cmocka_run_group_tests_name("integration_camera_rings", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("integration_camera_slots", tests, NULL, NULL);
 }
