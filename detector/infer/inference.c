@@ -2,6 +2,7 @@
 
 #include "detector/camera/pace.h"
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,20 +179,12 @@ static bool take_turn(struct inference *inference, struct outcome *outcome)
     return !is_stopping;
 }
 
-/* Returns true if the thread shall end, which ends the pause early. */
-static bool pause_for(struct inference *inference, span pause)
+/* True: the thread shall end, which ends the pause early. */
+static bool pause_for(const struct inference *inference, span pause)
 {
-    instant end = instant_add(clock_now(), pause);
-    bool is_stopping;
+    struct pollfd cancel = {.fd = inference->config.engine.cancel_fd, .events = POLLIN};
 
-    uv_mutex_lock(&inference->lock);
-    while (!inference->is_stopping && instant_before(clock_now(), end)) {
-        (void)uv_cond_timedwait(&inference->wake, &inference->lock,
-                                (uint64_t)instant_since(end, clock_now()).ns);
-    }
-    is_stopping = inference->is_stopping;
-    uv_mutex_unlock(&inference->lock);
-    return is_stopping;
+    return poll(&cancel, 1, (int)(pause.ns / SPAN_MS(1).ns)) == 1;
 }
 
 /* Opens the models again. False: the thread shall end. */

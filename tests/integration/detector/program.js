@@ -122,15 +122,18 @@ const tests = {
         await scene.end();
     }),
 
-    async 'SIGTERM ends it when nothing waits, and its backend is told'() {
+    async 'SIGTERM ends it when nothing waits, and its backends are told'() {
         const worker = await Worker.start('--drain-timeout', '600s');
         const backend = await Backend.connect(worker);
         backend.send(list(subscription('a;1')));
         backend.send(session('a', 1));
         await backend.report((all) => all.length === 1);
+        const waits = await Backend.connect(worker);
         worker.signal('SIGTERM');
-        assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
-            { code: 1001, reason: 'this worker ends' });
+        for (const one of [backend, waits]) {
+            assert.deepStrictEqual(await deadline(one.closed, 'the close'),
+                { code: 1001, reason: 'this worker ends' });
+        }
         assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
     },
 
