@@ -1,42 +1,43 @@
 #include "detector/image.h"
 
-#include "base/error.h"
-#include "detector/image_int.h"
-
 #include <assert.h>
 #include <libavutil/imgutils.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
+#include <uthash.h>
+#include <utlist.h>
 
+/* Of a subscription. */
 struct slot {
-    char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
     struct still *stills[IMAGE_SOURCES]; /* NULL: none yet */
     enum image_source shown;
     struct image_boxes boxes; /* of what is shown */
+    UT_hash_handle hh;
+    char identifier[];
 };
 
 struct image_store {
     struct slot *slots;
-    size_t count, count_max;
     uint64_t puts, boxes;
+    uv_loop_t *loop;
+    image_made *made;
+    void *userdata;
+    atomic_bool is_closing;
+    struct image_counters counters;
 };
 
 /* ---- stills ---- */
 
-void encoding_free(struct encoding *encoding)
+/* The encoding is on no list any more. */
+static void free_encoding(struct encoding *encoding)
 {
     tjFree(encoding->jpeg);
     free(encoding);
 }
 
-struct still *still_hold(struct still *still)
-{
-    still->holders++;
-    return still;
-}
-
-void still_release(struct still *still)
+static void release(struct still *still)
 {
     if (still == NULL) {
         return;
@@ -49,7 +50,7 @@ void still_release(struct still *still)
         struct encoding *encoding = still->encodings;
         assert(encoding->is_made);
         still->encodings = encoding->next;
-        encoding_free(encoding);
+        free_encoding(encoding);
     }
     if (still->loan.owner != NULL) {
         still->loan.give_back(still->loan.owner);
@@ -76,7 +77,7 @@ static bool copy_into(struct still *still, const struct frame *frame)
 }
 
 /* NULL: out of memory. */
-static struct still *still_new(const struct frame *frame, const struct image_loan *loan)
+static struct still *new_still(const struct frame *frame, const struct image_loan *loan)
 {
     struct still *still = calloc(1, sizeof(*still));
 
@@ -97,27 +98,30 @@ static struct still *still_new(const struct frame *frame, const struct image_loa
 
 /* ---- the store ---- */
 
-struct image_store *image_store_new(size_t count_max)
+struct image_store *image_store_new(uv_loop_t *loop, image_made *made, void *userdata)
 {
     struct image_store *store = calloc(1, sizeof(*store));
 
-    if (store == NULL) {
-        return NULL;
-    }
-    store->slots = calloc(count_max, sizeof(*store->slots));
-    store->count_max = count_max;
-    if (store->slots == NULL) {
-        image_store_free(store);
-        return NULL;
+    if (store != NULL) {
+        *store = (struct image_store){.loop = loop, .made = made, .userdata = userdata};
     }
     return store;
 }
 
-static void empty(struct slot *slot)
+void image_store_close(struct image_store *store)
 {
-    for (int source = 0; source < IMAGE_SOURCES; source++) {
-        still_release(slot->stills[source]);
+    if (store != NULL) {
+        store->is_closing = true;
     }
+}
+
+static void remove_slot(struct image_store *store, struct slot *slot)
+{
+    HASH_DEL(store->slots, slot);
+    for (int source = 0; source < IMAGE_SOURCES; source++) {
+        release(slot->stills[source]);
+    }
+    free(slot);
 }
 
 void image_store_free(struct image_store *store)
@@ -125,32 +129,40 @@ void image_store_free(struct image_store *store)
     if (store == NULL) {
         return;
     }
-    for (size_t i = 0; i < store->count; i++) {
-        empty(&store->slots[i]);
+    assert(store->counters.waiting == 0);
+    while (store->slots != NULL) {
+        remove_slot(store, store->slots);
     }
-    free(store->slots);
     free(store);
+}
+
+const struct image_counters *image_counters(const struct image_store *store)
+{
+    return &store->counters;
 }
 
 static struct slot *find_slot(const struct image_store *store, const char *identifier)
 {
-    for (size_t i = 0; i < store->count; i++) {
-        if (strcmp(store->slots[i].identifier, identifier) == 0) {
-            return &store->slots[i];
-        }
-    }
-    return NULL;
+    struct slot *slot;
+
+    HASH_FIND_STR(store->slots, identifier, slot);
+    return slot;
 }
 
-/* NULL: there is no room. */
+/* NULL: out of memory. */
 static struct slot *need_slot(struct image_store *store, const char *identifier)
 {
     struct slot *slot = find_slot(store, identifier);
+    size_t bytes = strlen(identifier);
 
-    if (slot == NULL && store->count < store->count_max) {
-        slot = &store->slots[store->count++];
-        *slot = (struct slot){.shown = IMAGE_STREAM};
-        (void)snprintf(slot->identifier, sizeof(slot->identifier), "%s", identifier);
+    if (slot != NULL) {
+        return slot;
+    }
+    slot = calloc(1, sizeof(*slot) + bytes + 1);
+    if (slot != NULL) {
+        slot->shown = IMAGE_STREAM;
+        memcpy(slot->identifier, identifier, bytes);
+        HASH_ADD_KEYPTR(hh, store->slots, slot->identifier, bytes, slot);
     }
     return slot;
 }
@@ -167,12 +179,12 @@ int image_put(struct image_store *store, const char *identifier, enum image_sour
                          frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
     slot = need_slot(store, identifier);
-    still = slot != NULL ? still_new(frame, loan) : NULL;
+    still = slot != NULL ? new_still(frame, loan) : NULL;
     if (still == NULL) {
-        return error_set(reterr, BATON_EFULL, "no room for a frame of \"%s\"", identifier);
+        return error_set(reterr, BATON_ENOMEM, "no room for a frame of \"%s\"", identifier);
     }
     still->number = ++store->puts;
-    still_release(slot->stills[source]);
+    release(slot->stills[source]);
     slot->stills[source] = still;
     return 0;
 }
@@ -183,7 +195,7 @@ void image_show(struct image_store *store, const char *identifier, enum image_so
 
     if (slot != NULL && slot->shown != source) {
         slot->shown = source;
-        slot->boxes.number = slot->boxes.count = 0;
+        slot->boxes.count = 0;
     }
 }
 
@@ -196,10 +208,10 @@ void image_settle(struct image_store *store, const char *identifier, enum image_
     if (lent == NULL || lent->loan.owner == NULL) {
         return;
     }
-    still = still_new(&lent->frame, NULL);
+    still = new_still(&lent->frame, NULL);
     if (still != NULL) { /* else it stays lent */
         still->number = lent->number;
-        still_release(lent);
+        release(lent);
         slot->stills[source] = still;
     }
 }
@@ -209,10 +221,10 @@ void image_drop(struct image_store *store, const char *identifier, enum image_so
     struct slot *slot = find_slot(store, identifier);
 
     if (slot != NULL) {
-        still_release(slot->stills[source]);
+        release(slot->stills[source]);
         slot->stills[source] = NULL;
         if (slot->shown == source) {
-            slot->boxes.number = slot->boxes.count = 0;
+            slot->boxes.count = 0;
         }
     }
 }
@@ -220,15 +232,9 @@ void image_drop(struct image_store *store, const char *identifier, enum image_so
 void image_remove(struct image_store *store, const char *identifier)
 {
     struct slot *slot = find_slot(store, identifier);
-    struct slot *last;
 
-    if (slot == NULL) {
-        return;
-    }
-    empty(slot);
-    last = &store->slots[--store->count];
-    if (slot != last) {
-        *slot = *last;
+    if (slot != NULL) {
+        remove_slot(store, slot);
     }
 }
 
@@ -253,13 +259,11 @@ void image_set_boxes(struct image_store *store, const char *identifier, enum ima
         slot->stills[slot->shown] == NULL) {
         return;
     }
-    if (kept == 0) {
-        slot->boxes.number = slot->boxes.count = 0;
-    } else if (slot->boxes.count != kept || memcmp(slot->boxes.boxes, boxes, bytes) != 0) {
+    if (kept > 0 && (slot->boxes.count != kept || memcmp(slot->boxes.boxes, boxes, bytes) != 0)) {
         slot->boxes.number = ++store->boxes; /* else a picture with them may be made already */
-        slot->boxes.count = kept;
         memcpy(slot->boxes.boxes, boxes, bytes);
     }
+    slot->boxes.count = kept;
 }
 
 const struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
@@ -269,4 +273,112 @@ const struct image_boxes *image_boxes(const struct image_store *store, const cha
     bool is_shown = slot != NULL && (source == IMAGE_SHOWN || source == slot->shown);
 
     return is_shown && slot->boxes.count > 0 ? &slot->boxes : NULL;
+}
+
+/* ---- JPEGs ---- */
+
+static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
+                                      uint64_t boxes)
+{
+    struct encoding *encoding = still->encodings;
+
+    while (encoding != NULL && (encoding->boxes.number != boxes ||
+                                memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
+        encoding = encoding->next;
+    }
+    return encoding;
+}
+
+/* Of those that are made, the newest stay. */
+static void forget_oldest(struct still *still)
+{
+    struct encoding *encoding = NULL, *next = NULL;
+    unsigned made = 0;
+
+    LL_FOREACH_SAFE (still->encodings, encoding, next) {
+        made += encoding->is_made;
+        if (encoding->is_made && made > IMAGE_KEPT_MAX) {
+            LL_DELETE(still->encodings, encoding);
+            free_encoding(encoding);
+        }
+    }
+}
+
+static void make(uv_work_t *work)
+{
+    struct encoding *encoding = work->data;
+
+    if (!encoding->store->is_closing) {
+        (void)image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
+                             &encoding->jpeg, &encoding->bytes, &encoding->error);
+    }
+}
+
+static void on_made(uv_work_t *work, int status)
+{
+    struct encoding *encoding = work->data;
+    struct image_store *store = encoding->store;
+    struct still *still = encoding->still;
+
+    (void)status; /* none is cancelled */
+    store->counters.waiting--;
+    store->counters.made += encoding->jpeg != NULL;
+    encoding->is_made = true;
+    if (encoding->jpeg == NULL) { /* who asks from now on has it tried again */
+        LL_DELETE(still->encodings, encoding);
+    }
+    if (!store->is_closing) {
+        store->made(store->userdata, encoding);
+    }
+    if (encoding->jpeg == NULL) {
+        free_encoding(encoding);
+    }
+    forget_oldest(still);
+    release(still);
+}
+
+/* NULL: out of memory. */
+static struct encoding *begin(struct image_store *store, struct still *still,
+                              const struct image_shape *shape, const struct image_boxes *boxes)
+{
+    struct encoding *encoding = calloc(1, sizeof(*encoding));
+
+    if (encoding == NULL) {
+        return NULL;
+    }
+    encoding->store = store;
+    encoding->shape = *shape;
+    if (boxes != NULL) {
+        encoding->boxes = *boxes;
+    }
+    encoding->still = still;
+    still->holders++;
+    LL_PREPEND(still->encodings, encoding);
+    store->counters.waiting++;
+    encoding->work.data = encoding;
+    (void)uv_queue_work(store->loop, &encoding->work, make, on_made); /* fails on no input */
+    return encoding;
+}
+
+int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
+              const struct image_boxes *boxes, const struct encoding **ret,
+              struct baton_error *reterr)
+{
+    struct encoding *encoding = find_encoding(still, shape, boxes != NULL ? boxes->number : 0);
+
+    assert(!store->is_closing);
+    if (encoding == NULL && store->counters.waiting >= IMAGE_ENCODINGS_MAX) {
+        store->counters.refused++;
+        return error_set(reterr, BATON_EUNAVAILABLE,
+                         "too busy: %d pictures are being made; ask again later",
+                         IMAGE_ENCODINGS_MAX);
+    }
+    if (encoding == NULL) {
+        encoding = begin(store, still, shape, boxes);
+    }
+    if (encoding == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
+    }
+    *ret = encoding;
+    return encoding->is_made ? 0 : BATON_EBUSY;
 }

@@ -1,16 +1,34 @@
 /* The newest frame of each subscription's stream and of its snapshots, and JPEGs of it.
  *
  * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still for each source; the
- * next frame replaces it, and a holder of the old still keeps that unchanged. The subscription
- * shows one of the two sources. A still is the frame itself if its owner lends it, else a copy.
- * image_encoder.h uses stills in other threads; all else here is one thread's.
+ * next frame replaces it. The subscription shows one of the two sources. A still is the frame
+ * itself if its owner lends it, else a copy.
+ *
+ * JPEGs are made in other threads: the loop never waits for one, and neither do the cameras.
+ *
+ *   image_ask ─▶ made already: at once
+ *        ├─────▶ under way: waits with the others for the same one
+ *        ├─────▶ a thread of libuv's pool ─▶ made(), once for all that wait
+ *        └─────▶ IMAGE_ENCODINGS_MAX are under way: refused
+ *
+ * A picture of one still, one shape and the same boxes is made at most once, as long as the still
+ * keeps it: it keeps the newest IMAGE_KEPT_MAX.
  */
 #ifndef DETECTOR_IMAGE_H
 #define DETECTOR_IMAGE_H
 
+#include "base/error.h"
 #include "protocol/protocol.h"
 
-enum { IMAGE_PIXELS_MAX = 8192, IMAGE_QUALITY = 75, IMAGE_BOXES_MAX = 64 };
+#include <uv.h>
+
+enum {
+    IMAGE_PIXELS_MAX = 8192,
+    IMAGE_QUALITY = 75,
+    IMAGE_BOXES_MAX = 64,
+    IMAGE_ENCODINGS_MAX = 34,
+    IMAGE_KEPT_MAX = 8,
+};
 
 /* The sources of a subscription's frames. */
 enum image_source { IMAGE_STREAM, IMAGE_SNAPSHOT, IMAGE_SOURCES, IMAGE_SHOWN = IMAGE_SOURCES };
@@ -41,25 +59,52 @@ struct image_boxes {
 };
 
 struct encoding;
+struct image_store; /* opaque */
 
 /* A frame that is kept. */
 struct still {
     struct frame frame; /* does not change as long as another holder than the store has it */
     uint64_t number;    /* no two of a store have the same */
-    struct encoding *encodings; /* image_int.h's, freed with the still */
+    struct encoding *encodings; /* newest first; one that is not made yet holds the still */
     struct image_loan loan;     /* its owner is NULL for a copy */
     uint8_t *pixels;            /* of a copy: the three planes, one after the other */
     unsigned holders;
 };
 
-struct image_store; /* opaque */
+/* The part of a frame, and the size of its picture. */
+struct image_shape {
+    int rect[4]; /* x, y, width, height; x and y are even */
+    int width, height;
+};
 
-/* Holds frames of up to `count_max` subscriptions. NULL when out of memory. */
-struct image_store *image_store_new(size_t count_max);
-void image_store_free(struct image_store *store); /* NULL allowed */
+/* A picture of a still; borrowed during the call, unless it is not made yet. */
+struct encoding {
+    bool is_made;
+    /* The other thread's until it is made. */
+    uint8_t *jpeg; /* NULL: it could not be made */
+    size_t bytes;
+    struct baton_error error;
+    /* the store's */
+    struct encoding *next;
+    struct image_store *store;
+    struct still *still;
+    struct image_shape shape;
+    struct image_boxes boxes;
+    uv_work_t work;
+};
+
+/* All that waited for it get it now, or its error. On the loop's thread. */
+typedef void image_made(void *userdata, const struct encoding *encoding);
+
+/* NULL when out of memory. */
+struct image_store *image_store_new(uv_loop_t *loop, image_made *made, void *userdata);
+/* Close (`made` is not called any more), then run the loop until it is done, then free. NULL is
+ * allowed. */
+void image_store_close(struct image_store *store);
+void image_store_free(struct image_store *store);
 
 /* Keeps the frame by the loan, or copies it if that is NULL. BATON_EINVAL for a size of 0 or above
- * IMAGE_PIXELS_MAX, BATON_EFULL. */
+ * IMAGE_PIXELS_MAX, BATON_ENOMEM. */
 int image_put(struct image_store *store, const char *identifier, enum image_source source,
               const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr);
 /* The source that the subscription shows from now on; until then its stream. Boxes of the other one
@@ -72,8 +117,8 @@ void image_settle(struct image_store *store, const char *identifier, enum image_
 void image_drop(struct image_store *store, const char *identifier, enum image_source source);
 void image_remove(struct image_store *store, const char *identifier); /* unknown: nothing */
 
-/* Of a source, or of IMAGE_SHOWN. NULL: no frame yet. Borrowed until the next change of the store,
- * unless held. */
+/* Of a source, or of IMAGE_SHOWN. NULL: no frame yet. Borrowed until the next change of the store.
+ */
 struct still *image_newest(const struct image_store *store, const char *identifier,
                            enum image_source source);
 
@@ -86,19 +131,23 @@ void image_set_boxes(struct image_store *store, const char *identifier, enum ima
 const struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
                                       enum image_source source);
 
-struct still *still_hold(struct still *still);
-void still_release(struct still *still); /* NULL allowed */
-
-/* The part of a frame, and the size of its picture. */
-struct image_shape {
-    int rect[4]; /* x, y, width, height; x and y are even */
-    int width, height;
-};
-
 /* `crop` NULL: all of the frame. `width` 0: as large as the part is; else the picture is scaled
  * down to it, never up. */
 void image_shape(struct image_shape *ret, const struct frame *frame, const struct crop *crop,
                  int width);
+
+/* `boxes` may be NULL. 0: the encoding is made. BATON_EBUSY: `made` will be called with it; until
+ * then it is no more than a name. BATON_EUNAVAILABLE: too many are under way. BATON_ENOMEM. */
+int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
+              const struct image_boxes *boxes, const struct encoding **ret,
+              struct baton_error *reterr);
+
+struct image_counters {
+    uint64_t made, refused;
+    unsigned waiting; /* under way now */
+};
+
+const struct image_counters *image_counters(const struct image_store *store);
 
 /* A JPEG of the frame, for tjFree(), with the boxes drawn unless they are NULL. From any thread.
  * BATON_EIO, BATON_ENOMEM. */

@@ -73,37 +73,24 @@ struct canvas {
     int width, height;
 };
 
-static bool scale(const struct frame *from, struct canvas *to)
-{
-    struct SwsContext *scaler =
-        sws_getContext(from->width, from->height, AV_PIX_FMT_YUV420P, to->width, to->height,
-                       AV_PIX_FMT_YUV420P, SWS_AREA, NULL, NULL, NULL);
-    bool is_done =
-        scaler != NULL && sws_scale(scaler, (const uint8_t *const *)from->plane, from->stride, 0,
-                                    from->height, to->plane, to->stride) == to->height;
-
-    sws_freeContext(scaler);
-    return is_done;
-}
-
 /* Fills the canvas with the frame, as large as it is or scaled. */
-static int paint(struct canvas *canvas, const struct frame *from, struct baton_error *reterr)
+static int paint(struct canvas *to, const struct frame *from, struct baton_error *reterr)
 {
+    struct SwsContext *scaler;
+    bool is_done;
+
     /* swscale writes whole vectors: 64 bytes, and av_image_alloc leaves room behind the last. */
-    if (av_image_alloc(canvas->plane, canvas->stride, canvas->width, canvas->height,
-                       AV_PIX_FMT_YUV420P, 64) < 0) {
+    if (av_image_alloc(to->plane, to->stride, to->width, to->height, AV_PIX_FMT_YUV420P, 64) < 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a picture");
     }
-    if (canvas->width == from->width && canvas->height == from->height) {
-        const uint8_t *planes[4];
-        memcpy(planes, from->plane, sizeof(planes)); /* it takes an array that it could change */
-        av_image_copy(canvas->plane, canvas->stride, planes, from->stride, AV_PIX_FMT_YUV420P,
-                      from->width, from->height);
-    } else if (!scale(from, canvas)) {
-        return error_set(reterr, BATON_EIO, "a picture of %dx%d cannot be scaled to %dx%d",
-                         from->width, from->height, canvas->width, canvas->height);
-    }
-    return 0;
+    scaler = sws_getContext(from->width, from->height, AV_PIX_FMT_YUV420P, to->width, to->height,
+                            AV_PIX_FMT_YUV420P, SWS_AREA, NULL, NULL, NULL);
+    is_done = scaler != NULL && sws_scale(scaler, (const uint8_t *const *)from->plane, from->stride,
+                                          0, from->height, to->plane, to->stride) == to->height;
+    sws_freeContext(scaler);
+    return is_done ? 0
+                   : error_set(reterr, BATON_EIO, "a picture of %dx%d cannot be scaled to %dx%d",
+                               from->width, from->height, to->width, to->height);
 }
 
 /* ---- boxes ---- */

@@ -16,27 +16,15 @@ static bool same_camera(const struct subscription *from, const struct subscripti
 
 unsigned subscription_changes(const struct subscription *from, const struct subscription *to)
 {
-    unsigned changes = 0;
+    bool is_same_model =
+        from->model_id == to->model_id && same_text(from->model_name, to->model_name);
 
-    if (!same_camera(from, to)) {
-        changes |= CHANGE_CAMERA;
-    }
-    if (!same_text(from->snapshot_url, to->snapshot_url)) {
-        changes |= CHANGE_SNAPSHOT;
-    }
-    if (from->snapshot_interval_ms != to->snapshot_interval_ms) {
-        changes |= CHANGE_INTERVAL;
-    }
-    if (from->model_id != to->model_id || !same_text(from->model_name, to->model_name)) {
-        changes |= CHANGE_MODEL;
-    }
-    if (!same_text(from->model_url, to->model_url)) {
-        changes |= CHANGE_MODEL_URL;
-    }
-    if (!crop_equal(&from->crop, &to->crop)) {
-        changes |= CHANGE_CROP;
-    }
-    return changes;
+    return (same_camera(from, to) ? 0 : CHANGE_CAMERA) |
+           (same_text(from->snapshot_url, to->snapshot_url) ? 0 : CHANGE_SNAPSHOT) |
+           (from->snapshot_interval_ms == to->snapshot_interval_ms ? 0 : CHANGE_INTERVAL) |
+           (is_same_model ? 0 : CHANGE_MODEL) |
+           (same_text(from->model_url, to->model_url) ? 0 : CHANGE_MODEL_URL) |
+           (crop_equal(&from->crop, &to->crop) ? 0 : CHANGE_CROP);
 }
 
 size_t subscription_find(const struct subscription *list, size_t count, const char *identifier,

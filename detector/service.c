@@ -65,7 +65,6 @@ static void on_heartbeat(uv_timer_t *timer)
 {
     struct service *service = timer->data;
     usage_measure(&service->meter, clock_now(), &service->usage);
-    gpu_measure(service->gpus, &service->usage);
     worker_tick(service->worker, &service->usage);
 }
 
@@ -140,27 +139,19 @@ static int listen_there(struct service *service, struct baton_error *reterr)
                                            .on_drain = service_picture_drained,
                                            .on_gone = service_picture_gone},
                              .userdata = service};
-    struct baton_error why;
-    int rc = web_server_open(&service->web, &web, &why);
+    int rc = web_server_open(&service->web, &web, reterr);
 
-    if (rc == BATON_EINVAL) {
-        return error_set(reterr, rc, "%s", why.message);
-    }
-    return rc == 0
-               ? 0
-               : error_set(reterr, rc,
-                           "%s%s port %d: cannot listen there: %s; is the address this machine's, "
-                           "and the port free?",
-                           config->host != NULL ? "--host " : "every address,",
-                           config->host != NULL ? config->host : "", config->port, why.message);
+    return rc == BATON_EIO
+               ? error_wrap(reterr, "%s%s port %d", config->host != NULL ? "--host " : "",
+                            config->host != NULL ? config->host : "every address,", config->port)
+               : rc;
 }
 
 static void start_timers(struct service *service)
 {
     uint64_t interval_ms = (uint64_t)service->config.report_interval_ms;
 
-    usage_meter_init(&service->meter, service->config.system_root);
-    service->gpus = gpu_meter_new(GPU_LIBRARY);
+    usage_meter_init(&service->meter, "", USAGE_GPU_LIBRARY);
     (void)uv_timer_init(service->config.loop, &service->heartbeat); /* these cannot fail */
     (void)uv_timer_init(service->config.loop, &service->looker);
     service->has_timers = true;
@@ -194,9 +185,8 @@ int service_open(struct service **ret, const struct service_config *config,
     service->config = *config;
     service->started_at = clock_now();
     service->worker = worker_new(&hooks, config->queue_max);
-    service->images = image_store_new(PROTOCOL_SUBSCRIPTIONS_MAX);
-    service->encoder = encoder_new(config->loop, service_picture_encoded, service);
-    rc = service->worker != NULL && service->images != NULL && service->encoder != NULL
+    service->images = image_store_new(config->loop, service_picture_made, service);
+    rc = service->worker != NULL && service->images != NULL
              ? listen_there(service, reterr)
              : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
     if (rc != 0) {
@@ -276,7 +266,7 @@ void service_close(struct service *service)
         uv_close((uv_handle_t *)&service->heartbeat, NULL);
         uv_close((uv_handle_t *)&service->looker, NULL);
     }
-    encoder_close(service->encoder);
+    image_store_close(service->images);
     web_server_close(service->web);
 }
 
@@ -287,8 +277,7 @@ void service_free(struct service *service)
     }
     web_server_free(service->web);
     worker_free(service->worker);
-    encoder_free(service->encoder);
     image_store_free(service->images);
-    gpu_meter_free(service->gpus);
+    usage_meter_fini(&service->meter);
     free(service);
 }

@@ -44,7 +44,6 @@ struct service_config {
     const char *const *hosts; /* further names that HTTP may ask for; NULL-ended, or NULL */
     int report_interval_ms;   /* 100 to 60000; the specification has 2000 */
     size_t queue_max;         /* detections that wait for a backend */
-    const char *system_root;  /* the folder of /proc and /sys; "" except in tests */
     /* Called when a subscription was added, updated or removed, or a session or stage changed. May
      * be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);

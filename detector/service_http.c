@@ -34,16 +34,14 @@ static json_t *cameras_json(const struct service *service)
 {
     json_t *list = json_array();
     const struct subscription *subscription;
-    bool is_online;
 
-    for (size_t i = 0; (subscription = worker_subscription(service->worker, i, &is_online)) != NULL;
-         i++) {
+    for (size_t i = 0; (subscription = worker_subscription(service->worker, i)) != NULL; i++) {
         const char *stage = stage_name(worker_stage(service->worker, subscription->identifier));
         struct session_id session = worker_session(service->worker, subscription->identifier);
         json_t *camera = json_pack(
             "{s:s, s:b, s:I, s:s, s:o, s:s?}", "subscriptionIdentifier", subscription->identifier,
-            "online", (int)is_online, "modelId", (json_int_t)subscription->model_id, "modelName",
-            subscription->model_name, "sessionId",
+            "online", (int)subscription->is_online, "modelId", (json_int_t)subscription->model_id,
+            "modelName", subscription->model_name, "sessionId",
             session.is_set ? json_integer(session.id) : json_null(), "progressionStage", stage);
         if (camera != NULL && service->config.describe != NULL) {
             service->config.describe(service->config.userdata, subscription->identifier, camera);
@@ -61,7 +59,7 @@ static json_t *usage_json(const struct service *service)
                      usage->memory, "gpu", usage->gpu, "gpuMemory", usage->gpu_memory, "of",
                      usage_source(&service->meter), "cpus", usage_cpus(&service->meter),
                      "memoryBytes", (json_int_t)usage_memory_limit(&service->meter), "gpus",
-                     (json_int_t)gpu_count(service->gpus));
+                     (json_int_t)usage_gpus(&service->meter));
 }
 
 static json_t *counters_json(const struct worker *worker)
@@ -101,18 +99,18 @@ static void answer_status(const struct service *service, struct web_exchange *ex
 
 static size_t count_online(const struct service *service)
 {
+    const struct subscription *subscription;
     size_t online = 0;
-    bool is_online;
 
-    for (size_t i = 0; worker_subscription(service->worker, i, &is_online) != NULL; i++) {
-        online += is_online;
+    for (size_t i = 0; (subscription = worker_subscription(service->worker, i)) != NULL; i++) {
+        online += subscription->is_online;
     }
     return online;
 }
 
 static void put_metrics(const struct service *service, struct buffer *body)
 {
-    const struct encoder_counters *encoder = encoder_counters(service->encoder);
+    const struct image_counters *images = image_counters(service->images);
     const struct worker_counters *counters = worker_counters(service->worker);
     const struct worker *worker = service->worker;
     const struct {
@@ -137,10 +135,10 @@ static void put_metrics(const struct service *service, struct buffer *body)
         {"stream_viewers", "gauge", "Who looks at a camera's stream.", service->streams},
         {"stream_parts_served_total", "counter", "Images sent in streams.",
          (double)service->parts_served},
-        {"images_encoded_total", "counter", "JPEGs made.", (double)encoder->made},
+        {"images_encoded_total", "counter", "JPEGs made.", (double)images->made},
         {"images_refused_total", "counter", "JPEGs not made, because too many waited.",
-         (double)encoder->refused},
-        {"images_waiting", "gauge", "JPEGs that wait or are under way.", encoder->waiting},
+         (double)images->refused},
+        {"images_waiting", "gauge", "JPEGs that wait or are under way.", images->waiting},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -2,8 +2,6 @@
 #ifndef DETECTOR_SERVICE_INT_H
 #define DETECTOR_SERVICE_INT_H
 
-#include "detector/gpu.h"
-#include "detector/image_encoder.h"
 #include "detector/service.h"
 #include "detector/service_question.h"
 #include "detector/usage.h"
@@ -26,7 +24,7 @@ struct viewer {
     struct viewer *prev, *next;
     struct service *service;
     struct web_exchange *exchange;
-    const struct encoding *awaited; /* the picture that the encoder makes for it; NULL: none */
+    const struct encoding *awaited; /* the picture that is being made for it; NULL: none */
     struct camera_question wanted;
     char tag[96];
     uint64_t number; /* of the last still that was requested for a stream */
@@ -43,9 +41,7 @@ struct service {
     unsigned streams;
     uint64_t last_number; /* of a peer */
     struct image_store *images;
-    struct encoder *encoder;
     struct usage_meter meter;
-    struct gpu_meter *gpus; /* NULL: none */
     struct usage usage;
     uv_timer_t heartbeat, looker;
     bool has_timers; /* their handles are open */
@@ -79,8 +75,7 @@ void service_picture_begin(struct service *service, const struct camera_question
                            struct web_exchange *exchange);
 void service_picture_drained(void *userdata, struct web_exchange *exchange);
 void service_picture_gone(void *userdata, struct web_exchange *exchange);
-void service_picture_encoded(void *userdata, const struct encoding *awaited,
-                             const struct image *image, const struct baton_error *error);
+void service_picture_made(void *userdata, const struct encoding *encoding);
 /* A frame has come; the camera is removed. */
 void service_picture_frame(struct service *service, const char *identifier);
 void service_picture_removed(struct service *service, const char *identifier);

@@ -51,18 +51,22 @@ static bool find_view(const struct viewer *viewer, struct view *ret)
     return true;
 }
 
-static int encode(struct viewer *viewer, const struct view *view, struct image *ret,
-                  struct baton_error *reterr)
+/* Of BATON_EBUSY, service_picture_made() brings it. */
+static int ask(struct viewer *viewer, const struct view *view, const struct encoding **ret,
+               struct baton_error *reterr)
 {
-    return encoder_ask(viewer->service->encoder, view->still, &view->shape, view->boxes,
-                       &viewer->awaited, ret, reterr);
+    int rc =
+        image_ask(viewer->service->images, view->still, &view->shape, view->boxes, ret, reterr);
+
+    viewer->awaited = rc == BATON_EBUSY ? *ret : NULL;
+    return rc;
 }
 
 /* ---- One picture ----------------------------------------------------------------------------- */
 
 /* A cache may keep a picture but must ask again each time: the camera has newer ones. A 304 has no
  * length: it would be the picture's, which is not known. */
-static void answer_image(struct viewer *viewer, const struct image *image)
+static void answer_image(struct viewer *viewer, const struct encoding *image)
 {
     char headers[160];
     struct web_answer answer = {.status = image != NULL ? 200 : 304, .headers = headers};
@@ -110,8 +114,8 @@ static void begin_image(struct viewer *viewer)
 {
     const struct web_head *head = &web_exchange_request(viewer->exchange)->head;
     const char *known = web_header(head, "if-none-match");
+    const struct encoding *image;
     struct baton_error error;
-    struct image image;
     struct view view;
     int rc;
 
@@ -127,9 +131,9 @@ static void begin_image(struct viewer *viewer)
         answer_image(viewer, NULL);
         return;
     }
-    rc = encode(viewer, &view, &image, &error);
+    rc = ask(viewer, &view, &image, &error);
     if (rc == 0) {
-        answer_image(viewer, &image);
+        answer_image(viewer, image);
     } else if (rc != BATON_EBUSY) {
         refuse_failed(viewer, &error);
     }
@@ -137,7 +141,7 @@ static void begin_image(struct viewer *viewer)
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
-static void send_part(struct viewer *viewer, const struct image *image)
+static void send_part(struct viewer *viewer, const struct encoding *image)
 {
     struct buffer part;
 
@@ -158,8 +162,8 @@ static void send_part(struct viewer *viewer, const struct image *image)
 /* Sends the newest frame, if the viewer has not had it and can take it. */
 static void show(struct viewer *viewer)
 {
+    const struct encoding *image;
     struct baton_error error;
-    struct image image;
     struct view view;
 
     if (!viewer->is_reading || viewer->awaited != NULL || !find_view(viewer, &view) ||
@@ -167,8 +171,8 @@ static void show(struct viewer *viewer)
         return;
     }
     viewer->number = view.still->number; /* a refused frame is skipped: another one follows */
-    if (encode(viewer, &view, &image, &error) == 0) {
-        send_part(viewer, &image);
+    if (ask(viewer, &view, &image, &error) == 0) {
+        send_part(viewer, image);
     }
 }
 
@@ -251,30 +255,28 @@ void service_picture_gone(void *userdata, struct web_exchange *exchange)
     }
 }
 
-static void give_awaited(struct viewer *viewer, const struct image *image,
-                         const struct baton_error *error)
+static void give(struct viewer *viewer, const struct encoding *encoding)
 {
     viewer->awaited = NULL;
-    if (!viewer->wanted.is_stream && image != NULL) {
-        answer_image(viewer, image);
+    if (!viewer->wanted.is_stream && encoding->jpeg != NULL) {
+        answer_image(viewer, encoding);
     } else if (!viewer->wanted.is_stream) {
-        refuse_failed(viewer, error);
-    } else if (image != NULL) {
-        send_part(viewer, image);
+        refuse_failed(viewer, &encoding->error);
+    } else if (encoding->jpeg != NULL) {
+        send_part(viewer, encoding);
     }
 }
 
 /* Any viewer may go meanwhile, so each is looked for anew. */
-void service_picture_encoded(void *userdata, const struct encoding *awaited,
-                             const struct image *image, const struct baton_error *error)
+void service_picture_made(void *userdata, const struct encoding *encoding)
 {
     const struct service *service = userdata;
     struct viewer *viewer;
 
     do {
-        DL_SEARCH_SCALAR(service->viewers, viewer, awaited, awaited);
+        DL_SEARCH_SCALAR(service->viewers, viewer, awaited, encoding);
         if (viewer != NULL) {
-            give_awaited(viewer, image, error);
+            give(viewer, encoding);
         }
     } while (viewer != NULL);
 }

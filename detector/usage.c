@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -10,10 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    FILE_MAX = 16384, /* files of /proc and /sys are short */
-    UTIME = 12,       /* field of a stat, behind the name in brackets */
-};
+enum { FILE_MAX = 16384 /* files of /proc and /sys are short */, GPUS_MAX = 16 };
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
@@ -41,33 +39,30 @@ __attribute__((format(printf, 2, 3))) static bool read_file(char ret[static FILE
     return is_read;
 }
 
-/* The number behind the blanks; false for "max", -1 and all else that is none. */
-static bool number_at(const char *text, double *ret)
-{
-    text += strspn(text, " \t");
-    if (!isdigit((unsigned char)*text)) {
-        return false;
-    }
-    *ret = (double)strtoull(text, NULL, 10);
-    return true;
-}
-
-/* The number behind `key` at the beginning of a line. */
-static bool number_after(const char *text, const char *key, double *ret)
+/* What follows `key` at the beginning of a line; NULL: no line begins so. */
+static const char *after(const char *text, const char *key)
 {
     const char *at = text;
 
     while ((at = strstr(at, key)) != NULL && at != text && at[-1] != '\n') {
         at++;
     }
-    return at != NULL && number_at(at + strlen(key), ret);
+    return at != NULL ? at + strlen(key) : NULL;
+}
+
+/* False for "max" and all else that is no number. */
+static bool number_after(const char *text, const char *key, double *ret)
+{
+    const char *at = after(text, key);
+
+    return at != NULL && sscanf(at, "%lf", ret) == 1;
 }
 
 static bool read_number(const char *folder, const char *name, double *ret)
 {
     char text[FILE_MAX];
 
-    return read_file(text, "%s/%s", folder, name) && number_at(text, ret);
+    return read_file(text, "%s/%s", folder, name) && sscanf(text, "%lf", ret) == 1;
 }
 
 /* ---- The cgroup ------------------------------------------------------------------------------ */
@@ -77,15 +72,13 @@ static bool read_number(const char *folder, const char *name, double *ret)
 /* The path of this process's cgroup, out of the line "0::path". */
 static bool read_path(const char *root, char ret[static USAGE_PATH_MAX])
 {
-    char lines[FILE_MAX], *rest = lines, *line;
+    char lines[FILE_MAX];
+    const char *path = read_file(lines, "%s/proc/self/cgroup", root) ? after(lines, "0::") : NULL;
 
-    if (!read_file(lines, "%s/proc/self/cgroup", root)) {
-        return false;
+    if (path != NULL) {
+        (void)snprintf(ret, USAGE_PATH_MAX, "%.*s", (int)strcspn(path, "\n"), path);
     }
-    while ((line = strsep(&rest, "\n")) != NULL && strncmp(line, "0::", 3) != 0) {
-    }
-    (void)snprintf(ret, USAGE_PATH_MAX, "%s", line != NULL ? line + 3 : "");
-    return line != NULL;
+    return path != NULL;
 }
 
 static bool is_cgroup(const char *folder)
@@ -93,26 +86,6 @@ static bool is_cgroup(const char *folder)
     char text[FILE_MAX];
 
     return read_file(text, "%s/memory.current", folder);
-}
-
-/* A container sees its own cgroup at the mount, whatever path it is told. */
-void usage_meter_init(struct usage_meter *meter, const char *root)
-{
-    char path[USAGE_PATH_MAX];
-
-    *meter = (struct usage_meter){.has_last = false};
-    (void)snprintf(meter->root, sizeof(meter->root), "%s", root);
-    if (!read_path(meter->root, path)) {
-        return;
-    }
-    meter->mount_bytes = strlen(meter->root) + strlen(MOUNT);
-    (void)snprintf(meter->cgroup, sizeof(meter->cgroup), "%s" MOUNT "%s", meter->root, path);
-    if (strcmp(path, "/") == 0 || !is_cgroup(meter->cgroup)) {
-        meter->cgroup[meter->mount_bytes] = '\0';
-    }
-    if (!is_cgroup(meter->cgroup)) {
-        meter->cgroup[0] = '\0';
-    }
 }
 
 const char *usage_source(const struct usage_meter *meter)
@@ -133,12 +106,11 @@ static double bytes_in(const char *folder)
 static double cpus_in(const char *folder)
 {
     char text[FILE_MAX];
-    double quota = 0, period = 0;
+    double quota, period;
+    bool is_limit = read_file(text, "%s/cpu.max", folder) &&
+                    sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0;
 
-    if (read_file(text, "%s/cpu.max", folder) && number_at(text, &quota)) {
-        (void)number_at(text + strcspn(text, " \n"), &period);
-    }
-    return quota > 0 && period > 0 ? quota / period : INFINITY;
+    return is_limit ? quota / period : INFINITY;
 }
 
 static double least(const struct usage_meter *meter, double machine,
@@ -181,19 +153,17 @@ struct tally {
     double cpu_s, bytes;
 };
 
-/* User and system time; the name before may have anything in it, brackets and spaces too. */
-static double cpu_s_of(const char *stat, int fields)
+/* User and system time, also of ended children unless it is a child; the name before may have
+ * anything in it, brackets and spaces too. */
+static double cpu_s_of(const char *stat, bool is_child)
 {
-    const char *at = strrchr(stat, ')');
-    double s = 0, ticks;
+    const char *behind = strrchr(stat, ')');
+    double own[2] = {0}, ended[2] = {0};
 
-    for (int field = 0; at != NULL && field < UTIME + fields; field++) {
-        if (field >= UTIME && number_at(at, &ticks)) {
-            s += ticks / (double)sysconf(_SC_CLK_TCK);
-        }
-        at = strchr(at + 1, ' ');
-    }
-    return s;
+    (void)sscanf(behind != NULL ? behind : "",
+                 ") %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lf %lf %lf %lf", &own[0], &own[1],
+                 &ended[0], &ended[1]);
+    return (own[0] + own[1] + (is_child ? 0 : ended[0] + ended[1])) / (double)sysconf(_SC_CLK_TCK);
 }
 
 /* This process with its ended children, or a living child, of which only its own memory counts:
@@ -204,7 +174,7 @@ static void add(struct tally *tally, const char *root, const char *pid, bool is_
     double kib;
 
     if (read_file(text, "%s/proc/%s/stat", root, pid)) {
-        tally->cpu_s += cpu_s_of(text, is_child ? 2 : 4);
+        tally->cpu_s += cpu_s_of(text, is_child);
     }
     if (read_file(text, "%s/proc/%s/status", root, pid) &&
         number_after(text, is_child ? "RssAnon:" : "VmRSS:", &kib)) {
@@ -260,6 +230,141 @@ static struct tally count_cgroup(const char *folder)
     return tally;
 }
 
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+/* The part of NVML's interface that is used here; its structs never change under these names. */
+struct nvml_utilization {
+    unsigned gpu, memory; /* percent of the last period in which it was busy */
+};
+
+struct nvml_memory {
+    unsigned long long total, free, used; /* bytes */
+};
+
+struct nvml {
+    int (*init)(void);
+    int (*shutdown)(void);
+    int (*count)(unsigned *count);
+    int (*handle)(unsigned index, void **device);
+    int (*utilization)(void *device, struct nvml_utilization *utilization);
+    int (*memory)(void *device, struct nvml_memory *memory);
+};
+
+struct gpus {
+    void *library;
+    struct nvml nvml;
+    bool has_begun;
+    void *devices[GPUS_MAX];
+    unsigned count;
+};
+
+/* ISO C knows no way from an object's address to a function's; POSIX says that they are alike. */
+static bool load(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof(symbol));
+    return symbol != NULL;
+}
+
+static bool load_all(void *library, struct nvml *nvml)
+{
+    return load(library, "nvmlInit_v2", &nvml->init) &&
+           load(library, "nvmlShutdown", &nvml->shutdown) &&
+           load(library, "nvmlDeviceGetCount_v2", &nvml->count) &&
+           load(library, "nvmlDeviceGetHandleByIndex_v2", &nvml->handle) &&
+           load(library, "nvmlDeviceGetUtilizationRates", &nvml->utilization) &&
+           load(library, "nvmlDeviceGetMemoryInfo", &nvml->memory);
+}
+
+static void close_gpus(struct gpus *gpus)
+{
+    if (gpus->has_begun) {
+        (void)gpus->nvml.shutdown();
+    }
+    if (gpus->library != NULL) {
+        (void)dlclose(gpus->library);
+    }
+    free(gpus);
+}
+
+/* NULL: the library is not there, lacks a function, or finds no GPU. */
+static struct gpus *open_gpus(const char *library)
+{
+    struct gpus *gpus = calloc(1, sizeof(*gpus));
+    unsigned count = 0;
+
+    if (gpus == NULL) {
+        return NULL;
+    }
+    gpus->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    gpus->has_begun =
+        gpus->library != NULL && load_all(gpus->library, &gpus->nvml) && gpus->nvml.init() == 0;
+    if (gpus->has_begun) {
+        (void)gpus->nvml.count(&count);
+    }
+    for (unsigned i = 0; i < count && gpus->count < GPUS_MAX; i++) {
+        gpus->count += gpus->nvml.handle(i, &gpus->devices[gpus->count]) == 0;
+    }
+    if (gpus->count == 0) {
+        close_gpus(gpus);
+        return NULL;
+    }
+    return gpus;
+}
+
+unsigned usage_gpus(const struct usage_meter *meter)
+{
+    return meter->gpus != NULL ? meter->gpus->count : 0;
+}
+
+static void measure_gpus(const struct gpus *gpus, struct usage *usage)
+{
+    double busy = 0, filled = 0;
+
+    for (unsigned i = 0; i < gpus->count; i++) {
+        struct nvml_utilization utilization = {0};
+        struct nvml_memory memory = {0};
+        if (gpus->nvml.utilization(gpus->devices[i], &utilization) == 0) {
+            busy += utilization.gpu;
+        }
+        if (gpus->nvml.memory(gpus->devices[i], &memory) == 0 && memory.total > 0) {
+            filled += 100 * (double)memory.used / (double)memory.total;
+        }
+    }
+    usage->gpu = busy / gpus->count;
+    usage->gpu_memory = filled / gpus->count;
+}
+
+/* ---- The meter ------------------------------------------------------------------------------- */
+
+/* A container sees its own cgroup at the mount, whatever path it is told. */
+void usage_meter_init(struct usage_meter *meter, const char *root, const char *gpu_library)
+{
+    char path[USAGE_PATH_MAX];
+
+    *meter = (struct usage_meter){.gpus = open_gpus(gpu_library)};
+    (void)snprintf(meter->root, sizeof(meter->root), "%s", root);
+    if (!read_path(meter->root, path)) {
+        return;
+    }
+    meter->mount_bytes = strlen(meter->root) + strlen(MOUNT);
+    (void)snprintf(meter->cgroup, sizeof(meter->cgroup), "%s" MOUNT "%s", meter->root, path);
+    if (strcmp(path, "/") == 0 || !is_cgroup(meter->cgroup)) {
+        meter->cgroup[meter->mount_bytes] = '\0';
+    }
+    if (!is_cgroup(meter->cgroup)) {
+        meter->cgroup[0] = '\0';
+    }
+}
+
+void usage_meter_fini(struct usage_meter *meter)
+{
+    if (meter->gpus != NULL) {
+        close_gpus(meter->gpus);
+        meter->gpus = NULL;
+    }
+}
+
 static double percent_of(double part, double whole)
 {
     return whole > 0 ? fmin(100 * part / whole, 100) : 0;
@@ -279,4 +384,8 @@ void usage_measure(struct usage_meter *meter, instant now, struct usage *usage)
     meter->last_at = now;
     meter->last_cpu_s = tally.cpu_s;
     usage->memory = percent_of(tally.bytes, (double)usage_memory_limit(meter));
+    usage->gpu = usage->gpu_memory = 0;
+    if (meter->gpus != NULL) {
+        measure_gpus(meter->gpus, usage);
+    }
 }

@@ -1,12 +1,20 @@
 #include "detector/worker.h"
 
 #include "base/error.h"
-#include "detector/displays.h"
 #include "detector/outbox.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
+
+/* One that is in a session or a stage. */
+struct display {
+    struct session_id session;
+    enum stage stage;
+    UT_hash_handle hh;
+    char name[];
+};
 
 struct worker {
     struct worker_hooks hooks;
@@ -16,7 +24,6 @@ struct worker {
     uint64_t epoch; /* the highest in a list; 0: none */
 
     struct subscription *subscriptions;
-    bool *is_online; /* beside it */
     size_t subscription_count;
 
     struct display *displays;
@@ -51,6 +58,12 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
     return worker;
 }
 
+static void remove_display(struct worker *worker, struct display *display)
+{
+    HASH_DEL(worker->displays, display);
+    free(display);
+}
+
 void worker_free(struct worker *worker)
 {
     if (worker == NULL) {
@@ -60,8 +73,9 @@ void worker_free(struct worker *worker)
         subscription_fini(&worker->subscriptions[i]);
     }
     free(worker->subscriptions);
-    free(worker->is_online);
-    displays_free(worker->displays);
+    while (worker->displays != NULL) {
+        remove_display(worker, worker->displays);
+    }
     outbox_fini(&worker->outbox);
     json_decref(worker->unknown);
     free(worker);
@@ -85,8 +99,8 @@ static bool send_text(struct worker *worker, uint64_t backend, char *text, uint6
 
 static void send_report(struct worker *worker, uint64_t backend)
 {
-    char *text = format_state_report(&worker->usage, worker->subscriptions, worker->is_online,
-                                     worker->subscription_count);
+    char *text =
+        format_state_report(&worker->usage, worker->subscriptions, worker->subscription_count);
 
     /* A report that is not taken is no loss: the next heartbeat tells the same, only newer. */
     (void)send_text(worker, backend, text, NULL);
@@ -213,24 +227,74 @@ static void take_over(struct worker *worker, uint64_t backend)
 
 /* ---- displays ---- */
 
+/* Of a subscription; NULL: in neither. */
+static const struct display *display_of(const struct worker *worker, const char *identifier)
+{
+    struct display *display;
+
+    HASH_FIND(hh, worker->displays, identifier, strcspn(identifier, ";"), display);
+    return display;
+}
+
 struct session_id worker_session(const struct worker *worker, const char *identifier)
 {
-    const struct display *display = displays_of(worker->displays, identifier);
+    const struct display *display = display_of(worker, identifier);
     return display != NULL ? display->session : (struct session_id){0};
 }
 
 enum stage worker_stage(const struct worker *worker, const char *identifier)
 {
-    const struct display *display = displays_of(worker->displays, identifier);
+    const struct display *display = display_of(worker, identifier);
     return display != NULL ? display->stage : STAGE_NONE;
+}
+
+/* The display, made if there is none. NULL with the error: no room. */
+static struct display *need_display(struct worker *worker, const char *name,
+                                    struct baton_error *reterr)
+{
+    size_t bytes = strlen(name);
+    struct display *display;
+
+    HASH_FIND(hh, worker->displays, name, bytes, display);
+    if (display != NULL) {
+        return display;
+    }
+    if (HASH_COUNT(worker->displays) == WORKER_DISPLAYS_MAX) {
+        (void)error_set(reterr, BATON_ETOOBIG,
+                        "display \"%s\": %d displays have a session or stage already; clear one",
+                        name, WORKER_DISPLAYS_MAX);
+        return NULL;
+    }
+    display = calloc(1, sizeof(*display) + bytes + 1);
+    if (display == NULL) {
+        (void)error_set(reterr, BATON_ENOMEM, "out of memory for a display");
+        return NULL;
+    }
+    memcpy(display->name, name, bytes);
+    HASH_ADD_KEYPTR(hh, worker->displays, display->name, bytes, display);
+    return display;
 }
 
 static int set_display(struct worker *worker, uint64_t backend, const struct command *command,
                        struct baton_error *reterr)
 {
-    bool is_session = command->type == COMMAND_SET_SESSION_ID, is_other = false;
-    int rc = displays_set(&worker->displays, command, &is_other, reterr);
+    bool is_session = command->type == COMMAND_SET_SESSION_ID, is_other;
+    struct display *display = need_display(worker, command->display, reterr);
 
+    if (display == NULL) {
+        return reterr->code;
+    }
+    if (is_session) {
+        is_other = display->session.is_set != command->session.is_set ||
+                   display->session.id != command->session.id;
+        display->session = command->session;
+    } else {
+        is_other = display->stage != command->stage;
+        display->stage = command->stage;
+    }
+    if (!display->session.is_set && display->stage == STAGE_NONE) { /* as good as unknown */
+        remove_display(worker, display);
+    }
     if (is_other) {
         emit(worker, (struct worker_event){.type = is_session ? WORKER_SESSION_CHANGED
                                                               : WORKER_STAGE_CHANGED,
@@ -239,7 +303,7 @@ static int set_display(struct worker *worker, uint64_t backend, const struct com
                                            .session = command->session,
                                            .text = stage_name(command->stage)});
     }
-    return rc;
+    return 0;
 }
 
 /* ---- subscriptions ---- */
@@ -250,7 +314,7 @@ static size_t find_subscription(const struct worker *worker, const char *identif
 }
 
 /* A refused subscription that runs already, in its older form, goes on running in that form: it is
- * at the end of the wanted list, too, which has room for it. */
+ * at the end of the wanted list, too. */
 static void keep_refused(const struct worker *worker, struct command *command)
 {
     for (size_t i = 0; i < command->rejection_count; i++) {
@@ -299,14 +363,11 @@ static void emit_rejections(struct worker *worker, uint64_t backend, const struc
 
 /* Moves the wanted list in, and tells of each difference: removals first (they free cameras), then
  * the wanted list in its order. Whether a camera is online survives unless it is another. */
-static void swap_subscriptions(struct worker *worker, uint64_t backend, struct command *command,
-                               bool *is_online)
+static void swap_subscriptions(struct worker *worker, uint64_t backend, struct command *command)
 {
     struct subscription *old = worker->subscriptions;
     size_t old_count = worker->subscription_count;
-    bool *was_online = worker->is_online;
 
-    worker->is_online = is_online;
     worker->subscriptions = command->subscriptions;
     worker->subscription_count = command->subscription_count;
     command->subscriptions = NULL;
@@ -317,39 +378,25 @@ static void swap_subscriptions(struct worker *worker, uint64_t backend, struct c
         }
     }
     for (size_t i = 0; i < worker->subscription_count; i++) {
-        const struct subscription *wanted = &worker->subscriptions[i];
+        struct subscription *wanted = &worker->subscriptions[i];
         size_t at = subscription_find(old, old_count, wanted->identifier, i);
         unsigned changes = at < old_count ? subscription_changes(&old[at], wanted) : 0;
-        is_online[i] = at < old_count && was_online[at] && (changes & CHANGE_CAMERA) == 0;
+        wanted->is_online = at < old_count && old[at].is_online && (changes & CHANGE_CAMERA) == 0;
         if (at == old_count) {
             emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, wanted, 0);
         } else if (changes != 0) {
             emit_subscription(worker, WORKER_SUBSCRIPTION_UPDATED, backend, wanted, changes);
         }
     }
-    free(was_online);
     free_replaced(worker, old, old_count);
 }
 
-static int set_subscription_list(struct worker *worker, uint64_t backend, struct command *command,
-                                 struct baton_error *reterr)
+static void set_subscription_list(struct worker *worker, uint64_t backend, struct command *command)
 {
-    size_t room = command->subscription_count + command->rejection_count + 1;
-    struct subscription *longer = realloc(command->subscriptions, room * sizeof(*longer));
-    bool *is_online = calloc(room, sizeof(*is_online));
-
-    if (longer != NULL) {
-        command->subscriptions = longer;
-    }
-    if (longer == NULL || is_online == NULL) {
-        free(is_online);
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a subscription list");
-    }
     keep_refused(worker, command);
     emit_rejections(worker, backend, command);
-    swap_subscriptions(worker, backend, command, is_online);
+    swap_subscriptions(worker, backend, command);
     send_report(worker, backend);
-    return 0;
 }
 
 /* A backend that has lost the worker to another one, and does not know it yet. */
@@ -389,7 +436,8 @@ static int apply(struct worker *worker, uint64_t backend, struct command *comman
         }
         worker->epoch = command->epoch != 0 ? command->epoch : worker->epoch;
         take_over(worker, backend);
-        return set_subscription_list(worker, backend, command, reterr);
+        set_subscription_list(worker, backend, command);
+        return 0;
     case COMMAND_SET_SESSION_ID:
     case COMMAND_SET_PROGRESSION_STAGE:
         take_over(worker, backend);
@@ -511,7 +559,7 @@ void worker_set_online(struct worker *worker, const char *identifier, bool is_on
 {
     size_t at = find_subscription(worker, identifier, 0);
     if (at < worker->subscription_count) {
-        worker->is_online[at] = is_online;
+        worker->subscriptions[at].is_online = is_online;
     }
 }
 
@@ -520,16 +568,9 @@ size_t worker_subscription_count(const struct worker *worker)
     return worker->subscription_count;
 }
 
-const struct subscription *worker_subscription(const struct worker *worker, size_t index,
-                                               bool *is_online)
+const struct subscription *worker_subscription(const struct worker *worker, size_t index)
 {
-    if (index >= worker->subscription_count) {
-        return NULL;
-    }
-    if (is_online != NULL) {
-        *is_online = worker->is_online[index];
-    }
-    return &worker->subscriptions[index];
+    return index < worker->subscription_count ? &worker->subscriptions[index] : NULL;
 }
 
 const struct subscription *worker_find(const struct worker *worker, const char *identifier)

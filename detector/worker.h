@@ -26,8 +26,9 @@
 #include "protocol/protocol.h"
 
 enum {
-    WORKER_BACKENDS_MAX = 8, /* the owner and those that wait; then the oldest waiting goes */
-    WORKER_UNKNOWN_MAX = 16, /* unknown message types that are reported, each once */
+    WORKER_BACKENDS_MAX = 8,    /* the owner and those that wait; then the oldest waiting goes */
+    WORKER_UNKNOWN_MAX = 16,    /* unknown message types that are reported, each once */
+    WORKER_DISPLAYS_MAX = 4096, /* that have a session or a stage */
     WORKER_QUEUE_DEFAULT = 1000,
 };
 
@@ -142,8 +143,7 @@ enum stage worker_stage(const struct worker *worker, const char *identifier);
 
 size_t worker_subscription_count(const struct worker *worker);
 /* NULL past the end; borrowed until the next message. */
-const struct subscription *worker_subscription(const struct worker *worker, size_t index,
-                                               bool *is_online);
+const struct subscription *worker_subscription(const struct worker *worker, size_t index);
 const struct subscription *worker_find(const struct worker *worker, const char *identifier);
 size_t worker_queued(const struct worker *worker);  /* detections that are not delivered */
 uint64_t worker_owner(const struct worker *worker); /* 0: none */

@@ -125,22 +125,20 @@ static struct place *place_of(const char *id)
 static void report(struct worker *worker)
 {
     struct subscription *list = calloc(worker->count + 1, sizeof(*list));
-    bool *is_online = calloc(worker->count + 1, sizeof(*is_online));
     const struct usage usage = {.cpu = 20 + (double)worker->count, .memory = 30};
     char *text;
 
     for (size_t i = 0; i < worker->count; i++) {
         list[i] = (struct subscription){.identifier = worker->list[i]->id,
                                         .model_id = worker->models[i],
-                                        .model_name = (char *)"cars"};
-        is_online[i] = true;
+                                        .model_name = (char *)"cars",
+                                        .is_online = true};
     }
-    text = format_state_report(&usage, list, is_online, worker->count);
+    text = format_state_report(&usage, list, worker->count);
     if (text && worker->backend) {
         (void)web_socket_send(worker->backend, text, strlen(text));
     }
     free(text);
-    free(is_online);
     free(list);
 }
 

@@ -1,15 +1,15 @@
 #include "detector/infer/decoder.h"
 
+#include "base/buffer.h"
+
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Half-precision exports sum to 1 only roughly. */
 static const double SUM_TOLERANCE = 0.02;
 
-enum { FORM_MAX = 512 };
+enum { FORM_MAX = 4096 };
 
 #define ROW(symbol, name) &decode_##name,
 static const struct decoder *const decoders[] = {PIPELINE_DECODERS(ROW)};
@@ -18,42 +18,38 @@ static const char *const names[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 
 /* ---- Refusals ------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static void append(char text[FORM_MAX], const char *format,
-                                                         ...)
-{
-    size_t used = strlen(text);
-    va_list values;
-
-    va_start(values, format);
-    (void)vsnprintf(text + used, FORM_MAX - used, format, values);
-    va_end(values);
-}
-
 /* Names what there is, the form of each decoder, and one that fits. */
 static int refuse(const struct outputs *outputs, struct baton_error *reterr)
 {
     const struct pipeline_model *model = outputs->model;
-    char text[FORM_MAX] = "output";
     char shape[SHAPE_TEXT_MAX];
+    struct buffer text;
+    const char *whole;
 
+    buffer_init(&text, FORM_MAX);
+    buffer_put_text(&text, "output");
     for (int i = 0; i < outputs->count; i++) {
-        append(text, " %s", shape_text(&outputs->all[i].shape, shape));
+        buffer_printf(&text, " %s", shape_text(&outputs->all[i].shape, shape));
     }
-    append(text, " does not fit %zu classes as %s;", model->class_count, names[model->decoder]);
+    buffer_printf(&text, " does not fit %zu classes as %s;", model->class_count,
+                  names[model->decoder]);
     for (int i = 0; i < DECODER_COUNT; i++) {
         if (i != DECODER_TENSOR && decoders[i]->read(NULL, outputs, NULL) == 0) {
-            append(text, " it fits decoder %s;", names[i]);
+            buffer_printf(&text, " it fits decoder %s;", names[i]);
         }
     }
-    append(text, " known are");
+    buffer_put_text(&text, " known are");
     for (int i = 0; i < DECODER_COUNT; i++) {
-        append(text, "%s %s %s", i > 0 ? "," : "", names[i], decoders[i]->before);
+        buffer_printf(&text, "%s %s %s", i > 0 ? "," : "", names[i], decoders[i]->before);
         if (decoders[i]->after) {
-            append(text, "%zu%s", model->class_count + (size_t)decoders[i]->more,
-                   decoders[i]->after);
+            buffer_printf(&text, "%zu%s", model->class_count + (size_t)decoders[i]->more,
+                          decoders[i]->after);
         }
     }
-    return error_set(reterr, BATON_EPROTO, "%s", text);
+    whole = buffer_text(&text);
+    (void)error_set(reterr, BATON_EPROTO, "%s", whole ? whole : "output: does not fit");
+    buffer_fini(&text);
+    return BATON_EPROTO;
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 
 #include "detector/camera/pace.h"
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +28,12 @@ struct inference_feed {
     bool is_telling; /* within `seen` */
 };
 
-/* A message of the thread to the loop; they are read oldest first. */
+/* What came of a turn, for the loop; they are read oldest first. */
 struct outcome {
     struct outcome *prev, *next;
-    struct baton_error error;    /* code 0: none */
-    struct inference_feed *feed; /* NULL: the models could not be opened again */
-    struct runner_turn turn;     /* the feed's; its frame is held */
+    struct baton_error error; /* code 0: none */
+    struct inference_feed *feed;
+    struct runner_turn turn; /* its frame is held */
     span busy;
     int count;
     struct sighting sightings[RUNNER_SIGHTINGS_MAX]; /* with their attributes */
@@ -53,12 +54,12 @@ struct inference {
     /* under the lock */
     struct inference_feed *feeds; /* the one that was served least recently first */
     struct outcome *outcomes;
-    bool is_opened; /* or failed to be: open_error has a code */
-    bool has_ended; /* the thread has told all */
+    struct baton_error opening; /* the models' last one; code 0: they are open */
+    bool is_opening_new;        /* the loop has not heard of it */
+    bool has_ended;             /* the thread has told all */
     struct inference_stats stats;
     bool is_stopping;
     /* the thread's */
-    struct baton_error open_error; /* until is_opened */
     struct engine *engine;
     struct runner *runner;
     unsigned losses; /* of its child, in a row */
@@ -98,7 +99,7 @@ static void tell(struct inference *inference, struct outcome *outcome)
 {
     uv_mutex_lock(&inference->lock);
     DL_APPEND(inference->outcomes, outcome);
-    inference->stats.failures += outcome->feed && outcome->error.code;
+    inference->stats.failures += outcome->error.code != 0;
     inference->stats.pid = inference->engine ? engine_pid(inference->engine) : 0;
     uv_mutex_unlock(&inference->lock);
     ring(inference);
@@ -118,24 +119,30 @@ static bool is_machine(const struct inference *inference, int code)
     return code == BATON_ECLOSED && (!inference->engine || engine_was_killed(inference->engine));
 }
 
-static int open_engine(struct inference *inference, struct baton_error *reterr)
+/* Opens the models, and tells the loop what came of it. False: they are not open. */
+static bool open_engine(struct inference *inference)
 {
-    int code = engine_start(&inference->engine, &inference->config.engine, reterr);
+    struct baton_error error = {0};
+    int code = engine_start(&inference->engine, &inference->config.engine, &error);
 
     code = code ? code
                 : runner_new(&inference->runner, &inference->pipeline, inference->config.files,
-                             inference->engine, reterr);
+                             inference->engine, &error);
     if (code) {
-        code = reterr->code = is_machine(inference, code) ? BATON_EUNAVAILABLE : code;
+        error.code = is_machine(inference, code) ? BATON_EUNAVAILABLE : code;
         close_engine(inference);
-        return code;
     }
     uv_mutex_lock(&inference->lock);
-    memcpy(inference->stats.engine, engine_name(inference->engine),
-           sizeof(inference->stats.engine));
-    inference->stats.pid = engine_pid(inference->engine);
+    if (!code) {
+        memcpy(inference->stats.engine, engine_name(inference->engine),
+               sizeof(inference->stats.engine));
+        inference->stats.pid = engine_pid(inference->engine);
+    }
+    inference->opening = error;
+    inference->is_opening_new = true;
     uv_mutex_unlock(&inference->lock);
-    return 0;
+    ring(inference);
+    return !code;
 }
 
 /* NULL: none waits. */
@@ -172,41 +179,25 @@ static bool take_turn(struct inference *inference, struct outcome *outcome)
     return !is_stopping;
 }
 
-/* Returns true if the thread shall end, which ends the pause early. */
-static bool pause_for(struct inference *inference, span pause)
+/* True: the thread shall end, which ends the pause early. */
+static bool pause_for(const struct inference *inference, span pause)
 {
-    instant end = instant_add(clock_now(), pause);
-    bool is_stopping;
+    struct pollfd cancel = {.fd = inference->config.engine.cancel_fd, .events = POLLIN};
 
-    uv_mutex_lock(&inference->lock);
-    while (!inference->is_stopping && instant_before(clock_now(), end)) {
-        (void)uv_cond_timedwait(&inference->wake, &inference->lock,
-                                (uint64_t)instant_since(end, clock_now()).ns);
-    }
-    is_stopping = inference->is_stopping;
-    uv_mutex_unlock(&inference->lock);
-    return is_stopping;
+    return poll(&cancel, 1, (int)(pause.ns / SPAN_MS(1).ns)) == 1;
 }
 
 /* Opens the models again. False: the thread shall end. */
 static bool reopen(struct inference *inference)
 {
-    struct outcome *outcome;
-
     close_engine(inference);
     while (!pause_for(inference, backoff_after(++inference->losses, SPAN_MS(PAUSE_MIN_MS),
                                                SPAN_MS(PAUSE_MAX_MS), 0))) {
-        struct baton_error error = {0};
         uv_mutex_lock(&inference->lock);
         inference->stats.restarts++;
         uv_mutex_unlock(&inference->lock);
-        if (open_engine(inference, &error) == 0) {
+        if (open_engine(inference)) {
             return true;
-        }
-        outcome = new_outcome();
-        if (outcome) {
-            outcome->error = error;
-            tell(inference, outcome);
         }
     }
     return false;
@@ -264,12 +255,7 @@ static void work(void *userdata)
 {
     struct inference *inference = userdata;
 
-    (void)open_engine(inference, &inference->open_error);
-    uv_mutex_lock(&inference->lock);
-    inference->is_opened = true;
-    uv_mutex_unlock(&inference->lock);
-    ring(inference);
-    if (inference->runner) {
+    if (open_engine(inference)) {
         while (serve(inference)) {
         }
     }
@@ -346,35 +332,28 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
     }
 }
 
-static void handle(struct inference *inference, struct outcome *outcome)
-{
-    if (outcome->feed) {
-        end_turn(inference, outcome);
-    } else if (!inference->is_closed) {
-        report(inference, &outcome->error);
-    }
-    free_outcome(outcome);
-}
-
-static void tell_opened(struct inference *inference)
+/* The first one is told as such, a later one only if it failed. */
+static void tell_opening(struct inference *inference, const struct baton_error *opening)
 {
     const struct inference_hooks *hooks = &inference->config.hooks;
     struct inference_stats stats;
 
-    inference->has_told_opened = true;
-    inference_stats(inference, &stats);
-    if (inference->open_error.code) {
-        hooks->opened(hooks->userdata, NULL, &inference->open_error);
-    } else {
-        hooks->opened(hooks->userdata, stats.engine, NULL);
+    if (inference->has_told_opened && opening->code) {
+        report(inference, opening);
+    } else if (!inference->has_told_opened) {
+        inference->has_told_opened = true;
+        inference_stats(inference, &stats);
+        hooks->opened(hooks->userdata, opening->code ? NULL : stats.engine,
+                      opening->code ? opening : NULL);
     }
 }
 
 static void on_bell(uv_poll_t *poll, int status, int events)
 {
     struct inference *inference = poll->data;
+    struct baton_error opening = {0};
     struct outcome *outcome;
-    bool is_opened, has_ended;
+    bool is_opening_new, has_ended;
     uint64_t rings;
 
     (void)status;
@@ -384,15 +363,20 @@ static void on_bell(uv_poll_t *poll, int status, int events)
     uv_mutex_lock(&inference->lock);
     outcome = inference->outcomes;
     inference->outcomes = NULL;
-    is_opened = inference->is_opened;
+    is_opening_new = inference->is_opening_new;
+    if (is_opening_new) {
+        opening = inference->opening;
+        inference->is_opening_new = false;
+    }
     has_ended = inference->has_ended;
     uv_mutex_unlock(&inference->lock);
-    if (is_opened && !inference->has_told_opened && !inference->is_closed) {
-        tell_opened(inference);
+    if (is_opening_new && !inference->is_closed) {
+        tell_opening(inference, &opening);
     }
     for (struct outcome *next; outcome; outcome = next) {
         next = outcome->next;
-        handle(inference, outcome);
+        end_turn(inference, outcome);
+        free_outcome(outcome);
     }
     if (has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)poll)) {
         (void)uv_thread_join(&inference->thread);

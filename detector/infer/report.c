@@ -12,58 +12,9 @@ enum { DIGITS = 4, NUMBER_TEXT = 40 };
 
 static const double scale = 10000; /* of DIGITS digits */
 
-/* A field's value before it is converted to its type: a text or a number. */
-struct raw {
-    const char *text; /* NULL: a number */
-    double number;
-};
-
 static double rounded(double number)
 {
     return fabs(number) < 1e11 ? round(number * scale) / scale : number;
-}
-
-/* False: the answer has no such value. */
-static bool read_raw(struct raw *ret, const struct pipeline_field *field,
-                     const struct pipeline_model *model, const struct answer *answer,
-                     const struct box *box, uint64_t track)
-{
-    *ret = (struct raw){0};
-    switch (field->value) {
-    case VALUE_CLASS:
-        ret->text = class_name(model, box->label);
-        return ret->text != NULL;
-    case VALUE_TEXT:
-        ret->text = answer->reading.text;
-        return ret->text[0] != '\0';
-    case VALUE_CONFIDENCE:
-        ret->number = rounded((double)box->score);
-        return true;
-    case VALUE_NUMBER:
-        if ((size_t)field->index >= answer->number_count) {
-            return false;
-        }
-        ret->number = rounded((double)answer->numbers[field->index]);
-        return isfinite(ret->number);
-    case VALUE_TRACK:
-        ret->number = (double)track;
-        return track != 0;
-    case VALUE_X:
-        ret->number = round((double)box->x);
-        return true;
-    case VALUE_Y:
-        ret->number = round((double)box->y);
-        return true;
-    case VALUE_WIDTH:
-        ret->number = round((double)box->width);
-        return true;
-    case VALUE_HEIGHT:
-        ret->number = round((double)box->height);
-        return true;
-    case VALUE_COUNT:
-        break;
-    }
-    return false;
 }
 
 static bool is_whole(double number)
@@ -71,25 +22,30 @@ static bool is_whole(double number)
     return number == floor(number) && fabs(number) < 1e15;
 }
 
+/* NULL: there is no text, or it is not of the field's type. */
 static json_t *text_json(const struct pipeline_field *field, const char *text)
 {
     char *end;
     long long number;
 
-    if (field->type != TYPE_INTEGER) {
-        return json_string(text);
+    text = text ? field_mapped(field, text) : NULL;
+    if (!text || field->type != TYPE_INTEGER) {
+        return text ? json_string(text) : NULL;
     }
     errno = 0;
     number = strtoll(text, &end, 10);
     return errno || end == text || *end ? NULL : json_integer(number);
 }
 
-/* NULL: an integer is asked for, and it is too large for one. */
+/* NULL: it is none, or an integer is asked for, and it is too large for one. */
 static json_t *number_json(const struct pipeline_field *field, double number)
 {
     char text[NUMBER_TEXT];
     bool is_integer = field->type == TYPE_INTEGER;
 
+    if (!isfinite(number)) {
+        return NULL;
+    }
     if (field->type == TYPE_STRING) {
         (void)snprintf(text, sizeof(text), "%.15g", number);
         return json_string(text);
@@ -101,26 +57,49 @@ static json_t *number_json(const struct pipeline_field *field, double number)
     return is_integer ? NULL : json_real(number);
 }
 
+/* NULL: the answer has no such value, or none of the field's type. */
+static json_t *value_of(const struct pipeline_field *field, const struct pipeline_model *model,
+                        const struct answer *answer, const struct box *box, uint64_t track)
+{
+    const char *text = answer->reading.text;
+
+    switch (field->value) {
+    case VALUE_CLASS:
+        return text_json(field, class_name(model, box->label));
+    case VALUE_TEXT:
+        return text_json(field, text[0] != '\0' ? text : NULL);
+    case VALUE_CONFIDENCE:
+        return number_json(field, rounded((double)box->score));
+    case VALUE_NUMBER:
+        return (size_t)field->index < answer->number_count
+                   ? number_json(field, rounded((double)answer->numbers[field->index]))
+                   : NULL;
+    case VALUE_TRACK:
+        return track != 0 ? number_json(field, (double)track) : NULL;
+    case VALUE_X:
+        return number_json(field, round((double)box->x));
+    case VALUE_Y:
+        return number_json(field, round((double)box->y));
+    case VALUE_WIDTH:
+        return number_json(field, round((double)box->width));
+    case VALUE_HEIGHT:
+        return number_json(field, round((double)box->height));
+    case VALUE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
 int report_fill(json_t *attributes, const struct pipeline_stage *stage,
                 const struct pipeline_model *model, const struct answer *answer,
                 const struct box *box, uint64_t track)
 {
     for (size_t i = 0; i < stage->field_count; i++) {
         const struct pipeline_field *field = &stage->fields[i];
-        struct raw raw;
-        json_t *value;
+        json_t *value = json_object_get(attributes, field->name)
+                            ? NULL
+                            : value_of(field, model, answer, box, track);
 
-        if (json_object_get(attributes, field->name) ||
-            !read_raw(&raw, field, model, answer, box, track)) {
-            continue;
-        }
-        if (raw.text) {
-            raw.text = field_mapped(field, raw.text);
-            value = raw.text ? text_json(field, raw.text) : NULL;
-        } else {
-            value = number_json(field, raw.number);
-        }
-        /* A value that is no integer is left out, as if nothing was found. */
         if (value && json_object_set_new(attributes, field->name, value) != 0) {
             return BATON_ENOMEM;
         }

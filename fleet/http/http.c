@@ -203,17 +203,10 @@ static int listen_at(struct fleet_http *http, struct baton_error *reterr)
                                            .on_drain = on_drain,
                                            .on_gone = on_gone},
                              .userdata = http};
-    struct baton_error why;
-    int code = web_server_open(&http->web, &web, &why);
+    const char *host = config->host != NULL ? config->host : "*";
+    int code = web_server_open(&http->web, &web, reterr);
 
-    if (code == BATON_EINVAL) { /* of --tls-cert and --tls-key */
-        return error_set(reterr, code, "%s", why.message);
-    }
-    return code ? error_set(reterr, code,
-                            "--http %s:%d: cannot listen there: %s; is the address this machine's "
-                            "and the port free?",
-                            config->host != NULL ? config->host : "*", config->port, why.message)
-                : BATON_OK;
+    return code == BATON_EIO ? error_wrap(reterr, "--http %s:%d", host, config->port) : code;
 }
 
 static int start(struct fleet_http *http, struct baton_error *reterr)

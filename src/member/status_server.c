@@ -125,14 +125,9 @@ static int start(struct http_server *server, struct baton_error *reterr)
                                 .answer_max = HTTP_BODY_MAX + 65536,
                                 .callbacks = {.on_request = on_request},
                                 .userdata = server};
-    struct baton_error why;
-    int code = web_server_open(&server->web, &config, &why);
+    int code = web_server_open(&server->web, &config, reterr);
 
-    return code ? error_set(reterr, code,
-                            "--http %s:%d: cannot listen there: %s; is the address this machine's "
-                            "and the port free?",
-                            server->host, config.port, why.message)
-                : 0;
+    return code == BATON_EIO ? error_wrap(reterr, "--http %s:%d", server->host, config.port) : code;
 }
 
 int http_server_open(struct http_server **ret, const struct http_config *config,

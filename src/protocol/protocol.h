@@ -73,6 +73,7 @@ struct subscription {
     int64_t model_id;
     int64_t snapshot_interval_ms; /* 0: not given */
     struct crop crop;
+    bool is_online; /* in a stateReport */
 };
 
 /* A subscription of a list that is not usable; the others of the list are. */
@@ -94,7 +95,7 @@ struct command {
     /* setSubscriptionList */
     uint64_t epoch; /* of the backend's ownership of the worker; 0: not given. No field of the
                        specification's */
-    struct subscription *subscriptions;
+    struct subscription *subscriptions; /* with room for one in place of each rejection */
     size_t subscription_count;
     struct rejection *rejections;
     size_t rejection_count;
@@ -141,7 +142,7 @@ struct usage {
 /* The messages of the worker, as text for free(); NULL when out of memory. Percentages are rounded
  * to one decimal, detection values to 15 digits. */
 char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
-                          const bool *is_online, size_t count);
+                          size_t count);
 
 struct detection {
     char *identifier;

@@ -44,13 +44,13 @@ static json_t *percent(double value)
     return json_real(round(bounded * 10) / 10);
 }
 
-static json_t *connection_json(const struct subscription *subscription, bool is_online)
+static json_t *connection_json(const struct subscription *subscription)
 {
     const struct crop *crop = &subscription->crop;
     json_t *object =
         json_pack("{s:s, s:I, s:s, s:b}", "subscriptionIdentifier", subscription->identifier,
                   "modelId", (json_int_t)subscription->model_id, "modelName",
-                  subscription->model_name, "online", (int)is_online);
+                  subscription->model_name, "online", (int)subscription->is_online);
 
     for (int edge = 0; object != NULL && edge < CROP_EDGES; edge++) {
         if ((crop->given & 1u << edge) != 0 &&
@@ -63,12 +63,12 @@ static json_t *connection_json(const struct subscription *subscription, bool is_
 }
 
 char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
-                          const bool *is_online, size_t count)
+                          size_t count)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new(list, connection_json(&subscriptions[i], is_online[i])) != 0) {
+        if (json_array_append_new(list, connection_json(&subscriptions[i])) != 0) {
             json_decref(list);
             return NULL;
         }

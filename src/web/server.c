@@ -83,7 +83,11 @@ int web_server_open(struct web_server **ret, const struct web_config *config,
     fd = code == BATON_OK ? web_listen(config->host, config->port) : -1;
     if (fd < 0) {
         web_server_free(server);
-        return code != BATON_OK ? code : error_set(reterr, BATON_EIO, "%s", strerror(-fd));
+        return code != BATON_OK ? code
+                                : error_set(reterr, BATON_EIO,
+                                            "cannot listen there: %s; is the address this "
+                                            "machine's and the port free?",
+                                            strerror(-fd));
     }
     server->config = *config;
     server->config.host = server->config.tls_cert = server->config.tls_key = NULL;

@@ -30,7 +30,7 @@ struct stand {
 
 static const struct subscription *next_subscription(struct stand *stand, size_t index)
 {
-    return worker_subscription(service_worker(stand->service), index, NULL);
+    return worker_subscription(service_worker(stand->service), index);
 }
 
 static void paint(uv_timer_t *timer)
@@ -142,7 +142,6 @@ int main(int count, char **arguments)
                                     .queue_max = 3,
                                     .drained = end,
                                     .userdata = &stand,
-                                    .system_root = "",
                                     .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)};
 
     long scale = 1;

@@ -119,22 +119,6 @@ const tests = {
         await stand.stop();
     },
 
-    async 'what a backend that does not read has not had goes to the next one'() {
-        const stand = await Stand.start();
-        const first = await deaf(stand);
-        first.socket.terminate();
-        await alone(stand);
-        const next = await Backend.connect(stand);
-        for (let i = 0; i < WAITING; i++) {
-            assert.strictEqual((await next.next('a patch', is_patch)).sessionId, 9);
-        }
-        await until('the count', async () => (await counters(stand)).patchesSent === WAITING);
-        const { detectionsQueued, detectionsDropped } = await counters(stand);
-        assert.strictEqual(detectionsQueued + detectionsDropped, 0);
-        await next.close();
-        await stand.stop();
-    },
-
     async 'who drains waits for its backend to read, and says goodbye'() {
         const stand = await Stand.start('--drain', String(DEADLINE_MS));
         const backend = await deaf(stand);
@@ -150,18 +134,6 @@ const tests = {
         assert.ok(!stand.log.includes('detections-lost'), stand.log);
     },
 
-    async 'who comes while it drains gets what waits, and the goodbye'() {
-        const stand = await Stand.start('--drain', String(DEADLINE_MS));
-        (await deaf(stand)).socket.terminate();
-        await alone(stand);
-        stand.signal('SIGUSR2');
-        await draining(stand);
-        const next = await Backend.connect(stand);
-        for (let i = 0; i < WAITING; i++) await next.next('a patch', is_patch);
-        assert.strictEqual((await deadline(next.closed, 'the close')).code, 1001);
-        assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
-    },
-
     async 'it does not wait for ever, and says what is lost'() {
         const stand = await Stand.start('--drain', '200');
         const backend = await deaf(stand);
@@ -169,19 +141,6 @@ const tests = {
         assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
         assert.match(stand.log, new RegExp(`detections-lost .*count=${WAITING}`));
         backend.socket.terminate();
-    },
-
-    async 'with nothing to deliver it says goodbye at once'() {
-        const stand = await Stand.start('--drain', String(DEADLINE_MS));
-        const owner = await Backend.connect(stand);
-        const waits = await Backend.connect(stand);
-        owner.send(list(subscription('a;1')));
-        await owner.report((all) => all.length === 1);
-        stand.signal('SIGUSR2');
-        for (const one of [owner, waits]) {
-            assert.strictEqual((await deadline(one.closed, 'the close')).code, 1001);
-        }
-        assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
     },
 };
 

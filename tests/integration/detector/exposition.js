@@ -4,28 +4,34 @@
 const assert = require('assert');
 
 const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*';
-const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)/y;
+const HEAD = new RegExp(`^# HELP (${NAME}) (?:[^\\\\\n]|\\\\[\\\\n])+\n# TYPE (${NAME}) (\\w+)$`);
 const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\S+)$`);
+const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)/y;
 const NUMBER = /^([+-]?Inf|NaN|[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)$/;
-const KINDS = ['counter', 'gauge', 'histogram', 'summary', 'untyped'];
-const ENDINGS = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'] };
+const ENDINGS = { counter: [''], gauge: [''], histogram: ['_bucket', '_sum', '_count'],
+    summary: ['', '_sum', '_count'] };
 
 function number(text) {
     assert.match(text, NUMBER);
-    return text.endsWith('Inf') ? (text[0] === '-' ? -Infinity : Infinity) : Number(text);
+    return Number(text.replace('Inf', 'Infinity'));
 }
 
 function labels_of(text, line) {
     const labels = {};
-    LABEL.lastIndex = 0;
-    while (text && LABEL.lastIndex < text.length) {
-        const found = LABEL.exec(text);
-        assert.ok(found, `labels: ${line}`);
-        assert.ok(!(found[1] in labels), `a label twice: ${line}`);
-        labels[found[1]] = found[2].replace(/\\(.)/g, (_, c) => (c === 'n' ? '\n' : c));
-        if (found[3] === '') break;
+    for (LABEL.lastIndex = 0; text && LABEL.lastIndex < text.length;) {
+        const [, name, value] = LABEL.exec(text) || assert.fail(`labels: ${line}`);
+        assert.ok(!(name in labels), `a label twice: ${line}`);
+        labels[name] = value.replace(/\\(.)/g, (_, c) => (c === 'n' ? '\n' : c));
     }
     return labels;
+}
+
+function sample_of(line, { name: family, type }) {
+    const [, name, raw, value] = SAMPLE.exec(line) || assert.fail(`not understood: ${line}`);
+    assert.ok(ENDINGS[type].some((end) => name === family + end), line);
+    assert.ok(type !== 'counter' || name.endsWith('_total'), line);
+    assert.ok(type === 'gauge' || number(value) >= 0, line);
+    return { name, labels: labels_of(raw, line), value: number(value) };
 }
 
 // Bounds grow and counts with them, up to +Inf, which is the count; and there is a sum.
@@ -47,45 +53,22 @@ function check_histogram(family) {
     }
 }
 
-// {family's name: {type, help, samples: [{name, labels, value}]}}; throws at what is wrong.
+// {family's name: {name, type, samples: [{name, labels, value}]}}; throws at what is wrong.
 function parse(text) {
     const families = {};
-    const seen = new Set();
-    let family = null;
-    assert.ok(text.endsWith('\n'), 'the last line ends');
-    assert.ok(!text.includes('\r') && !text.includes('\t'));
-    for (const line of text.slice(0, -1).split('\n')) {
-        let found = new RegExp(`^# HELP (${NAME}) (.+)$`).exec(line);
-        if (found) {
-            assert.ok(!(found[1] in families), `a family twice: ${line}`);
-            assert.ok(!/\\(?![\\n])/.test(found[2]), `an escape: ${line}`);
-            assert.ok(!family || family.type, `no type: ${line}`);
-            family = { name: found[1], help: found[2], type: null, samples: [] };
-            families[found[1]] = family;
-            continue;
-        }
-        found = new RegExp(`^# TYPE (${NAME}) (\\w+)$`).exec(line);
-        if (found) {
-            assert.strictEqual(found[1], family && family.name, `its help is elsewhere: ${line}`);
-            assert.strictEqual(family.type, null, `a type twice: ${line}`);
-            assert.strictEqual(family.samples.length, 0, line);
-            assert.ok(KINDS.includes(found[2]), line);
-            family.type = found[2];
-            continue;
-        }
-        found = SAMPLE.exec(line);
-        assert.ok(found && family && family.type, `not understood: ${line}`);
-        const [, name, raw, value] = found;
-        assert.ok((ENDINGS[family.type] || ['']).some((end) => name === family.name + end), line);
-        assert.ok(family.type !== 'counter' || name.endsWith('_total'), line);
-        const labels = labels_of(raw, line);
-        const key = name + JSON.stringify(Object.entries(labels).sort());
-        assert.ok(!seen.has(key), `a sample twice: ${line}`);
-        seen.add(key);
-        family.samples.push({ name, labels, value: number(value) });
-        assert.ok(family.type === 'gauge' || family.samples[family.samples.length - 1].value >= 0, line);
+    assert.ok(text.startsWith('# HELP ') && text.endsWith('\n') && !/[\r\t]/.test(text));
+    for (const part of text.slice(0, -1).split(/\n(?=# HELP )/)) {
+        const [help, type_line, ...lines] = part.split('\n');
+        const [, name, same, type] = HEAD.exec(`${help}\n${type_line}`) || assert.fail(part);
+        assert.ok(name === same && type in ENDINGS, part);
+        assert.ok(!(name in families), `a family twice: ${part}`);
+        const family = families[name] = { name, type };
+        family.samples = lines.map((line) => sample_of(line, family));
+        const keys = family.samples.map((one) =>
+            one.name + JSON.stringify(Object.entries(one.labels).sort()));
+        assert.strictEqual(new Set(keys).size, keys.length, `a sample twice: ${part}`);
+        if (type === 'histogram') check_histogram(family);
     }
-    Object.values(families).filter((one) => one.type === 'histogram').forEach(check_histogram);
     return families;
 }
 
@@ -105,4 +88,4 @@ function metrics(worker) {
     return { families, value: (name, labels) => value('baton_detector_' + name, labels) };
 }
 
-module.exports = { parse, metrics };
+module.exports = { metrics };

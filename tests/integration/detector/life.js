@@ -6,7 +6,8 @@ const { once } = require('events');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { program, deadline, Stand } = require('./tools');
+const assert = require('assert');
+const { program, deadline, Stand, Backend, subscription } = require('./tools');
 
 const [rtsp_server, clip] = process.argv.slice(4);
 const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-cache-'));
@@ -61,4 +62,23 @@ class Worker extends Stand {
     }
 }
 
-module.exports = { Camera, Worker };
+// A camera, and a worker with its backend.
+class Scene {
+    static async start(...options) {
+        const scene = new this();
+        scene.camera = await Camera.start(0);
+        scene.worker = await Worker.start(...options);
+        scene.backend = await Backend.connect(scene.worker);
+        return scene;
+    }
+    subscription(name, more) { return subscription(name, { rtspUrl: this.camera.url(), ...more }); }
+    model(name) { return this.worker.camera(name).model_state; }
+    async end() {
+        await this.backend.close();
+        await this.worker.stop();
+        await this.camera.end();
+        assert.ok(!this.worker.log.includes('canary'), this.worker.log);
+    }
+}
+
+module.exports = { Camera, Worker, Scene };

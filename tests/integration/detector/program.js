@@ -4,21 +4,18 @@
 const assert = require('assert');
 const fs = require('fs');
 const net = require('net');
-const os = require('os');
 const path = require('path');
 const { spawnSync } = require('child_process');
 const { program, deadline, until, Viewer, Backend, list, subscription, session, online, certificate,
-    refuses, run_all } = require('./tools');
-const { Camera, Worker } = require('./life');
+    in_folder, refuses, run_all } = require('./tools');
+const { Camera, Worker, Scene } = require('./life');
 
 const tests = {
     async 'a stream is seen, lost and found again'() {
-        let camera = await Camera.start(0);
-        const worker = await Worker.start();
-        const backend = await Backend.connect(worker);
-        const one = subscription('hall;door', { rtspUrl: camera.url() });
-        const two = subscription('hall;gate', { rtspUrl: camera.url() });
-        backend.send(list(one, two));
+        const scene = await Scene.start();
+        const { camera, worker, backend } = scene;
+        const two = scene.subscription('hall;gate');
+        backend.send(list(scene.subscription('hall;door'), two));
         await backend.report(online(2));
         // Where the machine is so busy that it was given up as stalled, once more for each time.
         const opened = camera.count('play cam');
@@ -44,7 +41,7 @@ const tests = {
         assert.ok(fps.shown > 0, JSON.stringify(fps));
         await camera.end();
         await backend.report((all) => all.length === 2 && all.every((c) => !c.online));
-        camera = await Camera.start(camera.port);
+        scene.camera = await Camera.start(camera.port);
         await backend.report(online(2));
         assert.ok(worker.camera('hall;gate').stream.restarts > 0);
         backend.send(list(two));
@@ -52,16 +49,12 @@ const tests = {
         assert.strictEqual(worker.curl('/camera/hall;door/image').status, 404);
         backend.send(list());
         await backend.report((all) => all.length === 0);
-        await backend.close();
-        await worker.stop();
-        await camera.end();
-        assert.ok(!worker.log.includes('canary'), worker.log);
+        await scene.end();
     },
 
     async 'a refused password is tried seldom, says so, and another one is tried at once'() {
-        const camera = await Camera.start(0);
-        const worker = await Worker.start('--backoff-max', '60s');
-        const backend = await Backend.connect(worker);
+        const scene = await Scene.start('--backoff-max', '60s');
+        const { camera, worker, backend } = scene;
         const wants = (url) => backend.send(list(subscription('hall;door', { rtspUrl: url }),
             subscription('hall;gate', { rtspUrl: camera.url('nothing') })));
         const stream = (name) => worker.camera(name).stream;
@@ -74,10 +67,7 @@ const tests = {
         wants(camera.url());
         await backend.report((all) => all.some((one) => one.online));
         assert.strictEqual(stream('hall;door').last_error, undefined);
-        await backend.close();
-        await worker.stop();
-        await camera.end();
-        assert.ok(!worker.log.includes('canary'), worker.log);
+        await scene.end();
     },
 
     async 'forty cameras of one list are online at once'() {
@@ -97,57 +87,53 @@ const tests = {
         await camera.end();
     },
 
-    async 'SIGHUP reads the configuration anew and keeps what runs'() {
-        const camera = await Camera.start(0);
-        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+    'SIGHUP reads the configuration anew and keeps what runs': () => in_folder(async (folder) => {
         const file = path.join(folder, 'detector.yaml');
-        try {
-            fs.writeFileSync(file, 'camera-fps: 5\n');
-            const worker = await Worker.start('--config', file);
-            const backend = await Backend.watching(worker,
-                subscription('a;1', { rtspUrl: camera.url() }));
-            fs.writeFileSync(file, 'camera-fps: 0\n');
+        fs.writeFileSync(file, 'camera-fps: 5\n');
+        const scene = await Scene.start('--config', file);
+        const { camera, worker, backend } = scene;
+        backend.send(list(scene.subscription('a;1')));
+        await backend.report(online(1));
+        fs.writeFileSync(file, 'camera-fps: 0\n');
+        worker.signal('SIGHUP');
+        await worker.says(/reloaded .*log-level=info .*camera-fps=0/);
+        fs.writeFileSync(file, 'camera-fps: many\n');
+        worker.signal('SIGHUP');
+        await worker.says(/reload-refused .*camera-fps/);
+        for (const [wrong, why] of [['tls-cert: /nonexistent', 'tls-key'], ['stall-timeout: 0s',
+            'at least 1ms'], ['token-file: /nonexistent', 'token'], ['out: seen', 'needs --try']]) {
+            fs.writeFileSync(file, `camera-fps: 7\n${wrong}\n`);
             worker.signal('SIGHUP');
-            await worker.says(/reloaded .*log-level=info .*camera-fps=0/);
-            fs.writeFileSync(file, 'camera-fps: many\n');
-            worker.signal('SIGHUP');
-            await worker.says(/reload-refused .*camera-fps/);
-            for (const [wrong, why] of [['tls-cert: /nonexistent', 'tls-key'], ['stall-timeout: 0s',
-                'at least 1ms'], ['token-file: /nonexistent', 'token'], ['out: seen', 'needs --try']]) {
-                fs.writeFileSync(file, `camera-fps: 7\n${wrong}\n`);
-                worker.signal('SIGHUP');
-                await worker.says(new RegExp(`reload-refused .*${why}`));
-            }
-            assert.ok(!worker.log.includes('camera-fps=7'), worker.log);
-            fs.writeFileSync(file, 'camera-fps: 0\ndrain-timeout: 9s\nreport-interval: 100ms\n' +
-                'queue: 7\nmodel-cache-mib: 8\nmotion: 5\n');
-            worker.signal('SIGHUP');
-            await worker.says(/reloaded .*report-interval=100ms queue=7 drain-timeout=9s/);
-            await worker.says(/reloaded .*model-cache-mib=8/);
-            await worker.says(/restart-needed changed=motion$/m);
-            await deadline((async () => { // of 2 s each it would be too late for these
-                for (let reports = 0; reports < 50; reports++) await backend.report(online(1));
-            })(), 'fifty reports');
-            // A slow machine may lose the stream by itself.
-            const lost = worker.log.match(/ camera-offline /g) || [];
-            assert.strictEqual(camera.count('play cam'), 1 + lost.length);
-            await backend.close();
-            await worker.stop();
-        } finally {
-            fs.rmSync(folder, { recursive: true });
-            await camera.end();
+            await worker.says(new RegExp(`reload-refused .*${why}`));
         }
-    },
+        assert.ok(!worker.log.includes('camera-fps=7'), worker.log);
+        fs.writeFileSync(file, 'camera-fps: 0\ndrain-timeout: 9s\nreport-interval: 100ms\n' +
+            'queue: 7\nmodel-cache-mib: 8\nmotion: 5\n');
+        worker.signal('SIGHUP');
+        await worker.says(/reloaded .*report-interval=100ms queue=7 drain-timeout=9s/);
+        await worker.says(/reloaded .*model-cache-mib=8/);
+        await worker.says(/restart-needed changed=motion$/m);
+        await deadline((async () => { // of 2 s each it would be too late for these
+            for (let reports = 0; reports < 50; reports++) await backend.report(online(1));
+        })(), 'fifty reports');
+        // A slow machine may lose the stream by itself.
+        const lost = worker.log.match(/ camera-offline /g) || [];
+        assert.strictEqual(camera.count('play cam'), 1 + lost.length);
+        await scene.end();
+    }),
 
-    async 'SIGTERM ends it when nothing waits, and its backend is told'() {
+    async 'SIGTERM ends it when nothing waits, and its backends are told'() {
         const worker = await Worker.start('--drain-timeout', '600s');
         const backend = await Backend.connect(worker);
         backend.send(list(subscription('a;1')));
         backend.send(session('a', 1));
         await backend.report((all) => all.length === 1);
+        const waits = await Backend.connect(worker);
         worker.signal('SIGTERM');
-        assert.deepStrictEqual(await deadline(backend.closed, 'the close'),
-            { code: 1001, reason: 'this worker ends' });
+        for (const one of [backend, waits]) {
+            assert.deepStrictEqual(await deadline(one.closed, 'the close'),
+                { code: 1001, reason: 'this worker ends' });
+        }
         assert.strictEqual(await deadline(worker.ended, 'the end'), 0, worker.log);
     },
 
@@ -191,21 +177,16 @@ const tests = {
         await worker.stop();
     },
 
-    async 'a certificate or key that is none is named'() {
-        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-tls-'));
-        try {
-            const { cert, key } = certificate(folder);
-            const other = fs.mkdtempSync(path.join(folder, 'other-'));
-            const words = (c, k) => ['--host', '127.0.0.1', '--port', '0', '--tls-cert', c,
-                '--tls-key', k];
-            refuses([[words('/nonexistent.pem', key), /--tls-cert \/nonexistent\.pem: .*No such file/],
-                [words(cert, '/nonexistent.pem'), /--tls-key \/nonexistent\.pem: .*No such file/],
-                [words(key, key), /--tls-cert .*key\.pem: .*no start line/],
-                [words(cert, certificate(other).key), /--tls-key .*key\.pem: .*mismatch/]], [64]);
-        } finally {
-            fs.rmSync(folder, { recursive: true });
-        }
-    },
+    'a certificate or key that is none is named': () => in_folder(async (folder) => {
+        const { cert, key } = certificate(folder);
+        const other = fs.mkdtempSync(path.join(folder, 'other-'));
+        const words = (c, k) => ['--host', '127.0.0.1', '--port', '0', '--tls-cert', c,
+            '--tls-key', k];
+        refuses([[words('/nonexistent.pem', key), /--tls-cert \/nonexistent\.pem: .*No such file/],
+            [words(cert, '/nonexistent.pem'), /--tls-key \/nonexistent\.pem: .*No such file/],
+            [words(key, key), /--tls-cert .*key\.pem: .*no start line/],
+            [words(cert, certificate(other).key), /--tls-key .*key\.pem: .*mismatch/]], [64]);
+    }),
 
     async 'what the specification asks for is there without an option'() {
         const { stdout } = spawnSync(program, ['--help'], { encoding: 'utf8' });

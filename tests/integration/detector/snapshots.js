@@ -5,8 +5,8 @@
 const assert = require('assert');
 const fs = require('fs');
 const tools = require('./tools');
-const { DEADLINE_MS, Viewer, Backend, list, subscription, online, run_all } = tools;
-const { Camera, Worker } = require('./life');
+const { Viewer, list, online, run_all } = tools;
+const { Camera, Scene } = require('./life');
 const { Shop } = require('../detector_infer/shop');
 
 const STREAM = '320x240';
@@ -16,47 +16,36 @@ const still = fs.readFileSync(process.argv[6]);
 
 const size = (jpeg) => tools.size(jpeg).join('x');
 const tag_of = (answer) => /etag: ("[^"]*")/.exec(answer.head)[1];
-const path_of = (name, query = '') => `/camera/${name}/image${query && '?' + query}`;
 
-class Scene {
+class Yard extends Scene {
     static async start(...words) {
-        const scene = new Scene();
-        scene.camera = await Camera.start(0);
+        const scene = await super.start(...words);
         scene.shop = await Shop.start({ '/large.jpg': still });
-        scene.worker = await Worker.start(...words);
-        scene.backend = await Backend.connect(scene.worker);
         return scene;
     }
     both(name, more) {
-        return subscription(name, { rtspUrl: this.camera.url(), snapshotInterval: LONG_MS,
+        return this.subscription(name, { snapshotInterval: LONG_MS,
             snapshotUrl: this.shop.url('/large.jpg'), ...more });
     }
-    get(name, query, ...options) { return this.worker.curl(path_of(name, query), ...options); }
-    asked(name) { return this.shop.asked.filter(([one]) => one === name).length; }
-    async until(what, holds) {
-        for (const until = Date.now() + DEADLINE_MS; !holds();) {
-            assert.ok(Date.now() < until, 'waited too long for ' + what);
-            await this.backend.report();
-        }
+    get(name, query = '', ...options) {
+        return this.worker.curl(`/camera/${name}/image${query && '?' + query}`, ...options);
     }
+    until(what, holds) { return this.backend.until(what, holds); }
     async both_shown(name) {
         await this.until('both', () => this.get(name, 'source=snapshot').status === 200 &&
             this.get(name, 'source=stream').status === 200 &&
             size(this.get(name).body) === STREAM);
     }
     async end() {
-        await this.backend.close();
-        await this.worker.stop();
-        await this.camera.end();
+        await super.end();
         this.shop.server.close();
         this.shop.server.closeAllConnections();
-        assert.ok(!this.worker.log.includes('canary'), this.worker.log);
     }
 }
 
 const tests = {
     async 'each source can be asked for while both are online'() {
-        const scene = await Scene.start();
+        const scene = await Yard.start();
         scene.backend.send(list(scene.both('hall;door'), scene.both('hall;gate')));
         await scene.backend.report(online(2));
         await scene.both_shown('hall;door');
@@ -68,28 +57,23 @@ const tests = {
         assert.ok(stream.online && snapshots.online);
         assert.deepStrictEqual([snapshots.codec, snapshots.width, snapshots.height,
             snapshots.subscribers, snapshots.decoded], ['jpeg', 480, 270, 2, 1]);
-        assert.strictEqual(scene.asked('/large.jpg'), 1, 'once for both');
+        assert.strictEqual(scene.shop.count('/large.jpg'), 1, 'once for both');
         await scene.until('the camera to say so', () => scene.camera.count('play cam') > 0);
         assert.strictEqual(scene.camera.count('play cam'), 1 + stream.restarts);
         await scene.end();
     },
 
     async 'a snapshot is scaled, cut, tagged and streamed as any image'() {
-        const scene = await Scene.start();
+        const scene = await Yard.start();
         scene.backend.send(list(scene.both('a;1', { cropX1: 100, cropX2: 400, cropY2: 200 })));
         await scene.both_shown('a;1');
-        const whole = scene.get('a;1', 'source=snapshot');
-        const tag = tag_of(whole);
+        const tag = tag_of(scene.get('a;1', 'source=snapshot'));
         assert.notStrictEqual(tag, tag_of(scene.get('a;1', 'source=stream')));
         const same = scene.get('a;1', 'source=snapshot', '-H', 'If-None-Match: ' + tag);
         assert.deepStrictEqual([same.status, tag_of(same), same.body.length], [304, tag, 0]);
-        const head = scene.get('a;1', 'source=snapshot', '-I');
-        assert.deepStrictEqual([head.status, tag_of(head)], [200, tag]);
-        assert.strictEqual(/content-length: (\d+)/.exec(head.head)[1], String(whole.body.length));
-        const scaled = scene.get('a;1', 'source=snapshot&width=240');
-        assert.strictEqual(size(scaled.body), '240x135');
+        const scaled = scene.get('a;1', 'source=snapshot&width=240&crop=1');
+        assert.strictEqual(size(scaled.body), '240x160');
         assert.notStrictEqual(tag_of(scaled), tag);
-        assert.strictEqual(size(scene.get('a;1', 'source=snapshot&crop=1').body), '300x200');
         assert.strictEqual(tag_of(scene.get('a;1', 'source=snapshot&boxes=1')), tag,
             'boxes are of what is inferred: the stream');
         const viewer = (await Viewer.open(scene.worker,
@@ -100,8 +84,8 @@ const tests = {
     },
 
     async 'what is not there is told apart from what makes no sense'() {
-        const scene = await Scene.start();
-        const only = subscription('b;1', { rtspUrl: scene.camera.url() });
+        const scene = await Yard.start();
+        const only = scene.subscription('b;1');
         const stills = scene.both('b;2', { rtspUrl: '' });
         const none = scene.both('b;3', { snapshotUrl: scene.shop.url('/none.jpg') });
         scene.backend.send(list(only, stills, none));
@@ -110,8 +94,7 @@ const tests = {
             ['b;2', 'source=stream', 404, 'no stream'],
             ['b;3', 'source=snapshot', 404, 'no snapshot of this camera has arrived yet'],
             ['b;4', 'source=snapshot', 404, 'no such subscription'],
-            ['b;1', 'source=snapshots', 400, 'source must be stream or snapshot'],
-            ['b;1', 'source=', 400, 'source must'], ['b;1', 'source=STREAM', 400, 'source must']];
+            ['b;1', 'source=STREAM', 400, 'source must be stream or snapshot']];
         for (const [name, query, status, why] of cases) {
             const answer = scene.get(name, query);
             assert.strictEqual(answer.status, status, `${name} ${query}`);
@@ -129,7 +112,7 @@ const tests = {
     },
 
     async 'the newest snapshot stands in at once, and the stream comes back'() {
-        const scene = await Scene.start();
+        const scene = await Yard.start();
         scene.backend.send(list(scene.both('c;1')));
         await scene.both_shown('c;1');
         const { port } = scene.camera;
@@ -137,18 +120,18 @@ const tests = {
         await scene.until('the snapshot', () => size(scene.get('c;1').body) === SNAPSHOT);
         const { online: is_online, stream } = scene.worker.camera('c;1');
         assert.ok(is_online && !stream.online);
-        assert.strictEqual(scene.asked('/large.jpg'), 1, 'no further request');
+        assert.strictEqual(scene.shop.count('/large.jpg'), 1, 'no further request');
         assert.strictEqual(tag_of(scene.get('c;1')), tag_of(scene.get('c;1', 'source=snapshot')));
         assert.strictEqual(size(scene.get('c;1', 'source=stream').body), STREAM,
             'the last frame that there was');
         scene.camera = await Camera.start(port);
         await scene.until('the stream', () => size(scene.get('c;1').body) === STREAM);
-        assert.strictEqual(scene.asked('/large.jpg'), 1);
+        assert.strictEqual(scene.shop.count('/large.jpg'), 1);
         await scene.end();
     },
 
     async 'snapshots of another address are not shown as those of the new one'() {
-        const scene = await Scene.start();
+        const scene = await Yard.start();
         scene.backend.send(list(scene.both('d;1')));
         await scene.both_shown('d;1');
         scene.backend.send(list(scene.both('d;1', { snapshotInterval: LONG_MS - 1 })));

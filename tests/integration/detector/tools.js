@@ -196,6 +196,10 @@ class Backend {
     report(fits = () => true) {
         return this.next('a report', (m) => m.type === 'stateReport' && fits(m.cameraConnections));
     }
+    // Looks at every report, until it holds.
+    async until(what, holds) {
+        await until(what, async () => holds() || !await this.report());
+    }
     async close() {
         this.socket.close();
         return deadline(this.closed, 'the close');
@@ -225,6 +229,16 @@ async function upgrade(stand, count) {
         }
     }
     return sockets;
+}
+
+// Does the work in a folder of its own.
+async function in_folder(work) {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
+    try {
+        await work(folder);
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
 }
 
 // Runs the program with each of the command lines; it ends with one of the codes and says what is
@@ -270,4 +284,5 @@ const stage = (displayIdentifier, progressionStage) => ({ type: 'setProgressionS
 const online = (count) => (c) => c.length === count && c.every((one) => one.online);
 
 module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, until, get, status, size,
-    Stand, Viewer, Backend, subscription, list, session, stage, online, upgrade, certificate, refuses, run_all };
+    Stand, Viewer, Backend, subscription, list, session, stage, online, upgrade,
+    certificate, in_folder, refuses, run_all };

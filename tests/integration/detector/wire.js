@@ -1,20 +1,40 @@
 // Speaks to detector_stand as a backend of other make would, with the `ws` client, and with curl as
-// anybody would.   node wire.js STAND CURL
+// anybody would.   node wire.js STAND CURL EXAMPLES.H
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
 const http = require('http');
-const os = require('os');
-const path = require('path');
-const { deadline, until, get, size, Stand, Viewer, Backend, subscription, list, online,
-    certificate, run_all } = require('./tools');
+const { deadline, until, get, size, Stand, Viewer, Backend, subscription, list, session,
+    stage, online, certificate, in_folder, run_all } = require('./tools');
 const { metrics } = require('./exposition');
+
+// The commands that the specification shows; what C says as "…" "…" JSON would say, too.
+const table = fs.readFileSync(process.argv[4], 'utf8');
+const commands = [...table.matchAll(/", false,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}/g)].map(([, literals]) =>
+    JSON.parse(literals.match(/"(?:[^"\\]|\\.)*"/g).map(JSON.parse).join('')));
+assert.strictEqual(commands.length, table.split('", false,').length - 1, 'none is left out');
 
 const metric = (stand, name) => metrics(stand).value(name);
 
 // ---- the tests ----
 
 const tests = {
+    // tests/unit/detector/test_worker.c says what each of them changes.
+    async 'every command of the specification is taken'(stand) {
+        const backend = await Backend.connect(stand);
+        for (const message of commands) {
+            backend.send(message);
+            if (message.subscriptions) await backend.report(online(message.subscriptions.length));
+        }
+        backend.send(list(subscription('end;1')));
+        await backend.report((c) => c.length === 1 && c[0].subscriptionIdentifier === 'end;1');
+        const { counters } = JSON.parse(stand.curl('/status').body);
+        assert.deepStrictEqual([counters.messages, counters.messagesRefused,
+            counters.subscriptionsRefused], [commands.length + 1, 0, 0]);
+        assert.ok(!stand.log.includes('message-unknown'), stand.log);
+        await backend.close();
+    },
+
     async 'what is not valid is told, counted, and changes nothing'(stand) {
         const backend = await Backend.watching(stand, subscription('a;1'));
         for (const bad of ['', 'x', '[]', '{"type":"setSubscriptionList"}', '['.repeat(100000),
@@ -164,6 +184,12 @@ const tests = {
         assert.strictEqual(value('subscriptions_online'), 2);
         assert.strictEqual(value('connections'), 1);
         assert.strictEqual(families.baton_detector_detections_dropped_total.type, 'counter');
+        backend.send(session('a', 7));
+        backend.send(stage('a', 'welcome'));
+        await until('session and stage', () => {
+            const [{ sessionId, progressionStage }] = JSON.parse(stand.curl('/status').body).cameras;
+            return sessionId === 7 && progressionStage === 'welcome';
+        });
         const status = JSON.parse(stand.curl('/status').body);
         assert.strictEqual(status.hasBackend, true);
         assert.ok(status.usage.cpus > 0);
@@ -256,24 +282,19 @@ async function with_token() {
     await stand.stop();
 }
 
-async function with_tls() {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'baton-wire-'));
-    try {
-        const { cert, key } = certificate(folder);
-        const stand = await Stand.start('--cert', cert, '--key', key);
-        await assert.rejects(Backend.connect(stand), /self.signed/);
-        const backend = await Backend.connect(stand, { ca: fs.readFileSync(cert) });
-        backend.send(list(subscription('a;1')));
-        await backend.report(online(1));
-        const image = stand.curl('/camera/a;1/image', '--cacert', cert);
-        assert.strictEqual(image.status, 200);
-        assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);
-        await backend.close();
-        await stand.stop();
-    } finally {
-        fs.rmSync(folder, { recursive: true });
-    }
-}
+const with_tls = () => in_folder(async (folder) => {
+    const { cert, key } = certificate(folder);
+    const stand = await Stand.start('--cert', cert, '--key', key);
+    await assert.rejects(Backend.connect(stand), /self.signed/);
+    const backend = await Backend.connect(stand, { ca: fs.readFileSync(cert) });
+    backend.send(list(subscription('a;1')));
+    await backend.report(online(1));
+    const image = stand.curl('/camera/a;1/image', '--cacert', cert);
+    assert.strictEqual(image.status, 200);
+    assert.strictEqual(image.body.readUInt16BE(0), 0xffd8);
+    await backend.close();
+    await stand.stop();
+});
 
 // The test has a stand, whose log is shown if it fails.
 const with_stand = (test) => async () => {

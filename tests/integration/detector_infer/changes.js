@@ -3,36 +3,19 @@
 //   node changes.js BATON-DETECTOR CURL RTSP-SERVER CLIP.h264 ARCHIVE
 'use strict';
 const assert = require('assert');
-const fs = require('fs');
-const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, Backend, list, subscription, stage, online, run_all } = require('../detector/tools');
-const { Camera, Worker } = require('../detector/life');
+const { list, subscription, stage, online, in_folder, run_all } = require('../detector/tools');
+const { Scene } = require('../detector/life');
 const { alter } = require('./shop');
 
 const archive = process.argv[6];
 const FRAMES = 3; // enough to see something, if there is anything to see
 
-class Scene {
-    static async start(model = archive) {
-        const scene = new Scene();
-        scene.camera = await Camera.start(0);
-        scene.worker = await Worker.start('--model', model);
-        scene.backend = await Backend.connect(scene.worker);
-        scene.marks = 1000;
-        return scene;
-    }
-    subscription(name, more) { return subscription(name, { rtspUrl: this.camera.url(), ...more }); }
-    model(name) { return this.worker.camera(name).model_state; }
-    async until(what, holds) {
-        for (const until = Date.now() + DEADLINE_MS; !holds();) {
-            assert.ok(Date.now() < until, 'waited too long for ' + what);
-            await this.backend.report();
-        }
-    }
+class Changes extends Scene {
     // All is read that the worker has said: a report comes that was made from now on.
     async caught_up() {
-        const marker = { rtspUrl: '', snapshotUrl: 'http://127.0.0.1:1/', modelId: ++this.marks };
+        this.marks = (this.marks || 1000) + 1;
+        const marker = { rtspUrl: '', snapshotUrl: 'http://127.0.0.1:1/', modelId: this.marks };
         this.backend.send(list(...this.wanted, subscription('mark;er', marker)));
         await this.backend.report((all) => all.some((one) => one.modelId === this.marks));
     }
@@ -43,7 +26,7 @@ class Scene {
     // Until the model has seen some more frames of it.
     async frames(name) {
         const { inferred } = this.model(name);
-        await this.until('frames', () => this.model(name).inferred >= inferred + FRAMES);
+        await this.backend.until('frames', () => this.model(name).inferred >= inferred + FRAMES);
     }
     // What is found in some frames that come from now on.
     async found(name) {
@@ -61,23 +44,17 @@ class Scene {
         this.backend.socket.removeListener('message', collect);
         return [...new Set(found)].sort();
     }
-    async end() {
-        await this.backend.close();
-        await this.worker.stop();
-        await this.camera.end();
-    }
 }
 
 const all = ['blue', 'green', 'red'];
 
 run_all({
-    async 'a stage of the pipeline runs in the progression stages that it names'() {
-        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
-        try {
+    'a stage of the pipeline runs in the progression stages that it names': () => in_folder(
+        async (folder) => {
             const fueling = path.join(folder, 'fueling.mpta');
             alter(archive, fueling, 'pipeline.json',
                 'old.replace(b\'"fields"\', b\'"when": ["car_fueling"], "fields"\', 1)');
-            const scene = await Scene.start(fueling);
+            const scene = await Changes.start('--model', fueling);
             scene.wants(scene.subscription('hall;door'), scene.subscription('yard;door'));
             await scene.backend.report(online(2));
             const steps = [[null, null, [], []], ['car_fueling', null, all, []],
@@ -90,13 +67,10 @@ run_all({
                 assert.deepStrictEqual(await scene.found('yard;door'), in_yard, String(yard));
             }
             await scene.end();
-        } finally {
-            fs.rmSync(folder, { recursive: true });
-        }
-    },
+        }),
 
     async 'another crop is looked at, by the same models in the same stream'() {
-        const scene = await Scene.start();
+        const scene = await Changes.start('--model', archive);
         const crop = (cropY2) => ({ cropX1: 0, cropY1: 0, cropX2: 320, cropY2 });
         const wants = (more) => scene.wants(scene.subscription('hall;door', more),
             scene.subscription('hall;gate'));
@@ -118,12 +92,12 @@ run_all({
     },
 
     async 'nothing of a camera is shown that is another one now, and no boxes when it is away'() {
-        const scene = await Scene.start();
+        const scene = await Changes.start('--model', archive);
         const image = (name, query = '') => scene.worker.curl(`/camera/${name}/image${query}`);
         const has_boxes = (name) => !/etag: "[^"]*-0"/.test(image(name, '?boxes=1').head);
         scene.wants(scene.subscription('hall;door'), scene.subscription('hall;gate'));
         await scene.backend.report(online(2));
-        await scene.until('boxes', () => has_boxes('hall;door') && has_boxes('hall;gate'));
+        await scene.backend.until('boxes', () => has_boxes('hall;door') && has_boxes('hall;gate'));
         scene.wants(scene.subscription('hall;door', { rtspUrl: 'rtsp://127.0.0.1:1/' }),
             scene.subscription('hall;gate'));
         await scene.backend.report((connections) => !connections[0].online && connections[1].online);

@@ -4,11 +4,10 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
-const os = require('os');
 const path = require('path');
-const { DEADLINE_MS, deadline, program, Backend, list, subscription, session, refuses,
-    run_all } = require('../detector/tools');
-const { Camera, Worker } = require('../detector/life');
+const { deadline, until, Backend, list, subscription, session, in_folder, refuses, run_all } =
+    require('../detector/tools');
+const { Camera, Worker, Scene } = require('../detector/life');
 const { metrics } = require('../detector/exposition');
 const { Shop } = require('./shop');
 
@@ -29,58 +28,43 @@ function check(detection) {
     return colour;
 }
 
-// A worker that is to fetch /a.mpta of that shop.
-async function fetching(camera, shop, ...options) {
-    const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
-    const worker = await Worker.start('--model-cache', cache, ...options);
-    const backend = await Backend.connect(worker);
-    backend.send(list(subscription('hall;door',
-        { rtspUrl: camera.url(), modelId: 1, modelUrl: shop.url('/a.mpta') })));
-    return { worker, backend, end: async () => {
-        await backend.close();
-        await worker.stop();
-        fs.rmSync(cache, { recursive: true });
-    } };
-}
+// With a worker that is to fetch /a.mpta of that shop, and has nothing of it yet.
+const fetching = (shop, work, ...options) => in_folder(async (cache) => {
+    const scene = await Scene.start('--model-cache', cache, ...options);
+    scene.backend.send(list(scene.subscription('hall;door',
+        { modelId: 1, modelUrl: shop.url('/a.mpta') })));
+    await work(scene);
+    await scene.end();
+});
 
 // The end of an image's tag names the boxes that were drawn; 0: none.
 const boxed = /etag: "[^"]*-[1-9a-f][0-9a-f]*"/;
 
 const tests = {
     async 'boxes are drawn on what the model looks at, and on nothing else'() {
-        const camera = await Camera.start(0);
         const shop = await Shop.start({ '/still.jpg': fs.readFileSync(still) });
-        const worker = await Worker.start('--model', archive);
-        const backend = await Backend.connect(worker);
+        const scene = await Scene.start('--model', archive);
+        const { backend, worker } = scene;
         const is_boxed = (query) => boxed.test(worker.curl('/camera/a;1/image?boxes=1' + query,
             '-I').head);
-        const until_boxed = async (query) => {
-            for (const until = Date.now() + DEADLINE_MS; !is_boxed(query);) {
-                assert.ok(Date.now() < until, 'boxes ' + query);
-                await backend.report();
-            }
-        };
-        backend.send(list(subscription('a;1', { rtspUrl: camera.url(), snapshotInterval: 100,
+        const until_boxed = (query) => backend.until('boxes ' + query, () => is_boxed(query));
+        backend.send(list(scene.subscription('a;1', { snapshotInterval: 100,
             snapshotUrl: shop.url('/still.jpg') })));
         await backend.report((all) => all.length === 1 && all[0].online);
-        for (const until = Date.now() + DEADLINE_MS; !worker.camera('a;1').stream.online;) {
-            assert.ok(Date.now() < until, 'the stream');
-        }
+        await backend.until('the stream', () => worker.camera('a;1').stream.online);
         await until_boxed('&source=stream');
         await until_boxed('');
         assert.ok(!is_boxed('&source=snapshot'));
-        await camera.end();
+        await scene.camera.end();
         await until_boxed('&source=snapshot');
         assert.ok(!is_boxed('&source=stream'));
-        await backend.close();
-        await worker.stop();
+        await scene.end();
         await shop.close();
     },
 
     async 'what a camera shows is reported with session, model and attributes'() {
-        const camera = await Camera.start(0);
-        const worker = await Worker.start('--model', archive);
-        const backend = await Backend.connect(worker);
+        const scene = await Scene.start('--model', archive);
+        const { camera, worker, backend } = scene;
         const modelName = 'Rectangles, "grün" \\ or not';
         const more = { rtspUrl: camera.url(), modelId: 101, modelName };
         backend.send(session('hall', 4711));
@@ -101,11 +85,10 @@ const tests = {
             assert.strictEqual(check(message.data.detection), 'red');
             assert.ok(Math.abs(message.data.detection.y - 20) <= 2);
         }
-        const until = Date.now() + DEADLINE_MS;
-        while (!boxed.test(worker.curl('/camera/hall;door/image?boxes=1', '-I').head)) {
-            assert.ok(Date.now() < until, 'a picture with boxes');
-        }
-        assert.ok(!boxed.test(worker.curl('/camera/hall;door/image', '-I').head));
+        const is_boxed = (query) => boxed.test(worker.curl('/camera/hall;door/image' + query,
+            '-I').head);
+        await until('a picture with boxes', () => is_boxed('?boxes=1'));
+        assert.ok(!is_boxed(''));
         const model = worker.camera('hall;door').model_state;
         assert.strictEqual(model.state, 'running');
         assert.match(model.engine, /^(onnxruntime|opencv) /);
@@ -145,21 +128,17 @@ const tests = {
         for (const name of ['model_frames_total', 'model_frames_dropped_total']) {
             assert.ok(after(name, of) >= value(name, of), name);
         }
-        await backend.close();
-        await worker.stop();
-        await camera.end();
-        assert.ok(!worker.log.includes('canary'), worker.log);
+        await scene.end();
     },
 
-    async 'models are fetched, kept and exchanged, and a bad one changes nothing'() {
-        const camera = await Camera.start(0);
-        const renamed = path.join(path.dirname(archive), 'renamed.mpta');
-        const shop = await Shop.start({ '/a.mpta': fs.readFileSync(archive),
-            '/b.mpta': fs.readFileSync(renamed), '/c.mpta': Buffer.from('no archive') });
-        const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'detector-'));
-        const red = (id) => (m) => is_detection('hall;door')(m) && m.data.modelId === id &&
-            m.data.detection.bodyType === 'red';
-        try {
+    'models are fetched, kept and exchanged, and a bad one changes nothing': () => in_folder(
+        async (cache) => {
+            const camera = await Camera.start(0);
+            const renamed = path.join(path.dirname(archive), 'renamed.mpta');
+            const shop = await Shop.start({ '/a.mpta': fs.readFileSync(archive),
+                '/b.mpta': fs.readFileSync(renamed), '/c.mpta': Buffer.from('no archive') });
+            const red = (id) => (m) => is_detection('hall;door')(m) && m.data.modelId === id &&
+                m.data.detection.bodyType === 'red';
             let worker = await Worker.start('--model-cache', cache);
             let backend = await Backend.connect(worker);
             const wants = (modelId, name) => backend.send(list(subscription('hall;door',
@@ -215,12 +194,9 @@ const tests = {
             assert.strictEqual(value('archives_fetched_total'), 0);
             await backend.close();
             await worker.stop();
-        } finally {
-            fs.rmSync(cache, { recursive: true });
             await shop.close();
             await camera.end();
-        }
-    },
+        }),
 
     async 'SIGTERM waits for a backend to take what was seen, a second one does not'() {
         const camera = await Camera.start(0);
@@ -238,10 +214,8 @@ const tests = {
             backend.send(list(subscription('hall;door', { rtspUrl: camera.url() })));
             await backend.next('a detection', is_detection('hall;door'));
             await backend.close();
-            const until = Date.now() + DEADLINE_MS;
-            while (metrics(worker).value('detections_queued') === 0) {
-                assert.ok(Date.now() < until, 'a detection that waits');
-            }
+            await until('a detection that waits', () =>
+                metrics(worker).value('detections_queued') > 0);
             worker.signal('SIGTERM');
             await worker.says(/draining queued=[1-9]/);
             assert.strictEqual(worker.curl('/readyz').status, 503);
@@ -253,37 +227,31 @@ const tests = {
     },
 
     async 'models come from the hosts that are named, and from no other'() {
-        const camera = await Camera.start(0);
         const shop = await Shop.start({ '/a.mpta': fs.readFileSync(archive) });
-        const starts = (...hosts) => fetching(camera, shop,
+        const with_hosts = (work, ...hosts) => fetching(shop, work,
             ...hosts.flatMap((host) => ['--model-host', host]));
-        const refused = await starts('models.example', '.0.0.1.example');
-        await refused.worker.says(/model-refused .*the host is not among those/);
-        assert.match(refused.worker.camera('hall;door').model_state.last_error,
-            /; nothing is detected here until one opens$/);
-        assert.deepStrictEqual(shop.asked, []);
-        await refused.end();
-        const taken = await starts('models.example', '127.0.0.1');
-        await taken.backend.next('a detection', is_detection('hall;door'));
-        await taken.end();
+        await with_hosts(async ({ worker }) => {
+            await worker.says(/model-refused .*the host is not among those/);
+            assert.match(worker.camera('hall;door').model_state.last_error,
+                /; nothing is detected here until one opens$/);
+            assert.deepStrictEqual(shop.asked, []);
+        }, 'models.example', '.0.0.1.example');
+        await with_hosts(({ backend }) => backend.next('a detection', is_detection('hall;door')),
+            'models.example', '127.0.0.1');
         await shop.close();
-        await camera.end();
     },
 
     async 'a server of models leads to a private network only if that is allowed'() {
-        const camera = await Camera.start(0);
         const inner = await Shop.start({ '/a.mpta': fs.readFileSync(archive) });
         const shop = await Shop.start({ '/a.mpta': new URL(inner.url('/a.mpta')) });
-        const refused = await fetching(camera, shop);
-        await refused.worker.says(/model-refused .*private network.*--model-redirect-private/);
-        assert.deepStrictEqual(inner.asked, []);
-        await refused.end();
-        const taken = await fetching(camera, shop, '--model-redirect-private');
-        await taken.backend.next('a detection', is_detection('hall;door'));
-        await taken.end();
+        await fetching(shop, async ({ worker }) => {
+            await worker.says(/model-refused .*private network.*--model-redirect-private/);
+            assert.deepStrictEqual(inner.asked, []);
+        });
+        await fetching(shop, ({ backend }) => backend.next('a detection',
+            is_detection('hall;door')), '--model-redirect-private');
         await shop.close();
         await inner.close();
-        await camera.end();
     },
 
     async 'what cannot be tried is named'() {

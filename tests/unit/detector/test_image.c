@@ -6,7 +6,7 @@
 #include <string.h>
 #include <turbojpeg.h>
 
-enum { WIDTH = 64, HEIGHT = 48, STRIDE = 80 };
+enum { WIDTH = 64, HEIGHT = 48, STRIDE = 80, SHAPES = 48 };
 
 /* Left half dark, right half bright; rows longer than the picture. */
 static const struct frame *a_frame(void)
@@ -26,105 +26,151 @@ static const struct frame *a_frame(void)
     return &frame;
 }
 
-static int set_up(void **state)
-{
-    *state = image_store_new(2);
-    return *state == NULL;
-}
-
-static int tear_down(void **state)
-{
-    image_store_free(*state);
-    return 0;
-}
-
-static void put(struct image_store *store, const struct frame *frame, const struct image_loan *loan)
-{
-    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, frame, loan, NULL), 0);
-}
-
 struct made {
     const uint8_t *grey; /* until the next one is made */
     int width, height;
 };
 
-/* The newest frame as JPEG, taken apart again. */
-static struct made make(const struct image_store *store, const char *identifier,
-                        const struct crop *crop, int width)
+static uv_loop_t loop;
+static struct image_store *store;
+static unsigned done, failed;
+static struct made last;               /* that is done */
+static const struct encoding *awaited; /* by the latest that asked */
+
+/* A JPEG taken apart again. */
+static struct made decode(const uint8_t *jpeg, size_t bytes)
 {
     static uint8_t grey[IMAGE_PIXELS_MAX * 128];
-    struct still *still = image_newest(store, identifier, IMAGE_SHOWN);
     tjhandle decompressor = tjInitDecompress();
-    struct image_shape shape;
     struct made made = {.grey = grey};
-    uint8_t *jpeg;
-    size_t bytes;
-    int sampling;
-    int space;
+    int sampling, space;
 
-    assert_non_null(still);
-    image_shape(&shape, &still->frame, crop, width);
-    assert_int_equal(image_compress(&still->frame, &shape,
-                                    image_boxes(store, identifier, IMAGE_SHOWN), &jpeg, &bytes,
-                                    NULL),
-                     0);
     assert_int_equal(tjDecompressHeader3(decompressor, jpeg, bytes, &made.width, &made.height,
                                          &sampling, &space),
                      0);
-    assert_int_equal(made.width, shape.width);
-    assert_int_equal(made.height, shape.height);
     assert_true((size_t)made.width * (size_t)made.height <= sizeof(grey));
     assert_int_equal(tjDecompress2(decompressor, jpeg, bytes, grey, made.width, made.width,
                                    made.height, TJPF_GRAY, 0),
                      0);
     (void)tjDestroy(decompressor);
-    tjFree(jpeg);
     return made;
+}
+
+static void on_made(void *userdata, const struct encoding *encoding)
+{
+    assert_ptr_equal(userdata, &loop);
+    done++;
+    failed += encoding->jpeg == NULL;
+    if (encoding->jpeg != NULL) {
+        last = decode(encoding->jpeg, encoding->bytes);
+    }
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    store = image_store_new(&loop, on_made, &loop);
+    done = failed = 0;
+    return store == NULL;
+}
+
+static void run(void)
+{
+    assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    image_store_close(store);
+    run();
+    image_store_free(store);
+    return uv_loop_close(&loop);
+}
+
+static void put(const struct frame *frame, const struct image_loan *loan)
+{
+    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, frame, loan, NULL), 0);
+}
+
+static struct still *newest(enum image_source source)
+{
+    return image_newest(store, "d;c", source);
+}
+
+static const struct image_boxes *boxes_of(enum image_source source)
+{
+    return image_boxes(store, "d;c", source);
+}
+
+static void find(enum image_source source, const struct image_box *boxes, size_t count)
+{
+    image_set_boxes(store, "d;c", source, boxes, count);
+}
+
+/* The newest frame as JPEG, by this thread. */
+static struct made make(const struct crop *crop, int width)
+{
+    const struct frame *frame = &newest(IMAGE_SHOWN)->frame;
+    struct image_shape shape;
+    struct made made;
+    uint8_t *jpeg;
+    size_t bytes;
+
+    image_shape(&shape, frame, crop, width);
+    assert_int_equal(image_compress(frame, &shape, boxes_of(IMAGE_SHOWN), &jpeg, &bytes, NULL), 0);
+    made = decode(jpeg, bytes);
+    tjFree(jpeg);
+    assert_int_equal(made.width, shape.width);
+    assert_int_equal(made.height, shape.height);
+    return made;
+}
+
+/* The same, by another one. */
+static int ask(int width)
+{
+    struct still *still = newest(IMAGE_SHOWN);
+    struct image_shape shape;
+    struct baton_error error;
+
+    image_shape(&shape, &still->frame, NULL, width);
+    return image_ask(store, still, &shape, boxes_of(IMAGE_SHOWN), &awaited, &error);
 }
 
 static void a_frame_comes_back_as_jpeg(void **state)
 {
     struct made made;
 
-    put(*state, a_frame(), NULL);
-    made = make(*state, "d;c", NULL, 0);
+    (void)state;
+    put(a_frame(), NULL);
+    made = make(NULL, 0);
     assert_int_equal(made.width, WIDTH);
     assert_in_range(made.grey[10 * WIDTH + 5], 25, 35);
     assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
 }
 
-static void a_crop_is_cut_out_of_the_planes(void **state)
-{
-    struct crop crop = {.given = 0xf, .at = {32, 10, 64, 30}};
-    struct made made;
-
-    put(*state, a_frame(), NULL);
-    made = make(*state, "d;c", &crop, 0);
-    assert_int_equal(made.width, 32);
-    assert_int_equal(made.height, 20);
-    assert_in_range(made.grey[0], 215, 225);
-    assert_in_range(made.grey[32 * 20 - 1], 215, 225);
-}
-
 static void a_width_scales_down_and_never_up(void **state)
 {
-    struct crop crop = {.given = 0xf, .at = {16, 0, 48, 48}};
-    struct made made;
+    static const struct {
+        struct crop crop;
+        int wanted, width, height;
+        int first, last; /* grey */
+    } cases[] = {
+        {{0xf, {32, 10, 64, 30}}, 0, 32, 20, 220, 220},  {{0}, 32, 32, 24, 30, 220},
+        {{0xf, {16, 0, 48, 48}}, 21, 21, 32, 30, 220},   {{0}, WIDTH, WIDTH, HEIGHT, 30, 220},
+        {{0}, IMAGE_PIXELS_MAX, WIDTH, HEIGHT, 30, 220},
+    };
 
-    put(*state, a_frame(), NULL);
-    made = make(*state, "d;c", NULL, 32);
-    assert_int_equal(made.width, 32);
-    assert_int_equal(made.height, 24);
-    assert_in_range(made.grey[10 * 32 + 2], 25, 35);
-    assert_in_range(made.grey[23 * 32 + 29], 215, 225);
-    made = make(*state, "d;c", &crop, 21);
-    assert_int_equal(made.width, 21);
-    assert_int_equal(made.height, 32);
-    assert_in_range(made.grey[0], 25, 35);
-    assert_in_range(made.grey[21 * 32 - 1], 205, 240);
-    for (int width = WIDTH; width <= IMAGE_PIXELS_MAX; width += IMAGE_PIXELS_MAX - WIDTH) {
-        made = make(*state, "d;c", NULL, width);
-        assert_int_equal(made.width, WIDTH);
+    (void)state;
+    put(a_frame(), NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct made made = make(&cases[i].crop, cases[i].wanted);
+        assert_int_equal(made.width, cases[i].width);
+        assert_int_equal(made.height, cases[i].height);
+        assert_in_range(made.grey[0], cases[i].first - 5, cases[i].first + 5);
+        assert_in_range(made.grey[made.width * made.height - 1], cases[i].last - 15,
+                        cases[i].last + 15);
     }
 }
 
@@ -137,14 +183,15 @@ static void every_width_can_be_made(void **state)
                  {1921, 1081, 333, 187},        {17, 999, 16, 940},           {33, 17, 31, 16}};
     uint8_t *pixels = calloc(1, 4000 * 3000);
 
+    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct frame frame = {cases[i].width,
                               cases[i].height,
                               {cases[i].width, cases[i].width, cases[i].width},
                               {pixels, pixels, pixels}};
         struct made made;
-        put(*state, &frame, NULL);
-        made = make(*state, "d;c", NULL, cases[i].wanted);
+        put(&frame, NULL);
+        made = make(NULL, cases[i].wanted);
         assert_int_equal(made.width, cases[i].wanted);
         assert_int_equal(made.height, cases[i].made_height);
     }
@@ -162,43 +209,23 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct crop crop = {.given = 0xf, .at = {0, 8, 48, 40}};
     struct made made;
 
-    image_set_boxes(*state, "d;c", IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
-    put(*state, a_frame(), NULL);
-    assert_null(image_boxes(*state, "d;c", IMAGE_SHOWN));
-    image_set_boxes(*state, "d;c", IMAGE_STREAM, boxes, 4);
-    made = make(*state, "d;c", NULL, 0);
+    (void)state;
+    find(IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
+    put(a_frame(), NULL);
+    assert_null(boxes_of(IMAGE_SHOWN));
+    find(IMAGE_STREAM, boxes, 4);
+    made = make(NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 180, 255);  /* its left side */
     assert_in_range(made.grey[12 * WIDTH + 16], 180, 255); /* its top */
     assert_in_range(made.grey[20 * WIDTH + 20], 0, 70);    /* within */
     assert_in_range(made.grey[20 * WIDTH + 2], 0, 70);     /* beside */
-    made = make(*state, "d;c", &crop, 24);
+    made = make(&crop, 24);
     assert_int_equal(made.height, 16);
     assert_in_range(made.grey[6 * 24 + 4], 140, 255);
     assert_in_range(made.grey[6 * 24 + 10], 0, 70);
-    image_set_boxes(*state, "d;c", IMAGE_STREAM, NULL, 0);
-    made = make(*state, "d;c", NULL, 0);
+    find(IMAGE_STREAM, NULL, 0);
+    made = make(NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 25, 35);
-}
-
-static void a_still_that_is_held_stays_as_it_is(void **state)
-{
-    struct frame dark = *a_frame();
-    uint8_t luma[STRIDE * HEIGHT] = {0};
-    struct still *held;
-    uint64_t number;
-
-    put(*state, a_frame(), NULL);
-    held = still_hold(image_newest(*state, "d;c", IMAGE_SHOWN));
-    number = held->number;
-    dark.plane[0] = luma;
-    put(*state, &dark, NULL);
-    assert_ptr_not_equal(image_newest(*state, "d;c", IMAGE_SHOWN), held);
-    assert_true(image_newest(*state, "d;c", IMAGE_SHOWN)->number > number);
-    assert_int_equal(held->frame.plane[0][0], 30);
-    assert_int_equal(image_newest(*state, "d;c", IMAGE_SHOWN)->frame.plane[0][0], 0);
-    image_remove(*state, "d;c");
-    assert_int_equal(held->frame.plane[0][WIDTH - 1], 220);
-    still_release(held);
 }
 
 /* Lends frames, and counts. */
@@ -216,27 +243,29 @@ static void take_back(const void *owner)
     ((struct lender *)owner)->given_back++;
 }
 
+/* The second time the picture is of the frame that has gone by then. */
 static void a_frame_that_is_lent_is_shown_where_it_is_and_given_back(void **state)
 {
     struct lender first = {0}, second = {0};
     const struct image_loan loan = {&first, lend, take_back};
     const struct image_loan other = {&second, lend, take_back};
-    struct still *held;
     struct made made;
 
-    put(*state, a_frame(), &loan);
-    assert_ptr_equal(image_newest(*state, "d;c", IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
-    made = make(*state, "d;c", NULL, 0);
+    (void)state;
+    put(a_frame(), &loan);
+    assert_ptr_equal(newest(IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
+    made = make(NULL, 0);
     assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
     assert_int_equal(first.given_back, 0);
-    put(*state, a_frame(), &other);
+    put(a_frame(), &other);
     assert_int_equal(first.lent, 1);
     assert_int_equal(first.given_back, 1);
-    held = still_hold(image_newest(*state, "d;c", IMAGE_SHOWN));
-    image_remove(*state, "d;c");
+    assert_int_equal(ask(0), BATON_EBUSY);
+    image_remove(store, "d;c");
     assert_int_equal(second.lent, 1);
-    assert_int_equal(second.given_back, 0); /* somebody looks at it */
-    still_release(held);
+    assert_int_equal(second.given_back, 0);
+    run();
+    assert_in_range(last.grey[10 * WIDTH + 60], 215, 225);
     assert_int_equal(second.given_back, 1);
 }
 
@@ -249,61 +278,61 @@ static void what_is_lent_becomes_a_copy_when_nothing_follows(void **state)
     uint64_t number;
     struct still *still;
 
-    image_settle(*state, "d;c", IMAGE_STREAM); /* nothing is there */
+    (void)state;
+    image_settle(store, "d;c", IMAGE_STREAM); /* nothing is there */
     memset(luma, 90, sizeof(luma));
     frame.plane[0] = luma;
-    put(*state, &frame, &loan);
-    number = image_newest(*state, "d;c", IMAGE_SHOWN)->number;
-    image_settle(*state, "d;c", IMAGE_STREAM);
+    put(&frame, &loan);
+    number = newest(IMAGE_SHOWN)->number;
+    image_settle(store, "d;c", IMAGE_STREAM);
     assert_int_equal(lender.given_back, 1);
     memset(luma, 0, sizeof(luma));
-    still = image_newest(*state, "d;c", IMAGE_SHOWN);
+    still = newest(IMAGE_SHOWN);
     assert_int_equal(still->number, number);
     assert_int_equal(still->frame.plane[0][WIDTH * HEIGHT - 1], 90);
-    image_settle(*state, "d;c", IMAGE_STREAM);
-    assert_ptr_equal(image_newest(*state, "d;c", IMAGE_SHOWN), still);
+    image_settle(store, "d;c", IMAGE_STREAM);
+    assert_ptr_equal(newest(IMAGE_SHOWN), still);
     assert_int_equal(lender.given_back, 1);
 }
 
 /* A stream of the usual size, and snapshots that are smaller. */
-static void put_both(struct image_store *store, const struct image_loan *loan)
+static void put_both(const struct image_loan *loan)
 {
     struct frame small = *a_frame();
 
     small.width = 32;
-    put(store, a_frame(), loan);
+    put(a_frame(), loan);
     assert_int_equal(image_put(store, "d;c", IMAGE_SNAPSHOT, &small, loan, NULL), 0);
 }
 
-static int width_of(const struct image_store *store, enum image_source source)
+static int width_of(enum image_source source)
 {
-    const struct still *still = image_newest(store, "d;c", source);
+    const struct still *still = newest(source);
 
     return still != NULL ? still->frame.width : 0;
 }
 
 static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
 {
-    struct image_store *store = *state;
     struct lender lender = {0};
     const struct image_loan loan = {&lender, lend, take_back};
 
-    put_both(store, &loan);
-    assert_int_equal(width_of(store, IMAGE_SHOWN), WIDTH);
-    assert_int_equal(width_of(store, IMAGE_STREAM), WIDTH);
-    assert_int_equal(width_of(store, IMAGE_SNAPSHOT), 32);
-    assert_true(image_newest(store, "d;c", IMAGE_STREAM)->number !=
-                image_newest(store, "d;c", IMAGE_SNAPSHOT)->number);
+    (void)state;
+    put_both(&loan);
+    assert_int_equal(width_of(IMAGE_SHOWN), WIDTH);
+    assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
+    assert_int_equal(width_of(IMAGE_SNAPSHOT), 32);
+    assert_true(newest(IMAGE_STREAM)->number != newest(IMAGE_SNAPSHOT)->number);
     image_show(store, "d;c", IMAGE_SNAPSHOT);
-    assert_int_equal(width_of(store, IMAGE_SHOWN), 32);
+    assert_int_equal(width_of(IMAGE_SHOWN), 32);
     image_settle(store, "d;c", IMAGE_STREAM);
     assert_int_equal(lender.given_back, 1);
-    assert_int_equal(width_of(store, IMAGE_STREAM), WIDTH);
+    assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
     image_drop(store, "d;c", IMAGE_SNAPSHOT);
     assert_int_equal(lender.given_back, 2);
-    assert_int_equal(width_of(store, IMAGE_SHOWN), 0);
-    assert_int_equal(width_of(store, IMAGE_STREAM), WIDTH);
-    put_both(store, &loan);
+    assert_int_equal(width_of(IMAGE_SHOWN), 0);
+    assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
+    put_both(&loan);
     image_remove(store, "d;c");
     assert_int_equal(lender.lent, lender.given_back);
     image_show(store, "d;c", IMAGE_STREAM); /* nothing is there */
@@ -313,52 +342,47 @@ static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
 static void boxes_are_those_of_the_source_that_is_shown(void **state)
 {
     static const struct image_box box = {1, 2, 3, 4, 0};
-    struct image_store *store = *state;
 
-    put_both(store, NULL);
-    image_set_boxes(store, "d;c", IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
-    assert_null(image_boxes(store, "d;c", IMAGE_SNAPSHOT));
-    image_set_boxes(store, "d;c", IMAGE_STREAM, &box, 1);
-    assert_non_null(image_boxes(store, "d;c", IMAGE_STREAM));
-    assert_ptr_equal(image_boxes(store, "d;c", IMAGE_SHOWN),
-                     image_boxes(store, "d;c", IMAGE_STREAM));
-    assert_null(image_boxes(store, "d;c", IMAGE_SNAPSHOT));
+    (void)state;
+    put_both(NULL);
+    find(IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
+    assert_null(boxes_of(IMAGE_SNAPSHOT));
+    find(IMAGE_STREAM, &box, 1);
+    assert_non_null(boxes_of(IMAGE_STREAM));
+    assert_ptr_equal(boxes_of(IMAGE_SHOWN), boxes_of(IMAGE_STREAM));
+    assert_null(boxes_of(IMAGE_SNAPSHOT));
     image_show(store, "d;c", IMAGE_STREAM); /* as before */
-    assert_non_null(image_boxes(store, "d;c", IMAGE_SHOWN));
+    assert_non_null(boxes_of(IMAGE_SHOWN));
     image_show(store, "d;c", IMAGE_SNAPSHOT);
-    assert_null(image_boxes(store, "d;c", IMAGE_SHOWN));
-    assert_null(image_boxes(store, "d;c", IMAGE_STREAM));
-    image_set_boxes(store, "d;c", IMAGE_SNAPSHOT, &box, 1);
+    assert_null(boxes_of(IMAGE_SHOWN));
+    assert_null(boxes_of(IMAGE_STREAM));
+    find(IMAGE_SNAPSHOT, &box, 1);
     image_drop(store, "d;c", IMAGE_STREAM);
-    assert_non_null(image_boxes(store, "d;c", IMAGE_SHOWN));
+    assert_non_null(boxes_of(IMAGE_SHOWN));
     image_drop(store, "d;c", IMAGE_SNAPSHOT);
-    assert_null(image_boxes(store, "d;c", IMAGE_SHOWN));
+    assert_null(boxes_of(IMAGE_SHOWN));
 }
 
-static void frames_are_kept_apart_bounded_and_forgotten(void **state)
+static void frames_are_kept_apart_and_forgotten(void **state)
 {
     struct baton_error error = {0};
     struct frame odd = *a_frame();
-    struct frame huge = *a_frame();
-    struct made made;
 
-    assert_null(image_newest(*state, "d;c", IMAGE_SHOWN));
+    (void)state;
+    assert_null(newest(IMAGE_SHOWN));
     odd.width = 33;
     odd.height = 17;
-    assert_int_equal(image_put(*state, "a;1", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
-    assert_int_equal(image_put(*state, "a;2", IMAGE_STREAM, &odd, NULL, NULL), 0);
-    assert_int_equal(image_put(*state, "a;3", IMAGE_STREAM, a_frame(), NULL, &error), BATON_EFULL);
-    made = make(*state, "a;2", NULL, 0);
-    assert_int_equal(made.width, 33);
-    assert_int_equal(made.height, 17);
-    image_remove(*state, "a;1");
-    image_remove(*state, "a;1");
-    assert_null(image_newest(*state, "a;1", IMAGE_SHOWN));
-    assert_non_null(image_newest(*state, "a;2", IMAGE_SHOWN));
-    huge.width = IMAGE_PIXELS_MAX + 1;
-    assert_int_equal(image_put(*state, "a;1", IMAGE_STREAM, &huge, NULL, &error), BATON_EINVAL);
-    huge.width = 0;
-    assert_int_equal(image_put(*state, "a;1", IMAGE_STREAM, &huge, NULL, &error), BATON_EINVAL);
+    put(&odd, NULL);
+    assert_int_equal(image_put(store, "d;c2", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    (void)make(NULL, 0);
+    assert_int_equal(width_of(IMAGE_SHOWN), 33);
+    image_remove(store, "d;c2");
+    image_remove(store, "d;c2");
+    assert_null(image_newest(store, "d;c2", IMAGE_SHOWN));
+    assert_non_null(newest(IMAGE_SHOWN));
+    for (odd.width = 0; odd.width <= IMAGE_PIXELS_MAX + 1; odd.width += IMAGE_PIXELS_MAX + 1) {
+        assert_int_equal(image_put(store, "d;c2", IMAGE_STREAM, &odd, NULL, &error), BATON_EINVAL);
+    }
 }
 
 static void a_crop_is_moved_into_the_frame_and_stays_even(void **state)
@@ -390,23 +414,140 @@ static void a_crop_is_moved_into_the_frame_and_stays_even(void **state)
     }
 }
 
+/* ---- Pictures that are asked for ---- */
+
+static void a_picture_is_made_once_for_all_who_ask(void **state)
+{
+    const struct encoding *first;
+
+    (void)state;
+    put(a_frame(), NULL);
+    assert_int_equal(ask(32), BATON_EBUSY);
+    first = awaited;
+    for (int i = 0; i < 9; i++) {
+        assert_int_equal(ask(32), BATON_EBUSY);
+        assert_ptr_equal(awaited, first);
+    }
+    assert_int_equal(ask(0), BATON_EBUSY);
+    assert_ptr_not_equal(awaited, first);
+    run();
+    assert_int_equal(done, 2);
+    assert_int_equal(image_counters(store)->made, 2);
+    assert_int_equal(ask(32), 0);
+    assert_ptr_equal(awaited, first);
+    assert_int_equal(ask(WIDTH + 1), 0); /* never up: the same as none */
+    put(a_frame(), NULL);
+    assert_int_equal(ask(32), BATON_EBUSY);
+    run();
+    assert_int_equal(image_counters(store)->made, 3);
+    assert_int_equal(failed, 0);
+}
+
+static void of_many_shapes_the_newest_are_kept(void **state)
+{
+    (void)state;
+    put(a_frame(), NULL);
+    for (int width = 16; width <= 16 + IMAGE_KEPT_MAX; width++) {
+        assert_int_equal(ask(width), BATON_EBUSY);
+        run();
+    }
+    assert_int_equal(ask(16), BATON_EBUSY);
+    assert_int_equal(ask(17), 0);
+}
+
+static void other_boxes_are_another_picture(void **state)
+{
+    const struct image_box boxes[] = {{10, 10, 100, 100, 0}, {50, 60, 70, 80, 1}};
+
+    (void)state;
+    put(a_frame(), NULL);
+    assert_int_equal(ask(32), BATON_EBUSY);
+    find(IMAGE_STREAM, boxes, 2);
+    assert_int_equal(ask(32), BATON_EBUSY);
+    find(IMAGE_STREAM, boxes, 2);
+    assert_int_equal(ask(32), BATON_EBUSY); /* the same */
+    find(IMAGE_STREAM, boxes, 1);
+    assert_int_equal(ask(32), BATON_EBUSY);
+    find(IMAGE_STREAM, NULL, 0); /* those under way are held */
+    assert_int_equal(ask(32), BATON_EBUSY);
+    run();
+    assert_int_equal(done, 3);
+    assert_int_equal(image_counters(store)->made, 3);
+    assert_int_equal(ask(32), 0);
+}
+
+static void too_many_are_refused_and_the_others_come(void **state)
+{
+    unsigned taken = 0;
+
+    (void)state;
+    put(a_frame(), NULL);
+    for (int i = 0; i < SHAPES; i++) {
+        int rc = ask(16 + i);
+        assert_true(rc == BATON_EBUSY || rc == BATON_EUNAVAILABLE);
+        taken += rc == BATON_EBUSY;
+    }
+    assert_int_equal(taken, IMAGE_ENCODINGS_MAX);
+    assert_int_equal(image_counters(store)->refused, SHAPES - taken);
+    assert_int_equal(ask(16), BATON_EBUSY); /* one that is awaited already costs nothing */
+    run();
+    assert_int_equal(done, taken);
+    assert_int_equal(image_counters(store)->waiting, 0);
+    assert_int_equal(ask(16 + SHAPES - 1), BATON_EBUSY);
+}
+
+static void new_frames_do_not_disturb_what_is_under_way(void **state)
+{
+    struct frame dark = *a_frame();
+    uint8_t luma[STRIDE * HEIGHT] = {0};
+
+    (void)state;
+    dark.plane[0] = luma;
+    for (int i = 0; i < 20; i++) {
+        put(a_frame(), NULL);
+        assert_int_equal(ask(0), BATON_EBUSY);
+        put(&dark, NULL);
+    }
+    image_remove(store, "d;c");
+    run();
+    assert_int_equal(done, 20);
+    assert_int_equal(failed, 0);
+    assert_in_range(last.grey[WIDTH - 1], 215, 225);
+}
+
+static void a_close_forgets_what_waits(void **state)
+{
+    (void)state;
+    put(a_frame(), NULL);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(ask(16 + i), BATON_EBUSY);
+    }
+    image_store_close(store);
+    run();
+    assert_int_equal(done, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_frame_comes_back_as_jpeg),
-        TEST(a_crop_is_cut_out_of_the_planes),
         TEST(a_width_scales_down_and_never_up),
         TEST(every_width_can_be_made),
         TEST(boxes_are_drawn_where_things_are),
-        TEST(a_still_that_is_held_stays_as_it_is),
         TEST(a_frame_that_is_lent_is_shown_where_it_is_and_given_back),
         TEST(what_is_lent_becomes_a_copy_when_nothing_follows),
         TEST(the_newest_of_each_source_is_kept_and_one_is_shown),
         TEST(boxes_are_those_of_the_source_that_is_shown),
-        TEST(frames_are_kept_apart_bounded_and_forgotten),
+        TEST(frames_are_kept_apart_and_forgotten),
         TEST(a_crop_is_moved_into_the_frame_and_stays_even),
+        TEST(a_picture_is_made_once_for_all_who_ask),
+        TEST(of_many_shapes_the_newest_are_kept),
+        TEST(other_boxes_are_another_picture),
+        TEST(too_many_are_refused_and_the_others_come),
+        TEST(new_frames_do_not_disturb_what_is_under_way),
+        TEST(a_close_forgets_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

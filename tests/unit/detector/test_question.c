@@ -31,39 +31,34 @@ static void a_camera_is_named_in_the_path(void **state)
 
 static void what_is_no_page_is_told_apart_from_what_is_no_name(void **state)
 {
-    static const struct {
-        const char *path;
-        int code;
-    } cases[] = {
-        {"/camera/", BATON_ENOENT},
-        {"/camera/a;1", BATON_ENOENT},
-        {"/camera/a;1/video", BATON_ENOENT},
-        {"/kamera/a;1/video", BATON_ENOENT},
-        {"/camera/image", BATON_EINVAL},
-        {"/x/image", BATON_ENOENT},
-        {"/image", BATON_ENOENT},
-        {"/kamera/a;1/stream", BATON_ENOENT},
-        {"/camera//image", BATON_EINVAL},
-        {"/camera/a/image", BATON_EINVAL},
-        {"/camera/a;/image", BATON_EINVAL},
-        {"/camera/;b/image", BATON_EINVAL},
-        {"/camera/a;b;c/image", BATON_EINVAL},
-        {"/camera/a;b\n/image", BATON_EINVAL},
-        {"/camera/a;b\x7f/image", BATON_EINVAL},
-        {"/camera/../x;1/image", BATON_EINVAL},
-        {"/camera/a;../image", BATON_EINVAL},
-        {"/camera/a;../../etc/passwd/image", BATON_EINVAL},
-        {"/camera/..;1/image", BATON_EINVAL},
-        {"/camera/a;x/./y/image", BATON_EINVAL},
-        {"/camera/a;..\\x/image", BATON_EINVAL},
-    };
+    static const char *const pages[] = {
+        "/camera/",           "/camera/a;1", "/camera/a;1/video", "/kamera/a;1/video", "/x/image",
+        "/kamera/a;1/stream", "/image"};
+    static const char *const names[] = {"/camera/image",
+                                        "/camera//image",
+                                        "/camera/a/image",
+                                        "/camera/a;/image",
+                                        "/camera/;b/image",
+                                        "/camera/a;b;c/image",
+                                        "/camera/a;b\n/image",
+                                        "/camera/a;b\x7f/image",
+                                        "/camera/../x;1/image",
+                                        "/camera/a;../image",
+                                        "/camera/a;../../etc/passwd/image",
+                                        "/camera/..;1/image",
+                                        "/camera/a;x/./y/image",
+                                        "/camera/a;..\\x/image"};
     struct camera_question question;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        int rc = parse(cases[i].path, "", &question);
-        if (rc != cases[i].code) {
-            fail_msg("%s: %d, not %d", cases[i].path, rc, cases[i].code);
+    for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
+        if (parse(pages[i], "", &question) != BATON_ENOENT) {
+            fail_msg("%s", pages[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (parse(names[i], "", &question) != BATON_EINVAL) {
+            fail_msg("%s", names[i]);
         }
     }
 }
@@ -83,40 +78,38 @@ static void a_name_has_a_longest(void **state)
 
 static void a_query_is_strict_where_it_is_known(void **state)
 {
-    static const char *const bad[] = {
-        "crop",
-        "crop=",
-        "crop=2",
-        "crop=11",
-        "crop=yes",
-        "boxes=many",
-        "width=",
-        "width",
-        "width=0",
-        "width=15",
-        "width=8193",
-        "width=-1",
-        "width=+64",
-        "width= 64",
-        "width=64px",
-        "width=0x40",
-        "width=1e3",
-        "width=640.5",
-        "width=\xd9\xa6",
-        "width=4294967360",
-        "source",
-        "source=",
-        "source=1",
-        "source=streams",
-        "source=Stream",
-        "source=shown",
-        "source=snap",
-        "source=stream,",
-        "source= stream",
-        "width=%31e3",
-        "width=99999999999999999999",
-        "x=1&&width=0",
-    };
+    static const char *const bad[] = {"crop",
+                                      "crop=",
+                                      "crop=2",
+                                      "crop=11",
+                                      "crop=yes",
+                                      "boxes=many",
+                                      "width=",
+                                      "width",
+                                      "width=0",
+                                      "width=15",
+                                      "width=8193",
+                                      "width=-1",
+                                      "width=+64",
+                                      "width= 64",
+                                      "width=64px",
+                                      "width=0x40",
+                                      "width=1e3",
+                                      "width=640.5",
+                                      "width=\xd9\xa6",
+                                      "width=4294967360",
+                                      "source",
+                                      "source=",
+                                      "source=1",
+                                      "source=streams",
+                                      "source=Stream",
+                                      "source=shown",
+                                      "source=snap",
+                                      "source=stream,",
+                                      "source= stream",
+                                      "width=%31e3",
+                                      "width=99999999999999999999",
+                                      "x=1&&width=0"};
     static const struct {
         const char *query;
         bool is_cropped, has_boxes;

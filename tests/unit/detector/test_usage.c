@@ -11,6 +11,7 @@
 /* The folder that a machine made of files is in, and what measures it. */
 static char root[64];
 static struct usage_meter meter;
+static const char NO_GPUS[] = "libnvidia-ml-not-there.so.1";
 
 static int set_up(void **state)
 {
@@ -22,6 +23,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    usage_meter_fini(&meter);
     process_remove_folder(root);
     return 0;
 }
@@ -69,7 +71,7 @@ static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
     put("/sys/fs/cgroup/pod/worker/cpu.max", "50000 100000\n");
     put("/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
     put("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
-    usage_meter_init(&meter, root);
+    usage_meter_init(&meter, root, NO_GPUS);
     assert_string_equal(usage_source(&meter), "cgroup v2");
     assert_near(usage_cpus(&meter), 0.5);
     assert_near(measure(10).cpu, 0);
@@ -84,7 +86,7 @@ static void a_container_sees_its_cgroup_at_the_mount(void **state)
     put("/proc/self/cgroup", "0::/../outside\n");
     put("/sys/fs/cgroup/memory.current", "50\n");
     put("/sys/fs/cgroup/memory.max", "200\n");
-    usage_meter_init(&meter, root);
+    usage_meter_init(&meter, root, NO_GPUS);
     assert_string_equal(usage_source(&meter), "cgroup v2");
     assert_near(measure(1).memory, 25);
 }
@@ -96,7 +98,7 @@ static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
     put("/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
     put("/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
     put("/proc/meminfo", "MemTotal:       10000 kB\n");
-    usage_meter_init(&meter, root);
+    usage_meter_init(&meter, root, NO_GPUS);
     assert_string_equal(usage_source(&meter), "process");
     assert_true(usage_cpus(&meter) >= 1);
     assert_near(measure(1).memory, 5);
@@ -117,7 +119,7 @@ static void without_a_cgroup_living_children_count(void **state)
     put("/proc/72/status", "RssAnon:\t     200 kB\n");
     put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0\n");
     put("/proc/72/stat", "72 (a ) S 9 9 (b) S 1 7 7 0 -1 4194304 1 0 0 0 5 5 0 0 20 0\n");
-    usage_meter_init(&meter, root);
+    usage_meter_init(&meter, root, NO_GPUS);
     assert_near(measure(1).memory, 10);
     put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 0 0 20\n");
     cpu = measure(101).cpu; /* of 100 s; our own are next to nothing */
@@ -131,7 +133,7 @@ static void nonsense_counts_as_nothing(void **state)
     put("/sys/fs/cgroup/memory.current", "lots\n");
     put("/sys/fs/cgroup/cpu.max", "0 0\n");
     put("/sys/fs/cgroup/cpu.stat", "usage_usec\n");
-    usage_meter_init(&meter, root);
+    usage_meter_init(&meter, root, NO_GPUS);
     (void)measure(1);
     assert_near(measure(2).cpu, 0);
     assert_near(measure(3).memory, 0);
@@ -143,11 +145,38 @@ static void this_machine_is_measured(void **state)
     struct usage usage;
     (void)state;
 
-    usage_meter_init(&meter, "");
+    usage_meter_init(&meter, "", NO_GPUS);
     usage_measure(&meter, clock_now(), &usage);
     usage_measure(&meter, clock_now(), &usage);
     assert_true(usage.cpu >= 0 && usage.cpu <= 100);
     assert_true(usage.memory > 0 && usage.memory <= 100);
+}
+
+static void the_mean_of_the_gpus_is_measured(void **state)
+{
+    struct usage usage;
+    (void)state;
+
+    usage_meter_init(&meter, root, FAKE_NVML);
+    assert_int_equal(usage_gpus(&meter), 2);
+    usage = measure(1);
+    assert_true(usage.gpu == 50);
+    assert_true(usage.gpu_memory == 12.5);
+}
+
+/* Nor is one with a library that lacks a function. */
+static void a_machine_without_a_gpu_shows_zero(void **state)
+{
+    const char *const libraries[] = {NO_GPUS, "libm.so.6"};
+    (void)state;
+
+    for (int i = 0; i < 2; i++) {
+        struct usage usage = {1, 2, 3, 4};
+        usage_meter_init(&meter, root, libraries[i]);
+        assert_int_equal(usage_gpus(&meter), 0);
+        usage_measure(&meter, clock_now(), &usage);
+        assert_true(usage.gpu == 0 && usage.gpu_memory == 0);
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -161,6 +190,8 @@ int main(void)
         TEST(without_a_cgroup_living_children_count),
         TEST(nonsense_counts_as_nothing),
         TEST(this_machine_is_measured),
+        TEST(the_mean_of_the_gpus_is_measured),
+        TEST(a_machine_without_a_gpu_shows_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,11 +33,12 @@ static void a_state_report_is_the_specifications_byte_for_byte(void **state)
         .model_name = (char *)"General Object Detection",
         .model_id = 101,
         .crop = {.given = 0xf, .at = {100, 200, 300, 400}},
+        .is_online = true,
     };
     (void)state;
 
-    assert_text(format_state_report(&usage, &subscription, &(bool){true}, 1), example_text("§6.1"));
-    assert_text(format_state_report(&first, NULL, NULL, 0), example_text("§9.1"));
+    assert_text(format_state_report(&usage, &subscription, 1), example_text("§6.1"));
+    assert_text(format_state_report(&first, NULL, 0), example_text("§9.1"));
 }
 
 static void a_connection_without_crop_names_none(void **state)
@@ -45,10 +46,11 @@ static void a_connection_without_crop_names_none(void **state)
     struct usage usage = {72.5, 39.0, 57.0, 21.0};
     struct subscription subscription = {.identifier = (char *)"display-001;entry-cam-01",
                                         .model_name = (char *)"Vehicle Identification",
-                                        .model_id = 201};
+                                        .model_id = 201,
+                                        .is_online = true};
     (void)state;
 
-    assert_text(format_state_report(&usage, &subscription, &(bool){true}, 1), example_text("§9.3"));
+    assert_text(format_state_report(&usage, &subscription, 1), example_text("§9.3"));
 }
 
 static void percentages_are_rounded_and_bounded(void **state)
@@ -56,7 +58,7 @@ static void percentages_are_rounded_and_bounded(void **state)
     struct usage usage = {33.3333, 250, -4, NAN};
     (void)state;
 
-    assert_text(format_state_report(&usage, NULL, NULL, 0),
+    assert_text(format_state_report(&usage, NULL, 0),
                 "{\"type\":\"stateReport\",\"cpuUsage\":33.3,\"memoryUsage\":100.0,"
                 "\"gpuUsage\":0.0,\"gpuMemoryUsage\":0.0,\"cameraConnections\":[]}");
 }
