@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-enum { PIECE_OF_STEPS = 3, PIECE_OF_ROW = 5 };
+enum { STEP = 4, BOX_MAX = 8, PIECE_OF_STEPS = 3, PIECE_OF_ROW = 5 };
 
 struct plane {
     const uint8_t *samples;
@@ -73,29 +73,27 @@ static bool scale_step(struct picture_scaler *scaler, int piece, struct plane *p
     return true;
 }
 
-static int nearer(int side, int wanted)
+static int quarter(int side, int least)
 {
-    return side >= 2 * wanted ? side / 2 : wanted;
+    int pixels = (side + STEP - 1) / STEP;
+
+    return pixels > least ? pixels : least;
 }
 
-/* A plane that has the size already stays where it is. The library has vector code for halves and
- * quarters, and for less than halves, where it takes two pixels of each side by their distance; for
- * other boxes it takes four times as long, and the mean of a large one is wrong. So a plane is
- * halved until less than a half is left. */
+/* A plane that has the size already stays where it is. The library's mean of a large box is too
+ * dark, and of a box higher than 257 rows it is wrong, so large factors are scaled in steps. */
 static bool scale(struct picture_scaler *scaler, int index, struct plane *plane, int width,
                   int height)
 {
     bool is_done = true;
 
-    for (int step = 0; is_done && (plane->width != width || plane->height != height); step++) {
-        bool is_quarter = plane->width == 4 * width && plane->height == 4 * height;
-        int next_width = is_quarter ? width : nearer(plane->width, width);
-        int next_height = is_quarter ? height : nearer(plane->height, height);
-        bool is_last = next_width == width && next_height == height;
-        is_done = scale_step(scaler, is_last ? index : PIECE_OF_STEPS + step % 2, plane, next_width,
-                             next_height);
+    for (int step = 0;
+         is_done && (plane->width > BOX_MAX * width || plane->height > BOX_MAX * height); step++) {
+        is_done = scale_step(scaler, PIECE_OF_STEPS + step % 2, plane, quarter(plane->width, width),
+                             quarter(plane->height, height));
     }
-    return is_done;
+    return is_done && ((plane->width == width && plane->height == height) ||
+                       scale_step(scaler, index, plane, width, height));
 }
 
 /* ---- colours ---- */

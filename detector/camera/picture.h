@@ -1,7 +1,6 @@
 /* Cuts a frame, scales the cut and converts it to numbers of 0 to 1, which is what models read.
  *
- *   Y, U, V where the decoder put them ─▶ scaled by libyuv: halved, and then by less than that
- *                                                              ─▶ red, green, blue
+ *   Y, U, V where the decoder put them ─▶ scaled by libyuv (means of boxes) ─▶ red, green, blue
  *
  * The scaled samples are as small as the result and stay in the cache; no part of the frame is
  * copied.
