@@ -31,7 +31,7 @@
 enum {
     NOBODY = 65534,
     FILES_MAX = 64,
-    MEMORY_MAX_MIB = 3072, /* sixteen reference pictures of the largest size, and the ring */
+    MEMORY_MAX_MIB = 3696, /* sixteen reference pictures of the largest size, and the ring */
     FILE_MAX_MIB = 720,    /* standard error may be a log that has grown */
     SOCKET_FLAGS = SOCK_CLOEXEC | SOCK_NONBLOCK,
     IOCTL_TYPE = 0xff00,
@@ -46,7 +46,7 @@ static const int allowed[] = {
     SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getdents64),
     /* memory */
     SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise),
-    SCMP_SYS(brk), SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(membarrier),
+    SCMP_SYS(brk), SCMP_SYS(membarrier),
     /* time and waiting */
     SCMP_SYS(futex), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime),
     SCMP_SYS(clock_getres), SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(poll), SCMP_SYS(ppoll),
@@ -66,6 +66,9 @@ static const int allowed[] = {
     SCMP_SYS(exit_group),
     /* for confine_stream */
     SCMP_SYS(prctl), SCMP_SYS(seccomp)};
+
+/* Of graphics drivers. Without one there is no file in memory, which RLIMIT_AS would not count. */
+static const int drivers[] = {SCMP_SYS(ioctl), SCMP_SYS(memfd_create), SCMP_SYS(ftruncate)};
 
 /* No library of ours makes these calls: they come from code that has taken the process over. */
 static const int deadly[] = {
@@ -231,7 +234,7 @@ static int allow_by_argument(scmp_filter_ctx filter, const struct confinement *c
                               SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)controls[i]));
     }
     if (confinement->uses_hardware && rc == 0) {
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 0);
+        rc = add_all(filter, SCMP_ACT_ALLOW, drivers, sizeof(drivers) / sizeof(drivers[0]));
     }
     /* The limits can be read, not set. */
     rc = rc ? rc

@@ -27,7 +27,8 @@ int helper_share(void **ret, const char *name, size_t bytes, struct baton_error 
         if (fd >= 0) {
             (void)close(fd);
         }
-        return error_set(reterr, BATON_ENOMEM, "shared memory of %zu bytes: %s", bytes,
+        return error_set(reterr, BATON_ENOMEM,
+                         "shared memory of %zu bytes: %s; is it above ulimit -v or -f?", bytes,
                          strerror(errnum));
     }
     *ret = memory;

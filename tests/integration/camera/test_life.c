@@ -30,6 +30,21 @@ static void open_clip(struct viewer *viewer, struct gallery *gallery, uint32_t n
     viewer_open(viewer, gallery, url, &paced);
 }
 
+/* Returns how many rings are mapped. */
+static unsigned count_rings(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    unsigned count = 0;
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        count += strstr(line, "baton-frames") != NULL;
+    }
+    assert_int_equal(fclose(maps), 0);
+    return count;
+}
+
 /* Not the first test, because libuv keeps a pipe for signals once it has one.
  *
  * From a seed: opened, closed, slowed down, children killed; in between the loop runs a little. */
@@ -65,6 +80,7 @@ static void cameras_that_come_and_go_leave_nothing_behind(void **state)
     print_message("%u opened, %u frames\n", opened, frames);
     assert_true(frames > 0);
     assert_int_equal(process_count_descriptors(), before);
+    assert_int_equal(count_rings(), 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
 }

@@ -2,10 +2,12 @@
 #include "cmocka_all.h"
 #include "detector/helper/helper.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -98,6 +100,23 @@ static void shared_memory_keeps_its_size(void **state)
     (void)close(fd);
 }
 
+/* The memory of a camera is larger than what it takes. */
+static void a_limit_that_refuses_shared_memory_is_named(void **state)
+{
+    struct rlimit old, low;
+    struct baton_error error;
+    void *memory;
+
+    (void)state;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    low = (struct rlimit){4096, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    assert_int_equal(helper_share(&memory, "test", 8192, &error), BATON_ENOMEM);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_non_null(strstr(error.message, "8192 bytes: File too large; is it above ulimit"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +124,7 @@ int main(void)
         cmocka_unit_test(secrets_stay_and_all_that_loaders_need_goes_along),
         cmocka_unit_test(descriptors_go_along_with_a_message),
         cmocka_unit_test(shared_memory_keeps_its_size),
+        cmocka_unit_test(a_limit_that_refuses_shared_memory_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* What a confined process may do, and what not. */
 #include "detector/camera/confine.h"
+#include "detector/camera/ring.h"
 #include "unit/detector_camera/fenced.h"
 
 #include <arpa/inet.h>
@@ -34,6 +35,27 @@ static int write_files(void)
     CHECK(mkdir("/tmp/baton-confine", 0700) < 0);
     CHECK(unlink("/etc/passwd") < 0);
     CHECK(geteuid() != 0);
+    return 0;
+}
+
+/* The ring, and of the largest size sixteen references of two bytes a sample, the picture that is
+ * decoded and the one that is shown. */
+static int have_a_decoders_memory(void)
+{
+    struct ring_layout layout;
+    size_t bytes;
+
+    (void)ring_layout(&layout, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX);
+    bytes = RING_BYTES + 18 * 2 * layout.bytes;
+    CHECK(mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
+          MAP_FAILED);
+    return 0;
+}
+
+/* It could be filled although it is mapped nowhere. */
+static int make_a_file_in_memory(void)
+{
+    CHECK(memfd_create("x", MFD_CLOEXEC) < 0 && errno == EPERM);
     return 0;
 }
 
@@ -117,6 +139,13 @@ static void nothing_can_be_written(void **state)
     assert_int_equal(run_fenced(first_step, write_files), 0);
 }
 
+static void there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(run_fenced(first_step, have_a_decoders_memory), 0);
+    assert_int_equal(run_fenced(first_step, make_a_file_in_memory), 0);
+}
+
 static void what_names_need_can_be_read_and_nothing_else_of_etc_or_proc(void **state)
 {
     (void)state;
@@ -156,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_can_be_written),
+        cmocka_unit_test(there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted),
         cmocka_unit_test(what_names_need_can_be_read_and_nothing_else_of_etc_or_proc),
         cmocka_unit_test(another_program_is_the_end_and_another_process_refused),
         cmocka_unit_test(once_connected_there_is_no_further_connection_file_or_code),
