@@ -145,25 +145,17 @@ void format_timestamp(int64_t at_unix_ms, char *text)
 char *format_image_detection(const struct detection *detection)
 {
     char timestamp[PROTOCOL_TIMESTAMP_BYTES];
-    json_t *message;
+    json_t *session = detection->session.is_set ? json_integer(detection->session.id) : NULL;
 
+    if (detection->session.is_set && session == NULL) {
+        return NULL;
+    }
     format_timestamp(detection->at_unix_ms, timestamp);
-    message = json_pack("{s:s, s:s, s:s}", "type", "imageDetection", "subscriptionIdentifier",
-                        detection->identifier, "timestamp", timestamp);
-    if (message != NULL && detection->session.is_set &&
-        json_object_set_new(message, "sessionId", json_integer(detection->session.id)) != 0) {
-        json_decref(message);
-        return NULL;
-    }
-    if (message != NULL &&
-        json_object_set_new(message, "data",
-                            json_pack("{s:O, s:I, s:s}", "detection", detection->attributes,
-                                      "modelId", (json_int_t)detection->model_id, "modelName",
-                                      detection->model_name)) != 0) {
-        json_decref(message);
-        return NULL;
-    }
-    return dump_and_release(message);
+    return dump_and_release(
+        json_pack("{s:s, s:s, s:s, s:o*, s:{s:O, s:I, s:s}}", "type", "imageDetection",
+                  "subscriptionIdentifier", detection->identifier, "timestamp", timestamp,
+                  "sessionId", session, "data", "detection", detection->attributes, "modelId",
+                  (json_int_t)detection->model_id, "modelName", detection->model_name));
 }
 
 json_t *patch_of_detection(const struct detection *detection)
@@ -210,32 +202,23 @@ struct usage usage_of_report(const json_t *report)
 static int check_connection(const json_t *connection, size_t index, struct baton_error *reterr)
 {
     char path[64];
-    const char *text;
-    int64_t number;
-    bool flag;
-    int rc;
+    struct json_fields fields = {connection, path, reterr, 0};
+    const char *identifier;
+    bool is_given;
 
     (void)snprintf(path, sizeof(path), "cameraConnections[%zu].", index);
-    rc = json_read_text(connection, path, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX,
-                        &text, reterr);
-    if (rc == 0 && !identifier_is_valid(text)) {
-        rc = error_set(reterr, BATON_EPROTO, "%ssubscriptionIdentifier is \"%s\"", path, text);
+    identifier = json_take_text(&fields, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX);
+    if (identifier != NULL && !identifier_is_valid(identifier)) {
+        return error_set(reterr, BATON_EPROTO, "%ssubscriptionIdentifier is \"%s\"", path,
+                         identifier);
     }
-    if (rc == 0) {
-        rc = json_read_integer(connection, path, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL, &number,
-                               reterr);
+    (void)json_take_integer(&fields, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL);
+    (void)json_take_text(&fields, "modelName", true, PROTOCOL_NAME_MAX);
+    (void)json_take_boolean(&fields, "online");
+    for (int edge = 0; edge < CROP_EDGES; edge++) {
+        (void)json_take_integer(&fields, crop_keys[edge], 0, PROTOCOL_PIXELS_MAX, &is_given);
     }
-    if (rc == 0) {
-        rc = json_read_text(connection, path, "modelName", true, PROTOCOL_NAME_MAX, &text, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_boolean(connection, path, "online", &flag, reterr);
-    }
-    for (int edge = 0; rc == 0 && edge < CROP_EDGES; edge++) {
-        rc = json_read_integer(connection, path, crop_keys[edge], 0, PROTOCOL_PIXELS_MAX, &flag,
-                               &number, reterr);
-    }
-    return rc;
+    return fields.code;
 }
 
 static int check_usage(const json_t *message, struct baton_error *reterr)
@@ -252,89 +235,59 @@ static int check_usage(const json_t *message, struct baton_error *reterr)
     return rc;
 }
 
-static int check_state_report(const json_t *message, struct baton_error *reterr)
+static void check_state_report(struct json_fields *fields)
 {
-    json_t *list;
-    json_t *element;
+    json_t *list, *element;
     size_t index;
-    int rc = check_usage(message, reterr);
 
-    if (rc == 0) {
-        rc = json_read_field(message, "", "cameraConnections", true, JSON_ARRAY, &list, reterr);
-    }
-    if (rc != 0) {
-        return rc;
-    }
+    fields->code = check_usage(fields->object, fields->reterr);
+    list = json_take(fields, "cameraConnections", true, JSON_ARRAY);
     json_array_foreach(list, index, element)
     {
-        rc = check_connection(element, index, reterr);
-        if (rc != 0) {
-            return rc;
+        if (fields->code == 0) {
+            fields->code = check_connection(element, index, fields->reterr);
         }
     }
-    return 0;
 }
 
-static int check_image_detection(const json_t *message, struct baton_error *reterr)
+static void check_image_detection(struct json_fields *fields)
 {
-    const char *text;
-    json_t *data = NULL;
     bool is_given;
-    int64_t number;
-    int rc = json_read_text(message, "", "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX,
-                            &text, reterr);
 
-    if (rc == 0) {
-        rc = json_read_text(message, "", "timestamp", true, 64, &text, reterr);
+    (void)json_take_text(fields, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX);
+    (void)json_take_text(fields, "timestamp", true, 64);
+    (void)json_take_integer(fields, "sessionId", 0, PROTOCOL_INTEGER_MAX, &is_given);
+    fields->object = json_take(fields, "data", true, JSON_OBJECT);
+    fields->path = "data.";
+    (void)json_take_integer(fields, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL);
+    (void)json_take_text(fields, "modelName", true, PROTOCOL_NAME_MAX);
+    if (fields->code == 0) {
+        fields->code = attributes_check(json_object_get(fields->object, "detection"),
+                                        "data.detection", fields->reterr);
     }
-    if (rc == 0) {
-        rc = json_read_integer(message, "", "sessionId", 0, PROTOCOL_INTEGER_MAX, &is_given,
-                               &number, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_field(message, "", "data", true, JSON_OBJECT, &data, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_integer(data, "data.", "modelId", 0, PROTOCOL_INTEGER_MAX, NULL, &number,
-                               reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_text(data, "data.", "modelName", true, PROTOCOL_NAME_MAX, &text, reterr);
-    }
-    return rc == 0 ? attributes_check(json_object_get(data, "detection"), "data.detection", reterr)
-                   : rc;
-}
-
-static int check_patch_session(const json_t *message, struct baton_error *reterr)
-{
-    json_t *data;
-    int64_t number;
-    int rc =
-        json_read_integer(message, "", "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL, &number, reterr);
-
-    return rc == 0 ? json_read_field(message, "", "data", true, JSON_OBJECT, &data, reterr) : rc;
 }
 
 static int check_worker_message(const json_t *message, struct baton_error *reterr)
 {
-    const char *type;
-    int rc = json_read_text(message, "", "type", true, PROTOCOL_NAME_MAX, &type, reterr);
+    struct json_fields fields = {message, "", reterr, 0};
+    const char *type = json_take_text(&fields, "type", true, PROTOCOL_NAME_MAX);
 
-    if (rc != 0) {
-        return rc;
+    if (type == NULL) {
+        return fields.code;
     }
     if (strcmp(type, "stateReport") == 0) {
-        return check_state_report(message, reterr);
+        check_state_report(&fields);
+    } else if (strcmp(type, "imageDetection") == 0) {
+        check_image_detection(&fields);
+    } else if (strcmp(type, "patchSession") == 0) {
+        (void)json_take_integer(&fields, "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL);
+        (void)json_take(&fields, "data", true, JSON_OBJECT);
+    } else {
+        return error_set(reterr, BATON_EPROTO,
+                         "type is \"%s\": a worker sends stateReport, imageDetection, patchSession",
+                         type);
     }
-    if (strcmp(type, "imageDetection") == 0) {
-        return check_image_detection(message, reterr);
-    }
-    if (strcmp(type, "patchSession") == 0) {
-        return check_patch_session(message, reterr);
-    }
-    return error_set(reterr, BATON_EPROTO,
-                     "type is \"%s\": a worker sends stateReport, imageDetection, patchSession",
-                     type);
+    return fields.code;
 }
 
 int worker_message_parse(const char *bytes, size_t count, json_t **message,
