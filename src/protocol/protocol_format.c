@@ -1,4 +1,4 @@
-/* The worker's own messages: written, and read again for the other end of the wire. */
+/* Messages written, and the worker's read again for the other end of the wire. */
 #include "base/error.h"
 #include "base/json_read.h"
 #include "protocol/protocol.h"
@@ -10,6 +10,10 @@
 
 /* Enough digits to distinguish 0.95 from its neighbours, but not to show how a double stores it. */
 #define FORMAT_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
+
+#define PROTOCOL_NAME(symbol, name) [symbol] = (name),
+static const char *const command_names[] = {PROTOCOL_COMMANDS(PROTOCOL_NAME)};
+#undef PROTOCOL_NAME
 
 static const char *const crop_keys[] = {
     [CROP_X1] = "cropX1", [CROP_Y1] = "cropY1", [CROP_X2] = "cropX2", [CROP_Y2] = "cropY2"};
@@ -44,14 +48,9 @@ static json_t *percent(double value)
     return json_real(round(bounded * 10) / 10);
 }
 
-static json_t *connection_json(const struct subscription *subscription)
+/* Takes the object, and adds the coordinates that were given. NULL stays NULL. */
+static json_t *with_crop(json_t *object, const struct crop *crop)
 {
-    const struct crop *crop = &subscription->crop;
-    json_t *object =
-        json_pack("{s:s, s:I, s:s, s:b}", "subscriptionIdentifier", subscription->identifier,
-                  "modelId", (json_int_t)subscription->model_id, "modelName",
-                  subscription->model_name, "online", (int)subscription->is_online);
-
     for (int edge = 0; object != NULL && edge < CROP_EDGES; edge++) {
         if ((crop->given & 1u << edge) != 0 &&
             json_object_set_new(object, crop_keys[edge], json_integer(crop->at[edge])) != 0) {
@@ -62,21 +61,93 @@ static json_t *connection_json(const struct subscription *subscription)
     return object;
 }
 
-char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
-                          size_t count)
+/* In a report. */
+static json_t *connection_json(const struct subscription *subscription)
+{
+    return with_crop(json_pack("{s:s, s:I, s:s, s:b}", "subscriptionIdentifier",
+                               subscription->identifier, "modelId",
+                               (json_int_t)subscription->model_id, "modelName",
+                               subscription->model_name, "online", (int)subscription->is_online),
+                     &subscription->crop);
+}
+
+/* In a list. */
+static json_t *subscription_json(const struct subscription *subscription)
+{
+    int64_t interval_ms = subscription->snapshot_interval_ms;
+
+    return with_crop(json_pack("{s:s, s:s, s:s*, s:o*, s:s, s:s, s:I}", "subscriptionIdentifier",
+                               subscription->identifier, "rtspUrl", subscription->rtsp_url,
+                               "snapshotUrl", subscription->snapshot_url, "snapshotInterval",
+                               interval_ms != 0 ? json_integer(interval_ms) : NULL, "modelUrl",
+                               subscription->model_url, "modelName", subscription->model_name,
+                               "modelId", (json_int_t)subscription->model_id),
+                     &subscription->crop);
+}
+
+static json_t *list_json(const struct subscription *subscriptions, size_t count,
+                         json_t *(*json_of)(const struct subscription *))
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new(list, connection_json(&subscriptions[i])) != 0) {
+        if (json_array_append_new(list, json_of(&subscriptions[i])) != 0) {
             json_decref(list);
             return NULL;
         }
     }
+    return list;
+}
+
+/* ---- A backend's ----------------------------------------------------------------------------- */
+
+static json_t *session_json(const struct session_id *session)
+{
+    return session->is_set ? json_integer(session->id) : json_null();
+}
+
+static json_t *payload_json(const struct command *command)
+{
+    switch (command->type) {
+    case COMMAND_PATCH_SESSION_RESULT:
+        return json_pack("{s:o, s:b, s:s}", "sessionId", session_json(&command->session), "success",
+                         (int)command->is_success, "message", command->text);
+    case COMMAND_SET_SESSION_ID:
+        return json_pack("{s:s, s:o}", "displayIdentifier", command->display, "sessionId",
+                         session_json(&command->session));
+    default:
+        return json_pack("{s:s, s:s?}", "displayIdentifier", command->display, "progressionStage",
+                         stage_name(command->stage));
+    }
+}
+
+char *format_command(const struct command *command)
+{
+    const char *name = command_names[command->type];
+
+    if (command->type == COMMAND_REQUEST_STATE) {
+        return dump_and_release(json_pack("{s:s}", "type", name));
+    }
+    if (command->type != COMMAND_SET_SUBSCRIPTION_LIST) {
+        return dump_and_release(
+            json_pack("{s:s, s:o}", "type", name, "payload", payload_json(command)));
+    }
     return dump_and_release(json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o}", "type", "stateReport", "cpuUsage", percent(usage->cpu),
-        "memoryUsage", percent(usage->memory), "gpuUsage", percent(usage->gpu), "gpuMemoryUsage",
-        percent(usage->gpu_memory), "cameraConnections", list));
+        "{s:s, s:o*, s:o}", "type", name, "epoch",
+        command->epoch != 0 ? json_integer((json_int_t)command->epoch) : NULL, "subscriptions",
+        list_json(command->subscriptions, command->subscription_count, subscription_json)));
+}
+
+/* ---- A worker's ------------------------------------------------------------------------------ */
+
+char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
+                          size_t count)
+{
+    return dump_and_release(
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "type", "stateReport", "cpuUsage",
+                  percent(usage->cpu), "memoryUsage", percent(usage->memory), "gpuUsage",
+                  percent(usage->gpu), "gpuMemoryUsage", percent(usage->gpu_memory),
+                  "cameraConnections", list_json(subscriptions, count, connection_json)));
 }
 
 void detection_fini(struct detection *detection)
