@@ -238,7 +238,6 @@ static int take_subscription(const json_t *object, size_t index, struct command 
         command->subscriptions[command->subscription_count++] = subscription;
         return 0;
     }
-    rejection->index = index;
     rejection->error = why;
     (void)snprintf(rejection->identifier, sizeof(rejection->identifier), "%s",
                    subscription.identifier != NULL ? subscription.identifier : "");
