@@ -115,9 +115,9 @@ void image_store_close(struct image_store *store)
     }
 }
 
-static void remove_slot(struct image_store *store, struct slot *slot)
+/* The slot is in no store any more. */
+static void free_slot(struct slot *slot)
 {
-    HASH_DEL(store->slots, slot);
     for (int source = 0; source < IMAGE_SOURCES; source++) {
         release(slot->stills[source]);
     }
@@ -126,12 +126,17 @@ static void remove_slot(struct image_store *store, struct slot *slot)
 
 void image_store_free(struct image_store *store)
 {
+    struct slot *slot, *next;
+
     if (store == NULL) {
         return;
     }
     assert(store->counters.waiting == 0);
-    while (store->slots != NULL) {
-        remove_slot(store, store->slots);
+    slot = store->slots;
+    HASH_CLEAR(hh, store->slots);
+    for (; slot != NULL; slot = next) {
+        next = slot->hh.next;
+        free_slot(slot);
     }
     free(store);
 }
@@ -234,7 +239,8 @@ void image_remove(struct image_store *store, const char *identifier)
     struct slot *slot = find_slot(store, identifier);
 
     if (slot != NULL) {
-        remove_slot(store, slot);
+        HASH_DEL(store->slots, slot);
+        free_slot(slot);
     }
 }
 

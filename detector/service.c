@@ -208,6 +208,11 @@ const struct worker *service_worker(const struct service *service)
     return service->worker;
 }
 
+struct image_store *service_images(const struct service *service)
+{
+    return service->images;
+}
+
 void service_frame(struct service *service, const char *identifier, enum image_source source,
                    bool is_shown, const struct frame *frame, const struct image_loan *loan)
 {
@@ -225,22 +230,6 @@ void service_frame(struct service *service, const char *identifier, enum image_s
         image_show(service->images, identifier, source);
     }
     service_picture_frame(service, identifier);
-}
-
-void service_away(struct service *service, const char *identifier, enum image_source source,
-                  bool is_gone)
-{
-    if (is_gone) {
-        image_drop(service->images, identifier, source);
-    } else {
-        image_settle(service->images, identifier, source);
-    }
-}
-
-void service_boxes(struct service *service, const char *identifier, enum image_source source,
-                   const struct image_box *boxes, size_t count)
-{
-    image_set_boxes(service->images, identifier, source, boxes, count);
 }
 
 void service_online(struct service *service, const char *identifier, bool is_online)

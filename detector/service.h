@@ -67,12 +67,8 @@ const struct worker *service_worker(const struct service *service);
 /* Sets the newest frame of a source. With `is_shown` the subscription shows it from now on. */
 void service_frame(struct service *service, const char *identifier, enum image_source source,
                    bool is_shown, const struct frame *frame, const struct image_loan *loan);
-/* The source has no frame for a while; with `is_gone` its frames were another camera's. */
-void service_away(struct service *service, const char *identifier, enum image_source source,
-                  bool is_gone);
-/* Sets the objects found last in a subscription's frames, for ?boxes=1; a count of 0: none. */
-void service_boxes(struct service *service, const char *identifier, enum image_source source,
-                   const struct image_box *boxes, size_t count);
+/* For what else is known of the frames: boxes of what was found, sources without further frames. */
+struct image_store *service_images(const struct service *service);
 void service_online(struct service *service, const char *identifier, bool is_online);
 /* Takes the detection, as worker_detected() does. */
 int service_detected(struct service *service, struct detection *detection,

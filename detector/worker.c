@@ -58,24 +58,23 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
     return worker;
 }
 
-static void remove_display(struct worker *worker, struct display *display)
-{
-    HASH_DEL(worker->displays, display);
-    free(display);
-}
-
 void worker_free(struct worker *worker)
 {
+    struct display *display, *next;
+
     if (worker == NULL) {
         return;
+    }
+    display = worker->displays;
+    HASH_CLEAR(hh, worker->displays);
+    for (; display != NULL; display = next) {
+        next = display->hh.next;
+        free(display);
     }
     for (size_t i = 0; i < worker->subscription_count; i++) {
         subscription_fini(&worker->subscriptions[i]);
     }
     free(worker->subscriptions);
-    while (worker->displays != NULL) {
-        remove_display(worker, worker->displays);
-    }
     outbox_fini(&worker->outbox);
     json_decref(worker->unknown);
     free(worker);
@@ -293,7 +292,8 @@ static int set_display(struct worker *worker, uint64_t backend, const struct com
         display->stage = command->stage;
     }
     if (!display->session.is_set && display->stage == STAGE_NONE) { /* as good as unknown */
-        remove_display(worker, display);
+        HASH_DEL(worker->displays, display);
+        free(display);
     }
     if (is_other) {
         emit(worker, (struct worker_event){.type = is_session ? WORKER_SESSION_CHANGED

@@ -1,13 +1,9 @@
 #include "detector/infer/boxes.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool is_side(int pixels)
-{
-    return pixels >= 1 && pixels <= FIT_SIDE_MAX;
-}
 
 /* `side` times `inner` / `outer`, to the nearest, at least 1. */
 static int scaled(int side, int inner, int outer)
@@ -17,17 +13,11 @@ static int scaled(int side, int inner, int outer)
     return pixels > 0 ? pixels : 1;
 }
 
-int fit_init(struct fit *ret, const int source[4], int width, int height, bool is_letterboxed,
-             struct baton_error *reterr)
+void fit_init(struct fit *ret, const int source[4], int width, int height, bool is_letterboxed)
 {
     int inner_width = width, inner_height = height;
 
-    if (!is_side(source[2]) || !is_side(source[3]) || !is_side(width) || !is_side(height)) {
-        return error_set(reterr, BATON_EINVAL,
-                         "picture of %dx%d for an input of %dx%d: sides must "
-                         "be 1 to %d",
-                         source[2], source[3], width, height, FIT_SIDE_MAX);
-    }
+    assert(source[2] > 0 && source[3] > 0);
     if (is_letterboxed) {
         if ((int64_t)width * source[3] <= (int64_t)height * source[2]) {
             inner_height = scaled(source[3], width, source[2]);
@@ -42,7 +32,6 @@ int fit_init(struct fit *ret, const int source[4], int width, int height, bool i
     ret->inner[1] = (height - inner_height) / 2;
     ret->inner[2] = inner_width;
     ret->inner[3] = inner_height;
-    return 0;
 }
 
 /* From the input's pixels to the frame's. */

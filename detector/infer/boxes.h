@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 enum {
-    FIT_SIDE_MAX = 8192,
     BOXES_MAX = 1024,     /* of one picture */
     CANDIDATES_MAX = 8192 /* beyond these, the better half of them stays */
 };
@@ -30,9 +29,7 @@ struct fit {
     int inner[4];      /* where the source lies in the input: x, y, width, height */
 };
 
-/* Returns BATON_EINVAL if a side is not 1 to FIT_SIDE_MAX. */
-int fit_init(struct fit *ret, const int source[4], int width, int height, bool is_letterboxed,
-             struct baton_error *reterr);
+void fit_init(struct fit *ret, const int source[4], int width, int height, bool is_letterboxed);
 
 struct box {
     float x, y, width, height; /* in the frame's pixels, cut to the part that the model saw; x and y

@@ -59,11 +59,9 @@ int input_make(struct picture_scaler *scaler, const struct pipeline_input *input
     struct picture_target target = {.to_pixel = step, .to_row = row};
     struct fit fit;
     size_t begin;
-    int code = fit_init(&fit, rect, input->width, input->height, input->is_letterboxed, reterr);
+    int code;
 
-    if (code) {
-        return code;
-    }
+    fit_init(&fit, rect, input->width, input->height, input->is_letterboxed);
     begin = (size_t)fit.inner[1] * row + (size_t)fit.inner[0] * step;
     target.width = fit.inner[2];
     target.height = fit.inner[3];

@@ -50,10 +50,6 @@ int library_load(struct library **ret, const struct library_options *options,
 {
     int code = BATON_ENOENT;
 
-    if (options->threads < 0 || options->threads > ENGINE_THREADS_MAX) {
-        return error_set(reterr, BATON_EINVAL, "%d threads: must be 1 to %d", options->threads,
-                         ENGINE_THREADS_MAX);
-    }
     if (options->kind != ENGINE_OPENCV) {
         code = onnx_load(ret, options, reterr);
     }

@@ -90,8 +90,8 @@ static void on_seen(void *userdata, const char *identifier, const struct inferen
     struct program *program = userdata;
     struct image_box boxes[IMAGE_BOXES_MAX];
 
-    service_boxes(program->service, identifier, result->frame->source, boxes,
-                  findings_boxes(boxes, result));
+    image_set_boxes(service_images(program->service), identifier, result->frame->source, boxes,
+                    findings_boxes(boxes, result));
 }
 
 /* A stream's ring holds many frames and is freed. The ring of snapshots holds little more than the
@@ -100,10 +100,11 @@ static void on_away(void *userdata, const char *identifier, enum image_source so
 {
     struct program *program = userdata;
 
-    if (source == IMAGE_SNAPSHOT && !is_gone) {
-        return;
+    if (is_gone) { /* its frames were another camera's */
+        image_drop(service_images(program->service), identifier, source);
+    } else if (source == IMAGE_STREAM) {
+        image_settle(service_images(program->service), identifier, source);
     }
-    service_away(program->service, identifier, source, is_gone);
 }
 
 static void on_online(void *userdata, const char *identifier, bool is_online)

@@ -226,3 +226,48 @@ int json_read_flag(const json_t *object, const char *path, const char *key, bool
     }
     return json_read_boolean(object, path, key, value, reterr);
 }
+
+json_t *json_take(struct json_fields *fields, const char *key, bool is_required, json_type type)
+{
+    json_t *value = NULL;
+
+    if (fields->code == 0) {
+        fields->code = json_read_field(fields->object, fields->path, key, is_required, type, &value,
+                                       fields->reterr);
+    }
+    return value;
+}
+
+const char *json_take_text(struct json_fields *fields, const char *key, bool is_required,
+                           size_t bytes_max)
+{
+    const char *text = NULL;
+
+    if (fields->code == 0) {
+        fields->code = json_read_text(fields->object, fields->path, key, is_required, bytes_max,
+                                      &text, fields->reterr);
+    }
+    return text;
+}
+
+int64_t json_take_integer(struct json_fields *fields, const char *key, int64_t low, int64_t high,
+                          bool *is_given)
+{
+    int64_t value = 0;
+
+    if (fields->code == 0) {
+        fields->code = json_read_integer(fields->object, fields->path, key, low, high, is_given,
+                                         &value, fields->reterr);
+    }
+    return value;
+}
+
+bool json_take_boolean(struct json_fields *fields, const char *key)
+{
+    bool value = false;
+
+    if (fields->code == 0) {
+        fields->code = json_read_boolean(fields->object, fields->path, key, &value, fields->reterr);
+    }
+    return value;
+}

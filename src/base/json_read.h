@@ -40,6 +40,22 @@ int json_read_boolean(const json_t *object, const char *path, const char *key, b
 int json_read_flag(const json_t *object, const char *path, const char *key, bool *value,
                    struct baton_error *reterr);
 
+/* The same of one object, field by field: after the first fault nothing more is read. */
+struct json_fields {
+    const json_t *object; /* NULL only behind a fault */
+    const char *path;
+    struct baton_error *reterr;
+    int code; /* 0, or the first fault's */
+};
+
+/* NULL, 0 and false: absent, or a fault. */
+json_t *json_take(struct json_fields *fields, const char *key, bool is_required, json_type type);
+const char *json_take_text(struct json_fields *fields, const char *key, bool is_required,
+                           size_t bytes_max);
+int64_t json_take_integer(struct json_fields *fields, const char *key, int64_t low, int64_t high,
+                          bool *is_given);
+bool json_take_boolean(struct json_fields *fields, const char *key);
+
 /* "a string", "an integer" …: for messages. */
 const char *json_type_name(json_type type);
 

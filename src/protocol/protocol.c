@@ -94,180 +94,132 @@ void command_fini(struct command *command)
     *command = (struct command){0};
 }
 
-/* A URL of one of the schemes with something behind it. Its value never goes into the message. */
-static int read_url(const json_t *object, const char *path, const char *key, bool is_required,
-                    const char *const schemes[2], char **url, struct baton_error *reterr)
+/* A copy of the field's text; NULL stays NULL. */
+static char *copied(struct json_fields *fields, const char *key, const char *text)
 {
-    const char *text;
-    int rc = json_read_text(object, path, key, is_required, PROTOCOL_URL_MAX, &text, reterr);
+    char *copy = text != NULL ? strdup(text) : NULL;
 
-    if (rc != 0 || text == NULL) {
-        return rc;
+    if (text != NULL && copy == NULL) {
+        fields->code = error_set(fields->reterr, BATON_ENOMEM, "out of memory for %s", key);
     }
-    for (int i = 0; i < 2; i++) {
+    return copy;
+}
+
+/* A URL of one of the schemes with something behind it. Its value never goes into the message. */
+static char *read_url(struct json_fields *fields, const char *key, bool is_required,
+                      const char *const schemes[2])
+{
+    const char *text = json_take_text(fields, key, is_required, PROTOCOL_URL_MAX);
+
+    for (int i = 0; i < 2 && text != NULL; i++) {
         size_t bytes = strlen(schemes[i]);
         if (strncasecmp(text, schemes[i], bytes) != 0) {
             continue;
         }
-        if (strchr("/?#", text[bytes]) != NULL || strchr(text, ' ') != NULL) {
-            return error_set(reterr, BATON_EPROTO, "%s%s: a host must follow %s, without spaces",
-                             path, key, schemes[i]);
+        if (strchr("/?#", text[bytes]) == NULL && strchr(text, ' ') == NULL) {
+            return copied(fields, key, text);
         }
-        *url = strdup(text);
-        return *url != NULL ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory for %s", key);
+        fields->code =
+            error_set(fields->reterr, BATON_EPROTO, "%s%s: a host must follow %s, without spaces",
+                      fields->path, key, schemes[i]);
+        return NULL;
     }
-    return error_set(reterr, BATON_EPROTO, "%s%s must begin with %s or %s", path, key, schemes[0],
-                     schemes[1]);
+    if (text != NULL) {
+        fields->code = error_set(fields->reterr, BATON_EPROTO, "%s%s must begin with %s or %s",
+                                 fields->path, key, schemes[0], schemes[1]);
+    }
+    return NULL;
 }
 
-static int read_crop(const json_t *object, const char *path, struct crop *crop,
-                     struct baton_error *reterr)
+static void read_crop(struct json_fields *fields, struct crop *crop)
 {
     for (int edge = 0; edge < CROP_EDGES; edge++) {
         bool is_given = false;
-        int64_t value = 0;
-        int rc = json_read_integer(object, path, crop_keys[edge], 0, PROTOCOL_PIXELS_MAX, &is_given,
-                                   &value, reterr);
-        if (rc != 0) {
-            return rc;
-        }
-        if (is_given) {
-            crop->given |= 1u << edge;
-            crop->at[edge] = (int32_t)value;
-        }
+        crop->at[edge] =
+            (int32_t)json_take_integer(fields, crop_keys[edge], 0, PROTOCOL_PIXELS_MAX, &is_given);
+        crop->given |= is_given ? 1u << edge : 0;
     }
-    for (int low = CROP_X1; low <= CROP_Y1; low++) {
+    for (int low = CROP_X1; low <= CROP_Y1 && fields->code == 0; low++) {
         int high = low + CROP_X2 - CROP_X1;
         unsigned both = 1u << low | 1u << high;
         if ((crop->given & both) == both && crop->at[low] >= crop->at[high]) {
-            return error_set(reterr, BATON_EPROTO,
-                             "%s%s is %d: must be larger than %s, which is %d; leave both out for "
-                             "the whole frame",
-                             path, crop_keys[high], crop->at[high], crop_keys[low], crop->at[low]);
+            fields->code = error_set(
+                fields->reterr, BATON_EPROTO,
+                "%s%s is %d: must be larger than %s, which is %d; leave both out for the whole "
+                "frame",
+                fields->path, crop_keys[high], crop->at[high], crop_keys[low], crop->at[low]);
         }
     }
-    return 0;
-}
-
-static int read_model(const json_t *object, const char *path, struct subscription *subscription,
-                      struct baton_error *reterr)
-{
-    static const char *const web[2] = {"http://", "https://"};
-    const char *name;
-    int rc = read_url(object, path, "modelUrl", true, web, &subscription->model_url, reterr);
-
-    if (rc == 0) {
-        rc = json_read_integer(object, path, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL,
-                               &subscription->model_id, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_text(object, path, "modelName", true, PROTOCOL_NAME_MAX, &name, reterr);
-    }
-    if (rc == 0) {
-        subscription->model_name = strdup(name);
-        rc = subscription->model_name != NULL
-                 ? 0
-                 : error_set(reterr, BATON_ENOMEM, "out of memory for modelName");
-    }
-    return rc;
 }
 
 /* The stream; "" where the snapshots are all there is. */
-static int read_stream(const json_t *object, const char *path, struct subscription *subscription,
-                       struct baton_error *reterr)
+static char *read_stream(struct json_fields *fields, bool has_snapshots)
 {
     static const char *const rtsp[2] = {"rtsp://", "rtsps://"};
-    const char *text = json_string_value(json_object_get(object, "rtspUrl"));
+    const char *text = json_string_value(json_object_get(fields->object, "rtspUrl"));
 
-    if (text == NULL || text[0] != '\0') {
-        return read_url(object, path, "rtspUrl", true, rtsp, &subscription->rtsp_url, reterr);
+    if (fields->code != 0 || text == NULL || text[0] != '\0') {
+        return read_url(fields, "rtspUrl", true, rtsp);
     }
-    if (subscription->snapshot_url == NULL) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%srtspUrl is empty: it may be so only where there is a snapshotUrl",
-                         path);
+    if (!has_snapshots) {
+        fields->code = error_set(
+            fields->reterr, BATON_EPROTO,
+            "%srtspUrl is empty: it may be so only where there is a snapshotUrl", fields->path);
+        return NULL;
     }
-    subscription->rtsp_url = strdup("");
-    return subscription->rtsp_url != NULL
-               ? 0
-               : error_set(reterr, BATON_ENOMEM, "out of memory for rtspUrl");
+    return copied(fields, "rtspUrl", "");
 }
 
-static int read_camera(const json_t *object, const char *path, struct subscription *subscription,
-                       struct baton_error *reterr)
+/* No other one of the list's has it. Also of one that is refused, if it is an identifier. */
+static char *read_identifier(struct json_fields *fields, const struct command *command)
 {
-    static const char *const web[2] = {"http://", "https://"};
-    bool is_given = false;
-    int rc = read_url(object, path, "snapshotUrl", false, web, &subscription->snapshot_url, reterr);
+    const char *identifier =
+        json_take_text(fields, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX);
 
-    if (rc == 0) {
-        rc = read_stream(object, path, subscription, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_integer(object, path, "snapshotInterval", 1, PROTOCOL_INTERVAL_MAX_MS,
-                               &is_given, &subscription->snapshot_interval_ms, reterr);
-    }
-    return rc;
-}
-
-static int read_identifier(const json_t *object, const char *path,
-                           struct subscription *subscription, struct baton_error *reterr)
-{
-    const char *identifier;
-    int rc = json_read_text(object, path, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX,
-                            &identifier, reterr);
-
-    if (rc != 0) {
-        return rc;
+    if (identifier == NULL) {
+        return NULL;
     }
     if (!identifier_is_valid(identifier)) {
-        return error_set(reterr, BATON_EPROTO,
-                         "%ssubscriptionIdentifier is \"%s\": must be "
-                         "\"displayIdentifier;cameraIdentifier\", and between slashes nothing "
-                         "empty, . or ..",
-                         path, identifier);
+        fields->code = error_set(fields->reterr, BATON_EPROTO,
+                                 "%ssubscriptionIdentifier is \"%s\": must be "
+                                 "\"displayIdentifier;cameraIdentifier\", and between slashes "
+                                 "nothing empty, . or ..",
+                                 fields->path, identifier);
+        return NULL;
     }
-    subscription->identifier = strdup(identifier);
-    if (subscription->identifier == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a subscription");
-    }
-    return 0;
-}
-
-static int check_unique(const struct command *command, const char *path, const char *identifier,
-                        struct baton_error *reterr)
-{
-    for (size_t i = 0; i < command->subscription_count; i++) {
+    for (size_t i = 0; i < command->subscription_count && fields->code == 0; i++) {
         if (strcmp(command->subscriptions[i].identifier, identifier) == 0) {
-            return error_set(reterr, BATON_EPROTO,
-                             "%ssubscriptionIdentifier \"%s\" stands in the list already: the "
-                             "first one is used",
-                             path, identifier);
+            fields->code = error_set(fields->reterr, BATON_EPROTO,
+                                     "%ssubscriptionIdentifier \"%s\" stands in the list "
+                                     "already: the first one is used",
+                                     fields->path, identifier);
         }
     }
-    return 0;
+    return copied(fields, "a subscription", identifier);
 }
 
 static int read_subscription(const json_t *object, const char *path, const struct command *command,
-                             struct subscription *subscription, struct baton_error *reterr)
+                             struct subscription *ret, struct baton_error *reterr)
 {
-    int rc;
+    static const char *const web[2] = {"http://", "https://"};
+    struct json_fields fields = {object, path, reterr, 0};
+    bool is_given;
 
     if (!json_is_object(object)) {
         return error_set(reterr, BATON_EPROTO, "%.*s is %s: must be an object",
                          (int)strlen(path) - 1, path, json_type_name(json_typeof(object)));
     }
-    rc = read_identifier(object, path, subscription, reterr);
-    if (rc == 0) {
-        rc = check_unique(command, path, subscription->identifier, reterr);
-    }
-    if (rc == 0) {
-        rc = read_camera(object, path, subscription, reterr);
-    }
-    if (rc == 0) {
-        rc = read_model(object, path, subscription, reterr);
-    }
-    return rc == 0 ? read_crop(object, path, &subscription->crop, reterr) : rc;
+    ret->identifier = read_identifier(&fields, command);
+    ret->snapshot_url = read_url(&fields, "snapshotUrl", false, web);
+    ret->rtsp_url = read_stream(&fields, ret->snapshot_url != NULL);
+    ret->snapshot_interval_ms =
+        json_take_integer(&fields, "snapshotInterval", 1, PROTOCOL_INTERVAL_MAX_MS, &is_given);
+    ret->model_url = read_url(&fields, "modelUrl", true, web);
+    ret->model_id = json_take_integer(&fields, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL);
+    ret->model_name =
+        copied(&fields, "modelName", json_take_text(&fields, "modelName", true, PROTOCOL_NAME_MAX));
+    read_crop(&fields, &ret->crop);
+    return fields.code;
 }
 
 /* Adds the list's element to the subscriptions or to the rejections; fails only out of memory. */
@@ -286,7 +238,6 @@ static int take_subscription(const json_t *object, size_t index, struct command 
         command->subscriptions[command->subscription_count++] = subscription;
         return 0;
     }
-    rejection->index = index;
     rejection->error = why;
     (void)snprintf(rejection->identifier, sizeof(rejection->identifier), "%s",
                    subscription.identifier != NULL ? subscription.identifier : "");
@@ -295,108 +246,80 @@ static int take_subscription(const json_t *object, size_t index, struct command 
     return rc != BATON_ENOMEM ? 0 : error_set(reterr, rc, "%s", why.message);
 }
 
-static int read_subscription_list(const json_t *message, struct command *command,
-                                  struct baton_error *reterr)
+static void read_subscription_list(struct json_fields *fields, struct command *command)
 {
-    json_t *list;
-    json_t *element;
-    size_t index;
-    size_t count;
-    bool is_given = false;
-    int64_t epoch = 0;
-    int rc = json_read_field(message, "", "subscriptions", true, JSON_ARRAY, &list, reterr);
+    json_t *list = json_take(fields, "subscriptions", true, JSON_ARRAY), *element;
+    size_t count = json_array_size(list), index;
+    bool is_given;
 
-    if (rc == 0) {
-        rc = json_read_integer(message, "", "epoch", 1, PROTOCOL_INTEGER_MAX, &is_given, &epoch,
-                               reterr);
+    command->epoch =
+        (uint64_t)json_take_integer(fields, "epoch", 1, PROTOCOL_INTEGER_MAX, &is_given);
+    if (fields->code == 0 && count > PROTOCOL_SUBSCRIPTIONS_MAX) {
+        fields->code =
+            error_set(fields->reterr, BATON_ETOOBIG, "%zu subscriptions: at most %d in one list",
+                      count, PROTOCOL_SUBSCRIPTIONS_MAX);
     }
-    if (rc != 0) {
-        return rc;
-    }
-    command->epoch = (uint64_t)epoch;
-    count = json_array_size(list);
-    if (count > PROTOCOL_SUBSCRIPTIONS_MAX) {
-        return error_set(reterr, BATON_ETOOBIG, "%zu subscriptions: at most %d in one list", count,
-                         PROTOCOL_SUBSCRIPTIONS_MAX);
+    if (fields->code != 0) {
+        return;
     }
     command->subscriptions = calloc(count + 1, sizeof(*command->subscriptions));
     command->rejections = calloc(count + 1, sizeof(*command->rejections));
     if (command->subscriptions == NULL || command->rejections == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for %zu subscriptions", count);
+        fields->code =
+            error_set(fields->reterr, BATON_ENOMEM, "out of memory for %zu subscriptions", count);
+        return;
     }
     json_array_foreach(list, index, element)
     {
-        rc = take_subscription(element, index, command, reterr);
-        if (rc != 0) {
-            return rc;
+        if (fields->code == 0) {
+            fields->code = take_subscription(element, index, command, fields->reterr);
         }
     }
-    return 0;
 }
 
-static int read_display(const json_t *payload, struct command *command, struct baton_error *reterr)
+static void read_display(struct json_fields *payload, struct command *command)
 {
-    const char *display;
-    int rc = json_read_text(payload, "payload.", "displayIdentifier", true, PROTOCOL_IDENTIFIER_MAX,
-                            &display, reterr);
+    const char *display =
+        json_take_text(payload, "displayIdentifier", true, PROTOCOL_IDENTIFIER_MAX);
 
-    if (rc != 0) {
-        return rc;
+    if (display != NULL && strchr(display, ';') != NULL) {
+        payload->code = error_set(payload->reterr, BATON_EPROTO,
+                                  "payload.displayIdentifier is \"%s\": must be without a "
+                                  "semicolon, without a camera",
+                                  display);
+    } else if (display != NULL) {
+        (void)snprintf(command->display, sizeof(command->display), "%s", display);
     }
-    if (strchr(display, ';') != NULL) {
-        return error_set(reterr, BATON_EPROTO,
-                         "payload.displayIdentifier is \"%s\": must be without a semicolon, "
-                         "without a camera",
-                         display);
-    }
-    (void)snprintf(command->display, sizeof(command->display), "%s", display);
-    return 0;
 }
 
-static int read_session_id(const json_t *payload, struct command *command,
-                           struct baton_error *reterr)
+static bool is_null(const struct json_fields *payload, const char *key)
 {
-    int rc = read_display(payload, command, reterr);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (json_is_null(json_object_get(payload, "sessionId"))) {
-        return 0;
-    }
-    rc = json_read_integer(payload, "payload.", "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL,
-                           &command->session.id, reterr);
-    command->session.is_set = rc == 0;
-    return rc;
+    return json_is_null(json_object_get(payload->object, key));
 }
 
-static int read_progression_stage(const json_t *payload, struct command *command,
-                                  struct baton_error *reterr)
+static struct session_id read_session_id(struct json_fields *payload)
 {
-    const char *name;
-    int rc = read_display(payload, command, reterr);
+    int64_t id = json_take_integer(payload, "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL);
 
-    if (rc != 0) {
-        return rc;
-    }
-    if (json_is_null(json_object_get(payload, "progressionStage"))) {
-        return 0;
-    }
-    rc = json_read_text(payload, "payload.", "progressionStage", true, PROTOCOL_NAME_MAX, &name,
-                        reterr);
-    if (rc != 0) {
-        return rc;
-    }
-    for (int stage = STAGE_NONE + 1; stage < STAGE_COUNT; stage++) {
+    return (struct session_id){.is_set = true, .id = id};
+}
+
+static enum stage read_stage(struct json_fields *payload)
+{
+    const char *name = json_take_text(payload, "progressionStage", true, PROTOCOL_NAME_MAX);
+
+    for (int stage = STAGE_NONE + 1; stage < STAGE_COUNT && name != NULL; stage++) {
         if (strcmp(stage_names[stage], name) == 0) {
-            command->stage = (enum stage)stage;
-            return 0;
+            return (enum stage)stage;
         }
     }
-    return error_set(reterr, BATON_EPROTO,
-                     "payload.progressionStage is \"%s\": must be welcome, car_fueling, "
-                     "car_waitpayment, car_postpayment or null",
-                     name);
+    if (name != NULL) {
+        payload->code = error_set(payload->reterr, BATON_EPROTO,
+                                  "payload.progressionStage is \"%s\": must be welcome, "
+                                  "car_fueling, car_waitpayment, car_postpayment or null",
+                                  name);
+    }
+    return STAGE_NONE;
 }
 
 /* It is for people, and the backend may send any text: it is cut between two characters, and
@@ -418,24 +341,21 @@ static void copy_message(const json_t *message, char text[PROTOCOL_TEXT_MAX + 1]
     text[bytes] = '\0';
 }
 
-static int read_patch_result(const json_t *payload, struct command *command,
-                             struct baton_error *reterr)
+static void read_payload(struct json_fields *payload, struct command *command)
 {
-    json_t *message = NULL;
-    int rc = json_read_integer(payload, "payload.", "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL,
-                               &command->session.id, reterr);
-
-    command->session.is_set = rc == 0;
-    if (rc == 0) {
-        rc = json_read_boolean(payload, "payload.", "success", &command->is_success, reterr);
+    if (command->type == COMMAND_PATCH_SESSION_RESULT) {
+        command->session = read_session_id(payload);
+        command->is_success = json_take_boolean(payload, "success");
+        copy_message(json_take(payload, "message", false, JSON_STRING), command->text);
+        return;
     }
-    if (rc == 0) {
-        rc = json_read_field(payload, "payload.", "message", false, JSON_STRING, &message, reterr);
+    read_display(payload, command);
+    if (command->type == COMMAND_SET_SESSION_ID && !is_null(payload, "sessionId")) {
+        command->session = read_session_id(payload);
+    } else if (command->type == COMMAND_SET_PROGRESSION_STAGE &&
+               !is_null(payload, "progressionStage")) {
+        command->stage = read_stage(payload);
     }
-    if (rc == 0 && message != NULL) {
-        copy_message(message, command->text);
-    }
-    return rc;
 }
 
 static enum command_type command_type_of(const char *name)
@@ -450,32 +370,22 @@ static enum command_type command_type_of(const char *name)
 
 static int read_command(const json_t *message, struct command *command, struct baton_error *reterr)
 {
-    const char *name;
-    json_t *payload = NULL;
-    int rc = json_read_text(message, "", "type", true, PROTOCOL_NAME_MAX, &name, reterr);
+    struct json_fields fields = {message, "", reterr, 0};
+    const char *name = json_take_text(&fields, "type", true, PROTOCOL_NAME_MAX);
 
-    if (rc != 0) {
-        return rc;
+    if (name == NULL) {
+        return fields.code;
     }
     (void)snprintf(command->name, sizeof(command->name), "%s", name);
     command->type = command_type_of(name);
-    if (command->type == COMMAND_UNKNOWN || command->type == COMMAND_REQUEST_STATE) {
-        return 0;
-    }
     if (command->type == COMMAND_SET_SUBSCRIPTION_LIST) {
-        return read_subscription_list(message, command, reterr);
+        read_subscription_list(&fields, command);
+    } else if (command->type != COMMAND_UNKNOWN && command->type != COMMAND_REQUEST_STATE) {
+        fields.object = json_take(&fields, "payload", true, JSON_OBJECT);
+        fields.path = "payload.";
+        read_payload(&fields, command);
     }
-    rc = json_read_field(message, "", "payload", true, JSON_OBJECT, &payload, reterr);
-    if (rc != 0) {
-        return rc;
-    }
-    if (command->type == COMMAND_SET_SESSION_ID) {
-        return read_session_id(payload, command, reterr);
-    }
-    if (command->type == COMMAND_SET_PROGRESSION_STAGE) {
-        return read_progression_stage(payload, command, reterr);
-    }
-    return read_patch_result(payload, command, reterr);
+    return fields.code;
 }
 
 int command_parse(const char *bytes, size_t count, struct command *command,

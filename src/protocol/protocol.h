@@ -78,7 +78,6 @@ struct subscription {
 
 /* A subscription of a list that is not usable; the others of the list are. */
 struct rejection {
-    size_t index;
     char identifier[PROTOCOL_IDENTIFIER_MAX + 1]; /* "" if that was what is wrong */
     struct baton_error error;
 };

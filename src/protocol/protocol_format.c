@@ -1,4 +1,4 @@
-/* The worker's own messages: written, and read again for the other end of the wire. */
+/* Messages written, and the worker's read again for the other end of the wire. */
 #include "base/error.h"
 #include "base/json_read.h"
 #include "protocol/protocol.h"
@@ -10,6 +10,10 @@
 
 /* Enough digits to distinguish 0.95 from its neighbours, but not to show how a double stores it. */
 #define FORMAT_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
+
+#define PROTOCOL_NAME(symbol, name) [symbol] = (name),
+static const char *const command_names[] = {PROTOCOL_COMMANDS(PROTOCOL_NAME)};
+#undef PROTOCOL_NAME
 
 static const char *const crop_keys[] = {
     [CROP_X1] = "cropX1", [CROP_Y1] = "cropY1", [CROP_X2] = "cropX2", [CROP_Y2] = "cropY2"};
@@ -44,14 +48,9 @@ static json_t *percent(double value)
     return json_real(round(bounded * 10) / 10);
 }
 
-static json_t *connection_json(const struct subscription *subscription)
+/* Takes the object, and adds the coordinates that were given. NULL stays NULL. */
+static json_t *with_crop(json_t *object, const struct crop *crop)
 {
-    const struct crop *crop = &subscription->crop;
-    json_t *object =
-        json_pack("{s:s, s:I, s:s, s:b}", "subscriptionIdentifier", subscription->identifier,
-                  "modelId", (json_int_t)subscription->model_id, "modelName",
-                  subscription->model_name, "online", (int)subscription->is_online);
-
     for (int edge = 0; object != NULL && edge < CROP_EDGES; edge++) {
         if ((crop->given & 1u << edge) != 0 &&
             json_object_set_new(object, crop_keys[edge], json_integer(crop->at[edge])) != 0) {
@@ -62,21 +61,93 @@ static json_t *connection_json(const struct subscription *subscription)
     return object;
 }
 
-char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
-                          size_t count)
+/* In a report. */
+static json_t *connection_json(const struct subscription *subscription)
+{
+    return with_crop(json_pack("{s:s, s:I, s:s, s:b}", "subscriptionIdentifier",
+                               subscription->identifier, "modelId",
+                               (json_int_t)subscription->model_id, "modelName",
+                               subscription->model_name, "online", (int)subscription->is_online),
+                     &subscription->crop);
+}
+
+/* In a list. */
+static json_t *subscription_json(const struct subscription *subscription)
+{
+    int64_t interval_ms = subscription->snapshot_interval_ms;
+
+    return with_crop(json_pack("{s:s, s:s, s:s*, s:o*, s:s, s:s, s:I}", "subscriptionIdentifier",
+                               subscription->identifier, "rtspUrl", subscription->rtsp_url,
+                               "snapshotUrl", subscription->snapshot_url, "snapshotInterval",
+                               interval_ms != 0 ? json_integer(interval_ms) : NULL, "modelUrl",
+                               subscription->model_url, "modelName", subscription->model_name,
+                               "modelId", (json_int_t)subscription->model_id),
+                     &subscription->crop);
+}
+
+static json_t *list_json(const struct subscription *subscriptions, size_t count,
+                         json_t *(*json_of)(const struct subscription *))
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new(list, connection_json(&subscriptions[i])) != 0) {
+        if (json_array_append_new(list, json_of(&subscriptions[i])) != 0) {
             json_decref(list);
             return NULL;
         }
     }
+    return list;
+}
+
+/* ---- A backend's ----------------------------------------------------------------------------- */
+
+static json_t *session_json(const struct session_id *session)
+{
+    return session->is_set ? json_integer(session->id) : json_null();
+}
+
+static json_t *payload_json(const struct command *command)
+{
+    switch (command->type) {
+    case COMMAND_PATCH_SESSION_RESULT:
+        return json_pack("{s:o, s:b, s:s}", "sessionId", session_json(&command->session), "success",
+                         (int)command->is_success, "message", command->text);
+    case COMMAND_SET_SESSION_ID:
+        return json_pack("{s:s, s:o}", "displayIdentifier", command->display, "sessionId",
+                         session_json(&command->session));
+    default:
+        return json_pack("{s:s, s:s?}", "displayIdentifier", command->display, "progressionStage",
+                         stage_name(command->stage));
+    }
+}
+
+char *format_command(const struct command *command)
+{
+    const char *name = command_names[command->type];
+
+    if (command->type == COMMAND_REQUEST_STATE) {
+        return dump_and_release(json_pack("{s:s}", "type", name));
+    }
+    if (command->type != COMMAND_SET_SUBSCRIPTION_LIST) {
+        return dump_and_release(
+            json_pack("{s:s, s:o}", "type", name, "payload", payload_json(command)));
+    }
     return dump_and_release(json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o}", "type", "stateReport", "cpuUsage", percent(usage->cpu),
-        "memoryUsage", percent(usage->memory), "gpuUsage", percent(usage->gpu), "gpuMemoryUsage",
-        percent(usage->gpu_memory), "cameraConnections", list));
+        "{s:s, s:o*, s:o}", "type", name, "epoch",
+        command->epoch != 0 ? json_integer((json_int_t)command->epoch) : NULL, "subscriptions",
+        list_json(command->subscriptions, command->subscription_count, subscription_json)));
+}
+
+/* ---- A worker's ------------------------------------------------------------------------------ */
+
+char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
+                          size_t count)
+{
+    return dump_and_release(
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "type", "stateReport", "cpuUsage",
+                  percent(usage->cpu), "memoryUsage", percent(usage->memory), "gpuUsage",
+                  percent(usage->gpu), "gpuMemoryUsage", percent(usage->gpu_memory),
+                  "cameraConnections", list_json(subscriptions, count, connection_json)));
 }
 
 void detection_fini(struct detection *detection)
@@ -145,25 +216,17 @@ void format_timestamp(int64_t at_unix_ms, char *text)
 char *format_image_detection(const struct detection *detection)
 {
     char timestamp[PROTOCOL_TIMESTAMP_BYTES];
-    json_t *message;
+    json_t *session = detection->session.is_set ? json_integer(detection->session.id) : NULL;
 
+    if (detection->session.is_set && session == NULL) {
+        return NULL;
+    }
     format_timestamp(detection->at_unix_ms, timestamp);
-    message = json_pack("{s:s, s:s, s:s}", "type", "imageDetection", "subscriptionIdentifier",
-                        detection->identifier, "timestamp", timestamp);
-    if (message != NULL && detection->session.is_set &&
-        json_object_set_new(message, "sessionId", json_integer(detection->session.id)) != 0) {
-        json_decref(message);
-        return NULL;
-    }
-    if (message != NULL &&
-        json_object_set_new(message, "data",
-                            json_pack("{s:O, s:I, s:s}", "detection", detection->attributes,
-                                      "modelId", (json_int_t)detection->model_id, "modelName",
-                                      detection->model_name)) != 0) {
-        json_decref(message);
-        return NULL;
-    }
-    return dump_and_release(message);
+    return dump_and_release(
+        json_pack("{s:s, s:s, s:s, s:o*, s:{s:O, s:I, s:s}}", "type", "imageDetection",
+                  "subscriptionIdentifier", detection->identifier, "timestamp", timestamp,
+                  "sessionId", session, "data", "detection", detection->attributes, "modelId",
+                  (json_int_t)detection->model_id, "modelName", detection->model_name));
 }
 
 json_t *patch_of_detection(const struct detection *detection)
@@ -210,32 +273,23 @@ struct usage usage_of_report(const json_t *report)
 static int check_connection(const json_t *connection, size_t index, struct baton_error *reterr)
 {
     char path[64];
-    const char *text;
-    int64_t number;
-    bool flag;
-    int rc;
+    struct json_fields fields = {connection, path, reterr, 0};
+    const char *identifier;
+    bool is_given;
 
     (void)snprintf(path, sizeof(path), "cameraConnections[%zu].", index);
-    rc = json_read_text(connection, path, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX,
-                        &text, reterr);
-    if (rc == 0 && !identifier_is_valid(text)) {
-        rc = error_set(reterr, BATON_EPROTO, "%ssubscriptionIdentifier is \"%s\"", path, text);
+    identifier = json_take_text(&fields, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX);
+    if (identifier != NULL && !identifier_is_valid(identifier)) {
+        return error_set(reterr, BATON_EPROTO, "%ssubscriptionIdentifier is \"%s\"", path,
+                         identifier);
     }
-    if (rc == 0) {
-        rc = json_read_integer(connection, path, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL, &number,
-                               reterr);
+    (void)json_take_integer(&fields, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL);
+    (void)json_take_text(&fields, "modelName", true, PROTOCOL_NAME_MAX);
+    (void)json_take_boolean(&fields, "online");
+    for (int edge = 0; edge < CROP_EDGES; edge++) {
+        (void)json_take_integer(&fields, crop_keys[edge], 0, PROTOCOL_PIXELS_MAX, &is_given);
     }
-    if (rc == 0) {
-        rc = json_read_text(connection, path, "modelName", true, PROTOCOL_NAME_MAX, &text, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_boolean(connection, path, "online", &flag, reterr);
-    }
-    for (int edge = 0; rc == 0 && edge < CROP_EDGES; edge++) {
-        rc = json_read_integer(connection, path, crop_keys[edge], 0, PROTOCOL_PIXELS_MAX, &flag,
-                               &number, reterr);
-    }
-    return rc;
+    return fields.code;
 }
 
 static int check_usage(const json_t *message, struct baton_error *reterr)
@@ -252,89 +306,59 @@ static int check_usage(const json_t *message, struct baton_error *reterr)
     return rc;
 }
 
-static int check_state_report(const json_t *message, struct baton_error *reterr)
+static void check_state_report(struct json_fields *fields)
 {
-    json_t *list;
-    json_t *element;
+    json_t *list, *element;
     size_t index;
-    int rc = check_usage(message, reterr);
 
-    if (rc == 0) {
-        rc = json_read_field(message, "", "cameraConnections", true, JSON_ARRAY, &list, reterr);
-    }
-    if (rc != 0) {
-        return rc;
-    }
+    fields->code = check_usage(fields->object, fields->reterr);
+    list = json_take(fields, "cameraConnections", true, JSON_ARRAY);
     json_array_foreach(list, index, element)
     {
-        rc = check_connection(element, index, reterr);
-        if (rc != 0) {
-            return rc;
+        if (fields->code == 0) {
+            fields->code = check_connection(element, index, fields->reterr);
         }
     }
-    return 0;
 }
 
-static int check_image_detection(const json_t *message, struct baton_error *reterr)
+static void check_image_detection(struct json_fields *fields)
 {
-    const char *text;
-    json_t *data = NULL;
     bool is_given;
-    int64_t number;
-    int rc = json_read_text(message, "", "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX,
-                            &text, reterr);
 
-    if (rc == 0) {
-        rc = json_read_text(message, "", "timestamp", true, 64, &text, reterr);
+    (void)json_take_text(fields, "subscriptionIdentifier", true, PROTOCOL_IDENTIFIER_MAX);
+    (void)json_take_text(fields, "timestamp", true, 64);
+    (void)json_take_integer(fields, "sessionId", 0, PROTOCOL_INTEGER_MAX, &is_given);
+    fields->object = json_take(fields, "data", true, JSON_OBJECT);
+    fields->path = "data.";
+    (void)json_take_integer(fields, "modelId", 0, PROTOCOL_INTEGER_MAX, NULL);
+    (void)json_take_text(fields, "modelName", true, PROTOCOL_NAME_MAX);
+    if (fields->code == 0) {
+        fields->code = attributes_check(json_object_get(fields->object, "detection"),
+                                        "data.detection", fields->reterr);
     }
-    if (rc == 0) {
-        rc = json_read_integer(message, "", "sessionId", 0, PROTOCOL_INTEGER_MAX, &is_given,
-                               &number, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_field(message, "", "data", true, JSON_OBJECT, &data, reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_integer(data, "data.", "modelId", 0, PROTOCOL_INTEGER_MAX, NULL, &number,
-                               reterr);
-    }
-    if (rc == 0) {
-        rc = json_read_text(data, "data.", "modelName", true, PROTOCOL_NAME_MAX, &text, reterr);
-    }
-    return rc == 0 ? attributes_check(json_object_get(data, "detection"), "data.detection", reterr)
-                   : rc;
-}
-
-static int check_patch_session(const json_t *message, struct baton_error *reterr)
-{
-    json_t *data;
-    int64_t number;
-    int rc =
-        json_read_integer(message, "", "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL, &number, reterr);
-
-    return rc == 0 ? json_read_field(message, "", "data", true, JSON_OBJECT, &data, reterr) : rc;
 }
 
 static int check_worker_message(const json_t *message, struct baton_error *reterr)
 {
-    const char *type;
-    int rc = json_read_text(message, "", "type", true, PROTOCOL_NAME_MAX, &type, reterr);
+    struct json_fields fields = {message, "", reterr, 0};
+    const char *type = json_take_text(&fields, "type", true, PROTOCOL_NAME_MAX);
 
-    if (rc != 0) {
-        return rc;
+    if (type == NULL) {
+        return fields.code;
     }
     if (strcmp(type, "stateReport") == 0) {
-        return check_state_report(message, reterr);
+        check_state_report(&fields);
+    } else if (strcmp(type, "imageDetection") == 0) {
+        check_image_detection(&fields);
+    } else if (strcmp(type, "patchSession") == 0) {
+        (void)json_take_integer(&fields, "sessionId", 0, PROTOCOL_INTEGER_MAX, NULL);
+        (void)json_take(&fields, "data", true, JSON_OBJECT);
+    } else {
+        return error_set(reterr, BATON_EPROTO,
+                         "type is \"%s\": a worker sends stateReport, imageDetection, patchSession",
+                         type);
     }
-    if (strcmp(type, "imageDetection") == 0) {
-        return check_image_detection(message, reterr);
-    }
-    if (strcmp(type, "patchSession") == 0) {
-        return check_patch_session(message, reterr);
-    }
-    return error_set(reterr, BATON_EPROTO,
-                     "type is \"%s\": a worker sends stateReport, imageDetection, patchSession",
-                     type);
+    return fields.code;
 }
 
 int worker_message_parse(const char *bytes, size_t count, json_t **message,

@@ -62,7 +62,8 @@ static void detect(struct stand *stand)
                                       .at_unix_ms = 1752573600000,
                                       .attributes = json_pack("{s:s, s:i}", "carBrand", "Honda",
                                                               "number", (int)++stand->detected)};
-        service_boxes(stand->service, subscription->identifier, IMAGE_STREAM, &box, 1);
+        image_set_boxes(service_images(stand->service), subscription->identifier, IMAGE_STREAM,
+                        &box, 1);
         (void)service_detected(stand->service, &detection, NULL);
     }
 }

@@ -63,7 +63,7 @@ static void assert_near(double value, double expected)
 static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
 {
     (void)state;
-    put("/proc/self/cgroup", "0::/pod/worker\n");
+    put("/proc/self/cgroup", "10::/other\n0::/pod/worker\n");
     put("/proc/meminfo", "MemTotal:       16000000 kB\n");
     put("/sys/fs/cgroup/pod/worker/memory.current", "250000000\n");
     put("/sys/fs/cgroup/pod/worker/memory.max", "max\n");
@@ -121,7 +121,7 @@ static void without_a_cgroup_living_children_count(void **state)
     put("/proc/72/stat", "72 (a ) S 9 9 (b) S 1 7 7 0 -1 4194304 1 0 0 0 5 5 0 0 20 0\n");
     usage_meter_init(&meter, root, NO_GPUS);
     assert_near(measure(1).memory, 10);
-    put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 0 0 20\n");
+    put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 5000 0 20\n");
     cpu = measure(101).cpu; /* of 100 s; our own are next to nothing */
     assert_true(fabs(cpu * usage_cpus(&meter) - 1000.0 / (double)sysconf(_SC_CLK_TCK)) < 0.5);
 }

@@ -69,12 +69,13 @@ static void what_was_not_found_is_left_out(void **state)
         FIELD("text", VALUE_TEXT),
         FIELD("none", VALUE_NUMBER, .index = 3),
         FIELD("endless", VALUE_NUMBER, .index = 2),
+        FIELD("endlessText", VALUE_NUMBER, .index = 2, .type = TYPE_STRING),
         FIELD("track", VALUE_TRACK),
     };
 
     (void)state;
     answer.reading.text[0] = '\0';
-    assert_json(filled(fields, 5, &(struct box){.label = 3}, 0), "{}");
+    assert_json(filled(fields, 6, &(struct box){.label = 3}, 0), "{}");
 }
 
 static void types_are_changed_as_asked(void **state)
