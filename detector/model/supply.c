@@ -179,7 +179,7 @@ static void count(struct supply_counters *counters, const struct question *quest
     if (question->has_arrived) {
         counters->refused += has_failed;
     } else if (has_failed) {
-        *(question->is_recheck ? &counters->recheck_fails : &counters->fetch_fails) += 1;
+        *(question->is_recheck ? &counters->recheck_failures : &counters->fetch_failures) += 1;
     }
     counters->from_before += has_failed && question->model != NULL && !question->is_recheck;
 }

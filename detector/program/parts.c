@@ -1,4 +1,4 @@
-#include "detector/program/parts.h"
+#include "detector/program/program.h"
 
 #include "base/error.h"
 #include "web/exposition.h"
@@ -107,40 +107,17 @@ void parts_free(struct parts *parts)
     (void)uv_loop_close(&parts->loop);
 }
 
-static void measure_archives(struct supply_counters supply, struct buffer *body)
-{
-    const struct {
-        const char *name, *help;
-        uint64_t value;
-    } rows[] = {
-        {"baton_detector_archives_fetched_total", "Archives that came whole.", supply.fetched},
-        {"baton_detector_archives_unchanged_total",
-         "Archives that were not sent, because the one in the cache is still right.",
-         supply.unchanged},
-        {"baton_detector_archives_fetch_failures_total", "Archives that could not be fetched.",
-         supply.fetch_fails},
-        {"baton_detector_archives_refused_total",
-         "Archives that came and are none, or found no room.", supply.refused},
-        {"baton_detector_archives_from_before_total",
-         "Times that the archive from before was used, as no new one was to be had.",
-         supply.from_before},
-        {"baton_detector_archives_rechecks_total",
-         "Times that a server was asked whether the archive at work is still right.",
-         supply.rechecks},
-        {"baton_detector_archives_recheck_failures_total",
-         "Of these, those without an answer, or refused: a signature was too old.",
-         supply.recheck_fails},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        exposition_single(body, rows[i].name, "counter", rows[i].help, (double)rows[i].value);
-    }
-}
-
 void parts_measure(const struct parts *parts, struct buffer *body)
 {
+    struct supply_counters counters;
+
     models_measure(parts->models, body);
     if (!parts->only && parts->supply) {
-        measure_archives(supply_counters(parts->supply), body);
+        counters = supply_counters(parts->supply);
+#define COUNTER(name, help)                                                                        \
+    exposition_single(body, "baton_detector_archives_" #name "_total", "counter", help,            \
+                      (double)counters.name);
+        SUPPLY_COUNTERS(COUNTER)
+#undef COUNTER
     }
 }

@@ -451,7 +451,7 @@ static void what_is_bad_is_told_once_until_it_is_another(void **state)
     assert_string_equal(asker.model->digest, first);
     assert_int_equal(asker.error.code, 0);
     assert_int_equal(supply_counters(place->supply).refused, 1);
-    assert_int_equal(supply_counters(place->supply).recheck_fails, 0);
+    assert_int_equal(supply_counters(place->supply).recheck_failures, 0);
     cancel(&asker);
 }
 
@@ -463,7 +463,7 @@ static void a_question_without_an_answer_changes_nothing(void **state)
 
     put_to_work(place, "signed", "fresh=1", &asker);
     renew(place, &asker, "signed", "busy=1");
-    while ((counters = supply_counters(place->supply)).recheck_fails == 0) {
+    while ((counters = supply_counters(place->supply)).recheck_failures == 0) {
         (void)uv_run(&place->loop, UV_RUN_ONCE);
     }
     assert_int_equal(asker.told, 1);
@@ -475,7 +475,7 @@ static void a_question_without_an_answer_changes_nothing(void **state)
     wait_told(place, &other, 2);
     assert_int_equal(other.error.code, 0);
     assert_int_equal(asker.told, 1);
-    assert_int_equal(counters.fetch_fails, 0);
+    assert_int_equal(counters.fetch_failures, 0);
     assert_int_equal(counters.from_before, 0);
     cancel(&asker);
     cancel(&other);
@@ -517,7 +517,7 @@ static void what_cannot_be_had_is_asked_for_again(void **state)
     order(place, 7, "busy", "", &asker);
     wait_told(place, &asker, 2);
     assert_int_equal(asker.error.code, 0);
-    assert_int_equal(supply_counters(place->supply).fetch_fails, 1);
+    assert_int_equal(supply_counters(place->supply).fetch_failures, 1);
     cancel(&asker);
 
     order(place, 7, "bad", "", &asker);
