@@ -199,21 +199,6 @@ static void take(struct program *program, const struct program_settings *setting
     program->settings.drain = settings->drain;
 }
 
-/* The options of take(). */
-static bool is_taken(const char *name)
-{
-    static const char *const names[] = {"report-interval", "queue",           "log-level",
-                                        "camera-fps",      "model-cache-mib", "model-recheck",
-                                        "drain-timeout"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void tell_reloaded(const struct program *program, const struct options *options)
 {
     char taken[512] = "", changed[256] = "";
@@ -221,7 +206,7 @@ static void tell_reloaded(const struct program *program, const struct options *o
 
     for (size_t i = 0; (spec = options_spec(options, i)) != NULL; i++) {
         size_t bytes = strlen(taken), names = strlen(changed);
-        if (is_taken(spec->name)) {
+        if (strstr(spec->help, "read anew on SIGHUP")) { /* by take() */
             (void)snprintf(taken + bytes, sizeof(taken) - bytes, "%s%s=%s", bytes > 0 ? " " : "",
                            spec->name, options_text(options, spec->name));
         } else if (!options_agree(options, program->options, spec->name)) {
