@@ -6,6 +6,7 @@
 #include "detector/model/address.h"
 #include "detector/model/question.h"
 
+#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -558,6 +559,7 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
     if (supply == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT); /* else the first threads would race for it */
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
     *ret = supply;
