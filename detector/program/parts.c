@@ -29,19 +29,19 @@ static bool find_folder(char ret[PATH_MAX])
     return false;
 }
 
-static int open_store(struct parts *parts, const struct parts_config *config,
+static int open_store(struct parts *parts, const struct program_settings *settings,
                       struct baton_error *reterr)
 {
     char folder[PATH_MAX];
     int code;
 
-    if (!config->folder && !find_folder(folder)) {
+    if (!settings->folder && !find_folder(folder)) {
         return error_set(reterr, BATON_EINVAL,
                          "no folder to keep models in: neither CACHE_DIRECTORY nor XDG_CACHE_HOME "
                          "nor HOME is set; --model-cache DIR names one");
     }
-    code = store_open(&parts->store, config->folder ? config->folder : folder,
-                      config->cache_bytes_max, reterr);
+    code = store_open(&parts->store, settings->folder ? settings->folder : folder,
+                      settings->cache_bytes_max, reterr);
     return code ? error_wrap(reterr, "--model-cache") : 0;
 }
 
@@ -59,29 +59,29 @@ static int open_file(struct parts *parts, const char *path, struct baton_error *
     return code ? error_wrap(reterr, "%s", path) : 0;
 }
 
-int parts_open(struct parts *parts, struct parts_config *config, struct logger *logger,
+int parts_open(struct parts *parts, struct program_settings *settings, struct logger *logger,
                struct baton_error *reterr)
 {
     int code;
 
-    config->pool.loop = config->supply.loop = config->models.loop = &parts->loop;
-    config->pool.logger = config->supply.logger = config->models.logger = logger;
-    code = camera_pool_new(&parts->pool, &config->pool, reterr);
-    code = code ? code : open_store(parts, config, reterr);
-    if (!code && config->file) {
-        code = open_file(parts, config->file, reterr);
+    settings->pool.loop = settings->supply.loop = settings->models.loop = &parts->loop;
+    settings->pool.logger = settings->supply.logger = settings->models.logger = logger;
+    code = camera_pool_new(&parts->pool, &settings->pool, reterr);
+    code = code ? code : open_store(parts, settings, reterr);
+    if (!code && settings->file) {
+        code = open_file(parts, settings->file, reterr);
     }
     if (code) {
         return code;
     }
-    config->supply.store = parts->store;
-    config->supply.only = parts->only;
-    code = supply_new(&parts->supply, &config->supply, reterr);
+    settings->supply.store = parts->store;
+    settings->supply.only = parts->only;
+    code = supply_new(&parts->supply, &settings->supply, reterr);
     if (code) {
         return code;
     }
-    config->models.supply = parts->supply;
-    parts->models = models_new(&config->models);
+    settings->models.supply = parts->supply;
+    parts->models = models_new(&settings->models);
     return parts->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
 

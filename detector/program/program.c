@@ -194,8 +194,8 @@ static void take(struct program *program, const struct program_settings *setting
                        settings->service.queue_max);
     log_set_level(program->logger, settings->log_level);
     watch_set_interval(program->watch, settings->camera.interval_ms);
-    store_set_max(program->parts.store, settings->parts.cache_bytes_max);
-    supply_set_recheck(program->parts.supply, settings->parts.supply.recheck_ms);
+    store_set_max(program->parts.store, settings->cache_bytes_max);
+    supply_set_recheck(program->parts.supply, settings->supply.recheck_ms);
     program->settings.drain = settings->drain;
 }
 
@@ -313,9 +313,9 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     struct program_settings *settings = &program->settings;
     int code;
 
-    settings->parts.models.detected = on_detected;
-    settings->parts.models.seen = on_seen;
-    settings->parts.models.userdata = program;
+    settings->models.detected = on_detected;
+    settings->models.seen = on_seen;
+    settings->models.userdata = program;
     settings->service.loop = &program->parts.loop;
     settings->service.logger = program->logger;
     settings->service.changed = on_changed;
@@ -323,7 +323,7 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->service.measure = on_measure;
     settings->service.drained = close_all;
     settings->service.userdata = program;
-    code = parts_open(&program->parts, &settings->parts, program->logger, reterr);
+    code = parts_open(&program->parts, settings, program->logger, reterr);
     if (code) {
         return code;
     }

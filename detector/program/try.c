@@ -146,7 +146,7 @@ static void refuse_model(struct try *try, const struct baton_error *error)
 
     if (!try->error.code) {
         (void)error_set(&try->error, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
-                        "--model %s: %s%s", try->settings->parts.file, error->message, hint);
+                        "--model %s: %s%s", try->settings->file, error->message, hint);
     }
 }
 
@@ -229,7 +229,7 @@ static int open_all(struct try *try, struct baton_error *reterr)
         .identifier = (char *)identifier, .model_url = (char *)"", .model_name = (char *)"try"};
     const struct worker_event event = {
         .type = WORKER_SUBSCRIPTION_ADDED, .identifier = identifier, .subscription = &subscription};
-    struct models_config *models = &try->settings->parts.models;
+    struct models_config *models = &try->settings->models;
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
     models->uses_stream_time = true;
@@ -237,8 +237,8 @@ static int open_all(struct try *try, struct baton_error *reterr)
     models->changed = on_changed;
     models->seen = on_seen;
     models->userdata = try;
-    try->settings->parts.pool.allows_files = true;
-    code = code ? code : parts_open(&try->parts, &try->settings->parts, try->logger, reterr);
+    try->settings->pool.allows_files = true;
+    code = code ? code : parts_open(&try->parts, try->settings, try->logger, reterr);
     if (!code) {
         models_event(try->parts.models, &event);
     }
