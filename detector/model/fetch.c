@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10 };
+enum { REDIRECTS_MAX = 4, RETRY_DOUBLINGS = 5, OTHER_BODY_MAX = 64 << 10, CONNECT_MS = 10000 };
 
 /* What is known of a request, and of a try. */
 enum verdict {
@@ -51,7 +51,6 @@ struct fetch {
 struct fetch_rules fetch_rules_default(void)
 {
     return (struct fetch_rules){.bytes_max = 1U << 30,
-                                .connect_ms = 10000,
                                 .silent_ms = 30000,
                                 .total_ms = 15 * 60 * 1000,
                                 .tries_max = 5,
@@ -264,7 +263,7 @@ static CURLcode set_up(struct fetch *fetch)
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);     /* the path may be signed */
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_PROXY, "");
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC | CURLAUTH_DIGEST);
-    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)rules->connect_ms);
+    rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, silent_s);
     rc = rc ? rc : curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

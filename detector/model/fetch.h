@@ -23,7 +23,6 @@
 
 struct fetch_rules {
     uint64_t bytes_max;
-    int connect_ms;
     int silent_ms; /* without a byte for so long the connection is broken */
     int total_ms;  /* with all further tries */
     int tries_max; /* in a row without more bytes than the best before */
@@ -36,7 +35,7 @@ struct fetch_rules {
     const atomic_bool *is_canceled; /* borrowed; ends a try within a second; NULL: it cannot be */
 };
 
-/* The defaults: 1 GiB, 10 s, 30 s, 15 min, 5, 500 ms, any, the system's, no, NULL. */
+/* The defaults: 1 GiB, 30 s, 15 min, 5, 500 ms, any, the system's, no, NULL. */
 struct fetch_rules fetch_rules_default(void);
 
 struct fetch_result {

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A model that ran. */
 struct note {
     uv_work_t work;
     struct store *store;
@@ -28,8 +27,8 @@ static void on_noted(uv_work_t *work, int status)
     free(work->data);
 }
 
-void knowledge_note(const struct knowledge *known, struct store *store, const char *key,
-                    uv_loop_t *loop)
+void note_origin(uv_loop_t *loop, struct store *store, const char *key, const char *digest,
+                 const char *etag)
 {
     struct note *note = calloc(1, sizeof(*note));
 
@@ -37,8 +36,8 @@ void knowledge_note(const struct knowledge *known, struct store *store, const ch
         note->work.data = note;
         note->store = store;
         memcpy(note->key, key, sizeof(note->key));
-        memcpy(note->origin.digest, known->proven, sizeof(note->origin.digest));
-        memcpy(note->origin.etag, known->etag, sizeof(note->origin.etag));
+        memcpy(note->origin.digest, digest, sizeof(note->origin.digest));
+        memcpy(note->origin.etag, etag, sizeof(note->origin.etag));
         (void)uv_queue_work(loop, &note->work, write_note, on_noted); /* never fails */
     }
 }
@@ -51,7 +50,7 @@ static void find_on_disk(struct question *question)
     if (store_origin(question->store, question->key, &origin, NULL) == 0 &&
         store_find(question->store, origin.digest, &question->archive, &question->model, NULL) ==
             0) {
-        memcpy(question->known.proven, origin.digest, sizeof(question->known.proven));
+        question->is_proven = true;
         if (question->known.etag[0] == '\0') {
             memcpy(question->known.etag, origin.etag, sizeof(question->known.etag));
         }
@@ -80,7 +79,7 @@ static void take_archive(struct question *question, const char *etag)
     if (digest_file(question->fd, digest) == 0 && question->model != NULL &&
         strcmp(question->model->digest, digest) == 0) {
         question->outcome = SOURCE_CURRENT;
-        if (strcmp(question->known.proven, digest) == 0) {
+        if (question->is_proven) {
             (void)store_origin_set(question->store, question->key, digest, etag, NULL);
         }
     } else if (question->model != NULL && strcmp(question->known.rejected, digest) == 0) {

@@ -15,14 +15,13 @@ enum source_state { SOURCE_UNSURE, SOURCE_CURRENT, SOURCE_BAD };
 struct knowledge {
     enum source_state state;
     char etag[ETAG_BYTES];       /* of the server's archive, when it was last seen; "": none */
-    char proven[DIGEST_BYTES];   /* the last one that ran; "": none */
     char rejected[DIGEST_BYTES]; /* one that cannot run, for this reason; "": none */
     struct baton_error why_rejected;
 };
 
-/* Has what ran put on the disk, by a thread, so that the next process finds it. */
-void knowledge_note(const struct knowledge *known, struct store *store, const char *key,
-                    uv_loop_t *loop);
+/* Puts on the disk what has run, by a thread, so that the next process finds it. */
+void note_origin(uv_loop_t *loop, struct store *store, const char *key, const char *digest,
+                 const char *etag);
 
 struct question {
     struct store *store;          /* where models are put, … */
@@ -31,11 +30,12 @@ struct question {
     atomic_bool is_canceled;      /* of both of these rules */
     const char *key;              /* of number and address; borrowed */
     const char *url;              /* of the next try, borrowed; NULL: as of the one before */
-    struct knowledge known; /* then with the present ETag, and what ran according to the disk */
-    struct model *model;    /* the one in use, or then that of the disk; NULL: none */
-    bool is_recheck;        /* a model was in use */
-    int fd;                 /* for the archive; -1: none yet */
-    struct fetch *fetch;    /* NULL: not yet */
+    struct knowledge known;       /* then with the present ETag */
+    struct model *model;          /* the one in use, or then that of the disk; NULL: none */
+    bool is_proven;               /* it has run */
+    bool is_recheck;              /* a model was in use */
+    int fd;                       /* for the archive; -1: none yet */
+    struct fetch *fetch;          /* NULL: not yet */
 
     enum source_state outcome; /* UNSURE if there was no reply */
     struct model *found;       /* a new one; NULL: none */

@@ -6,6 +6,7 @@
 #include "detector/model/address.h"
 #include "detector/model/question.h"
 
+#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -36,8 +37,8 @@ struct source {
     struct source *prev, *next;
 
     struct knowledge known;
-    struct model *model;      /* what the orders get; NULL: none */
-    struct model *previous;   /* the one that ran, until `model` runs, too; NULL: none */
+    struct model *proven;     /* the last that ran; NULL: none */
+    struct model *fresh;      /* the server's, until it runs, too: the orders get it; NULL: none */
     struct baton_error doubt; /* why BAD */
     unsigned version;         /* counts the changes that orders must be told */
     unsigned asked_version;   /* when the question began */
@@ -64,6 +65,12 @@ static bool is_of(const struct model *model, const char *digest)
     return model != NULL && strcmp(model->digest, digest) == 0;
 }
 
+/* What the orders get; NULL: there is none. */
+static struct model *offered(const struct source *source)
+{
+    return source->fresh != NULL ? source->fresh : source->proven;
+}
+
 /* ---- What the orders are told --------------------------------------------------------------- */
 
 /* All orders have what there is: a model, and an ETag that tells whether the server still has the
@@ -75,7 +82,7 @@ static bool is_settled(const struct source *source)
     for (const struct order *order = source->orders; order != NULL; order = order->next) {
         is_told = is_told && order->version == source->version;
     }
-    return is_told && source->known.state != SOURCE_UNSURE && source->model != NULL;
+    return is_told && source->known.state != SOURCE_UNSURE && offered(source) != NULL;
 }
 
 static bool is_rechecked(const struct source *source)
@@ -91,7 +98,7 @@ static bool tell_all(struct source *source, const struct baton_error *error, boo
 
     DL_FOREACH (source->orders, order) {
         if (order->version != source->version) {
-            const struct supplied supplied = {source->model, error, is_refused};
+            const struct supplied supplied = {offered(source), error, is_refused};
 
             has_told = true;
             order->version =
@@ -102,32 +109,19 @@ static bool tell_all(struct source *source, const struct baton_error *error, boo
     return has_told;
 }
 
-/* The source's model becomes this one, which it takes over. The one that ran stays at hand. */
-static void adopt(struct source *source, struct model *model)
-{
-    if (is_of(source->model, model->digest)) {
-        model_release(model);
-        return;
-    }
-    if (is_of(source->model, source->known.proven) && source->previous == NULL) {
-        source->previous = source->model;
-    } else {
-        model_release(source->model);
-    }
-    source->model = model;
-    source->version++;
-}
-
 static void take_models(struct source *source, struct question *question)
 {
-    if (source->model == NULL && question->model != NULL) {
-        memcpy(source->known.proven, question->known.proven, sizeof(source->known.proven));
+    struct model *found = question->found;
+
+    if (offered(source) == NULL && question->model != NULL) {
         memcpy(source->known.etag, question->known.etag, sizeof(source->known.etag));
-        adopt(source, model_share(question->model));
+        source->proven = model_share(question->model);
+        source->version++;
     }
-    if (question->found != NULL) {
-        adopt(source, question->found);
-        question->found = NULL;
+    if (found != NULL && !is_of(offered(source), found->digest)) {
+        model_release(source->fresh);
+        source->fresh = is_of(source->proven, found->digest) ? NULL : model_share(found);
+        source->version++;
     }
 }
 
@@ -139,7 +133,7 @@ static void take_silence(struct source *source, const struct question *question)
     source->fails++;
     if (source->known.state == SOURCE_UNSURE) {
         source->version++;
-        if (source->model != NULL) {
+        if (offered(source) != NULL) {
             log_warning(logger, "model-from-before", LOG_I64("model-id", source->model_id),
                         LOG_STR("error", question->error.message));
         }
@@ -179,7 +173,7 @@ static void count(struct supply_counters *counters, const struct question *quest
     if (question->has_arrived) {
         counters->refused += has_failed;
     } else if (has_failed) {
-        *(question->is_recheck ? &counters->recheck_fails : &counters->fetch_fails) += 1;
+        *(question->is_recheck ? &counters->recheck_failures : &counters->fetch_failures) += 1;
     }
     counters->from_before += has_failed && question->model != NULL && !question->is_recheck;
 }
@@ -223,6 +217,7 @@ static void begin_question(struct source *source)
 {
     const struct supply_config *config = &source->supply->config;
     struct question *question = &source->question;
+    struct model *model = offered(source);
 
     *question = (struct question){.store = config->store,
                                   .archive = config->archive,
@@ -230,8 +225,9 @@ static void begin_question(struct source *source)
                                   .key = source->key,
                                   .url = source->url,
                                   .known = source->known,
-                                  .model = source->model ? model_share(source->model) : NULL,
-                                  .is_recheck = source->model != NULL,
+                                  .model = model != NULL ? model_share(model) : NULL,
+                                  .is_proven = source->fresh == NULL,
+                                  .is_recheck = model != NULL,
                                   .fd = -1};
     question->archive.is_canceled = question->rules.is_canceled = &question->is_canceled;
     source->asked_version = source->version;
@@ -279,8 +275,8 @@ static void on_due(uv_timer_t *timer)
         return;
     }
     source->known.state = SOURCE_CURRENT;
-    if (source->model == NULL) {
-        adopt(source, model_share(source->supply->config.only));
+    if (source->proven == NULL) {
+        source->proven = model_share(source->supply->config.only);
     }
     (void)tell_all(source, NULL, false);
 }
@@ -325,8 +321,8 @@ static void on_source_closed(uv_handle_t *handle)
     if (source->is_asking) {
         question_fini(&source->question);
     }
-    model_release(source->model);
-    model_release(source->previous);
+    model_release(source->proven);
+    model_release(source->fresh);
     free(source->url);
     free(source->fresh_url);
     free(source);
@@ -515,20 +511,19 @@ void supply_ran(struct order *order, const struct model *model)
     struct source *source = order->source;
     const struct supply_config *config = &source->supply->config;
 
-    if (!is_of(source->model, model->digest) || source->known.state != SOURCE_CURRENT) {
+    if (!is_of(offered(source), model->digest) || source->known.state != SOURCE_CURRENT) {
         return;
     }
     if (source->fails > 0) {
         source->fails = 0;
         plan(source);
     }
-    if (is_of(model, source->known.proven) || config->only != NULL) {
-        return;
+    if (source->fresh != NULL) {
+        model_release(source->proven);
+        source->proven = source->fresh;
+        source->fresh = NULL;
+        note_origin(config->loop, config->store, source->key, model->digest, source->known.etag);
     }
-    memcpy(source->known.proven, model->digest, sizeof(source->known.proven));
-    model_release(source->previous);
-    source->previous = NULL;
-    knowledge_note(&source->known, config->store, source->key, config->loop);
 }
 
 void supply_failed(struct order *order, const struct model *model, const struct baton_error *error)
@@ -536,12 +531,12 @@ void supply_failed(struct order *order, const struct model *model, const struct 
     struct source *source = order->source;
 
     order->version = 0;
-    if (!is_of(source->model, model->digest) || source->known.state != SOURCE_CURRENT) {
+    if (!is_of(offered(source), model->digest) || source->known.state != SOURCE_CURRENT) {
         plan(source); /* another order has told it, or it is the one from before */
         return;
     }
     source->version++;
-    if (error == NULL || source->previous == NULL) {
+    if (error == NULL || source->fresh == NULL || source->proven == NULL) {
         source->known.state = SOURCE_UNSURE;
         source->fails++;
         plan(source);
@@ -550,9 +545,8 @@ void supply_failed(struct order *order, const struct model *model, const struct 
     source->known.state = SOURCE_BAD;
     source->doubt = source->known.why_rejected = *error;
     memcpy(source->known.rejected, model->digest, sizeof(source->known.rejected));
-    model_release(source->model);
-    source->model = source->previous;
-    source->previous = NULL;
+    model_release(source->fresh);
+    source->fresh = NULL;
     ask_soon(source); /* the answer gives the one from before to those that do not run it */
 }
 
@@ -565,6 +559,7 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
     if (supply == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT); /* else the first threads would race for it */
     supply->config = *config;
     supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
     *ret = supply;

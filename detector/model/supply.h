@@ -87,16 +87,21 @@ void supply_ran(struct order *order, const struct model *model);
  * that ran before. Without one it is given again later. */
 void supply_failed(struct order *order, const struct model *model, const struct baton_error *error);
 
-/* Counts so far. */
+/* Counts so far, and what /metrics says of them. `fetch_failures` has no question with a model in
+ * use; the others count these, too. */
+#define SUPPLY_COUNTERS(X)                                                                         \
+    X(fetched, "Archives that came whole.")                                                        \
+    X(unchanged, "Archives that were not sent, because the one in the cache is still right.")      \
+    X(fetch_failures, "Archives that could not be fetched.")                                       \
+    X(refused, "Archives that came and are none, or found no room.")                               \
+    X(from_before, "Times that the archive from before was used, as no new one was to be had.")    \
+    X(rechecks, "Times that a server was asked whether the archive at work is still right.")       \
+    X(recheck_failures, "Of these, those without an answer, or refused: a signature was too old.")
+
 struct supply_counters {
-    uint64_t fetched;       /* archives that arrived whole */
-    uint64_t unchanged;     /* replies that the known archive is still right */
-    uint64_t fetch_fails;   /* no archive arrived */
-    uint64_t refused;       /* an archive arrived that holds no model, or finds no room */
-    uint64_t from_before;   /* of these two: there was a model of the disk */
-    uint64_t rechecks;      /* questions with a model in use; the others count these, too */
-    uint64_t recheck_fails; /* those without a reply, or with a refusal; `fetch_fails` has none of
-                               them */
+#define SUPPLY_COUNTER(name, help) uint64_t name;
+    SUPPLY_COUNTERS(SUPPLY_COUNTER)
+#undef SUPPLY_COUNTER
 };
 
 struct supply_counters supply_counters(const struct supply *supply);

@@ -65,44 +65,36 @@ struct figure *figures_find(struct figures *figures, int64_t model_id)
 
 /* ---- The page ------------------------------------------------------------------------------- */
 
+static const char gauge[] = "gauge", counter[] = "counter", histogram[] = "histogram";
+
 static const struct family {
     const char *name, *help;
-    size_t offset; /* of a counter or a histogram */
-    bool is_histogram;
+    size_t offset;
+    const char *type;
 } families[] = {
+    {"baton_detector_model_subscriptions",
+     "Subscriptions that the model looks at, with its name and engine.",
+     offsetof(struct figure, subscriptions), gauge},
     {"baton_detector_model_frames_total", "Frames that went through the model.",
-     offsetof(struct figure, frames), false},
+     offsetof(struct figure, frames), counter},
     {"baton_detector_model_opened_total", "Times that the model began to look at a subscription.",
-     offsetof(struct figure, opened), false},
+     offsetof(struct figure, opened), counter},
     {"baton_detector_model_refused_total",
      "Times that it could not be had or opened for a subscription.",
-     offsetof(struct figure, refused), false},
+     offsetof(struct figure, refused), counter},
     {"baton_detector_model_failures_total",
      "Times that its process was lost or a frame could not be run.",
-     offsetof(struct figure, failures), false},
+     offsetof(struct figure, failures), counter},
     {"baton_detector_model_frames_dropped_total",
      "Frames that a newer one overtook before the model was free.",
-     offsetof(struct figure, dropped), false},
+     offsetof(struct figure, dropped), counter},
     {"baton_detector_model_run_seconds",
      "A frame's turn: from its preparation to what was seen in it.", offsetof(struct figure, run),
-     true},
+     histogram},
     {"baton_detector_model_latency_seconds",
      "From a frame's arrival to what was seen in it, with the wait for its turn.",
-     offsetof(struct figure, late), true},
+     offsetof(struct figure, late), histogram},
 };
-
-/* model_id="7", and what follows. */
-static const char *label(const struct figures *figures, const struct figure *figure,
-                         struct buffer *labels)
-{
-    char number[24];
-
-    (void)snprintf(number, sizeof(number), "%lld", (long long)figure->model_id);
-    buffer_clear(labels);
-    exposition_label(labels, "model_id",
-                     figure == &figures->of[FIGURES_MODELS_MAX] ? "other" : number);
-    return buffer_text(labels);
-}
 
 static void write_histogram(struct buffer *body, const char *name, const struct histogram *of,
                             struct buffer *labels)
@@ -129,45 +121,39 @@ static void write_histogram(struct buffer *body, const char *name, const struct 
     exposition_sample(body, full, buffer_text(labels), (double)total);
 }
 
-/* `family` NULL: the subscriptions, with name and engine as labels. */
 static void write_one(const struct figures *figures, const struct figure *one,
                       const struct family *family, struct buffer *body, struct buffer *labels)
 {
-    const void *value = (const char *)one + (family ? family->offset : 0);
-    const char *text = label(figures, one, labels);
+    const void *value = (const char *)one + family->offset;
+    char number[24] = "other";
 
-    if (!family) {
+    if (one != &figures->of[FIGURES_MODELS_MAX]) {
+        (void)snprintf(number, sizeof(number), "%lld", (long long)one->model_id);
+    }
+    buffer_clear(labels);
+    exposition_label(labels, "model_id", number);
+    if (family->type == gauge) {
         exposition_label(labels, "model_name", one->name);
         exposition_label(labels, "engine", one->engine);
-        exposition_sample(body, "baton_detector_model_subscriptions", buffer_text(labels),
-                          one->subscriptions);
-    } else if (family->is_histogram) {
+    }
+    if (family->type == histogram) {
         write_histogram(body, family->name, value, labels);
     } else {
-        exposition_sample(body, family->name, text, (double)*(const uint64_t *)value);
+        exposition_sample(body, family->name, buffer_text(labels),
+                          (double)*(const uint64_t *)value);
     }
-}
-
-static void write_all(const struct figures *figures, const struct family *family,
-                      struct buffer *body)
-{
-    struct buffer labels;
-
-    buffer_init(&labels, LABELS_MAX);
-    for (unsigned i = 0; i < figures->count; i++) {
-        write_one(figures, &figures->of[i], family, body, &labels);
-    }
-    buffer_fini(&labels);
 }
 
 void figures_write(const struct figures *figures, struct buffer *body)
 {
-    exposition_family(body, "baton_detector_model_subscriptions", "gauge",
-                      "Subscriptions that the model looks at, with its name and engine.");
-    write_all(figures, NULL, body);
+    struct buffer labels;
+
+    buffer_init(&labels, LABELS_MAX);
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-        exposition_family(body, families[i].name,
-                          families[i].is_histogram ? "histogram" : "counter", families[i].help);
-        write_all(figures, &families[i], body);
+        exposition_family(body, families[i].name, families[i].type, families[i].help);
+        for (unsigned j = 0; j < figures->count; j++) {
+            write_one(figures, &figures->of[j], &families[i], body, &labels);
+        }
     }
+    buffer_fini(&labels);
 }

@@ -39,7 +39,7 @@ struct figure {
     uint64_t opened, refused;   /* for a subscription */
     uint64_t failures;          /* its child was lost, or a frame could not be run */
     struct histogram run, late; /* duration of a frame's turn; from its arrival to its results */
-    unsigned subscriptions;     /* at work; set before figures_write() */
+    uint64_t subscriptions;     /* at work; set before figures_write() */
 };
 
 struct figures {

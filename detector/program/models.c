@@ -65,6 +65,15 @@ static struct figure *work_figure(const struct work *work)
     return figures_find(&work->bound->models->figures, work->model_id);
 }
 
+static void tell(const struct bound *bound, const struct baton_error *error)
+{
+    const struct models_config *config = &bound->models->config;
+
+    if (config->changed) {
+        config->changed(config->userdata, bound->identifier, error);
+    }
+}
+
 /* ---- Shared inferences ---------------------------------------------------------------------- */
 
 static void on_opened(void *userdata, const char *engine, const struct baton_error *error);
@@ -82,7 +91,6 @@ static void on_closed(void *userdata)
 static void on_failed(void *userdata, const struct baton_error *error)
 {
     const struct shared *shared = userdata;
-    const struct models_config *config = &shared->models->config;
     bool is_counted = false;
 
     for (struct bound *bound = shared->models->bounds; bound; bound = bound->hh.next) {
@@ -90,13 +98,11 @@ static void on_failed(void *userdata, const struct baton_error *error)
             work_figure(bound->running)->failures += !is_counted;
             is_counted = true;
             (void)snprintf(bound->last_error, sizeof(bound->last_error), "%s", error->message);
+            tell(bound, error);
         }
     }
-    log_warning(config->logger, "model-failed", LOG_STR("digest", shared->model->digest),
-                LOG_STR("error", error->message));
-    if (config->failed) {
-        config->failed(config->userdata, error);
-    }
+    log_warning(shared->models->config.logger, "model-failed",
+                LOG_STR("digest", shared->model->digest), LOG_STR("error", error->message));
 }
 
 static int open_inference(struct shared *shared, struct baton_error *reterr)
@@ -169,15 +175,6 @@ static void end_leaving(struct bound *bound)
 {
     if (bound->leaving && inference_feed_is_idle(bound->leaving->feed)) {
         work_free(&bound->leaving);
-    }
-}
-
-static void tell(const struct bound *bound, const struct baton_error *error)
-{
-    const struct models_config *config = &bound->models->config;
-
-    if (config->changed) {
-        config->changed(config->userdata, bound->identifier, error);
     }
 }
 

@@ -29,11 +29,10 @@ struct models_config {
     bool uses_stream_time;        /* see inference_config */
     /* Takes the detection. */
     void (*detected)(void *userdata, struct detection *detection);
-    /* All of these may be NULL: a model is at work, or was refused; objects seen in each frame; an
-     * inference failed, and goes on. They must not call models.h. */
+    /* Both may be NULL, and must not call models.h: a model is at work, was refused, or failed and
+     * goes on; objects seen in each frame. */
     void (*changed)(void *userdata, const char *identifier, const struct baton_error *error);
     void (*seen)(void *userdata, const char *identifier, const struct inference_result *result);
-    void (*failed)(void *userdata, const struct baton_error *error);
     void *userdata;
 };
 

@@ -1,4 +1,4 @@
-#include "detector/program/parts.h"
+#include "detector/program/program.h"
 
 #include "base/error.h"
 #include "web/exposition.h"
@@ -29,19 +29,19 @@ static bool find_folder(char ret[PATH_MAX])
     return false;
 }
 
-static int open_store(struct parts *parts, const struct parts_config *config,
+static int open_store(struct parts *parts, const struct program_settings *settings,
                       struct baton_error *reterr)
 {
     char folder[PATH_MAX];
     int code;
 
-    if (!config->folder && !find_folder(folder)) {
+    if (!settings->folder && !find_folder(folder)) {
         return error_set(reterr, BATON_EINVAL,
                          "no folder to keep models in: neither CACHE_DIRECTORY nor XDG_CACHE_HOME "
                          "nor HOME is set; --model-cache DIR names one");
     }
-    code = store_open(&parts->store, config->folder ? config->folder : folder,
-                      config->cache_bytes_max, reterr);
+    code = store_open(&parts->store, settings->folder ? settings->folder : folder,
+                      settings->cache_bytes_max, reterr);
     return code ? error_wrap(reterr, "--model-cache") : 0;
 }
 
@@ -59,29 +59,29 @@ static int open_file(struct parts *parts, const char *path, struct baton_error *
     return code ? error_wrap(reterr, "%s", path) : 0;
 }
 
-int parts_open(struct parts *parts, struct parts_config *config, struct logger *logger,
+int parts_open(struct parts *parts, struct program_settings *settings, struct logger *logger,
                struct baton_error *reterr)
 {
     int code;
 
-    config->pool.loop = config->supply.loop = config->models.loop = &parts->loop;
-    config->pool.logger = config->supply.logger = config->models.logger = logger;
-    code = camera_pool_new(&parts->pool, &config->pool, reterr);
-    code = code ? code : open_store(parts, config, reterr);
-    if (!code && config->file) {
-        code = open_file(parts, config->file, reterr);
+    settings->pool.loop = settings->supply.loop = settings->models.loop = &parts->loop;
+    settings->pool.logger = settings->supply.logger = settings->models.logger = logger;
+    code = camera_pool_new(&parts->pool, &settings->pool, reterr);
+    code = code ? code : open_store(parts, settings, reterr);
+    if (!code && settings->file) {
+        code = open_file(parts, settings->file, reterr);
     }
     if (code) {
         return code;
     }
-    config->supply.store = parts->store;
-    config->supply.only = parts->only;
-    code = supply_new(&parts->supply, &config->supply, reterr);
+    settings->supply.store = parts->store;
+    settings->supply.only = parts->only;
+    code = supply_new(&parts->supply, &settings->supply, reterr);
     if (code) {
         return code;
     }
-    config->models.supply = parts->supply;
-    parts->models = models_new(&config->models);
+    settings->models.supply = parts->supply;
+    parts->models = models_new(&settings->models);
     return parts->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
 }
 
@@ -107,40 +107,17 @@ void parts_free(struct parts *parts)
     (void)uv_loop_close(&parts->loop);
 }
 
-static void measure_archives(struct supply_counters supply, struct buffer *body)
-{
-    const struct {
-        const char *name, *help;
-        uint64_t value;
-    } rows[] = {
-        {"baton_detector_archives_fetched_total", "Archives that came whole.", supply.fetched},
-        {"baton_detector_archives_unchanged_total",
-         "Archives that were not sent, because the one in the cache is still right.",
-         supply.unchanged},
-        {"baton_detector_archives_fetch_failures_total", "Archives that could not be fetched.",
-         supply.fetch_fails},
-        {"baton_detector_archives_refused_total",
-         "Archives that came and are none, or found no room.", supply.refused},
-        {"baton_detector_archives_from_before_total",
-         "Times that the archive from before was used, as no new one was to be had.",
-         supply.from_before},
-        {"baton_detector_archives_rechecks_total",
-         "Times that a server was asked whether the archive at work is still right.",
-         supply.rechecks},
-        {"baton_detector_archives_recheck_failures_total",
-         "Of these, those without an answer, or refused: a signature was too old.",
-         supply.recheck_fails},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        exposition_single(body, rows[i].name, "counter", rows[i].help, (double)rows[i].value);
-    }
-}
-
 void parts_measure(const struct parts *parts, struct buffer *body)
 {
+    struct supply_counters counters;
+
     models_measure(parts->models, body);
     if (!parts->only && parts->supply) {
-        measure_archives(supply_counters(parts->supply), body);
+        counters = supply_counters(parts->supply);
+#define COUNTER(name, help)                                                                        \
+    exposition_single(body, "baton_detector_archives_" #name "_total", "counter", help,            \
+                      (double)counters.name);
+        SUPPLY_COUNTERS(COUNTER)
+#undef COUNTER
     }
 }

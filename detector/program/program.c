@@ -195,24 +195,9 @@ static void take(struct program *program, const struct program_settings *setting
                        settings->service.queue_max);
     log_set_level(program->logger, settings->log_level);
     watch_set_interval(program->watch, settings->camera.interval_ms);
-    store_set_max(program->parts.store, settings->parts.cache_bytes_max);
-    supply_set_recheck(program->parts.supply, settings->parts.supply.recheck_ms);
+    store_set_max(program->parts.store, settings->cache_bytes_max);
+    supply_set_recheck(program->parts.supply, settings->supply.recheck_ms);
     program->settings.drain = settings->drain;
-}
-
-/* The options of take(). */
-static bool is_taken(const char *name)
-{
-    static const char *const names[] = {"report-interval", "queue",           "log-level",
-                                        "camera-fps",      "model-cache-mib", "model-recheck",
-                                        "drain-timeout"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void tell_reloaded(const struct program *program, const struct options *options)
@@ -222,7 +207,7 @@ static void tell_reloaded(const struct program *program, const struct options *o
 
     for (size_t i = 0; (spec = options_spec(options, i)) != NULL; i++) {
         size_t bytes = strlen(taken), names = strlen(changed);
-        if (is_taken(spec->name)) {
+        if (strstr(spec->help, "read anew on SIGHUP")) { /* by take() */
             (void)snprintf(taken + bytes, sizeof(taken) - bytes, "%s%s=%s", bytes > 0 ? " " : "",
                            spec->name, options_text(options, spec->name));
         } else if (!options_agree(options, program->options, spec->name)) {
@@ -329,9 +314,9 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     struct program_settings *settings = &program->settings;
     int code;
 
-    settings->parts.models.detected = on_detected;
-    settings->parts.models.seen = on_seen;
-    settings->parts.models.userdata = program;
+    settings->models.detected = on_detected;
+    settings->models.seen = on_seen;
+    settings->models.userdata = program;
     settings->service.loop = &program->parts.loop;
     settings->service.logger = program->logger;
     settings->service.changed = on_changed;
@@ -339,7 +324,7 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->service.measure = on_measure;
     settings->service.drained = close_all;
     settings->service.userdata = program;
-    code = parts_open(&program->parts, &settings->parts, program->logger, reterr);
+    code = parts_open(&program->parts, settings, program->logger, reterr);
     if (code) {
         return code;
     }

@@ -10,7 +10,7 @@
 #define DETECTOR_PROGRAM_PROGRAM_H
 
 #include "detector/camera/watch.h"
-#include "detector/program/parts.h"
+#include "detector/program/models.h"
 #include "detector/service.h"
 #include "options/program.h"
 
@@ -19,10 +19,16 @@ extern const struct program_about program_about; /* groups.c */
 /* The options in the form that the parts below need. Texts are borrowed from the options. */
 struct program_settings {
     struct service_config service;
-    struct parts_config parts;
     struct camera_options camera;
-    const char *clip; /* NULL: no try */
-    const char *out;  /* of a try: folder for its findings; NULL: standard output */
+    struct camera_pool_config pool;
+    struct supply_config supply;
+    struct models_config models;
+    const char *folder;       /* of the cache; NULL: $CACHE_DIRECTORY (systemd),
+                                 $XDG_CACHE_HOME/baton-detector or ~/.cache/baton-detector */
+    uint64_t cache_bytes_max; /* of all models, unpacked */
+    const char *file;         /* the archive for all subscriptions; NULL: what the backend names */
+    const char *clip;         /* NULL: no try */
+    const char *out;          /* of a try: folder for its findings; NULL: standard output */
     enum log_level log_level;
     bool log_json;
     span drain;
@@ -33,7 +39,34 @@ struct program_settings {
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr);
 
-/* Runs the pipeline of settings->parts.file on settings->clip, to its end. The caller prints the
+/* ---- What a worker and a try run on: a loop, cameras, the cache of archives, and models ------ */
+
+struct parts {
+    uv_loop_t loop; /* the caller has initialized it */
+    struct camera_pool *pool;
+    struct store *store;
+    struct model *only; /* that of settings->file; NULL: none */
+    struct supply *supply;
+    struct models *models;
+};
+
+/* Completes the settings by the loop, the logger (NULL: silent) and each other. Blocks for a
+ * moment; with a file until it is unpacked. Returns BATON_EINVAL if there is no folder, the codes
+ * of store_open(), or another; the error names the file's fault. After an error, too, the parts are
+ * closed and freed. */
+int parts_open(struct parts *parts, struct program_settings *settings, struct logger *logger,
+               struct baton_error *reterr);
+/* Then run the loop, then free. */
+void parts_close(struct parts *parts);
+/* The loop as well. */
+void parts_free(struct parts *parts);
+
+/* Adds the families of models to /metrics, and those of archives unless there is a file for all. */
+void parts_measure(const struct parts *parts, struct buffer *body);
+
+/* ---- The program ----------------------------------------------------------------------------- */
+
+/* Runs the pipeline of settings->file on settings->clip, to its end. The caller prints the
  * error.
  */
 int program_try(struct program_settings *settings, struct baton_error *reterr);

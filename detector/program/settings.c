@@ -109,37 +109,12 @@ static int check(const struct options *options, struct baton_error *reterr)
     return code ? code : check_hardware(options, reterr);
 }
 
-static struct parts_config parts_config(const struct options *options)
-{
-    const char *library = options_text(options, "engine-library");
-    struct parts_config ret = {.pool = {.backoff_min_ms = ms(options, "backoff-min"),
-                                        .backoff_max_ms = ms(options, "backoff-max")},
-                               .folder = options_text(options, "model-cache"),
-                               .cache_bytes_max = mib(options, "model-cache-mib"),
-                               .file = options_text(options, "model"),
-                               .supply = {.recheck_ms = ms(options, "model-recheck"),
-                                          .archive = archive_rules_default(),
-                                          .fetch = fetch_rules_default()},
-                               .models.engine = {.open_ms = ms(options, "model-open-timeout"),
-                                                 .run_ms = ms(options, "model-run-timeout")}};
-    struct library_options *engine = &ret.models.engine.library;
-
-    ret.supply.archive.archive_bytes_max = mib(options, "model-max-mib");
-    ret.supply.fetch.hosts = options_list(options, "model-host");
-    ret.supply.fetch.ca_file = options_text(options, "model-ca");
-    ret.supply.fetch.leads_inside = options_flag(options, "model-redirect-private");
-    engine->kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine"));
-    engine->provider =
-        (enum engine_provider)engine_provider_parse(options_text(options, "provider"));
-    engine->threads = (int)options_number(options, "model-threads");
-    (void)snprintf(engine->path, sizeof(engine->path), "%s", library ? library : "");
-    return ret;
-}
-
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr)
 {
     const char *token_file = options_text(options, "token-file");
+    const char *library = options_text(options, "engine-library");
+    struct library_options *engine = &ret->models.engine.library;
     int code = check(options, reterr);
 
     if (code) {
@@ -161,13 +136,31 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0,
                    .hardware = options_text(options, "hardware"),
                    .motion_permille = (int)options_number(options, "motion")},
+        .pool = {.backoff_min_ms = ms(options, "backoff-min"),
+                 .backoff_max_ms = ms(options, "backoff-max")},
+        .supply = {.recheck_ms = ms(options, "model-recheck"),
+                   .archive = archive_rules_default(),
+                   .fetch = fetch_rules_default()},
+        .models.engine = {.open_ms = ms(options, "model-open-timeout"),
+                          .run_ms = ms(options, "model-run-timeout")},
+        .folder = options_text(options, "model-cache"),
+        .cache_bytes_max = mib(options, "model-cache-mib"),
+        .file = options_text(options, "model"),
         .clip = options_text(options, "try"),
         .out = options_text(options, "out"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
         .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),
     };
-    ret->parts = parts_config(options);
+    ret->supply.archive.archive_bytes_max = mib(options, "model-max-mib");
+    ret->supply.fetch.hosts = options_list(options, "model-host");
+    ret->supply.fetch.ca_file = options_text(options, "model-ca");
+    ret->supply.fetch.leads_inside = options_flag(options, "model-redirect-private");
+    engine->kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine"));
+    engine->provider =
+        (enum engine_provider)engine_provider_parse(options_text(options, "provider"));
+    engine->threads = (int)options_number(options, "model-threads");
+    (void)snprintf(engine->path, sizeof(engine->path), "%s", library ? library : "");
     if (token_file) {
         code = bearer_read(ret->token, sizeof(ret->token), token_file, reterr);
         code = code ? error_wrap(reterr, "--token-file") : 0;

@@ -139,11 +139,14 @@ static void on_ended(void *userdata)
 }
 
 /* The command line is not at fault if an archive is wrong. */
-static void refuse_model(struct try *try, const struct baton_error *error, const char *hint)
+static void refuse_model(struct try *try, const struct baton_error *error)
 {
+    const char *hint =
+        try->camera ? "; is pipeline.json right about its models? docs/pipeline.md" : "";
+
     if (!try->error.code) {
         (void)error_set(&try->error, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
-                        "--model %s: %s%s", try->settings->parts.file, error->message, hint);
+                        "--model %s: %s%s", try->settings->file, error->message, hint);
     }
 }
 
@@ -159,7 +162,7 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
     options.interval_ms = 0;
     options.motion_permille = 0;
     if (error) {
-        refuse_model(try, error, "");
+        refuse_model(try, error);
     } else if (!try->camera && !try->error.code) {
         (void)camera_open(&try->camera, try->parts.pool, try->clip, &options, &callbacks,
                           &try->error);
@@ -199,11 +202,6 @@ static void on_detected(void *userdata, struct detection *detection)
     detection_fini(detection);
 }
 
-static void on_failed(void *userdata, const struct baton_error *error)
-{
-    refuse_model(userdata, error, "; is pipeline.json right about its models? docs/pipeline.md");
-}
-
 /* ---- From the beginning to the end ---------------------------------------------------------- */
 
 /* Without handlers of its own a signal would end the process at once, without a summary. */
@@ -231,17 +229,16 @@ static int open_all(struct try *try, struct baton_error *reterr)
         .identifier = (char *)identifier, .model_url = (char *)"", .model_name = (char *)"try"};
     const struct worker_event event = {
         .type = WORKER_SUBSCRIPTION_ADDED, .identifier = identifier, .subscription = &subscription};
-    struct models_config *models = &try->settings->parts.models;
+    struct models_config *models = &try->settings->models;
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
     models->uses_stream_time = true;
     models->detected = on_detected;
     models->changed = on_changed;
     models->seen = on_seen;
-    models->failed = on_failed;
     models->userdata = try;
-    try->settings->parts.pool.allows_files = true;
-    code = code ? code : parts_open(&try->parts, &try->settings->parts, try->logger, reterr);
+    try->settings->pool.allows_files = true;
+    code = code ? code : parts_open(&try->parts, try->settings, try->logger, reterr);
     if (!code) {
         models_event(try->parts.models, &event);
     }
