@@ -54,7 +54,7 @@ struct source {
 struct supply {
     struct supply_config config;
     struct source *sources;
-    unsigned at_work; /* sources with a thread */
+    unsigned asking; /* sources with a question, which has a file and mostly a connection */
     struct supply_counters counters;
     bool is_closing;
 };
@@ -236,6 +236,7 @@ static void begin_question(struct source *source)
     question->archive.is_canceled = question->rules.is_canceled = &question->is_canceled;
     source->asked_version = source->version;
     source->is_asking = true;
+    source->supply->asking++;
     source->supply->counters.rechecks += question->is_recheck;
 }
 
@@ -252,7 +253,7 @@ static void ask(struct source *source)
     struct supply *supply = source->supply;
     struct question *question = &source->question;
 
-    if (supply->at_work >= SUPPLY_THREADS_MAX) {
+    if (!source->is_asking && supply->asking >= SUPPLY_QUESTIONS_MAX) {
         ask_after(source, SPAN_MS(WAIT_MS));
         return;
     }
@@ -266,7 +267,6 @@ static void ask(struct source *source)
         begin_question(source);
     }
     source->is_at_work = true;
-    supply->at_work++;
     (void)uv_queue_work(supply->config.loop, &source->work, run, on_done); /* never fails */
 }
 
@@ -316,15 +316,22 @@ static void free_when_done(struct supply *supply)
     }
 }
 
+static void end_question(struct source *source)
+{
+    if (source->is_asking) {
+        source->is_asking = false;
+        source->supply->asking--;
+        question_fini(&source->question);
+    }
+}
+
 static void on_source_closed(uv_handle_t *handle)
 {
     struct source *source = handle->data;
     struct supply *supply = source->supply;
 
     DL_DELETE(supply->sources, source);
-    if (source->is_asking) {
-        question_fini(&source->question);
-    }
+    end_question(source);
     model_release(source->model);
     model_release(source->previous);
     free(source->url);
@@ -360,8 +367,7 @@ static void take_answer(struct source *source)
             take_reply(source, question);
         }
     }
-    question_fini(question);
-    source->is_asking = false;
+    end_question(source);
     if (is_stale || (has_failed && source->fresh_url != NULL)) {
         ask(source);
     } else {
@@ -375,7 +381,6 @@ static void on_done(uv_work_t *work, int status)
     const struct question *question = &source->question;
 
     (void)status;
-    source->supply->at_work--;
     source->is_at_work = false;
     if (source->orders == NULL) {
         uv_close((uv_handle_t *)&source->timer, on_source_closed);

@@ -595,6 +595,35 @@ static void a_server_that_hangs_holds_nobody_up(void **state)
     close_supply(place); /* waits for its thread */
 }
 
+/* A question keeps its file and its connection between two tries, so these are limited, too. */
+static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
+{
+    struct place *place = *state;
+    struct asker waiting[SUPPLY_QUESTIONS_MAX], further;
+
+    close_supply(place);
+    open_supply_with(place, NEVER_MS, NEVER_MS);
+    for (int i = 0; i < SUPPLY_QUESTIONS_MAX; i++) {
+        order(place, 100 + i, "down", "", &waiting[i]);
+    }
+    wait_gets(place, "get down", SUPPLY_QUESTIONS_MAX);
+    while (place->loop.active_reqs.count > 0) { /* a thread is at work */
+        (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+    }
+    order(place, 7, "good", "", &further);
+    for (int looks = 0; looks < 3 && further.told == 0; looks++) {
+        (void)uv_run(&place->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(gets(place, "get good"), 0);
+    cancel(&waiting[0]);
+    wait_told(place, &further, 1);
+    cancel(&further);
+    for (int i = 1; i < SUPPLY_QUESTIONS_MAX; i++) {
+        assert_int_equal(waiting[i].told, 0);
+        cancel(&waiting[i]);
+    }
+}
+
 static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
 {
     struct place *place = *state;
@@ -631,6 +660,7 @@ int main(void)
         TEST(an_order_ends_at_any_moment),
         TEST(the_others_of_a_canceled_order_are_served),
         TEST(a_server_that_hangs_holds_nobody_up),
+        TEST(what_waits_for_its_next_try_counts_as_one_of_the_most),
         TEST(an_address_that_is_not_allowed_is_refused_at_once),
     };
 
