@@ -55,7 +55,7 @@ struct source {
 struct supply {
     struct supply_config config;
     struct source *sources;
-    unsigned at_work; /* sources with a thread */
+    unsigned asking; /* sources with a question, which has a file and mostly a connection */
     struct supply_counters counters;
     bool is_closing;
 };
@@ -232,6 +232,7 @@ static void begin_question(struct source *source)
     question->archive.is_canceled = question->rules.is_canceled = &question->is_canceled;
     source->asked_version = source->version;
     source->is_asking = true;
+    source->supply->asking++;
     source->supply->counters.rechecks += question->is_recheck;
 }
 
@@ -248,7 +249,7 @@ static void ask(struct source *source)
     struct supply *supply = source->supply;
     struct question *question = &source->question;
 
-    if (supply->at_work >= SUPPLY_THREADS_MAX) {
+    if (!source->is_asking && supply->asking >= SUPPLY_QUESTIONS_MAX) {
         ask_after(source, SPAN_MS(WAIT_MS));
         return;
     }
@@ -262,7 +263,6 @@ static void ask(struct source *source)
         begin_question(source);
     }
     source->is_at_work = true;
-    supply->at_work++;
     (void)uv_queue_work(supply->config.loop, &source->work, run, on_done); /* never fails */
 }
 
@@ -312,15 +312,22 @@ static void free_when_done(struct supply *supply)
     }
 }
 
+static void end_question(struct source *source)
+{
+    if (source->is_asking) {
+        source->is_asking = false;
+        source->supply->asking--;
+        question_fini(&source->question);
+    }
+}
+
 static void on_source_closed(uv_handle_t *handle)
 {
     struct source *source = handle->data;
     struct supply *supply = source->supply;
 
     DL_DELETE(supply->sources, source);
-    if (source->is_asking) {
-        question_fini(&source->question);
-    }
+    end_question(source);
     model_release(source->proven);
     model_release(source->fresh);
     free(source->url);
@@ -356,8 +363,7 @@ static void take_answer(struct source *source)
             take_reply(source, question);
         }
     }
-    question_fini(question);
-    source->is_asking = false;
+    end_question(source);
     if (is_stale || (has_failed && source->fresh_url != NULL)) {
         ask(source);
     } else {
@@ -371,7 +377,6 @@ static void on_done(uv_work_t *work, int status)
     const struct question *question = &source->question;
 
     (void)status;
-    source->supply->at_work--;
     source->is_at_work = false;
     if (source->orders == NULL) {
         uv_close((uv_handle_t *)&source->timer, on_source_closed);

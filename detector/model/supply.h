@@ -4,7 +4,7 @@
  * A source is a number and an address without its signature; its orders are the subscriptions that
  * name it. A question to its server is answered by a fetch, of one try or several (fetch.h). For
  * each try a thread of libuv's pool asks, unpacks what comes and reports: give it more than
- * SUPPLY_THREADS_MAX threads (UV_THREADPOOL_SIZE), or slow servers stop all other work.
+ * SUPPLY_QUESTIONS_MAX threads (UV_THREADPOOL_SIZE), or slow servers stop all other work.
  * Between two questions a source is in one of these states:
  *
  *   ask ─▶ UNSURE  no reply yet: asks again after 5 s … 5 min, and meanwhile the orders get the
@@ -36,7 +36,7 @@
 
 #include <uv.h>
 
-enum { SUPPLY_THREADS_MAX = 32 }; /* for further sources the first of these must be done */
+enum { SUPPLY_QUESTIONS_MAX = 32 }; /* for further sources the first of these must be done */
 
 struct supply; /* opaque */
 struct order;  /* opaque: one subscription's model, until it is canceled */

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define THREADS "40" /* of libuv: SUPPLY_THREADS_MAX and some for pictures */
+#define THREADS "40" /* of libuv: SUPPLY_QUESTIONS_MAX and some for pictures */
 
 enum {
     SIGNALS = 3,

@@ -134,6 +134,18 @@ const tests = {
         assert.ok(!stand.log.includes('detections-lost'), stand.log);
     },
 
+    async 'who comes while it drains gets what waits, and the goodbye'() {
+        const stand = await Stand.start('--drain', String(DEADLINE_MS));
+        (await deaf(stand)).socket.terminate();
+        await alone(stand);
+        stand.signal('SIGUSR2');
+        await draining(stand);
+        const next = await Backend.connect(stand);
+        for (let i = 0; i < WAITING; i++) await next.next('a patch', is_patch);
+        assert.strictEqual((await deadline(next.closed, 'the close')).code, 1001);
+        assert.strictEqual(await deadline(stand.ended, 'the end'), 0, stand.log);
+    },
+
     async 'it does not wait for ever, and says what is lost'() {
         const stand = await Stand.start('--drain', '200');
         const backend = await deaf(stand);

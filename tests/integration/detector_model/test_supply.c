@@ -164,6 +164,14 @@ static void wait_gets(struct place *place, const char *line, unsigned count)
     assert_int_equal(gets(place, line), count);
 }
 
+/* What was asked has its reply, and waits for its next try if there is one. */
+static void wait_replies(struct place *place)
+{
+    while (place->loop.active_reqs.count > 0) { /* a thread is at work */
+        (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+    }
+}
+
 /* Answered, when nothing is told: a question more than now is counted. */
 static void wait_unchanged(struct place *place, uint64_t count)
 {
@@ -335,6 +343,9 @@ static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
         unsigned before = gets(place, "get signed");
         order(place, 7 + i, "signed", old[i], &one);
         wait_gets(place, "get signed", before + 1);
+        if (i == 0) {
+            wait_replies(place);
+        }
         order(place, 7 + i, "signed", "fresh=1", &two);
         if (i == 1) {
             order(place, 9, "release", "", &three);
@@ -583,6 +594,33 @@ static void a_server_that_hangs_holds_nobody_up(void **state)
     close_supply(place); /* waits for its thread */
 }
 
+/* A question keeps its file and its connection between two tries, so these are limited, too. */
+static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
+{
+    struct place *place = *state;
+    struct asker waiting[SUPPLY_QUESTIONS_MAX], further;
+
+    close_supply(place);
+    open_supply_with(place, NEVER_MS, NEVER_MS);
+    for (int i = 0; i < SUPPLY_QUESTIONS_MAX; i++) {
+        order(place, 100 + i, "down", "", &waiting[i]);
+    }
+    wait_gets(place, "get down", SUPPLY_QUESTIONS_MAX);
+    wait_replies(place);
+    order(place, 7, "good", "", &further);
+    for (int looks = 0; looks < 3 && further.told == 0; looks++) {
+        (void)uv_run(&place->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(gets(place, "get good"), 0);
+    cancel(&waiting[0]);
+    wait_told(place, &further, 1);
+    cancel(&further);
+    for (int i = 1; i < SUPPLY_QUESTIONS_MAX; i++) {
+        assert_int_equal(waiting[i].told, 0);
+        cancel(&waiting[i]);
+    }
+}
+
 static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
 {
     struct place *place = *state;
@@ -619,6 +657,7 @@ int main(void)
         TEST(an_order_ends_at_any_moment),
         TEST(the_others_of_a_canceled_order_are_served),
         TEST(a_server_that_hangs_holds_nobody_up),
+        TEST(what_waits_for_its_next_try_counts_as_one_of_the_most),
         TEST(an_address_that_is_not_allowed_is_refused_at_once),
     };
 
