@@ -613,7 +613,7 @@ static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
     }
     assert_int_equal(gets(place, "get good"), 0);
     cancel(&waiting[0]);
-    wait_told(place, &further, 1);
+    wait_told(place, &further, 1, 0);
     cancel(&further);
     for (int i = 1; i < SUPPLY_QUESTIONS_MAX; i++) {
         assert_int_equal(waiting[i].told, 0);
