@@ -315,37 +315,6 @@ static void tell_opened(struct stream *stream)
     (void)publisher_send(stream->publisher, &message);
 }
 
-int stream_open(struct stream **ret, const struct camera_config *config, AVIOContext *file,
-                struct publisher *publisher, struct baton_error *reterr)
-{
-    struct stream *stream = calloc(1, sizeof(*stream));
-    int rc;
-
-    if (stream == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a stream");
-    }
-    stream->config = config;
-    stream->publisher = publisher;
-    stream->file = file;
-    stream->hardware_format = AV_PIX_FMT_NONE;
-    stream->deadline = instant_add(clock_now(), SPAN_MS(config->open_ms));
-    stream->packet = av_packet_alloc();
-    stream->frame = av_frame_alloc();
-    stream->downloaded = av_frame_alloc();
-    rc = stream->packet != NULL && stream->frame != NULL && stream->downloaded != NULL
-             ? 0
-             : failed(stream, AVERROR(ENOMEM), "open", reterr);
-    rc = rc ? rc : open_input(stream, reterr);
-    rc = rc ? rc : open_decoder(stream, reterr);
-    if (rc != 0) {
-        stream_close(stream);
-        return rc;
-    }
-    tell_opened(stream);
-    *ret = stream;
-    return 0;
-}
-
 /* Shows a file at its own speed: the first frame at once, the others by the times in the file. */
 static void keep_time(struct stream *stream, int64_t pts_us)
 {
@@ -456,7 +425,7 @@ static int read_packet(struct stream *stream)
     return rc;
 }
 
-int stream_run(struct stream *stream, struct baton_error *reterr)
+static int play(struct stream *stream, struct baton_error *reterr)
 {
     int rc = 0;
 
@@ -464,8 +433,7 @@ int stream_run(struct stream *stream, struct baton_error *reterr)
     while (rc == 0 && !stream->publisher->is_stopping) {
         rc = read_packet(stream);
         if (rc == AVERROR_EOF && stream->config->kind == SOURCE_FILE) {
-            rc = decode(stream, NULL, reterr); /* the frames that it still held back */
-            return rc;
+            return decode(stream, NULL, reterr); /* the frames that it still held back */
         }
         if (rc < 0) {
             return stream->publisher->is_stopping ? 0 : failed(stream, rc, "read", reterr);
@@ -479,11 +447,8 @@ int stream_run(struct stream *stream, struct baton_error *reterr)
     return rc;
 }
 
-void stream_close(struct stream *stream)
+static void close_all(struct stream *stream)
 {
-    if (stream == NULL) {
-        return;
-    }
     stream->is_farewell = true;
     stream->deadline = instant_add(clock_now(), SPAN_MS(FAREWELL_MS));
     avcodec_free_context(&stream->decoder);
@@ -491,5 +456,37 @@ void stream_close(struct stream *stream)
     av_packet_free(&stream->packet);
     av_frame_free(&stream->frame);
     av_frame_free(&stream->downloaded);
-    free(stream);
+}
+
+int stream_run(const struct camera_config *config, const struct confinement *confinement,
+               AVIOContext *file, struct publisher *publisher, struct baton_error *reterr)
+{
+    struct stream stream = {.config = config,
+                            .publisher = publisher,
+                            .file = file,
+                            .hardware_format = AV_PIX_FMT_NONE,
+                            .deadline = instant_add(clock_now(), SPAN_MS(config->open_ms)),
+                            .packet = av_packet_alloc(),
+                            .frame = av_frame_alloc(),
+                            .downloaded = av_frame_alloc()};
+    int rc = file != NULL ? confine_stream(confinement, reterr) : 0;
+
+    if (rc == 0 && (stream.packet == NULL || stream.frame == NULL || stream.downloaded == NULL)) {
+        rc = failed(&stream, AVERROR(ENOMEM), "open", reterr);
+    }
+    rc = rc ? rc : open_input(&stream, reterr);
+    rc = rc ? rc : open_decoder(&stream, reterr);
+    if (rc == 0) {
+        tell_opened(&stream);
+    }
+    if (file == NULL) {
+        rc = rc ? rc : confine_stream(confinement, reterr);
+        broker_settle();
+    }
+    rc = rc ? rc : play(&stream, reterr);
+    close_all(&stream);
+    if (file == NULL) {
+        broker_farewell();
+    }
+    return rc;
 }
