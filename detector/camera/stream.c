@@ -30,9 +30,8 @@ struct stream {
     AVFormatContext *input;
     AVIOContext *file; /* NULL: none */
     AVCodecContext *decoder;
-    enum AVPixelFormat hardware_format;
-    bool has_hardware;
-    int index; /* of the video */
+    enum AVPixelFormat hardware_format; /* AV_PIX_FMT_NONE: software decodes */
+    int index;                          /* of the video */
     instant deadline;
     bool is_farewell; /* the deadline counts, is_stopping does not */
     AVPacket *packet;
@@ -197,25 +196,16 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 static void try_hardware(struct stream *stream, const AVCodec *codec)
 {
     enum AVHWDeviceType type = av_hwdevice_find_type_by_name(stream->config->hardware);
-    AVBufferRef *device = NULL;
+    const AVCodecHWConfig *config;
 
-    for (int i = 0; type != AV_HWDEVICE_TYPE_NONE; i++) {
-        const AVCodecHWConfig *config = avcodec_get_hw_config(codec, i);
-        if (config == NULL) {
+    for (int i = 0; (config = avcodec_get_hw_config(codec, i)) != NULL; i++) {
+        if ((config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) != 0 &&
+            config->device_type == type &&
+            av_hwdevice_ctx_create(&stream->decoder->hw_device_ctx, type, NULL, NULL, 0) >= 0) {
+            stream->hardware_format = config->pix_fmt;
+            stream->decoder->get_format = choose_format;
             return;
         }
-        if ((config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) == 0 ||
-            config->device_type != type) {
-            continue;
-        }
-        if (av_hwdevice_ctx_create(&device, type, NULL, NULL, 0) < 0) {
-            return;
-        }
-        stream->hardware_format = config->pix_fmt;
-        stream->decoder->hw_device_ctx = device;
-        stream->decoder->get_format = choose_format;
-        stream->has_hardware = true;
-        return;
     }
 }
 
@@ -309,7 +299,7 @@ static void tell_opened(struct stream *stream)
     }
     (void)snprintf(message.codec, sizeof(message.codec), "%s",
                    avcodec_get_name(stream->decoder->codec_id));
-    if (stream->has_hardware) {
+    if (stream->hardware_format != AV_PIX_FMT_NONE) {
         (void)snprintf(message.hardware, sizeof(message.hardware), "%s", stream->config->hardware);
     }
     (void)publisher_send(stream->publisher, &message);
@@ -349,7 +339,7 @@ static int show(struct stream *stream, struct baton_error *reterr)
     int64_t pts_us = INT64_MIN;
     int rc;
 
-    if (stream->has_hardware && frame->format == stream->hardware_format) {
+    if (frame->format == stream->hardware_format) {
         av_frame_unref(stream->downloaded);
         if (av_hwframe_transfer_data(stream->downloaded, frame, 0) < 0 ||
             av_frame_copy_props(stream->downloaded, frame) < 0) {
