@@ -114,7 +114,7 @@ static struct camera_frame *claim(struct child *child, const struct camera_messa
     struct held *held = calloc(1, sizeof(*held));
     struct ring_layout layout;
 
-    (void)ring_layout(&layout, message->width, message->height); /* was checked */
+    (void)ring_layout(&layout, message->width, message->height, NULL); /* was checked */
     if (held != NULL && is_copied && child->copied < CAMERA_COPIED_MAX) {
         held->copy = aligned_alloc(RING_ALIGNMENT, layout.bytes);
     }

@@ -109,15 +109,16 @@ static int bad_jpeg(const struct poller *poller, struct baton_error *reterr)
 static int decompress(struct poller *poller, struct baton_error *reterr)
 {
     AVFrame *frame = poller->frame;
-    int width, height, subsampling, colours;
+    int rc, width, height, subsampling, colours;
     struct ring_layout layout;
 
     if (tjDecompressHeader3(poller->jpeg, poller->body.data, poller->body.bytes, &width, &height,
                             &subsampling, &colours) != 0) {
         return bad_jpeg(poller, reterr);
     }
-    if (!ring_layout(&layout, (uint32_t)width, (uint32_t)height)) {
-        return ring_refuse(reterr, (uint32_t)width, (uint32_t)height);
+    rc = ring_layout(&layout, (uint32_t)width, (uint32_t)height, reterr);
+    if (rc != 0) {
+        return rc;
     }
     if (subsampling < 0 || subsampling >= TJ_NUMSAMP) {
         return error_set(reterr, BATON_ENOTSUP, "snapshot: its sampling of colours is unknown");

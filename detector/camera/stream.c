@@ -182,8 +182,8 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
     struct stream *stream = decoder->opaque;
     struct ring_layout layout;
 
-    if (!ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height)) {
-        (void)ring_refuse(&stream->refusal, (uint32_t)decoder->width, (uint32_t)decoder->height);
+    if (ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height,
+                    &stream->refusal) != 0) {
         return AVERROR(EINVAL);
     }
     publisher_listen(stream->publisher); /* what is given back now need not be new memory */
