@@ -28,9 +28,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memcpy(&message, data, bytes < sizeof(message) ? bytes : sizeof(message));
     if (message_check(&message, bytes < sizeof(message) ? sizeof(message) : bytes, NULL) == 0) {
         INVARIANT(message.type >= MESSAGE_OPENED && message.type <= MESSAGE_END);
-        INVARIANT(
-            message.type != MESSAGE_FRAME ||
-            (ring_layout(&layout, message.width, message.height) && message.slot < RING_SLOTS));
+        INVARIANT(message.type != MESSAGE_FRAME ||
+                  (ring_layout(&layout, message.width, message.height, NULL) == 0 &&
+                   message.slot < RING_SLOTS));
         INVARIANT(message.type != MESSAGE_ERROR || message.code < 0);
         INVARIANT(is_text(message.codec, sizeof(message.codec)));
         INVARIANT(is_text(message.hardware, sizeof(message.hardware)));

@@ -103,10 +103,10 @@ static void describe(struct camera_frame *shown, const struct ring_layout *layou
     set_times(shown, message);
 }
 
-/* Returns the frame, held once, or NULL if too many are held. With fewer than
- * CAMERA_HELD_MAX it stays in the ring; else it is copied, and its slot is free again. So a user
- * that holds frames for long delays neither the child nor faster users. A camera with one model
- * never has so many held frames, and none of them is copied. */
+/* Returns the frame, held once, or NULL if too many are held. With fewer than CAMERA_HELD_MAX it
+ * stays in the ring; else it is copied, and its slot is free again. So a user that holds frames for
+ * long delays neither the child nor faster users. A camera with one model never has so many held
+ * frames, and none of them is copied. */
 static struct camera_frame *claim(struct child *child, const struct camera_message *message)
 {
     const uint8_t *slot = child->memory + (size_t)message->slot * RING_STRIDE;
@@ -114,7 +114,7 @@ static struct camera_frame *claim(struct child *child, const struct camera_messa
     struct held *held = calloc(1, sizeof(*held));
     struct ring_layout layout;
 
-    (void)ring_layout(&layout, message->width, message->height); /* was checked */
+    (void)ring_layout(&layout, message->width, message->height, NULL); /* was checked */
     if (held != NULL && is_copied && child->copied < CAMERA_COPIED_MAX) {
         held->copy = aligned_alloc(RING_ALIGNMENT, layout.bytes);
     }
@@ -391,7 +391,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
         return ring;
     }
     (void)mprotect(memory, RING_BYTES, PROT_READ);    /* only the child writes */
-    (void)madvise(memory, RING_BYTES, MADV_DONTDUMP); /* which would fill what was never written */
+    (void)madvise(memory, RING_BYTES, MADV_DONTDUMP); /* a dump would fill all of it */
     rc = helper_start(&helper, program, "baton-camera", ring, reterr);
     (void)close(ring);
     if (rc != 0) {

@@ -88,26 +88,6 @@ static int map_ring(struct publisher *publisher, struct baton_error *reterr)
     return 0;
 }
 
-static int run_stream(const struct camera_config *config, const struct confinement *confinement,
-                      AVIOContext *file, struct publisher *publisher, struct baton_error *reterr)
-{
-    struct stream *stream = NULL;
-    bool is_file = config->kind == SOURCE_FILE;
-    int rc = is_file ? confine_stream(confinement, reterr) : 0;
-
-    rc = rc ? rc : stream_open(&stream, config, file, publisher, reterr);
-    rc = rc || is_file ? rc : confine_stream(confinement, reterr);
-    if (!is_file) {
-        broker_settle();
-    }
-    rc = rc ? rc : stream_run(stream, reterr);
-    stream_close(stream);
-    if (!is_file) {
-        broker_farewell();
-    }
-    return rc;
-}
-
 static int run(const struct camera_config *config, struct publisher *publisher,
                struct baton_error *reterr)
 {
@@ -130,9 +110,9 @@ static int run(const struct camera_config *config, struct publisher *publisher,
     rc = confine(config, &confinement, reterr);
     rc = rc ? rc : map_ring(publisher, reterr);
     if (rc == 0) {
-        return config->kind == SOURCE_SNAPSHOT
-                   ? snapshot_run(config, publisher, reterr)
-                   : run_stream(config, &confinement, file, publisher, reterr);
+        rc = config->kind == SOURCE_SNAPSHOT
+                 ? snapshot_run(config, publisher, reterr)
+                 : stream_run(config, &confinement, file, publisher, reterr);
     }
     return rc;
 }

@@ -22,7 +22,7 @@ static const char *find_fault(const struct camera_message *message)
     case MESSAGE_END:
         return NULL;
     case MESSAGE_FRAME:
-        if (!ring_layout(&layout, message->width, message->height)) {
+        if (ring_layout(&layout, message->width, message->height, NULL) != 0) {
             return "its size";
         }
         if (message->slot >= RING_SLOTS) {

@@ -3,7 +3,7 @@
 #ifndef DETECTOR_CAMERA_PACE_H
 #define DETECTOR_CAMERA_PACE_H
 
-#include "base/clock.h"
+#include "base/backoff.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,11 +16,6 @@ struct pace {
  * The mean rate is met although frames have a rhythm of their own: a cap of 10 shows 10 of 15 a
  * second, and not every second one. */
 bool pace_is_due(struct pace *pace, instant at, span interval);
-
-/* Returns the pause before the next try after `failures` (1 or more) in a row. It doubles from min
- * to max, and `random` spreads it over its upper half, so that a hundred cameras of one switch do
- * not all return at once. */
-span backoff_after(unsigned failures, span min, span max, uint32_t random);
 
 /* Returns the failures in a row with this one. `online` is how long the camera was online before it
  * (0: not at all); after a steady while the count begins anew. A camera that restarts again and

@@ -174,11 +174,11 @@ static int find_place(struct publisher *publisher, const AVFrame *frame, struct 
                       struct baton_error *reterr)
 {
     bool is_across = publisher->turns % 2 != 0;
-    uint32_t width = (uint32_t)(is_across ? frame->height : frame->width);
-    uint32_t height = (uint32_t)(is_across ? frame->width : frame->height);
+    int rc = ring_layout(&ret->layout, (uint32_t)(is_across ? frame->height : frame->width),
+                         (uint32_t)(is_across ? frame->width : frame->height), reterr);
 
-    if (!ring_layout(&ret->layout, width, height)) {
-        return ring_refuse(reterr, width, height);
+    if (rc != 0) {
+        return rc;
     }
     ret->slot = slots_find(&publisher->slots, &ret->layout, frame);
     if (ret->slot < 0) {

@@ -12,21 +12,17 @@ static size_t aligned(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-int ring_refuse(struct baton_error *reterr, uint32_t width, uint32_t height)
-{
-    return error_set(reterr, BATON_ETOOBIG,
-                     "picture of %ux%u: sides must be 1 to %d, and all of it at most %d pixels",
-                     width, height, RING_SIDE_MAX, RING_PIXELS_MAX);
-}
-
-bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
+int ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height,
+                struct baton_error *reterr)
 {
     struct ring_layout layout = {.width = (int)width, .height = (int)height};
     size_t at = 0;
 
     if (width == 0 || height == 0 || width > RING_SIDE_MAX || height > RING_SIDE_MAX ||
         (uint64_t)width * height > RING_PIXELS_MAX) {
-        return false;
+        return error_set(reterr, BATON_ETOOBIG,
+                         "picture of %ux%u: sides must be 1 to %d, and all of it at most %d pixels",
+                         width, height, RING_SIDE_MAX, RING_PIXELS_MAX);
     }
     for (int plane = 0; plane < 3; plane++) {
         size_t row = plane == 0 ? width : (width + 1) / 2;
@@ -38,5 +34,5 @@ bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height)
     }
     layout.bytes = aligned(at + SLOT_PADDING, PAGE_ALIGNMENT);
     *ret = layout;
-    return true;
+    return 0;
 }

@@ -18,7 +18,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,9 +41,9 @@ struct ring_layout {
     size_t bytes;     /* of the slot, in whole pages */
 };
 
-/* Names the limit that a picture is above. */
-int ring_refuse(struct baton_error *reterr, uint32_t width, uint32_t height);
-/* False: a side is 0 or above RING_SIDE_MAX, or there are more than RING_PIXELS_MAX. */
-bool ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height);
+/* Returns BATON_ETOOBIG, and names the limit: a side is 0 or above RING_SIDE_MAX, or there are more
+ * than RING_PIXELS_MAX. */
+int ring_layout(struct ring_layout *ret, uint32_t width, uint32_t height,
+                struct baton_error *reterr);
 
 #endif

@@ -14,6 +14,7 @@
 #include "detector/camera/ring.h"
 
 #include <libavcodec/avcodec.h>
+#include <stdbool.h>
 
 /* All else is {0} at first. */
 struct slots {

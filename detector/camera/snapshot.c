@@ -70,7 +70,7 @@ static int fetch(struct poller *poller, struct baton_error *reterr)
     long status = 0;
     CURLcode rc;
 
-    buffer_clear(&poller->body);
+    buffer_init(&poller->body, SNAPSHOT_BYTES_MAX);
     rc = curl_easy_perform(poller->curl);
     if (poller->body.failed || rc == CURLE_FILESIZE_EXCEEDED) {
         return error_set(reterr, BATON_ETOOBIG, "snapshot: above %d bytes", SNAPSHOT_BYTES_MAX);
@@ -109,15 +109,16 @@ static int bad_jpeg(const struct poller *poller, struct baton_error *reterr)
 static int decompress(struct poller *poller, struct baton_error *reterr)
 {
     AVFrame *frame = poller->frame;
-    int width, height, subsampling, colours;
+    int rc, width, height, subsampling, colours;
     struct ring_layout layout;
 
     if (tjDecompressHeader3(poller->jpeg, poller->body.data, poller->body.bytes, &width, &height,
                             &subsampling, &colours) != 0) {
         return bad_jpeg(poller, reterr);
     }
-    if (!ring_layout(&layout, (uint32_t)width, (uint32_t)height)) {
-        return ring_refuse(reterr, (uint32_t)width, (uint32_t)height);
+    rc = ring_layout(&layout, (uint32_t)width, (uint32_t)height, reterr);
+    if (rc != 0) {
+        return rc;
     }
     if (subsampling < 0 || subsampling >= TJ_NUMSAMP) {
         return error_set(reterr, BATON_ENOTSUP, "snapshot: its sampling of colours is unknown");
@@ -173,7 +174,6 @@ static void give_memory_back(struct poller *poller)
 {
     av_frame_unref(poller->frame);
     buffer_fini(&poller->body);
-    buffer_init(&poller->body, SNAPSHOT_BYTES_MAX);
     if (poller->publisher->interval.ns >= SPAN_MS(RARE_MS).ns) {
         (void)malloc_trim(0);
         publisher_sleep(poller->publisher, clock_now(), &SPAN_MS(SETTLE_MS));
@@ -199,19 +199,15 @@ static int poll_on(struct poller *poller, struct baton_error *reterr)
 int snapshot_run(const struct camera_config *config, struct publisher *publisher,
                  struct baton_error *reterr)
 {
-    struct poller poller = {.publisher = publisher};
-    int rc;
+    struct poller poller = {.publisher = publisher,
+                            .curl = curl_easy_init(),
+                            .jpeg = tjInitDecompress(),
+                            .frame = av_frame_alloc()};
+    bool is_set_up = poller.curl != NULL && poller.jpeg != NULL && poller.frame != NULL &&
+                     set_up(&poller, config) == 0;
+    int rc = is_set_up ? poll_on(&poller, reterr)
+                       : error_set(reterr, BATON_ENOMEM, "out of memory for snapshots");
 
-    buffer_init(&poller.body, SNAPSHOT_BYTES_MAX);
-    poller.curl = curl_easy_init();
-    poller.jpeg = tjInitDecompress();
-    poller.frame = av_frame_alloc();
-    if (poller.curl == NULL || poller.jpeg == NULL || poller.frame == NULL ||
-        set_up(&poller, config) != 0) {
-        rc = error_set(reterr, BATON_ENOMEM, "out of memory for snapshots");
-    } else {
-        rc = poll_on(&poller, reterr);
-    }
     curl_easy_cleanup(poller.curl);
     if (poller.jpeg != NULL) {
         (void)tjDestroy(poller.jpeg);

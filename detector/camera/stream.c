@@ -30,9 +30,8 @@ struct stream {
     AVFormatContext *input;
     AVIOContext *file; /* NULL: none */
     AVCodecContext *decoder;
-    enum AVPixelFormat hardware_format;
-    bool has_hardware;
-    int index; /* of the video */
+    enum AVPixelFormat hardware_format; /* AV_PIX_FMT_NONE: software decodes */
+    int index;                          /* of the video */
     instant deadline;
     bool is_farewell; /* the deadline counts, is_stopping does not */
     AVPacket *packet;
@@ -183,8 +182,8 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
     struct stream *stream = decoder->opaque;
     struct ring_layout layout;
 
-    if (!ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height)) {
-        (void)ring_refuse(&stream->refusal, (uint32_t)decoder->width, (uint32_t)decoder->height);
+    if (ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height,
+                    &stream->refusal) != 0) {
         return AVERROR(EINVAL);
     }
     publisher_listen(stream->publisher); /* what is given back now need not be new memory */
@@ -197,25 +196,16 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 static void try_hardware(struct stream *stream, const AVCodec *codec)
 {
     enum AVHWDeviceType type = av_hwdevice_find_type_by_name(stream->config->hardware);
-    AVBufferRef *device = NULL;
+    const AVCodecHWConfig *config;
 
-    for (int i = 0; type != AV_HWDEVICE_TYPE_NONE; i++) {
-        const AVCodecHWConfig *config = avcodec_get_hw_config(codec, i);
-        if (config == NULL) {
+    for (int i = 0; (config = avcodec_get_hw_config(codec, i)) != NULL; i++) {
+        if ((config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) != 0 &&
+            config->device_type == type &&
+            av_hwdevice_ctx_create(&stream->decoder->hw_device_ctx, type, NULL, NULL, 0) >= 0) {
+            stream->hardware_format = config->pix_fmt;
+            stream->decoder->get_format = choose_format;
             return;
         }
-        if ((config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) == 0 ||
-            config->device_type != type) {
-            continue;
-        }
-        if (av_hwdevice_ctx_create(&device, type, NULL, NULL, 0) < 0) {
-            return;
-        }
-        stream->hardware_format = config->pix_fmt;
-        stream->decoder->hw_device_ctx = device;
-        stream->decoder->get_format = choose_format;
-        stream->has_hardware = true;
-        return;
     }
 }
 
@@ -309,41 +299,10 @@ static void tell_opened(struct stream *stream)
     }
     (void)snprintf(message.codec, sizeof(message.codec), "%s",
                    avcodec_get_name(stream->decoder->codec_id));
-    if (stream->has_hardware) {
+    if (stream->hardware_format != AV_PIX_FMT_NONE) {
         (void)snprintf(message.hardware, sizeof(message.hardware), "%s", stream->config->hardware);
     }
     (void)publisher_send(stream->publisher, &message);
-}
-
-int stream_open(struct stream **ret, const struct camera_config *config, AVIOContext *file,
-                struct publisher *publisher, struct baton_error *reterr)
-{
-    struct stream *stream = calloc(1, sizeof(*stream));
-    int rc;
-
-    if (stream == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a stream");
-    }
-    stream->config = config;
-    stream->publisher = publisher;
-    stream->file = file;
-    stream->hardware_format = AV_PIX_FMT_NONE;
-    stream->deadline = instant_add(clock_now(), SPAN_MS(config->open_ms));
-    stream->packet = av_packet_alloc();
-    stream->frame = av_frame_alloc();
-    stream->downloaded = av_frame_alloc();
-    rc = stream->packet != NULL && stream->frame != NULL && stream->downloaded != NULL
-             ? 0
-             : failed(stream, AVERROR(ENOMEM), "open", reterr);
-    rc = rc ? rc : open_input(stream, reterr);
-    rc = rc ? rc : open_decoder(stream, reterr);
-    if (rc != 0) {
-        stream_close(stream);
-        return rc;
-    }
-    tell_opened(stream);
-    *ret = stream;
-    return 0;
 }
 
 /* Shows a file at its own speed: the first frame at once, the others by the times in the file. */
@@ -380,7 +339,7 @@ static int show(struct stream *stream, struct baton_error *reterr)
     int64_t pts_us = INT64_MIN;
     int rc;
 
-    if (stream->has_hardware && frame->format == stream->hardware_format) {
+    if (frame->format == stream->hardware_format) {
         av_frame_unref(stream->downloaded);
         if (av_hwframe_transfer_data(stream->downloaded, frame, 0) < 0 ||
             av_frame_copy_props(stream->downloaded, frame) < 0) {
@@ -456,7 +415,7 @@ static int read_packet(struct stream *stream)
     return rc;
 }
 
-int stream_run(struct stream *stream, struct baton_error *reterr)
+static int play(struct stream *stream, struct baton_error *reterr)
 {
     int rc = 0;
 
@@ -464,8 +423,7 @@ int stream_run(struct stream *stream, struct baton_error *reterr)
     while (rc == 0 && !stream->publisher->is_stopping) {
         rc = read_packet(stream);
         if (rc == AVERROR_EOF && stream->config->kind == SOURCE_FILE) {
-            rc = decode(stream, NULL, reterr); /* the frames that it still held back */
-            return rc;
+            return decode(stream, NULL, reterr); /* the frames that it still held back */
         }
         if (rc < 0) {
             return stream->publisher->is_stopping ? 0 : failed(stream, rc, "read", reterr);
@@ -479,11 +437,8 @@ int stream_run(struct stream *stream, struct baton_error *reterr)
     return rc;
 }
 
-void stream_close(struct stream *stream)
+static void close_all(struct stream *stream)
 {
-    if (stream == NULL) {
-        return;
-    }
     stream->is_farewell = true;
     stream->deadline = instant_add(clock_now(), SPAN_MS(FAREWELL_MS));
     avcodec_free_context(&stream->decoder);
@@ -491,5 +446,37 @@ void stream_close(struct stream *stream)
     av_packet_free(&stream->packet);
     av_frame_free(&stream->frame);
     av_frame_free(&stream->downloaded);
-    free(stream);
+}
+
+int stream_run(const struct camera_config *config, const struct confinement *confinement,
+               AVIOContext *file, struct publisher *publisher, struct baton_error *reterr)
+{
+    struct stream stream = {.config = config,
+                            .publisher = publisher,
+                            .file = file,
+                            .hardware_format = AV_PIX_FMT_NONE,
+                            .deadline = instant_add(clock_now(), SPAN_MS(config->open_ms)),
+                            .packet = av_packet_alloc(),
+                            .frame = av_frame_alloc(),
+                            .downloaded = av_frame_alloc()};
+    int rc = file != NULL ? confine_stream(confinement, reterr) : 0;
+
+    if (rc == 0 && (stream.packet == NULL || stream.frame == NULL || stream.downloaded == NULL)) {
+        rc = failed(&stream, AVERROR(ENOMEM), "open", reterr);
+    }
+    rc = rc ? rc : open_input(&stream, reterr);
+    rc = rc ? rc : open_decoder(&stream, reterr);
+    if (rc == 0) {
+        tell_opened(&stream);
+    }
+    if (file == NULL) {
+        rc = rc ? rc : confine_stream(confinement, reterr);
+        broker_settle();
+    }
+    rc = rc ? rc : play(&stream, reterr);
+    close_all(&stream);
+    if (file == NULL) {
+        broker_farewell();
+    }
+    return rc;
 }

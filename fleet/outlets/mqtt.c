@@ -1,8 +1,7 @@
 #include "fleet/outlets/mqtt.h"
 
 #include "base/addresses.h"
-#include "base/clock.h"
-#include "fleet/outlets/backoff.h"
+#include "base/backoff.h"
 #include "fleet/outlets/mqtt_url.h"
 
 #include <mosquitto.h>
@@ -114,7 +113,7 @@ static void lose(struct mqtt *mqtt, int code, const char *reason)
     stop_polling(mqtt);
     mqtt->phase = PHASE_WAITS;
     (void)RAND_bytes((unsigned char *)&number, sizeof(number)); /* 0 is a number, too */
-    wait = backoff_after(++mqtt->failures, number);
+    wait = backoff_after(++mqtt->failures, SPAN_S(RETRY_FIRST_S), SPAN_S(RETRY_MOST_S), number);
     (void)uv_timer_start(&mqtt->timer, on_timer, (uint64_t)(wait.ns / 1000000), 0);
     if (!mqtt->is_failing) {
         mqtt->is_failing = true;

@@ -9,6 +9,9 @@
 
 enum { QUEUE_MAX = 1000, MESSAGE_EVENT_MAX = 32 };
 
+/* The pauses between two tries (base/backoff.h). */
+enum { RETRIES_MAX = 10, RETRY_FIRST_S = 2, RETRY_MOST_S = 60 };
+
 /* One event for several outlets. */
 struct message {
     unsigned references;

@@ -1,9 +1,8 @@
 #include "fleet/outlets/webhook.h"
 
-#include "base/clock.h"
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/version.h"
-#include "fleet/outlets/backoff.h"
 #include "fleet/outlets/signature.h"
 #include "web/client.h"
 #include "web/url.h"
@@ -107,10 +106,11 @@ static void on_timer(uv_timer_t *timer);
 static void try_later(struct webhook *webhook, const struct baton_error *error)
 {
     complain(webhook, error);
-    if (++webhook->failures > BACKOFF_RETRIES_MAX) {
+    if (++webhook->failures > RETRIES_MAX) {
         done(webhook, &webhook->config.counters->webhook_failed);
     } else {
-        span wait = backoff_after(webhook->failures, any_number());
+        span wait = backoff_after(webhook->failures, SPAN_S(RETRY_FIRST_S), SPAN_S(RETRY_MOST_S),
+                                  any_number());
         (void)uv_timer_start(&webhook->timer, on_timer, (uint64_t)(wait.ns / 1000000), 0);
     }
 }

@@ -2,7 +2,7 @@
  *
  *   webhook_put ──▶ queue ──▶ POST ──2xx──▶ sent, the next one
  *                              │ ▲
- *                              │ └── backoff.h, at most BACKOFF_RETRIES_MAX times
+ *                              │ └── backoff.h, at most RETRIES_MAX times
  *                              ├──▶ no whole answer, 408, 429, 5xx
  *                              └──▶ any other status: refused, the next one
  *

@@ -1,5 +1,6 @@
 #include "fleet/workers/link.h"
 
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "web/client.h"
@@ -94,21 +95,14 @@ static bool on_display(void *userdata, const char *display, struct session_id *r
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-span link_pause(unsigned failures, uint32_t chance)
-{
-    unsigned shift = failures < 16 ? failures : 16;
-    int64_t most_ms = shift > 0 ? (int64_t)RETRY_FIRST_MS << (shift - 1) : 0;
-
-    most_ms = most_ms < RETRY_MAX_MS ? most_ms : RETRY_MAX_MS;
-    return SPAN_US(most_ms * 500 + most_ms * 500 * (chance % 1024) / 1024);
-}
-
 static span retry_after(const struct link *link)
 {
     uint32_t chance = 0;
 
     (void)RAND_bytes((unsigned char *)&chance, sizeof(chance)); /* without it, all wait alike */
-    return link_pause(link->failures, chance);
+    return link->failures > 0 ? backoff_after(link->failures, SPAN_MS(RETRY_FIRST_MS),
+                                              SPAN_MS(RETRY_MAX_MS), chance)
+                              : SPAN_NS(0);
 }
 
 static instant deadline(const struct link *link)

@@ -82,10 +82,6 @@ void link_display_changed(struct link *link, const char *display);
 bool link_answer_patch(struct link *link, uint64_t ticket, int64_t session, bool is_success,
                        const char *text);
 
-/* How long it waits after so many failures in a row; `chance`, any number, decides on the second
- * half of it. */
-span link_pause(unsigned failures, uint32_t chance);
-
 const char *link_url(const struct link *link);
 bool link_is_in_sync(const struct link *link);
 uint64_t link_revision(const struct link *link);

@@ -216,8 +216,7 @@ class Liar(socketserver.StreamRequestHandler):
         self.send(random.Random(7).randbytes(200000))
         return self.wait_for_end()
 
-    def fault_silent(self):
-        return self.wait_for_end()
+    fault_silent = wait_for_end
 
     def fault_drop(self):
         return False
@@ -229,9 +228,6 @@ class Liar(socketserver.StreamRequestHandler):
         return True
 
     def fault_reset(self):
-        return self.reset()
-
-    def reset(self):
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         os.close(self.request.detach())
         return False
@@ -278,7 +274,7 @@ class Liar(socketserver.StreamRequestHandler):
 
     def play_broken(self):
         self.play_loop(list, shown=pictures(sys.argv[1])[:PICTURES])
-        self.reset()
+        self.fault_reset()
 
     def play_loop(self, damage, pause_s=1 / FPS, shown=None):
         """`damage` makes of a picture's packets those that are sent; `shown` None: the clip."""
@@ -371,11 +367,9 @@ class Liar(socketserver.StreamRequestHandler):
 
     def play_noise(self):
         dice = random.Random(8)
-        number = 0
-        while True:
+        for number in itertools.count():
             unit = bytes([dice.choice((1, 5, 6, 7, 8, 24, 28, 29))])
             self.send(framed(self.packet(number, unit + dice.randbytes(dice.randrange(1, 1300)))))
-            number += 1
 
     def play_lengths(self):
         dice = random.Random(9)

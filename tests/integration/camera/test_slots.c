@@ -22,7 +22,8 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 {
     struct ring_layout layout;
 
-    assert_true(ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height));
+    assert_int_equal(
+        ring_layout(&layout, (uint32_t)decoder->width, (uint32_t)decoder->height, NULL), 0);
     return slots_lend(&slots, &layout, decoder, frame, flags);
 }
 
@@ -148,8 +149,9 @@ static unsigned compare(const char *clip, bool is_held, unsigned *ret_in_ring)
     while (play(&ours)) {
         struct ring_layout layout;
         int slot;
-        assert_true(
-            ring_layout(&layout, (uint32_t)ours.frame->width, (uint32_t)ours.frame->height));
+        assert_int_equal(
+            ring_layout(&layout, (uint32_t)ours.frame->width, (uint32_t)ours.frame->height, NULL),
+            0);
         slot = slots_find(&slots, &layout, ours.frame);
         assert_true(play(&theirs));
         assert_same_picture(ours.frame, theirs.frame);
@@ -232,7 +234,7 @@ static int take(AVFrame **ret, uint32_t width, uint32_t height)
     *ret = av_frame_alloc();
     (*ret)->width = (int)width;
     (*ret)->height = (int)height;
-    assert_true(ring_layout(&layout, width, height));
+    assert_int_equal(ring_layout(&layout, width, height, NULL), 0);
     return slots_take(&slots, &layout, *ret) ? slots_find(&slots, &layout, *ret) : -1;
 }
 
@@ -246,7 +248,7 @@ static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **st
     int count = 0, slot;
 
     (void)state;
-    assert_true(ring_layout(&layout, SIDE, SIDE));
+    assert_int_equal(ring_layout(&layout, SIDE, SIDE, NULL), 0);
     for (int i = 0; i < RING_SHOWN_MAX; i++) {
         slot = slots_find_free(&slots, &layout);
         assert_true(slot >= 0 && (taken & 1U << slot) == 0);

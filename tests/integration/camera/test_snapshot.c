@@ -91,22 +91,19 @@ static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
 /* Decoded into the ring, or elsewhere and converted, of even and odd sizes. */
 static void every_kind_of_picture_is_shown(void **state)
 {
-    static const struct {
-        const char *file;
-        int width, height;
-    } rows[] = {{"odd420.jpg", 321, 241}, {"odd422.jpg", 321, 241}, {"odd444.jpg", 321, 241}};
+    static const char *const files[] = {"odd420.jpg", "odd422.jpg", "odd444.jpg"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct viewer viewer = {.check = CHECK_SHAPE};
 
         (void)stage_end(NULL);
-        begin_with(rows[i].file);
+        begin_with(files[i]);
         open_path(&viewer, "still", 50, SHORT_STALL_MS);
         viewer_run_frames(&viewer, 5);
         assert_int_equal(viewer.wrong, 0);
-        assert_int_equal(viewer.width, rows[i].width);
-        assert_int_equal(viewer.height, rows[i].height);
+        assert_int_equal(viewer.width, 321);
+        assert_int_equal(viewer.height, 241);
     }
 }
 

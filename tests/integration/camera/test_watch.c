@@ -14,7 +14,6 @@ enum { BACKEND = 1, NAMES = 2, SNAPSHOT_WIDTH = 480, LONG_MS = 600000, NO_PORT =
 static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam-001"};
 
 struct scene {
-    struct gallery gallery;
     struct worker *worker;
     struct watch *watch;
     unsigned frames[NAMES];
@@ -91,31 +90,8 @@ static void on_online(void *userdata, const char *identifier, bool is_online)
     worker_set_online(scene->worker, identifier, is_online);
 }
 
-static void scene_init(struct scene *scene)
-{
-    const struct worker_hooks hooks = {on_send, on_close, on_event, scene};
-    const struct watch_hooks watch_hooks = {on_frame, on_away, on_online, scene};
-    const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
-
-    memset(scene, 0, sizeof(*scene));
-    gallery_init(&scene->gallery);
-    scene->worker = worker_new(&hooks, WORKER_QUEUE_DEFAULT);
-    scene->watch = watch_new(scene->gallery.pool, &options, scene->gallery.logger, &watch_hooks);
-    assert_non_null(scene->worker);
-    assert_non_null(scene->watch);
-    worker_connected(scene->worker, BACKEND);
-}
-
-static void scene_fini(struct scene *scene)
-{
-    watch_free(scene->watch);
-    gallery_fini(&scene->gallery);
-    worker_free(scene->worker);
-    free(scene->report);
-}
-
 static struct scene scene;
-static struct server stream, snapshots;
+static struct server snapshots;
 
 static void send_text(const char *text)
 {
@@ -158,23 +134,34 @@ static void run_frames(unsigned first, unsigned second)
 {
     first += scene.frames[0];
     second += scene.frames[1];
-    AWAIT_IN(&scene.gallery, scene.frames[0] >= first && scene.frames[1] >= second);
+    AWAIT_IN(&gallery, scene.frames[0] >= first && scene.frames[1] >= second);
 }
 
 static int begin(void **state)
 {
+    const struct worker_hooks hooks = {on_send, on_close, on_event, &scene};
+    const struct watch_hooks watch_hooks = {on_frame, on_away, on_online, &scene};
+    const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
+
     (void)state;
-    server_start_streams(&stream, 0, NULL);
+    server_start_streams(&server, 0, NULL);
     server_start(&snapshots, "snapshot_server.py", clip("larger.jpg"), NULL);
-    scene_init(&scene);
+    gallery_init(&gallery);
+    memset(&scene, 0, sizeof(scene));
+    scene.worker = worker_new(&hooks, WORKER_QUEUE_DEFAULT);
+    scene.watch = watch_new(gallery.pool, &options, gallery.logger, &watch_hooks);
+    assert_non_null(scene.worker);
+    assert_non_null(scene.watch);
+    worker_connected(scene.worker, BACKEND);
     return 0;
 }
 
 static int end(void **state)
 {
-    (void)state;
-    scene_fini(&scene);
-    server_end(&stream);
+    watch_free(scene.watch);
+    (void)stage_end(state);
+    worker_free(scene.worker);
+    free(scene.report);
     server_end(&snapshots);
     return 0;
 }
@@ -186,7 +173,7 @@ static void subscriptions_choose_a_stream_and_share_it_until_the_last_is_gone(vo
     struct camera_stats stats[NAMES];
 
     (void)state;
-    send_list(stream.port, "cam", "hevc", "");
+    send_list(server.port, "cam", "hevc", "");
     assert_false(reports_online(names[0]));
     run_frames(3, 3);
     for (int i = 0; i < NAMES; i++) {
@@ -196,22 +183,22 @@ static void subscriptions_choose_a_stream_and_share_it_until_the_last_is_gone(vo
     }
     assert_string_equal(stats[0].codec, "h264");
     assert_string_equal(stats[1].codec, "hevc");
-    send_list(stream.port, "cam", "cam", ""); /* the first one goes on */
+    send_list(server.port, "cam", "cam", ""); /* the first one goes on */
     assert_true(reports_online(names[0]));
     assert_false(reports_online(names[1]));
     run_frames(3, 3);
     assert_true(reports_online(names[1]));
-    assert_int_equal(server_count(&stream, "play cam"), 1);
+    assert_int_equal(server_count(&server, "play cam"), 1);
     assert_true(watch_stats(scene.watch, names[1], IMAGE_STREAM, &stats[1]));
     assert_string_equal(stats[1].codec, "h264");
     assert_int_equal(stats[1].subscribers, NAMES);
-    send_list(stream.port, NULL, "cam", "");
+    send_list(server.port, NULL, "cam", "");
     scene.frames[0] = 0;
     run_frames(0, 3);
     assert_int_equal(scene.frames[0], 0);
-    assert_int_equal(server_count(&stream, "teardown cam"), 0);
-    send_list(stream.port, NULL, NULL, "");
-    AWAIT_IN(&scene.gallery, server_count(&stream, "teardown cam") > 0);
+    assert_int_equal(server_count(&server, "teardown cam"), 0);
+    send_list(server.port, NULL, NULL, "");
+    AWAIT_IN(&gallery, server_count(&server, "teardown cam") > 0);
 }
 
 static struct camera_stats stats_of(enum image_source source)
@@ -229,16 +216,16 @@ static void crops_stages_and_requests_for_the_state_cost_no_frame(void **state)
     struct camera_stats before, after;
 
     (void)state;
-    server_end(&stream);
-    server_start(&stream, "rtsp_faults.py", clip("rects.h264"), NULL);
-    send_list(stream.port, "healthy", NULL, "");
+    server_end(&server);
+    server_start(&server, "rtsp_faults.py", clip("rects.h264"), NULL);
+    send_list(server.port, "healthy", NULL, "");
     run_frames(1, 0);
     scene.first_number = scene.last_number;
     scene.frames[0] = 1;
     before = stats_of(IMAGE_STREAM);
     for (int round = 0; round < 6; round++) {
         (void)snprintf(text, sizeof(text), ",\"cropX1\":%d", 10 * round);
-        send_list(stream.port, "healthy", NULL, text);
+        send_list(server.port, "healthy", NULL, text);
         send_text("{\"type\":\"requestState\"}");
         (void)snprintf(text, sizeof(text),
                        "{\"type\":\"setProgressionStage\",\"payload\":{\"displayIdentifier\":"
@@ -275,12 +262,12 @@ static void snapshots_are_asked_for_while_the_stream_is_shown(void **state)
     unsigned asked;
 
     (void)state;
-    send_both(stream.port, "still", 50, 1);
-    AWAIT_IN(&scene.gallery, are_both_online());
+    send_both(server.port, "still", 50, 1);
+    AWAIT_IN(&gallery, are_both_online());
     run_frames(1, 0);
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
-    AWAIT_IN(&scene.gallery, scene.aside >= 3);
+    AWAIT_IN(&gallery, scene.aside >= 3);
     run_frames(5, 0);
     assert_true(server_count(&snapshots, "get still") > asked);
     assert_int_equal(scene.of_snapshots, 0);
@@ -293,20 +280,20 @@ static void the_newest_snapshot_stands_in_at_once(void **state)
     int port;
 
     (void)state;
-    port = stream.port;
-    send_both(stream.port, "still", LONG_MS, 1);
-    AWAIT_IN(&scene.gallery, are_both_online());
+    port = server.port;
+    send_both(server.port, "still", LONG_MS, 1);
+    AWAIT_IN(&gallery, are_both_online());
     run_frames(2, 0);
     scene.of_snapshots = 0;
-    server_end(&stream);
-    AWAIT_IN(&scene.gallery, scene.of_snapshots > 0);
+    server_end(&server);
+    AWAIT_IN(&gallery, scene.of_snapshots > 0);
     assert_false(stats_of(IMAGE_STREAM).is_online);
     assert_true(reports_online(names[0]));
     assert_int_equal(server_count(&snapshots, "get still"), 1);
     assert_true(scene.earlier > 0); /* the model has seen the stream since */
     assert_true(scene.away[IMAGE_STREAM] > 0);
-    server_start_streams(&stream, port, NULL);
-    AWAIT_IN(&scene.gallery, are_both_online());
+    server_start_streams(&server, port, NULL);
+    AWAIT_IN(&gallery, are_both_online());
     run_frames(1, 0);
     scene.of_snapshots = 0;
     run_frames(3, 0);
@@ -319,10 +306,10 @@ static void snapshots_go_on_while_the_stream_is_away(void **state)
     unsigned asked;
 
     (void)state;
-    send_both(stream.port, "still", 50, 1);
-    AWAIT_IN(&scene.gallery, are_both_online());
-    server_end(&stream);
-    AWAIT_IN(&scene.gallery, !stats_of(IMAGE_STREAM).is_online);
+    send_both(server.port, "still", 50, 1);
+    AWAIT_IN(&gallery, are_both_online());
+    server_end(&server);
+    AWAIT_IN(&gallery, !stats_of(IMAGE_STREAM).is_online);
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
     do {
@@ -331,7 +318,7 @@ static void snapshots_go_on_while_the_stream_is_away(void **state)
     assert_true(scene.of_snapshots >= 2);
     assert_true(reports_online(names[0]));
     server_end(&snapshots);
-    AWAIT_IN(&scene.gallery, !reports_online(names[0]));
+    AWAIT_IN(&gallery, !reports_online(names[0]));
     assert_non_null(strstr(stats_of(IMAGE_SNAPSHOT).last_error, "snapshot: "));
 }
 
@@ -346,15 +333,15 @@ static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
     assert_int_equal(server_count(&snapshots, "get still"), 1);
     server_end(&snapshots);
     send_both(NO_PORT, "still", 50, NAMES);
-    AWAIT_IN(&scene.gallery, !reports_online(names[0]));
+    AWAIT_IN(&gallery, !reports_online(names[0]));
     assert_false(reports_online(names[1]));
 }
 
 static void another_stream_leaves_the_snapshots_as_they_are(void **state)
 {
     (void)state;
-    send_both(stream.port, "still", LONG_MS, 1);
-    AWAIT_IN(&scene.gallery, are_both_online());
+    send_both(server.port, "still", LONG_MS, 1);
+    AWAIT_IN(&gallery, are_both_online());
     scene.of_snapshots = 0;
     send_both(NO_PORT, "still", LONG_MS, 1);
     assert_int_equal(scene.of_snapshots, 1);
@@ -388,9 +375,9 @@ static void a_url_that_is_none_is_logged_without_being_named(void **state)
     (void)state;
     send_list(70000, "canary", NULL, "");
     assert_false(reports_online(names[0]));
-    assert_int_equal(gallery_logged(&scene.gallery, "camera-refused"), 1);
-    assert_int_equal(gallery_logged(&scene.gallery, names[0]), 1);
-    assert_int_equal(gallery_logged(&scene.gallery, "canary"), 0);
+    assert_int_equal(gallery_logged(&gallery, "camera-refused"), 1);
+    assert_int_equal(gallery_logged(&gallery, names[0]), 1);
+    assert_int_equal(gallery_logged(&gallery, "canary"), 0);
     assert_true(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
     assert_non_null(strstr(stats.last_error, "its port is no number from 1 to 65535"));
 }
@@ -400,9 +387,9 @@ static void a_camera_that_goes_offline_is_told_by_its_subscriptions(void **state
 {
     (void)state;
     send_list(NO_PORT, "cam", "cam", "");
-    AWAIT_IN(&scene.gallery, gallery_logged(&scene.gallery, "camera-offline") > 0);
-    assert_true(gallery_logged(&scene.gallery, names[0]) > 0);
-    assert_true(gallery_logged(&scene.gallery, names[1]) > 0);
+    AWAIT_IN(&gallery, gallery_logged(&gallery, "camera-offline") > 0);
+    assert_true(gallery_logged(&gallery, names[0]) > 0);
+    assert_true(gallery_logged(&gallery, names[1]) > 0);
 }
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)

@@ -66,12 +66,6 @@ void gallery_turn(struct gallery *gallery, instant until, const char *condition)
     (void)uv_run(&gallery->loop, UV_RUN_ONCE);
 }
 
-void gallery_run_until(struct gallery *gallery, bool (*is_done)(const void *userdata),
-                       const void *userdata)
-{
-    AWAIT_IN(gallery, is_done(userdata));
-}
-
 char *gallery_log(const struct gallery *gallery)
 {
     off_t bytes = lseek(gallery->log_fd, 0, SEEK_END);

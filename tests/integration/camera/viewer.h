@@ -55,8 +55,6 @@ void gallery_fini(struct gallery *gallery); /* fails the test if anything is lef
         }                                                                                          \
     } while (0)
 void gallery_turn(struct gallery *gallery, instant until, const char *condition);
-void gallery_run_until(struct gallery *gallery, bool (*is_done)(const void *userdata),
-                       const void *userdata);
 /* What was logged so far, NUL-terminated, for free(). */
 char *gallery_log(const struct gallery *gallery);
 /* How often the text was logged. */

@@ -22,8 +22,6 @@ struct show {
     bool is_opened, has_closed;
     struct baton_error error; /* the last one */
     unsigned results, boxes, dropped;
-    const unsigned *counter; /* of these, for run_until(): */
-    unsigned wanted;
     uint64_t number;
 };
 
@@ -68,23 +66,9 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     show->dropped += inference_feed_frame(show->feed, frame, rect, STAGE_NONE);
 }
 
-static bool is_set(const void *flag)
-{
-    return *(const bool *)flag;
-}
-
-static bool is_reached(const void *userdata)
-{
-    const struct show *show = userdata;
-
-    return *show->counter >= show->wanted;
-}
-
 static void run_until(struct show *show, const unsigned *counter, unsigned wanted)
 {
-    show->counter = counter;
-    show->wanted = wanted;
-    gallery_run_until(&show->gallery, is_reached, show);
+    AWAIT_IN(&show->gallery, *counter >= wanted);
 }
 
 /* Of a detector in that file. */
@@ -129,7 +113,7 @@ static struct show *show_of(struct pipeline pipeline, int run_ms)
 {
     struct show *show = show_begin(pipeline, run_ms);
 
-    gallery_run_until(&show->gallery, is_set, &show->is_opened);
+    AWAIT_IN(&show->gallery, show->is_opened);
     return show;
 }
 
@@ -161,7 +145,7 @@ static void show_free(struct show *show)
     camera_close(show->camera);
     inference_feed_free(show->feed);
     inference_close(show->inference);
-    gallery_run_until(&show->gallery, is_set, &show->has_closed);
+    AWAIT_IN(&show->gallery, show->has_closed);
     gallery_fini(&show->gallery);
     (void)close(show->file);
     free(show);
@@ -306,7 +290,7 @@ static void a_process_that_is_killed_says_nothing_of_its_model(void **state)
         pid = any_child();
     }
     assert_int_equal(kill(pid, SIGKILL), 0);
-    gallery_run_until(&show->gallery, is_set, &show->is_opened);
+    AWAIT_IN(&show->gallery, show->is_opened);
     assert_int_equal(show->error.code, BATON_EUNAVAILABLE);
     show_free(show);
 }

@@ -24,7 +24,7 @@ struct stand {
     struct supply *supply;
     struct models *models;
     struct camera *camera;
-    unsigned frames, detections, of_model[MODELS_MAX], wanted;
+    unsigned frames, detections, of_model[MODELS_MAX];
     bool has_ended;
     unsigned moved_at; /* the frame before which it gets another camera; 0: never */
     bool is_rewound;   /* the clip begins anew when it ends */
@@ -157,49 +157,26 @@ static json_int_t described(const struct stand *stand, const char *key)
     return value;
 }
 
-static bool is_running(const void *userdata)
-{
-    return described(userdata, "running_id") != 0;
-}
-
-static bool has_ended(const void *userdata)
-{
-    return ((const struct stand *)userdata)->has_ended;
-}
-
-static bool has_detections(const void *userdata)
-{
-    const struct stand *stand = userdata;
-
-    return stand->detections >= stand->wanted;
-}
-
-static bool is_second_running(const void *userdata)
-{
-    return described(userdata, "running_id") == 2 &&
-           ((const struct stand *)userdata)->of_model[2] >= 30;
-}
-
 /* ---- The tests ------------------------------------------------------------------------------ */
 
 static void models_are_exchanged_without_losing_a_frame(void **state)
 {
     struct stand *stand = stand_new();
+    unsigned wanted;
 
     (void)state;
     subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, 1);
-    gallery_run_until(&stand->gallery, is_running, stand);
+    AWAIT_IN(&stand->gallery, described(stand, "running_id") != 0);
     stand->is_rewound = true;
     show_clip(stand);
-    stand->wanted = 10;
-    gallery_run_until(&stand->gallery, has_detections, stand);
+    AWAIT_IN(&stand->gallery, stand->detections >= 10);
     subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_MODEL, 2);
-    gallery_run_until(&stand->gallery, is_second_running, stand);
+    AWAIT_IN(&stand->gallery, described(stand, "running_id") == 2 && stand->of_model[2] >= 30);
     stand->is_rewound = stand->has_ended = false;
-    gallery_run_until(&stand->gallery, has_ended, stand);
-    stand->wanted = stand->frames * COLOURS; /* every object in all of its frames */
-    gallery_run_until(&stand->gallery, has_detections, stand);
-    assert_int_equal(stand->detections, stand->wanted);
+    AWAIT_IN(&stand->gallery, stand->has_ended);
+    wanted = stand->frames * COLOURS; /* every object in all of its frames */
+    AWAIT_IN(&stand->gallery, stand->detections >= wanted);
+    assert_int_equal(stand->detections, wanted);
     assert_true(stand->of_model[1] >= 10);
     stand_free(stand);
 }
@@ -214,11 +191,11 @@ static void what_another_camera_shows_are_other_objects(void **state)
 
         stand->moved_at = moved_at[i];
         subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, MODEL_TRACKED);
-        gallery_run_until(&stand->gallery, is_running, stand);
+        AWAIT_IN(&stand->gallery, described(stand, "running_id") != 0);
         show_clip(stand);
-        gallery_run_until(&stand->gallery, has_ended, stand);
-        stand->wanted = (i + 1) * COLOURS; /* once before it, and once after */
-        assert_int_equal(stand->detections, stand->wanted);
+        AWAIT_IN(&stand->gallery, stand->has_ended);
+        /* Once before it, and once after. */
+        assert_int_equal(stand->detections, (i + 1) * COLOURS);
         assert_int_equal(described(stand, "restarts"), 0);
         stand_free(stand);
     }

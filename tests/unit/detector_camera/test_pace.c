@@ -48,21 +48,6 @@ static void a_pause_is_not_made_up_for(void **state)
     assert_true(pace_is_due(&pace, instant_add(at, SPAN_MS(100)), SPAN_MS(100)));
 }
 
-static void pauses_double_up_to_the_cap_and_spread_over_the_upper_half(void **state)
-{
-    const span min = SPAN_MS(1000), max = SPAN_MS(60000);
-    const int64_t whole_ms[] = {1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
-
-    (void)state;
-    for (unsigned i = 0; i < sizeof(whole_ms) / sizeof(whole_ms[0]); i++) {
-        assert_true(backoff_after(i + 1, min, max, 0).ns == SPAN_MS(whole_ms[i]).ns);
-        assert_in_range(backoff_after(i + 1, min, max, UINT32_MAX).ns, SPAN_MS(whole_ms[i]).ns / 2,
-                        SPAN_MS(whole_ms[i]).ns / 2 + 1000);
-    }
-    assert_true(backoff_after(4000000000u, min, max, 0).ns == max.ns);
-    assert_true(backoff_after(1, SPAN_MS(5000), SPAN_MS(100), 0).ns == SPAN_MS(100).ns);
-}
-
 static void after_a_steady_while_failures_are_counted_anew(void **state)
 {
     (void)state;
@@ -160,7 +145,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cap_is_met),
         cmocka_unit_test(a_pause_is_not_made_up_for),
-        cmocka_unit_test(pauses_double_up_to_the_cap_and_spread_over_the_upper_half),
         cmocka_unit_test(after_a_steady_while_failures_are_counted_anew),
         cmocka_unit_test(a_camera_that_restarts_again_and_again_is_tried_again_soon),
         cmocka_unit_test(a_refused_password_is_tried_a_few_times_far_apart),

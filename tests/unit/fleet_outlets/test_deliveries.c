@@ -1,6 +1,5 @@
-/* What a delivery to an outlet is made of: its signature, its queue, its delays and its events. */
+/* What a delivery to an outlet is made of: its signature, its queue and its events. */
 #include "cmocka_all.h"
-#include "fleet/outlets/backoff.h"
 #include "fleet/outlets/event_names.h"
 #include "fleet/outlets/queue.h"
 #include "fleet/outlets/signature.h"
@@ -19,29 +18,6 @@ static void a_signature_is_that_of_the_timestamp_and_the_body(void **state)
         signature_of(signature, "It-is-a-Secret-to-Everybody", 1700000000, body, strlen(body)));
     assert_string_equal(signature,
                         "sha256=22fdedd441ce8129cc90eaaa6c025ae78073ee4dc586259f87bccad7ee1ac88a");
-}
-
-static void delays_double_up_to_a_minute(void **state)
-{
-    static const int64_t whole_s[] = {2, 4, 8, 16, 32, 60, 60, 60, 60, 60};
-    (void)state;
-
-    for (unsigned i = 0; i < BACKOFF_RETRIES_MAX; i++) {
-        assert_int_equal(backoff_after(i + 1, 0).ns, whole_s[i] * 1000000000);
-    }
-    assert_int_equal(backoff_after(UINT32_MAX, 0).ns, SPAN_S(60).ns);
-}
-
-static void chance_takes_at_most_half_of_a_delay(void **state)
-{
-    (void)state;
-
-    for (unsigned failures = 1; failures <= BACKOFF_RETRIES_MAX; failures++) {
-        int64_t whole_ns = backoff_after(failures, 0).ns;
-
-        assert_int_equal(backoff_after(failures, UINT32_MAX).ns, whole_ns / 2);
-        assert_in_range(backoff_after(failures, UINT32_MAX / 2).ns, whole_ns / 2, whole_ns);
-    }
 }
 
 static struct message *numbered(int number)
@@ -127,8 +103,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signature_is_that_of_the_timestamp_and_the_body),
-        cmocka_unit_test(delays_double_up_to_a_minute),
-        cmocka_unit_test(chance_takes_at_most_half_of_a_delay),
         cmocka_unit_test(a_full_queue_drops_the_oldest),
         cmocka_unit_test(a_message_lives_as_long_as_a_queue_has_it),
         cmocka_unit_test(the_usual_events_have_no_detections),

@@ -396,20 +396,6 @@ static void a_silent_worker_is_offline_and_its_connection_is_cut(void **state)
     run_until(world, world->online > 0);
 }
 
-static void pauses_double_up_to_five_seconds_and_chance_takes_up_to_half(void **state)
-{
-    int64_t most_ms = 100;
-    (void)state;
-
-    assert_int_equal(link_pause(0, 1023).ns, 0);
-    for (unsigned failures = 1; failures < 100; failures++) {
-        assert_int_equal(link_pause(failures, 0).ns, most_ms * 500000);
-        assert_in_range(link_pause(failures, 1023).ns, most_ms * 999000, most_ms * 1000000);
-        assert_in_range(link_pause(failures, 512).ns, most_ms * 749000, most_ms * 751000);
-        most_ms = most_ms * 2 < 5000 ? most_ms * 2 : 5000;
-    }
-}
-
 /* Each connection of a worker that hangs up at once counts as a failure. */
 static void a_worker_that_hangs_up_at_once_is_not_tried_without_a_pause(void **state)
 {
@@ -551,7 +537,6 @@ int main(void)
         TEST(a_worker_that_hangs_up_says_why),
         TEST(a_worker_that_was_never_there_is_offline_after_the_grace),
         TEST(a_silent_worker_is_offline_and_its_connection_is_cut),
-        cmocka_unit_test(pauses_double_up_to_five_seconds_and_chance_takes_up_to_half),
         TEST(a_worker_that_hangs_up_at_once_is_not_tried_without_a_pause),
         TEST(a_worker_that_hangs_up_after_each_report_is_not_tried_without_a_pause),
         TEST(what_cannot_be_used_is_counted_and_the_connection_goes_on),
