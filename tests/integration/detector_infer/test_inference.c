@@ -183,22 +183,9 @@ static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
     show_free(show);
 }
 
-static bool has_another_child(const void *userdata)
-{
-    const struct show *show = userdata;
-    int pid = child_of(show);
-
-    return pid > 0 && pid != show->pid;
-}
-
-static bool is_idle(const void *userdata)
-{
-    return inference_feed_is_idle(((const struct show *)userdata)->feed);
-}
-
 static void assert_opened_again(struct show *show)
 {
-    gallery_run_until(&show->gallery, has_another_child, show);
+    AWAIT_IN(&show->gallery, child_of(show) != show->pid && child_of(show) > 0);
     run_results(show, 3);
     assert_non_null(strstr(show->error.message, "the model's process"));
 }
@@ -224,10 +211,9 @@ static void a_model_that_ended_between_two_frames_is_opened_again(void **state)
     (void)state;
     run_results(show, 1);
     camera_close(show->camera);
-    gallery_run_until(&show->gallery, is_idle, show);
+    AWAIT_IN(&show->gallery, inference_feed_is_idle(show->feed));
     show->pid = child_of(show);
     assert_int_equal(kill(show->pid, SIGKILL), 0);
-    (void)uv_run(&show->gallery.loop, UV_RUN_ONCE); /* it shows, but nothing was asked */
     open_camera(show);
     assert_opened_again(show);
     show_free(show);

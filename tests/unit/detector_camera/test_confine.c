@@ -45,7 +45,7 @@ static int have_a_decoders_memory(void)
     struct ring_layout layout;
     size_t bytes;
 
-    (void)ring_layout(&layout, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX);
+    (void)ring_layout(&layout, RING_SIDE_MAX, RING_PIXELS_MAX / RING_SIDE_MAX, NULL);
     bytes = RING_BYTES + 18 * 2 * layout.bytes;
     CHECK(mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
           MAP_FAILED);
