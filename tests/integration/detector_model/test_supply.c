@@ -594,6 +594,24 @@ static void a_server_that_hangs_holds_nobody_up(void **state)
     close_supply(place); /* waits for its thread */
 }
 
+static void another_interval_disturbs_no_question_that_is_under_way(void **state)
+{
+    struct place *place = *state;
+    struct asker asker, other;
+
+    put_to_work(place, "signed", "fresh=1", &asker);
+    renew(place, &asker, "signed", "held=1");
+    wait_gets(place, "get signed if \"v1\"", 1);
+    supply_set_recheck(place->supply, 1);
+    for (int i = 0; i < 4; i++) { /* time passes */
+        order(place, 8 + i, "good", "", &other);
+        wait_told(place, &other, 1);
+        cancel(&other);
+    }
+    assert_int_equal(gets(place, "get signed if \"v1\""), 1);
+    cancel(&asker);
+}
+
 /* A question keeps its file and its connection between two tries, so these are limited, too. */
 static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
 {
@@ -657,6 +675,7 @@ int main(void)
         TEST(an_order_ends_at_any_moment),
         TEST(the_others_of_a_canceled_order_are_served),
         TEST(a_server_that_hangs_holds_nobody_up),
+        TEST(another_interval_disturbs_no_question_that_is_under_way),
         TEST(what_waits_for_its_next_try_counts_as_one_of_the_most),
         TEST(an_address_that_is_not_allowed_is_refused_at_once),
     };
