@@ -605,7 +605,7 @@ static void another_interval_disturbs_no_question_that_is_under_way(void **state
     supply_set_recheck(place->supply, 1);
     for (int i = 0; i < 4; i++) { /* time passes */
         order(place, 8 + i, "good", "", &other);
-        wait_told(place, &other, 1);
+        wait_told(place, &other, 1, 0);
         cancel(&other);
     }
     assert_int_equal(gets(place, "get signed if \"v1\""), 1);
