@@ -1,6 +1,6 @@
 #include "detector/infer/inference.h"
 
-#include "detector/camera/pace.h"
+#include "base/backoff.h"
 
 #include <poll.h>
 #include <stddef.h>

@@ -1,8 +1,7 @@
 #include "detector/model/supply.h"
 
-#include "base/clock.h"
+#include "base/backoff.h"
 #include "base/error.h"
-#include "detector/camera/pace.h"
 #include "detector/model/address.h"
 #include "detector/model/question.h"
 

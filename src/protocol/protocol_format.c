@@ -48,14 +48,23 @@ static json_t *percent(double value)
     return json_real(round(bounded * 10) / 10);
 }
 
+/* Takes the object and the value, and adds the field. NULL: one of them is NULL, as memory was
+ * short; json_pack() would leave out what is optional. */
+static json_t *with(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
 /* Takes the object, and adds the coordinates that were given. NULL stays NULL. */
 static json_t *with_crop(json_t *object, const struct crop *crop)
 {
-    for (int edge = 0; object != NULL && edge < CROP_EDGES; edge++) {
-        if ((crop->given & 1u << edge) != 0 &&
-            json_object_set_new(object, crop_keys[edge], json_integer(crop->at[edge])) != 0) {
-            json_decref(object);
-            return NULL;
+    for (int edge = 0; edge < CROP_EDGES; edge++) {
+        if ((crop->given & 1u << edge) != 0) {
+            object = with(object, crop_keys[edge], json_integer(crop->at[edge]));
         }
     }
     return object;
@@ -74,15 +83,19 @@ static json_t *connection_json(const struct subscription *subscription)
 /* In a list. */
 static json_t *subscription_json(const struct subscription *subscription)
 {
-    int64_t interval_ms = subscription->snapshot_interval_ms;
+    json_t *object = json_pack("{s:s, s:s}", "subscriptionIdentifier", subscription->identifier,
+                               "rtspUrl", subscription->rtsp_url);
 
-    return with_crop(json_pack("{s:s, s:s, s:s*, s:o*, s:s, s:s, s:I}", "subscriptionIdentifier",
-                               subscription->identifier, "rtspUrl", subscription->rtsp_url,
-                               "snapshotUrl", subscription->snapshot_url, "snapshotInterval",
-                               interval_ms != 0 ? json_integer(interval_ms) : NULL, "modelUrl",
-                               subscription->model_url, "modelName", subscription->model_name,
-                               "modelId", (json_int_t)subscription->model_id),
-                     &subscription->crop);
+    if (subscription->snapshot_url != NULL) {
+        object = with(object, "snapshotUrl", json_string(subscription->snapshot_url));
+    }
+    if (subscription->snapshot_interval_ms != 0) {
+        object = with(object, "snapshotInterval", json_integer(subscription->snapshot_interval_ms));
+    }
+    object = with(object, "modelUrl", json_string(subscription->model_url));
+    object = with(object, "modelName", json_string(subscription->model_name));
+    object = with(object, "modelId", json_integer(subscription->model_id));
+    return with_crop(object, &subscription->crop);
 }
 
 static json_t *list_json(const struct subscription *subscriptions, size_t count,
@@ -123,19 +136,19 @@ static json_t *payload_json(const struct command *command)
 
 char *format_command(const struct command *command)
 {
-    const char *name = command_names[command->type];
+    json_t *message = json_pack("{s:s}", "type", command_names[command->type]);
 
-    if (command->type == COMMAND_REQUEST_STATE) {
-        return dump_and_release(json_pack("{s:s}", "type", name));
+    if (command->type == COMMAND_SET_SUBSCRIPTION_LIST) {
+        if (command->epoch != 0) {
+            message = with(message, "epoch", json_integer((json_int_t)command->epoch));
+        }
+        message =
+            with(message, "subscriptions",
+                 list_json(command->subscriptions, command->subscription_count, subscription_json));
+    } else if (command->type != COMMAND_REQUEST_STATE) {
+        message = with(message, "payload", payload_json(command));
     }
-    if (command->type != COMMAND_SET_SUBSCRIPTION_LIST) {
-        return dump_and_release(
-            json_pack("{s:s, s:o}", "type", name, "payload", payload_json(command)));
-    }
-    return dump_and_release(json_pack(
-        "{s:s, s:o*, s:o}", "type", name, "epoch",
-        command->epoch != 0 ? json_integer((json_int_t)command->epoch) : NULL, "subscriptions",
-        list_json(command->subscriptions, command->subscription_count, subscription_json)));
+    return dump_and_release(message);
 }
 
 /* ---- A worker's ------------------------------------------------------------------------------ */

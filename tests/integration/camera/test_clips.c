@@ -182,6 +182,17 @@ static void with_a_motion_gate_only_what_moves_is_shown(void **state)
     assert_int_equal(viewer_stats(&still).still, 44);
 }
 
+static void a_file_is_decoded_behind_both_fences(void **state)
+{
+    const struct camera_options paced = {.is_paced = true};
+    struct viewer viewer = {0};
+
+    (void)state;
+    viewer_open(&viewer, &gallery, clip("rects.mp4"), &paced);
+    viewer_run_frames(&viewer, 1);
+    assert_int_equal(viewer_fences(&viewer), 2);
+}
+
 static void a_file_is_refused_where_files_are_not_allowed(void **state)
 {
     static const char *const urls[] = {BATON_CLIPS "/rects.mp4", "file:///etc/passwd"};
@@ -215,6 +226,7 @@ int main(void)
         CASE(a_frame_outlives_its_camera_and_the_pool),
         CASE(the_shortest_interval_of_all_counts),
         CASE(with_a_motion_gate_only_what_moves_is_shown),
+        CASE(a_file_is_decoded_behind_both_fences),
         CASE(a_file_is_refused_where_files_are_not_allowed),
     };
     return cmocka_run_group_tests_name("integration_camera_clips", tests, NULL, NULL);

@@ -230,7 +230,7 @@ static pid_t child_of(int pid)
     return child;
 }
 
-static void a_connected_stream_has_no_broker_but_for_udp(void **state)
+static void a_connected_stream_has_its_second_fence_and_no_broker_but_for_udp(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -239,6 +239,7 @@ static void a_connected_stream_has_no_broker_but_for_udp(void **state)
 
         stage_open(&viewer, &server, "rtsp://", "cam", &options);
         viewer_run_frames(&viewer, 5);
+        assert_int_equal(viewer_fences(&viewer), 3); /* with that for the broker */
         if (options.uses_udp) {
             assert_true(child_of(viewer_stats(&viewer).pid) > 0);
         } else {
@@ -320,7 +321,7 @@ int main(void)
         CASE(a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera),
         CASE(refusals_of_some_urls_do_not_hold_others_up_that_had_the_password),
         CASE(a_password_and_the_goodbye_go_through_tls),
-        CASE(a_connected_stream_has_no_broker_but_for_udp),
+        CASE(a_connected_stream_has_its_second_fence_and_no_broker_but_for_udp),
         CASE(a_server_that_is_killed_and_comes_back_gives_frames_again),
         CASE(a_change_of_resolution_goes_through_without_a_break),
     };

@@ -64,6 +64,8 @@ void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url
                  const struct camera_options *options);
 void viewer_close(struct viewer *viewer);
 struct camera_stats viewer_stats(const struct viewer *viewer);
+/* How many filters of system calls its child has, without those that the test has as well. */
+int viewer_fences(const struct viewer *viewer);
 
 /* Checks that what it holds is unchanged, and gives back all but `count` of it; holds no more. */
 void viewer_let_go(struct viewer *viewer, unsigned count);

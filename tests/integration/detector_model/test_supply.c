@@ -284,6 +284,25 @@ static void without_an_etag_the_digest_tells_that_it_is_the_same(void **state)
     cancel(&asker);
 }
 
+static void what_comes_again_and_never_runs_is_not_kept_for_the_next_process(void **state)
+{
+    struct place *place = *state;
+    char origins[512];
+    struct asker asker;
+
+    close_supply(place);
+    open_supply_with(place, 1, 1);
+    (void)snprintf(origins, sizeof(origins), "%s/origins", place->folder);
+    order(place, 7, "plain", "", &asker);
+    for (int i = 1; i < 4; i++) {
+        wait_told(place, &asker, i, 0);
+        fails(&asker);
+    }
+    assert_true(gets(place, "get plain") >= 3);
+    cancel(&asker);
+    assert_int_equal(process_count_entries(origins), 0);
+}
+
 /* What the disk has damaged is fetched whole. */
 static void the_next_process_knows_what_ran(void **state)
 {
@@ -662,6 +681,7 @@ int main(void)
         TEST(another_number_is_another_model),
         TEST(a_new_etag_brings_the_new_model),
         TEST(without_an_etag_the_digest_tells_that_it_is_the_same),
+        TEST(what_comes_again_and_never_runs_is_not_kept_for_the_next_process),
         TEST(the_next_process_knows_what_ran),
         TEST(what_is_at_work_is_asked_for_by_its_etag_alone),
         TEST(a_fresh_address_is_asked_in_place_of_an_old_one),

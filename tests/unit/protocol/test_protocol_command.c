@@ -101,6 +101,48 @@ static void a_message_for_people_is_escaped(void **state)
     free(text);
 }
 
+static long allocations_left = -1; /* then one fails; -1: none does */
+
+static void *allocate(size_t bytes)
+{
+    return allocations_left >= 0 && allocations_left-- == 0 ? NULL : malloc(bytes);
+}
+
+/* A list without its epoch or a camera's snapshots would be another one. What libjansson itself
+ * writes when memory is short is no JSON. */
+static void a_list_for_which_memory_is_short_is_whole_or_is_none(void **state)
+{
+    struct command command, again;
+    char *whole;
+    bool has_failed = true;
+
+    (void)state;
+    read_command("{\"type\":\"setSubscriptionList\",\"epoch\":3,\"subscriptions\":[{"
+                 "\"subscriptionIdentifier\":\"d;c\",\"rtspUrl\":\"rtsp://h/1\","
+                 "\"snapshotUrl\":\"http://h/s\",\"snapshotInterval\":5,\"modelUrl\":"
+                 "\"http://h/m\",\"modelName\":\"m\",\"modelId\":1,\"cropX1\":4}]}",
+                 &command);
+    whole = format_command(&command);
+    assert_non_null(whole);
+    json_set_alloc_funcs(allocate, free);
+    for (long before = 0; has_failed; before++) {
+        struct baton_error error;
+        char *text;
+        allocations_left = before;
+        text = format_command(&command);
+        has_failed = allocations_left < 0;
+        allocations_left = -1;
+        if (text != NULL && strcmp(text, whole) != 0 &&
+            command_parse(text, strlen(text), &again, &error) == 0) {
+            fail_msg("after %ld: %s", before, text);
+        }
+        free(text);
+    }
+    json_set_alloc_funcs(malloc, free);
+    free(whole);
+    command_fini(&command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +150,7 @@ int main(void)
         cmocka_unit_test(an_epoch_is_read_again_and_without_one_no_field_is_written),
         cmocka_unit_test(an_epoch_that_is_none_is_refused),
         cmocka_unit_test(a_message_for_people_is_escaped),
+        cmocka_unit_test(a_list_for_which_memory_is_short_is_whole_or_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
