@@ -47,7 +47,8 @@ def measure_model(stand, name, engine):
     overhead = [whole / least - 1 for whole, least in zip(wholes, alones)]
     figures = {"engine": alone["engine"], "whole_ms": median(wholes),
                "decode_model_ms": median(alones), "pipeline_overhead": spread(overhead)}
-    stand.show(f"pipeline, {name} model: CPU ms a frame", figures["whole_ms"])
+    stand.show(f"pipeline, {name} model, {alone['engine']}: CPU ms a frame",
+               figures["whole_ms"])
     stand.show("  decoding and the model alone", figures["decode_model_ms"])
     stand.show("  pipeline_overhead (target: 0.05)", median(overhead))
     stand.show("    of the rounds, between", f"{min(overhead):.4f} {max(overhead):.4f}")
