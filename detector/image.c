@@ -1,3 +1,4 @@
+#define HASH_NONFATAL_OOM 1
 #include "detector/image.h"
 
 #include <assert.h>
@@ -168,6 +169,10 @@ static struct slot *need_slot(struct image_store *store, const char *identifier)
         slot->shown = IMAGE_STREAM;
         memcpy(slot->identifier, identifier, bytes);
         HASH_ADD_KEYPTR(hh, store->slots, slot->identifier, bytes, slot);
+    }
+    if (slot != NULL && slot->hh.tbl == NULL) {
+        free(slot);
+        slot = NULL;
     }
     return slot;
 }

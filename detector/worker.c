@@ -1,3 +1,4 @@
+#define HASH_NONFATAL_OOM 1
 #include "detector/worker.h"
 
 #include "base/error.h"
@@ -265,12 +266,15 @@ static struct display *need_display(struct worker *worker, const char *name,
         return NULL;
     }
     display = calloc(1, sizeof(*display) + bytes + 1);
-    if (display == NULL) {
-        (void)error_set(reterr, BATON_ENOMEM, "out of memory for a display");
-        return NULL;
+    if (display != NULL) {
+        memcpy(display->name, name, bytes);
+        HASH_ADD_KEYPTR(hh, worker->displays, display->name, bytes, display);
     }
-    memcpy(display->name, name, bytes);
-    HASH_ADD_KEYPTR(hh, worker->displays, display->name, bytes, display);
+    if (display == NULL || display->hh.tbl == NULL) {
+        free(display);
+        display = NULL;
+        (void)error_set(reterr, BATON_ENOMEM, "out of memory for a display");
+    }
     return display;
 }
 

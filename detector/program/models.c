@@ -1,3 +1,4 @@
+#define HASH_NONFATAL_OOM 1
 #include "detector/program/models.h"
 
 #include "detector/camera/pace.h"
@@ -436,15 +437,19 @@ static void subscribe(struct models *models, const struct subscription *subscrip
 {
     struct bound *bound = calloc(1, sizeof(*bound));
 
-    if (!bound) {
+    if (bound) {
+        (void)snprintf(bound->identifier, sizeof(bound->identifier), "%s",
+                       subscription->identifier);
+        HASH_ADD_STR(models->bounds, identifier, bound);
+    }
+    if (!bound || !bound->hh.tbl) {
+        free(bound);
         log_error(models->config.logger, "model-refused",
                   LOG_STR("identifier", subscription->identifier),
                   LOG_STR("error", "out of memory"));
         return;
     }
     bound->models = models;
-    (void)snprintf(bound->identifier, sizeof(bound->identifier), "%s", subscription->identifier);
-    HASH_ADD_STR(models->bounds, identifier, bound);
     bound_set(bound, subscription);
 }
 
