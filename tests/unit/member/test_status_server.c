@@ -56,7 +56,24 @@ static void *serve(void *userdata)
 
 static void start(struct world *world, const char *token)
 {
-    static const char *const hosts[] = {"node-a.example", NULL};
+    static const char *const hosts[] = {"a",
+                                        "b",
+                                        "c",
+                                        "d",
+                                        "e",
+                                        "f",
+                                        "g",
+                                        "h",
+                                        "i",
+                                        "j",
+                                        "k",
+                                        "l",
+                                        "m",
+                                        "n",
+                                        "o",
+                                        "p",
+                                        "node-a.example",
+                                        NULL};
     struct http_config config = {.loop = &world->loop,
                                  .host = "127.0.0.1",
                                  .token = token,
