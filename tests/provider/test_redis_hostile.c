@@ -12,7 +12,8 @@
 
 #define SHORT                                                                                      \
     "lease=600ms&max-lease=600ms&check-interval=100ms&process-lifetime=1500ms&guardian=off"
-/* A server that reads a huge value is busy for a while. */
+/* A server that reads a huge value is busy for a while; and where a leadership must last, a slow
+ * machine shall not end it. */
 #define PATIENT                                                                                    \
     "lease=20s&max-lease=20s&heartbeat-interval=500ms&check-interval=100ms&process-lifetime=2s&"   \
     "guardian=off&"                                                                                \
@@ -197,7 +198,7 @@ static void what_we_only_write_is_written_over(void **state)
     uint64_t epoch;
     (void)state;
 
-    take_part(SHORT, "");
+    take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
     epoch = baton_epoch(ours.election);
     tell_line("LPUSH spoilt x");
@@ -205,7 +206,7 @@ static void what_we_only_write_is_written_over(void **state)
     tell_line("RENAME spoilt race:heartbeat");
     SERVER_AWAIT(server_says(&server, "TYPE race:heartbeat", "string"));
     SERVER_AWAIT(server_says(&server, "TYPE race:master_process", "string"));
-    GROUP_AWAIT(baton_is_leader(ours.election));
+    assert_true(baton_is_leader(ours.election));
     assert_int_equal(baton_epoch(ours.election), epoch);
     listener_close(&ours);
 }
@@ -243,7 +244,7 @@ static void an_entry_that_is_none_of_ours_is_told(void **state)
     uint64_t epoch;
     (void)state;
 
-    take_part(SHORT, "");
+    take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
     epoch = baton_epoch(ours.election);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -255,7 +256,7 @@ static void an_entry_that_is_none_of_ours_is_told(void **state)
         tell_words(3, remove, NULL);
         assert_int_equal(count_members(), 1); /* the same is told once for as long as it is there */
     }
-    GROUP_AWAIT(baton_is_leader(ours.election));
+    assert_true(baton_is_leader(ours.election));
     assert_int_equal(baton_epoch(ours.election), epoch);
     listener_close(&ours);
 }
@@ -378,7 +379,7 @@ static void notices_of_others_change_nothing(void **state)
     uint64_t epoch;
     (void)state;
 
-    take_part(SHORT, "");
+    take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
     epoch = baton_epoch(ours.election);
     memset(huge, 'x', (1 << 20) - 1);
@@ -396,7 +397,7 @@ static void notices_of_others_change_nothing(void **state)
     listener_want(&ours, "is no JSON object");
     server_tell(&server, "PUBLISH race:wake members");
     listener_await(&ours);
-    GROUP_AWAIT(baton_is_leader(ours.election));
+    assert_true(baton_is_leader(ours.election));
     assert_int_equal(baton_epoch(ours.election), epoch);
     free(huge);
     listener_close(&ours);
