@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import queue
+import select
 import socket
 import subprocess
 import sys
@@ -80,6 +81,8 @@ class Fleet:
 
     def ask(self, method, path, body=None, kind=JSON, **headers):
         """The answer; headers as keywords: if_match='"3"'."""
+        if self.connection is not None and has_ended(self.connection):
+            self.connection.close()  # request() connects again
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port,
                                                          timeout=DEADLINE_S)
@@ -108,6 +111,11 @@ class Fleet:
             [BATON, "fleet", "--fleet", "http://127.0.0.1:%d" % self.port, *words], input=text,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
             env=clean_environment(), timeout=DEADLINE_S, check=False)
+
+
+def has_ended(connection):
+    """The server ends a connection that has asked for nothing for some seconds."""
+    return bool(connection.sock and select.select([connection.sock], [], [], 0)[0])
 
 
 class Worker:
