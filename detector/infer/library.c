@@ -42,7 +42,9 @@ static int opencv_load(struct library **ret, const struct library_options *optio
         return error_wrap(reterr, "OpenCV");
     }
     *ret = dlsym(library, "baton_opencv");
-    return *ret ? 0 : error_set(reterr, BATON_ENOENT, "OpenCV: %s: is not Baton's", names[0]);
+    return *ret ? 0
+                : error_set(reterr, BATON_ENOENT, "OpenCV: %s: is not Baton's",
+                            options->path[0] ? options->path : names[0]);
 }
 
 int library_load(struct library **ret, const struct library_options *options,

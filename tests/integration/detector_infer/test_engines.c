@@ -140,6 +140,20 @@ static void crops_are_told_apart_by_colour(struct engine *engine)
     }
 }
 
+/* Of a version of the format that is not made yet. */
+static int model_of_the_future(void)
+{
+    unsigned char bytes[4096];
+    int fd = stand_model("colours.onnx");
+    ssize_t count = read(fd, bytes, sizeof(bytes));
+
+    (void)close(fd);
+    assert_in_range(count, 2, sizeof(bytes) - 1);
+    assert_int_equal(bytes[0], 1 << 3); /* the first field, ir_version */
+    bytes[1] = 99;
+    return model_of(bytes, (size_t)count);
+}
+
 static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct engine *engine)
 {
     struct baton_error error = {0};
@@ -153,6 +167,8 @@ static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct
     if (stand_is_onnxruntime(engine)) { /* OpenCV tells of no input that it declares */
         assert_non_null(strstr(error.message, "[1, 3, 192, 320]"));
         assert_non_null(strstr(error.message, "[1, 3, 640, 640]"));
+        assert_int_equal(refused(engine, model_of_the_future(), &picture, &error), BATON_EINVAL);
+        assert_non_null(strstr(error.message, "IR version: 99"));
     }
     if (!stand_is_onnxruntime(engine)) {
         assert_int_equal(refused(engine, stand_model("product.onnx"),
