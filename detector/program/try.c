@@ -192,8 +192,8 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
     try->position = position_of(try, result->frame);
     if (!try->error.code) {
         (void)findings_add(&try->findings, result, share_of(try), &try->error);
+        print_progress(try, share_of(try));
     }
-    print_progress(try, share_of(try));
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -261,6 +261,7 @@ static void warn_if_torn(const struct try *try)
 static int finish(struct try *try, struct baton_error *reterr)
 {
     uint64_t frames = try->findings.counts.frames;
+    int code;
 
     if (frames == 0) {
         return try->error.code ? 0
@@ -272,11 +273,12 @@ static int finish(struct try *try, struct baton_error *reterr)
                   (unsigned long long)frames, (unsigned long long)try->findings.counts.objects,
                   (unsigned long long)try->findings.counts.detections,
                   (double)try->busy.ns / 1e6 / (double)frames);
-    if (try->settings->out) {
+    code = findings_close(&try->findings, reterr);
+    if (!code && try->settings->out) {
         (void)fprintf(stderr, "written to %s: detections.jsonl, objects.jsonl, seen.html\n",
                       try->settings->out);
     }
-    return findings_close(&try->findings, reterr);
+    return code;
 }
 
 static int run(struct try *try, struct baton_error *reterr)
@@ -292,7 +294,8 @@ static int run(struct try *try, struct baton_error *reterr)
     }
     (void)uv_run(&try->parts.loop, UV_RUN_DEFAULT);
     code = code ? code : finish(try, reterr);
-    if (!code && try->error.code) {
+    /* The end of a file whose write has failed does not know the reason any more. */
+    if (try->error.code && (!code || try->error.code != BATON_ECANCELED)) {
         code = error_set(reterr, try->error.code, "%s", try->error.message);
     }
     (void)findings_close(&try->findings, NULL);

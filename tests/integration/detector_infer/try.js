@@ -58,8 +58,8 @@ function make_clip(file) {
         '-threads', '1', '-bitexact', file], { stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
-function run(words, options) {
-    return spawnSync(program, words, { encoding: 'utf8', timeout: DEADLINE_MS,
+function run(words, options, of = program) {
+    return spawnSync(of, words, { encoding: 'utf8', timeout: DEADLINE_MS,
         stdio: ['ignore', 'pipe', 'pipe'], ...options });
 }
 
@@ -215,7 +215,8 @@ run_all({
             fs.writeFileSync(path.join(folder, name), bytes);
             return path.join(folder, name);
         };
-        const tune = path.join(folder, 'tune.wav');
+        const tune = path.join(folder, 'tune.wav'), pipe = path.join(folder, 'pipe');
+        execFileSync('mkfifo', [pipe]);
         execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'sine=d=1', tune]);
         const cases = [
             [at('notes.txt', 'no clip'), archive, [], /notes\.txt: broke off after 0 .* 'ffprobe .*notes\.txt'/],
@@ -226,6 +227,10 @@ run_all({
             [clip, path.join(folder, 'none.mpta'), [], /none\.mpta: No such file/],
             [clip, at('torn.mpta', fs.readFileSync(archive).subarray(0, 2000)), [],
                 /torn\.mpta: .*make it again/],
+            [clip, folder, [], /an archive is a file, and this is none/],
+            [clip, pipe, [], /an archive is a file, and this is none/],
+            [clip, at('large.mpta', Buffer.alloc(2 << 20)), ['--model-max-mib', '1'],
+                /2097152 bytes; at most 1048576 are allowed/],
             [clip, archive, ['--out', '/nonexistent/out'], /nonexistent\/out: No such file/],
             [clip, path.join(models, 'product.mpta'), ['--engine', 'opencv'],
                 /ONNX Runtime may \('make deps-onnxruntime'.*check_model|OpenCV: .*not found/],
@@ -237,6 +242,18 @@ run_all({
             assert.match(done.stderr, pattern);
             assert.strictEqual(done.stderr.trim().split('\n').length, 1, done.stderr);
         }
+    },
+
+    async 'results that nobody takes end the try with one line'() {
+        const done = run(['-c', 'exec "$@" >/dev/full', 'sh', program, '--try', clip, '--model',
+            archive], {}, 'sh');
+        assert.strictEqual(done.status, 74, done.stderr);
+        assert.match(done.stderr, /the results: No space left on device\n$/);
+        assert.doesNotMatch(done.stderr, /standard output|written to/);
+        const one = start([], {});
+        one.child.stdout.destroy(); // as `head` does
+        assert.strictEqual(await one.ended, 74, one.log);
+        assert.match(one.log, /the results: Broken pipe\n$/);
     },
 
     async 'of many frames with detections the first fifty are drawn'() {
