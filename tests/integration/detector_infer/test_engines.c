@@ -251,6 +251,9 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
                  {{.program = "/nonexistent/model"}, BATON_EUNAVAILABLE, "/nonexistent/model"},
                  {{.library = {.kind = ENGINE_ONNXRUNTIME, .path = "/nonexistent/library.so"}},
                   BATON_ENOENT,
+                  "make deps-onnxruntime"},
+                 {{.library = {.path = "/nonexistent/library.so"}},
+                  BATON_ENOENT,
                   "make deps-onnxruntime"}};
     struct engine *engine = NULL;
 
