@@ -247,14 +247,13 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
         struct engine_options options;
         int code;
         const char *text;
-    } cases[] = {{{.program = "/bin/true"}, BATON_ECLOSED, "process"},
-                 {{.program = "/nonexistent/model"}, BATON_EUNAVAILABLE, "/nonexistent/model"},
-                 {{.library = {.kind = ENGINE_ONNXRUNTIME, .path = "/nonexistent/library.so"}},
-                  BATON_ENOENT,
-                  "make deps-onnxruntime"},
-                 {{.library = {.path = "/nonexistent/library.so"}},
-                  BATON_ENOENT,
-                  "make deps-onnxruntime"}};
+    } cases[] = {
+        {{.program = "/bin/true"}, BATON_ECLOSED, "process"},
+        {{.program = "/nonexistent/model"}, BATON_EUNAVAILABLE, "/nonexistent/model"},
+        {{.library = {.kind = ENGINE_ONNXRUNTIME, .path = "/nonexistent/library.so"}},
+         BATON_ENOENT,
+         "make deps-onnxruntime"},
+        {{.library = {.path = "/nonexistent/library.so"}}, BATON_ENOENT, "make deps-onnxruntime"}};
     struct engine *engine = NULL;
 
     (void)state;

@@ -215,12 +215,16 @@ run_all({
             fs.writeFileSync(path.join(folder, name), bytes);
             return path.join(folder, name);
         };
-        const tune = path.join(folder, 'tune.wav'), pipe = path.join(folder, 'pipe');
+        const [tune, pipe, whole] = ['tune.wav', 'pipe', 'whole.mkv'].map((name) =>
+            path.join(folder, name));
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', clip, '-c', 'copy', whole]);
         execFileSync('mkfifo', [pipe]);
         execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'sine=d=1', tune]);
         const cases = [
             [at('notes.txt', 'no clip'), archive, [], /notes\.txt: broke off after 0 .* 'ffprobe .*notes\.txt'/],
             [at('empty.mp4', ''), archive, [], /empty\.mp4: broke off after 0/],
+            [at('head.mkv', fs.readFileSync(whole).subarray(0, 300)), archive, [],
+                /open: the clip is torn, or cannot be read/],
             [tune, archive, [], /tune\.wav: broke off after 0/],
             [folder, archive, [], /: Is a directory; 'ffprobe/],
             [path.join(folder, 'none.mp4'), archive, [], /none\.mp4: No such file/],
