@@ -12,6 +12,7 @@
                    them; yolov10's gives each rectangle once
   retinaface.onnx  the same for red alone, as offsets from priors; for sides up to 64
   nothing.onnx     as rectangles.onnx, but that it keeps no box: [1, 7, 0]
+  vast.onnx        as rectangles.onnx, but that its output is larger than one may be
   endless.onnx     as rectangles.onnx, but that it never comes to an end
   product.onnx     an operator that OpenCV does not know, for errors
   rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
@@ -233,6 +234,14 @@ def nothing(path):
     graph.save(path, [1, 3, HEIGHT, WIDTH], [1, 7, "kept"])
 
 
+def vast(path):
+    graph, sides = Graph(), [1, 7, 3 << 20]
+    mean = graph.add("ReduceMean", "images", axes=[1, 2, 3], keepdims=1)
+    flat = graph.add("Reshape", mean, graph.constant([1, 1, 1], numpy.int64))
+    graph.add("Expand", flat, graph.constant(sides, numpy.int64), to="output")
+    graph.save(path, [1, 3, HEIGHT, WIDTH], sides)
+
+
 def endless(path):
     """It counts to 2^60 first, which OpenCV cannot."""
     def info(name, kind, sides):
@@ -303,7 +312,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for make in (rectangles, yolov5, yolov10, ssd, retinaface, colours, stripes,
-                 nothing, endless, product):
+                 nothing, vast, endless, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])

@@ -178,6 +178,19 @@ static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct
     }
 }
 
+static void an_output_that_is_too_large_is_the_models_fault(struct engine *engine)
+{
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct session *session = NULL;
+    struct baton_error error = {0};
+    int fd = stand_model("vast.onnx");
+    int code = session_open(&session, engine, fd, &picture, &error);
+
+    (void)close(fd);
+    code = code ? code : session_run(session, 1, outputs, &error);
+    assert_int_equal(code, BATON_EINVAL);
+}
+
 static void the_faster_engine_is_preferred(void **state)
 {
     struct engine *onnx = stand_engine(ENGINE_ONNXRUNTIME);
@@ -415,6 +428,7 @@ int main(void)
         EACH(rectangles_are_found_where_they_are_drawn_in_each_layout),
         EACH(crops_are_told_apart_by_colour),
         EACH(a_model_that_cannot_be_run_is_an_error_that_names_the_way_out),
+        EACH(an_output_that_is_too_large_is_the_models_fault),
         cmocka_unit_test(the_faster_engine_is_preferred),
         cmocka_unit_test(a_provider_that_is_not_there_leaves_the_work_to_the_cpu),
         cmocka_unit_test(what_is_no_engine_is_an_error_that_says_how_to_get_one),
