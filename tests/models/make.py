@@ -5,6 +5,8 @@
                    gives it: middle x, y, width, height in pixels, a score each for red, green and
                    blue. It finds filled upright rectangles of those colours.
   colours.onnx     classifier; [N, 3, 32, 32] ─▶ [N, 3]: logits of red, green, blue
+  single.onnx      as colours.onnx, but that it can answer for one picture only: [N, 3, 32, 32] ─▶
+                   [1, 3]
   stripes.onnx     reader; [1, 3, 16, 64] ─▶ [1, 8, 4]: in each of eight columns a score each for
                    nothing, red, green, blue; a text for who takes the colours for letters
   yolov5.onnx, yolov10.onnx, ssd.onnx
@@ -207,6 +209,14 @@ def colours(path):
     graph.save(path, ["N", 3, 32, 32], ["N", 3])
 
 
+def single(path):
+    graph = Graph()
+    mean = graph.add("GlobalAveragePool", masks(graph, "images"))
+    graph.add("Reshape", graph.mix(mean, numpy.eye(3) * 10, [0, 0, 0]),
+              graph.constant([1, 3], numpy.int64), to="output")
+    graph.save(path, ["N", 3, 32, 32], [1, 3])
+
+
 def stripes(path):
     graph = Graph()
     columns = graph.add("AveragePool", masks(graph, "images"), kernel_shape=[16, 8], strides=[8, 8])
@@ -311,7 +321,7 @@ def archive_of_product(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for make in (rectangles, yolov5, yolov10, ssd, retinaface, colours, stripes,
+    for make in (rectangles, yolov5, yolov10, ssd, retinaface, colours, single, stripes,
                  nothing, vast, endless, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
