@@ -204,11 +204,8 @@ static void on_detected(void *userdata, struct detection *detection)
 
 /* ---- From the beginning to the end ---------------------------------------------------------- */
 
-/* Without handlers of its own a signal would end the process at once, without a summary. */
 static int start_handles(struct try *try, struct baton_error *reterr)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
-
     if (uv_loop_init(&try->parts.loop) != 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
@@ -218,9 +215,18 @@ static int start_handles(struct try *try, struct baton_error *reterr)
     for (int i = 0; i < 2; i++) {
         (void)uv_signal_init(&try->parts.loop, &try->signals[i]);
         try->signals[i].data = try;
-        (void)uv_signal_start(&try->signals[i], on_signal, numbers[i]);
     }
     return 0;
+}
+
+/* Until the loop runs, a signal ends the process at once; from then on there is a summary. */
+static void take_signals(struct try *try)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+
+    for (int i = 0; i < 2; i++) {
+        (void)uv_signal_start(&try->signals[i], on_signal, numbers[i]);
+    }
 }
 
 static int open_all(struct try *try, struct baton_error *reterr)
@@ -291,6 +297,8 @@ static int run(struct try *try, struct baton_error *reterr)
     code = open_all(try, reterr);
     if (code) {
         close_all(try);
+    } else {
+        take_signals(try);
     }
     (void)uv_run(&try->parts.loop, UV_RUN_DEFAULT);
     code = code ? code : finish(try, reterr);

@@ -3,12 +3,13 @@
 'use strict';
 const assert = require('assert');
 const { spawn, spawnSync, execFileSync } = require('child_process');
+const { once } = require('events');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
 
 const { score } = require('./score');
-const { DEADLINE_MS, program, Stand, run_all } = require('../detector/tools');
+const { DEADLINE_MS, deadline, until, program, Stand, run_all } = require('../detector/tools');
 
 const [ffmpeg, models] = process.argv.slice(3);
 const archive = path.join(models, 'rectangles.mpta');
@@ -284,6 +285,20 @@ run_all({
         assert.strictEqual(lines_of(path.join(out, 'objects.jsonl')).length, Number(objects));
         assert.ok(pictures(path.join(out, 'seen.html')).length > 0);
         assert.deepStrictEqual(fs.readdirSync(own), ['out']);
+    },
+
+    async 'a try that waits for another process can be stopped'() {
+        const cache = path.join(process.env.XDG_CACHE_HOME, 'baton-detector', 'archives');
+        const holder = spawn('flock', [cache, 'sh', '-c', 'echo; exec cat'],
+            { stdio: ['pipe', 'pipe', 'inherit'] });
+        await deadline(once(holder.stdout, 'data'), 'the lock');
+        const one = start([], {});
+        const fds = `/proc/${one.child.pid}/fd/`;
+        await until('the try to open the cache', () => fs.readdirSync(fds).some((fd) =>
+            fs.existsSync(fds + fd) && fs.readlinkSync(fds + fd) === cache));
+        one.signal('SIGINT');
+        assert.strictEqual(await deadline(one.ended, 'the end'), 'SIGINT', one.log);
+        holder.stdin.end();
     },
 
     async 'a decoder that dies ends the try: the clip does not begin again'() {
