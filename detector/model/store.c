@@ -152,7 +152,7 @@ static int renew(const struct store *store, int folder_fd, const char *name,
     struct stat status;
     int fd;
 
-    if (fstat(folder_fd, &status) != 0 || status.st_nlink > 0) {
+    if (fstat(folder_fd, &status) == 0 && status.st_nlink > 0) { /* else, on NFS, ESTALE */
         return 0;
     }
     fd = make_folder(store->folder, name, reterr);
