@@ -70,6 +70,9 @@ static int failed(const struct stream *stream, int error, const char *what,
     if (broker_fault() != NULL) {
         return error_set(reterr, broker_fault()->code, "%s: %s", what, broker_fault()->message);
     }
+    if (stream->config->kind == SOURCE_FILE && (error == AVERROR(EIO) || error == AVERROR_EOF)) {
+        return error_set(reterr, BATON_EIO, "%s: the clip is torn, or cannot be read", what);
+    }
     switch (error) {
     case AVERROR(EIO):
         return stream->config->kind == SOURCE_RTSP && !broker_has_dialled()

@@ -44,9 +44,9 @@ struct outputs {
  * model's decoder; the error names the forms of all decoders. BATON_EINVAL: a number is wrong. */
 int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_error *reterr);
 
-/* The same check for the outputs of one picture, with any content. */
+/* The same check for the outputs of so many pictures, with any content. */
 int answer_prove(const struct pipeline_model *model, const struct tensor *all, int count,
-                 struct baton_error *reterr);
+                 int64_t pictures, struct baton_error *reterr);
 
 /* Returns the name of the class; NULL: the model names none. */
 const char *class_name(const struct pipeline_model *model, int label);

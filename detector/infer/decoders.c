@@ -99,9 +99,10 @@ int answer_read(struct answer *ret, const struct outputs *outputs, struct baton_
 }
 
 int answer_prove(const struct pipeline_model *model, const struct tensor *all, int count,
-                 struct baton_error *reterr)
+                 int64_t pictures, struct baton_error *reterr)
 {
-    const struct outputs outputs = {.model = model, .all = all, .count = count, .pictures = 1};
+    const struct outputs outputs = {
+        .model = model, .all = all, .count = count, .pictures = pictures, .picture = pictures - 1};
 
     return decoders[model->decoder]->read(NULL, &outputs, NULL) ? refuse(&outputs, reterr) : 0;
 }

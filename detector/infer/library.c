@@ -39,10 +39,13 @@ static int opencv_load(struct library **ret, const struct library_options *optio
     int code = library_find(&library, names, options->path, reterr);
 
     if (code) {
-        return error_wrap(reterr, "OpenCV");
+        (void)error_wrap(reterr, "OpenCV");
+        return code;
     }
     *ret = dlsym(library, "baton_opencv");
-    return *ret ? 0 : error_set(reterr, BATON_ENOENT, "OpenCV: %s: is not Baton's", names[0]);
+    return *ret ? 0
+                : error_set(reterr, BATON_ENOENT, "OpenCV: %s: is not Baton's",
+                            options->path[0] ? options->path : names[0]);
 }
 
 int library_load(struct library **ret, const struct library_options *options,
@@ -54,7 +57,8 @@ int library_load(struct library **ret, const struct library_options *options,
         code = onnx_load(ret, options, reterr);
     }
     if (code && options->kind != ENGINE_ONNXRUNTIME) {
-        code = opencv_load(ret, options, reterr);
+        /* If neither is there, the error is that of the preferred one. */
+        code = opencv_load(ret, options, options->kind == ENGINE_OPENCV ? reterr : NULL);
     }
     if (!code) {
         (*ret)->threads = options->threads ? options->threads : 1;

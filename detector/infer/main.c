@@ -104,7 +104,7 @@ static int run_model(struct server *server, struct network *network, struct bato
             continue;
         }
         if (numbers > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
-            return error_set(reterr, BATON_ETOOBIG, "outputs of more than %d bytes",
+            return error_set(reterr, BATON_EINVAL, "outputs of more than %d bytes",
                              WIRE_OUTPUT_BYTES);
         }
         memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));

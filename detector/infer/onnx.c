@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REASON_MAX = 200 };
+
 /* There is one library in a process. */
 static struct onnx_calls calls;
 static struct onnx_env *env;
@@ -24,12 +26,15 @@ struct onnx_model {
     struct onnx_value *values[SESSION_OUTPUTS_MAX]; /* of the last run */
 };
 
-/* True if it failed. Frees the status. */
+/* True if it failed. Frees the status. A long message begins with a place in the library's source
+ * and ends with the reason. */
 static bool fails(struct onnx_status *status, const char *what, struct baton_error *reterr)
 {
     if (status) {
-        (void)error_set(reterr, BATON_EINVAL, "%s: %s: %s", onnx.name, what,
-                        calls.error_message(status));
+        const char *text = calls.error_message(status);
+        size_t bytes = strlen(text), left_out = bytes > REASON_MAX ? bytes - REASON_MAX : 0;
+        (void)error_set(reterr, BATON_EINVAL, "%s: %s: %s%s", onnx.name, what,
+                        left_out > 0 ? "…" : "", text + left_out);
         calls.release_status(status);
     }
     return status != NULL;
@@ -109,7 +114,7 @@ static int fit_input(struct shape *input, const char *name, const struct shape *
                ? 0
                : error_set(reterr, BATON_EINVAL,
                            "the model's input '%s' is %s, not %s; see width, height and layout of "
-                           "its `input`",
+                           "its `input`; a batch must be open or 1",
                            name, shape_text(declared, wanted), shape_text(input, given));
 }
 

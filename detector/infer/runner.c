@@ -78,19 +78,37 @@ static int pictures_of(const struct pipeline *pipeline, size_t model)
     return 1;
 }
 
-/* Runs the model on one grey picture: does it run at all, in time, and with an output that its
+/* Runs the model on grey pictures: does it run at all, in time, and with an output that its
  * decoder reads? */
-static int prove(const struct pipeline_model *model, struct session *session,
+static int prove(const struct pipeline_model *model, struct session *session, int64_t pictures,
                  struct baton_error *reterr)
 {
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     int count;
 
-    for (size_t i = 0; i < session->picture_count; i++) {
+    for (size_t i = 0; i < session->picture_count * (size_t)pictures; i++) {
         session->values[i] = 0.5F;
     }
-    count = session_run(session, 1, outputs, reterr);
-    return count < 0 ? count : answer_prove(model, outputs, count, reterr);
+    count = session_run(session, pictures, outputs, reterr);
+    return count < 0 ? count : answer_prove(model, outputs, count, pictures, reterr);
+}
+
+/* Many an export leaves the first side of its input open, and can take one picture only. */
+static int prove_batch(const struct pipeline_model *model, struct session *session,
+                       struct baton_error *reterr)
+{
+    int code = prove(model, session, 1, reterr);
+    struct baton_error error;
+
+    if (code || session->batch_max == 1) {
+        return code;
+    }
+    code = prove(model, session, 2, &error);
+    if (code == BATON_ECLOSED) { /* its process is lost */
+        return error_set(reterr, code, "%s", error.message);
+    }
+    session->batch_max = code ? 1 : session->batch_max;
+    return 0;
 }
 
 static int open_model(struct runner *runner, size_t index, int file, struct engine *engine,
@@ -100,7 +118,7 @@ static int open_model(struct runner *runner, size_t index, int file, struct engi
     const struct shape largest = input_shape(&model->input, pictures_of(runner->pipeline, index));
     int code = session_open(&runner->sessions[index], engine, file, &largest, reterr);
 
-    code = code ? code : prove(model, runner->sessions[index], reterr);
+    code = code ? code : prove_batch(model, runner->sessions[index], reterr);
     return code ? error_wrap(reterr, "model '%s' (%s)", model->name, model->file) : 0;
 }
 

@@ -230,6 +230,9 @@ static int take_model(struct writing *to, const struct pipeline_model *model, in
     if (rc == BATON_ENOENT) {
         rc = BATON_EPROTO;
         (void)error_wrap(reterr, "pipeline.json: models.%s.file", model->name);
+        if (reterr != NULL) {
+            reterr->code = rc;
+        }
     }
     return rc;
 }

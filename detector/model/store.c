@@ -23,6 +23,7 @@ enum { COPY_BYTES = 1 << 20, LOOK_MS = 10 /* between two tries to get a lock */ 
 static const char draft[] = ".new";
 
 struct store {
+    char *folder;
     int archives_fd, origins_fd;
     atomic_uint_fast64_t bytes_max;
     atomic_uint_fast64_t bytes_held; /* unpacked, of held models */
@@ -113,7 +114,9 @@ int store_open(struct store **ret, const char *folder, uint64_t bytes_max,
     if (store == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    store->archives_fd = make_folder(folder, "archives", reterr);
+    store->folder = strdup(folder);
+    store->archives_fd = store->folder != NULL ? make_folder(folder, "archives", reterr)
+                                               : error_set(reterr, BATON_ENOMEM, "out of memory");
     store->origins_fd =
         store->archives_fd < 0 ? store->archives_fd : make_folder(folder, "origins", reterr);
     atomic_init(&store->bytes_max, bytes_max);
@@ -138,12 +141,34 @@ void store_close(struct store *store)
     if (store->origins_fd >= 0) {
         close(store->origins_fd);
     }
+    free(store->folder);
     free(store);
+}
+
+/* Makes a folder again that was removed meanwhile; its descriptor then leads to the new one. */
+static int renew(const struct store *store, int folder_fd, const char *name,
+                 struct baton_error *reterr)
+{
+    struct stat status;
+    int fd;
+
+    if (fstat(folder_fd, &status) == 0 && status.st_nlink > 0) { /* else, on NFS, ESTALE */
+        return 0;
+    }
+    fd = make_folder(store->folder, name, reterr);
+    if (fd >= 0) {
+        (void)dup3(fd, folder_fd, O_CLOEXEC); /* cannot fail: both are open */
+        close(fd);
+    }
+    return fd < 0 ? fd : 0;
 }
 
 int store_file(const struct store *store, struct baton_error *reterr)
 {
-    return archive_new_file(store->archives_fd, reterr);
+    int rc = renew(store, store->archives_fd, "archives", reterr);
+
+    rc = rc ? rc : renew(store, store->origins_fd, "origins", reterr);
+    return rc ? rc : archive_new_file(store->archives_fd, reterr);
 }
 
 void store_set_max(struct store *store, uint64_t bytes_max)

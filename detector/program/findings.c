@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libavutil/base64.h>
 #include <limits.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -72,6 +73,9 @@ int findings_close(struct findings *findings, struct baton_error *reterr)
         bool has_failed = files[i] && (fflush(files[i]) != 0 || ferror(files[i]));
         if (files[i] && files[i] != stdout) {
             has_failed |= fclose(files[i]) != 0;
+        } else if (has_failed) { /* program_end() shall not report it once more */
+            __fpurge(stdout);
+            clearerr(stdout);
         }
         if (has_failed && errnum == 0) {
             errnum = errno ? errno : EIO; /* an earlier write's is gone */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* False: there is no default folder. */
@@ -45,16 +46,21 @@ static int open_store(struct parts *parts, const struct program_settings *settin
     return code ? error_wrap(reterr, "--model-cache") : 0;
 }
 
-static int open_file(struct parts *parts, const char *path, struct baton_error *reterr)
+/* A pipe is refused, and not waited for. */
+static int open_file(struct parts *parts, const struct program_settings *settings,
+                     struct baton_error *reterr)
 {
-    const struct archive_rules rules = archive_rules_default();
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *path = settings->file;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
     int code;
 
     if (fd < 0) {
         return error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
     }
-    code = store_add(parts->store, fd, &rules, &parts->only, reterr);
+    code = fstat(fd, &status) == 0 && S_ISREG(status.st_mode)
+               ? store_add(parts->store, fd, &settings->supply.archive, &parts->only, reterr)
+               : error_set(reterr, BATON_EPROTO, "an archive is a file, and this is none");
     (void)close(fd);
     return code ? error_wrap(reterr, "%s", path) : 0;
 }
@@ -69,7 +75,7 @@ int parts_open(struct parts *parts, struct program_settings *settings, struct lo
     code = camera_pool_new(&parts->pool, &settings->pool, reterr);
     code = code ? code : open_store(parts, settings, reterr);
     if (!code && settings->file) {
-        code = open_file(parts, settings->file, reterr);
+        code = open_file(parts, settings, reterr);
     }
     if (code) {
         return code;

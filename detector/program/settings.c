@@ -64,9 +64,9 @@ static int check_hosts(const struct options *options, struct baton_error *reterr
     const char *const *host = options_list(options, "model-host");
 
     for (; host && *host; host++) {
-        if (*host[0] == '\0' || strpbrk(*host, "/:@?#* ")) {
+        if (*host[0] == '\0' || strpbrk(*host, "/:@?#*, ")) {
             return error_set(reterr, BATON_EINVAL,
-                             "--model-host %s: must be a host, such as models.example, or "
+                             "--model-host %s: must be one host, such as models.example, or "
                              ".example with all below it",
                              *host);
         }

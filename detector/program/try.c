@@ -192,8 +192,8 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
     try->position = position_of(try, result->frame);
     if (!try->error.code) {
         (void)findings_add(&try->findings, result, share_of(try), &try->error);
+        print_progress(try, share_of(try));
     }
-    print_progress(try, share_of(try));
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -204,11 +204,8 @@ static void on_detected(void *userdata, struct detection *detection)
 
 /* ---- From the beginning to the end ---------------------------------------------------------- */
 
-/* Without handlers of its own a signal would end the process at once, without a summary. */
 static int start_handles(struct try *try, struct baton_error *reterr)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
-
     if (uv_loop_init(&try->parts.loop) != 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
@@ -218,9 +215,18 @@ static int start_handles(struct try *try, struct baton_error *reterr)
     for (int i = 0; i < 2; i++) {
         (void)uv_signal_init(&try->parts.loop, &try->signals[i]);
         try->signals[i].data = try;
-        (void)uv_signal_start(&try->signals[i], on_signal, numbers[i]);
     }
     return 0;
+}
+
+/* Until the loop runs, a signal ends the process at once; from then on there is a summary. */
+static void take_signals(struct try *try)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+
+    for (int i = 0; i < 2; i++) {
+        (void)uv_signal_start(&try->signals[i], on_signal, numbers[i]);
+    }
 }
 
 static int open_all(struct try *try, struct baton_error *reterr)
@@ -261,6 +267,7 @@ static void warn_if_torn(const struct try *try)
 static int finish(struct try *try, struct baton_error *reterr)
 {
     uint64_t frames = try->findings.counts.frames;
+    int code;
 
     if (frames == 0) {
         return try->error.code ? 0
@@ -272,11 +279,12 @@ static int finish(struct try *try, struct baton_error *reterr)
                   (unsigned long long)frames, (unsigned long long)try->findings.counts.objects,
                   (unsigned long long)try->findings.counts.detections,
                   (double)try->busy.ns / 1e6 / (double)frames);
-    if (try->settings->out) {
+    code = findings_close(&try->findings, reterr);
+    if (!code && try->settings->out) {
         (void)fprintf(stderr, "written to %s: detections.jsonl, objects.jsonl, seen.html\n",
                       try->settings->out);
     }
-    return findings_close(&try->findings, reterr);
+    return code;
 }
 
 static int run(struct try *try, struct baton_error *reterr)
@@ -289,10 +297,13 @@ static int run(struct try *try, struct baton_error *reterr)
     code = open_all(try, reterr);
     if (code) {
         close_all(try);
+    } else {
+        take_signals(try);
     }
     (void)uv_run(&try->parts.loop, UV_RUN_DEFAULT);
     code = code ? code : finish(try, reterr);
-    if (!code && try->error.code) {
+    /* The end of a file whose write has failed does not know the reason any more. */
+    if (try->error.code && (!code || try->error.code != BATON_ECANCELED)) {
         code = error_set(reterr, try->error.code, "%s", try->error.message);
     }
     (void)findings_close(&try->findings, NULL);

@@ -5,6 +5,8 @@
                    gives it: middle x, y, width, height in pixels, a score each for red, green and
                    blue. It finds filled upright rectangles of those colours.
   colours.onnx     classifier; [N, 3, 32, 32] ─▶ [N, 3]: logits of red, green, blue
+  single.onnx      as colours.onnx, but that it can answer for one picture only: [N, 3, 32, 32] ─▶
+                   [1, 3]
   stripes.onnx     reader; [1, 3, 16, 64] ─▶ [1, 8, 4]: in each of eight columns a score each for
                    nothing, red, green, blue; a text for who takes the colours for letters
   yolov5.onnx, yolov10.onnx, ssd.onnx
@@ -12,6 +14,7 @@
                    them; yolov10's gives each rectangle once
   retinaface.onnx  the same for red alone, as offsets from priors; for sides up to 64
   nothing.onnx     as rectangles.onnx, but that it keeps no box: [1, 7, 0]
+  vast.onnx        as rectangles.onnx, but that its output is larger than one may be
   endless.onnx     as rectangles.onnx, but that it never comes to an end
   product.onnx     an operator that OpenCV does not know, for errors
   rectangles.mpta  archive of the first three and of pipeline.json, which lies beside this script
@@ -206,6 +209,14 @@ def colours(path):
     graph.save(path, ["N", 3, 32, 32], ["N", 3])
 
 
+def single(path):
+    graph = Graph()
+    mean = graph.add("GlobalAveragePool", masks(graph, "images"))
+    graph.add("Reshape", graph.mix(mean, numpy.eye(3) * 10, [0, 0, 0]),
+              graph.constant([1, 3], numpy.int64), to="output")
+    graph.save(path, ["N", 3, 32, 32], [1, 3])
+
+
 def stripes(path):
     graph = Graph()
     columns = graph.add("AveragePool", masks(graph, "images"), kernel_shape=[16, 8], strides=[8, 8])
@@ -231,6 +242,14 @@ def nothing(path):
     graph.add("Slice", boxes, graph.constant([0], numpy.int64), graph.constant([0], numpy.int64),
               graph.constant([2], numpy.int64), to="output")
     graph.save(path, [1, 3, HEIGHT, WIDTH], [1, 7, "kept"])
+
+
+def vast(path):
+    graph, sides = Graph(), [1, 7, 3 << 20]
+    mean = graph.add("ReduceMean", "images", axes=[1, 2, 3], keepdims=1)
+    flat = graph.add("Reshape", mean, graph.constant([1, 1, 1], numpy.int64))
+    graph.add("Expand", flat, graph.constant(sides, numpy.int64), to="output")
+    graph.save(path, [1, 3, HEIGHT, WIDTH], sides)
 
 
 def endless(path):
@@ -302,8 +321,8 @@ def archive_of_product(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for make in (rectangles, yolov5, yolov10, ssd, retinaface, colours, stripes,
-                 nothing, endless, product):
+    for make in (rectangles, yolov5, yolov10, ssd, retinaface, colours, single, stripes,
+                 nothing, vast, endless, product):
         make(f"{sys.argv[1]}/{make.__name__}.onnx")
     archive(sys.argv[1], "rectangles", lambda text: text)
     archive_of_product(sys.argv[1])

@@ -211,7 +211,8 @@ const tests = {
         const cases = [[['--camera-fps', '1000'], /camera-fps/], [['--tls-cert', 'x'], /tls-key/],
             [['--token-file', '/nonexistent'], /nonexistent/], [['clip.mp4'], /clip\.mp4/],
             [['--backoff-min', '9s', '--backoff-max', '8s'], /backoff-max/],
-            [['--model-host', 'https://models.example/'], /--model-host https:.*: must be a host/],
+            [['--model-host', 'https://models.example/'], /--model-host https:.*: must be one host/],
+            [['--model-host', 'a.example,b.example'], /a\.example,b\.example: must be one host/],
             [['--model-host', ''], /--model-host/]];
         refuses(cases);
         refuses([[['--engine-library', '/nonexistent.so'],

@@ -140,6 +140,20 @@ static void crops_are_told_apart_by_colour(struct engine *engine)
     }
 }
 
+/* Of a version of the format that is not made yet. */
+static int model_of_the_future(void)
+{
+    unsigned char bytes[4096];
+    int fd = stand_model("colours.onnx");
+    ssize_t count = read(fd, bytes, sizeof(bytes));
+
+    (void)close(fd);
+    assert_in_range(count, 2, sizeof(bytes) - 1);
+    assert_int_equal(bytes[0], 1 << 3); /* the first field, ir_version */
+    bytes[1] = 99;
+    return model_of(bytes, (size_t)count);
+}
+
 static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct engine *engine)
 {
     struct baton_error error = {0};
@@ -153,6 +167,8 @@ static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct
     if (stand_is_onnxruntime(engine)) { /* OpenCV tells of no input that it declares */
         assert_non_null(strstr(error.message, "[1, 3, 192, 320]"));
         assert_non_null(strstr(error.message, "[1, 3, 640, 640]"));
+        assert_int_equal(refused(engine, model_of_the_future(), &picture, &error), BATON_EINVAL);
+        assert_non_null(strstr(error.message, "IR version: 99"));
     }
     if (!stand_is_onnxruntime(engine)) {
         assert_int_equal(refused(engine, stand_model("product.onnx"),
@@ -160,6 +176,19 @@ static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct
                          BATON_EINVAL);
         assert_non_null(strstr(error.message, "ONNX Runtime may"));
     }
+}
+
+static void an_output_that_is_too_large_is_the_models_fault(struct engine *engine)
+{
+    struct tensor outputs[SESSION_OUTPUTS_MAX];
+    struct session *session = NULL;
+    struct baton_error error = {0};
+    int fd = stand_model("vast.onnx");
+    int code = session_open(&session, engine, fd, &picture, &error);
+
+    (void)close(fd);
+    code = code ? code : session_run(session, 1, outputs, &error);
+    assert_int_equal(code, BATON_EINVAL);
 }
 
 static void the_faster_engine_is_preferred(void **state)
@@ -231,11 +260,13 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
         struct engine_options options;
         int code;
         const char *text;
-    } cases[] = {{{.program = "/bin/true"}, BATON_ECLOSED, "process"},
-                 {{.program = "/nonexistent/model"}, BATON_EUNAVAILABLE, "/nonexistent/model"},
-                 {{.library = {.kind = ENGINE_ONNXRUNTIME, .path = "/nonexistent/library.so"}},
-                  BATON_ENOENT,
-                  "make deps-onnxruntime"}};
+    } cases[] = {
+        {{.program = "/bin/true"}, BATON_ECLOSED, "process"},
+        {{.program = "/nonexistent/model"}, BATON_EUNAVAILABLE, "/nonexistent/model"},
+        {{.library = {.kind = ENGINE_ONNXRUNTIME, .path = "/nonexistent/library.so"}},
+         BATON_ENOENT,
+         "make deps-onnxruntime"},
+        {{.library = {.path = "/nonexistent/library.so"}}, BATON_ENOENT, "make deps-onnxruntime"}};
     struct engine *engine = NULL;
 
     (void)state;
@@ -397,6 +428,7 @@ int main(void)
         EACH(rectangles_are_found_where_they_are_drawn_in_each_layout),
         EACH(crops_are_told_apart_by_colour),
         EACH(a_model_that_cannot_be_run_is_an_error_that_names_the_way_out),
+        EACH(an_output_that_is_too_large_is_the_models_fault),
         cmocka_unit_test(the_faster_engine_is_preferred),
         cmocka_unit_test(a_provider_that_is_not_there_leaves_the_work_to_the_cpu),
         cmocka_unit_test(what_is_no_engine_is_an_error_that_says_how_to_get_one),

@@ -264,6 +264,22 @@ static void many_objects_are_classified_in_batches(void **state)
     bench_free(bench);
 }
 
+/* The trial of its one picture does not show it. */
+static void a_model_that_takes_one_picture_at_a_time_gets_one_at_a_time(void **state)
+{
+    static const struct change single[] = {{"models.colours.file", "\"single.onnx\""},
+                                           {NULL, NULL}};
+    const struct drawn drawn[] = {{RED, 100, 100, 160, 80}, {BLUE, 800, 400, 160, 80}};
+    struct bench *bench = bench_new(single);
+
+    (void)state;
+    bench_show(bench, 0, drawn, 2);
+    assert_int_equal(bench_reports(bench), 2);
+    bench_assert_text(bench, 0, "colour", "red");
+    bench_assert_text(bench, 1, "colour", "blue");
+    bench_free(bench);
+}
+
 static void a_subscription_sees_its_cut_only(void **state)
 {
     const struct drawn drawn[] = {{RED, 100, 100, 160, 80}, {GREEN, 760, 400, 200, 120}};
@@ -534,6 +550,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_becomes_one_flat_detection),
         cmocka_unit_test(many_objects_are_classified_in_batches),
+        cmocka_unit_test(a_model_that_takes_one_picture_at_a_time_gets_one_at_a_time),
         cmocka_unit_test(a_subscription_sees_its_cut_only),
         cmocka_unit_test(an_object_is_reported_once),
         cmocka_unit_test(a_report_waits_until_all_is_known),

@@ -3,12 +3,13 @@
 'use strict';
 const assert = require('assert');
 const { spawn, spawnSync, execFileSync } = require('child_process');
+const { once } = require('events');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
 
 const { score } = require('./score');
-const { DEADLINE_MS, program, Stand, run_all } = require('../detector/tools');
+const { DEADLINE_MS, deadline, until, program, Stand, run_all } = require('../detector/tools');
 
 const [ffmpeg, models] = process.argv.slice(3);
 const archive = path.join(models, 'rectangles.mpta');
@@ -58,8 +59,8 @@ function make_clip(file) {
         '-threads', '1', '-bitexact', file], { stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
-function run(words, options) {
-    return spawnSync(program, words, { encoding: 'utf8', timeout: DEADLINE_MS,
+function run(words, options, of = program) {
+    return spawnSync(of, words, { encoding: 'utf8', timeout: DEADLINE_MS,
         stdio: ['ignore', 'pipe', 'pipe'], ...options });
 }
 
@@ -215,17 +216,26 @@ run_all({
             fs.writeFileSync(path.join(folder, name), bytes);
             return path.join(folder, name);
         };
-        const tune = path.join(folder, 'tune.wav');
+        const [tune, pipe, whole] = ['tune.wav', 'pipe', 'whole.mkv'].map((name) =>
+            path.join(folder, name));
+        execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-i', clip, '-c', 'copy', whole]);
+        execFileSync('mkfifo', [pipe]);
         execFileSync(ffmpeg, ['-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'sine=d=1', tune]);
         const cases = [
             [at('notes.txt', 'no clip'), archive, [], /notes\.txt: broke off after 0 .* 'ffprobe .*notes\.txt'/],
             [at('empty.mp4', ''), archive, [], /empty\.mp4: broke off after 0/],
+            [at('head.mkv', fs.readFileSync(whole).subarray(0, 300)), archive, [],
+                /open: the clip is torn, or cannot be read/],
             [tune, archive, [], /tune\.wav: broke off after 0/],
             [folder, archive, [], /: Is a directory; 'ffprobe/],
             [path.join(folder, 'none.mp4'), archive, [], /none\.mp4: No such file/],
             [clip, path.join(folder, 'none.mpta'), [], /none\.mpta: No such file/],
             [clip, at('torn.mpta', fs.readFileSync(archive).subarray(0, 2000)), [],
                 /torn\.mpta: .*make it again/],
+            [clip, folder, [], /an archive is a file, and this is none/],
+            [clip, pipe, [], /an archive is a file, and this is none/],
+            [clip, at('large.mpta', Buffer.alloc(2 << 20)), ['--model-max-mib', '1'],
+                /2097152 bytes; at most 1048576 are allowed/],
             [clip, archive, ['--out', '/nonexistent/out'], /nonexistent\/out: No such file/],
             [clip, path.join(models, 'product.mpta'), ['--engine', 'opencv'],
                 /ONNX Runtime may \('make deps-onnxruntime'.*check_model|OpenCV: .*not found/],
@@ -237,6 +247,18 @@ run_all({
             assert.match(done.stderr, pattern);
             assert.strictEqual(done.stderr.trim().split('\n').length, 1, done.stderr);
         }
+    },
+
+    async 'results that nobody takes end the try with one line'() {
+        const done = run(['-c', 'exec "$@" >/dev/full', 'sh', program, '--try', clip, '--model',
+            archive], {}, 'sh');
+        assert.strictEqual(done.status, 74, done.stderr);
+        assert.match(done.stderr, /the results: No space left on device\n$/);
+        assert.doesNotMatch(done.stderr, /standard output|written to/);
+        const one = start([], {});
+        one.child.stdout.destroy(); // as `head` does
+        assert.strictEqual(await one.ended, 74, one.log);
+        assert.match(one.log, /the results: Broken pipe\n$/);
     },
 
     async 'of many frames with detections the first fifty are drawn'() {
@@ -263,6 +285,20 @@ run_all({
         assert.strictEqual(lines_of(path.join(out, 'objects.jsonl')).length, Number(objects));
         assert.ok(pictures(path.join(out, 'seen.html')).length > 0);
         assert.deepStrictEqual(fs.readdirSync(own), ['out']);
+    },
+
+    async 'a try that waits for another process can be stopped'() {
+        const cache = path.join(process.env.XDG_CACHE_HOME, 'baton-detector', 'archives');
+        const holder = spawn('flock', [cache, 'sh', '-c', 'echo; exec cat'],
+            { stdio: ['pipe', 'pipe', 'inherit'] });
+        await deadline(once(holder.stdout, 'data'), 'the lock');
+        const one = start([], {});
+        const fds = `/proc/${one.child.pid}/fd/`;
+        await until('the try to open the cache', () => fs.readdirSync(fds).some((fd) =>
+            fs.existsSync(fds + fd) && fs.readlinkSync(fds + fd) === cache));
+        one.signal('SIGINT');
+        assert.strictEqual(await deadline(one.ended, 'the end'), 'SIGINT', one.log);
+        holder.stdin.end();
     },
 
     async 'a decoder that dies ends the try: the clip does not begin again'() {

@@ -332,10 +332,10 @@ static void a_form_is_known_by_its_shapes(void **state)
         const struct pipeline_model model = model_of(cases[i].decoder);
         const struct tensor all[] = {{cases[i].shapes[0], NULL}, {cases[i].shapes[1], NULL}};
         int count = cases[i].shapes[1].rank > 0 ? 2 : 1;
-        if (answer_prove(&model, all, count, NULL) != (cases[i].fits ? 0 : BATON_EPROTO)) {
+        if (answer_prove(&model, all, count, 1, NULL) != (cases[i].fits ? 0 : BATON_EPROTO)) {
             fail_msg("case %zu", i);
         }
-        assert_int_equal(answer_prove(&model, all, 0, NULL), BATON_EPROTO);
+        assert_int_equal(answer_prove(&model, all, 0, 1, NULL), BATON_EPROTO);
     }
 }
 
@@ -345,7 +345,7 @@ static void a_refusal_names_the_forms_and_the_one_that_fits(void **state)
     struct baton_error error;
 
     (void)state;
-    assert_int_equal(answer_prove(&model, &(struct tensor){{3, {1, 7, 8400}}, NULL}, 1, &error),
+    assert_int_equal(answer_prove(&model, &(struct tensor){{3, {1, 7, 8400}}, NULL}, 1, 1, &error),
                      BATON_EPROTO);
     assert_string_equal(
         error.message,

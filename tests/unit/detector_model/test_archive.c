@@ -125,8 +125,8 @@ static void assert_refused(struct place *place, const struct zip_part *parts, si
     struct baton_error error = {0};
     int rc = unpack_parts(place, parts, count, lies, &error);
 
-    if (rc != BATON_EPROTO || strstr(error.message, says) == NULL) {
-        fail_msg("not \"%s\": %d %s", says, rc, error.message);
+    if (rc != BATON_EPROTO || error.code != rc || strstr(error.message, says) == NULL) {
+        fail_msg("not \"%s\": %d %d %s", says, rc, error.code, error.message);
     }
     assert_empty(place);
 }

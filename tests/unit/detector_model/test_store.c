@@ -351,6 +351,21 @@ static void a_file_to_fetch_into_has_no_name(void **state)
     close(fd);
 }
 
+static void a_folder_that_was_removed_is_made_again(void **state)
+{
+    struct place *place = *state;
+    struct model *model;
+    int fd;
+
+    process_remove_folder(place->path);
+    fd = store_file(place->store, NULL);
+    assert_true(fd >= 0);
+    close(fd);
+    model = added(place, 'a');
+    assert_true(has(place, model->digest));
+    model_release(model);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -366,6 +381,7 @@ int main(void)
         TEST(an_archive_that_was_damaged_is_removed_and_harms_no_holder),
         TEST(an_origin_is_remembered_as_long_as_its_model),
         TEST(a_file_to_fetch_into_has_no_name),
+        TEST(a_folder_that_was_removed_is_made_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
