@@ -79,7 +79,10 @@ static int failed(const struct stream *stream, int error, const char *what,
         return error_set(reterr, BATON_ECANCELED, "%s: stopped", what);
     case AVERROR_HTTP_UNAUTHORIZED:
     case AVERROR_HTTP_FORBIDDEN:
-        return error_set(reterr, BATON_EAUTH, "%s: the camera refuses name or password", what);
+        return error_set(reterr, BATON_EAUTH,
+                         "%s: the camera refuses name or password, or wants them in another way "
+                         "than Basic or Digest with MD5",
+                         what);
     case AVERROR_HTTP_NOT_FOUND:
         return error_set(reterr, BATON_ENOENT, "%s: the camera has no such stream", what);
     case AVERROR_EOF:
