@@ -83,6 +83,10 @@ static int failed(const struct stream *stream, int error, const char *what,
                          "%s: the camera refuses name or password, or wants them in another way "
                          "than Basic or Digest with MD5",
                          what);
+    case AVERROR(EPROTONOSUPPORT):
+        return error_set(reterr, BATON_ENOTSUP,
+                         "%s: the camera sends no media over %s; see --rtsp-transport", what,
+                         stream->config->uses_udp ? "udp" : "tcp");
     case AVERROR_HTTP_NOT_FOUND:
         return error_set(reterr, BATON_ENOENT, "%s: the camera has no such stream", what);
     case AVERROR_EOF:

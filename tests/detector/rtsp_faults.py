@@ -89,6 +89,7 @@ RAW = {
     "nul": ("DESCRIBE", b"RTSP/1.0 200 OK\r\n\0\0: \0\r\n\r\n"),
     "line": ("OPTIONS", b"RTSP/1.0 200 OK\r\nX: " + b"y" * (1 << 20)),
     "status": ("SETUP", b"RTSP/1.0 500 Internal Server Error\r\nCSeq: 3\r\n\r\n"),
+    "transport": ("SETUP", b"RTSP/1.0 461 Unsupported transport\r\nCSeq: 3\r\n\r\n"),
     "channels": ("SETUP", OK + b"Transport: RTP/AVP/TCP;interleaved=70000-70001\r\n\r\n"),
     "datagrams": ("SETUP", OK + b"Transport: RTP/AVP;unicast;server_port=0-0\r\n\r\n"),
     "nowhere": ("DESCRIBE", b"RTSP/1.0 302 Moved\r\nLocation: file:///etc/passwd\r\n\r\n"),

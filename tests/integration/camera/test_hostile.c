@@ -163,6 +163,7 @@ static void the_step_and_the_fault_of_a_camera_are_named(void **state)
         {"rtsp://", "trash-setup", "open: the camera's answer is missing"},
         {"rtsp://", "trash-play", "open: the camera's answer is missing"},
         {"rtsp://", "status", "open: Server returned 5XX"},
+        {"rtsp://", "transport", "open: the camera sends no media over tcp; see --rtsp-transport"},
         {"rtsp://u:canary@", "challenge", "than Basic or Digest with MD5; next try"},
         {"rtsp://", "mural", "picture of 8400x4500: sides must be 1 to 8192"},
         {"rtsp://", "audio", "the camera sends no video"},
