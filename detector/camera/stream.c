@@ -166,8 +166,10 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
         return rc;
     }
     /* A camera's description names the codec, and the rest comes with the first key picture.
-     * Probing half a second of the stream would show everything that much later. */
-    rc = is_file ? avformat_find_stream_info(stream->input, NULL) : 0;
+     * Probing half a second of the stream would show everything that much later. Of a transport
+     * stream (MPEG-TS) it names nothing: what is in it comes with the first packets. */
+    rc = is_file || stream->input->nb_streams == 0 ? avformat_find_stream_info(stream->input, NULL)
+                                                   : 0;
     return rc < 0 ? failed(stream, rc, "probe", reterr) : 0;
 }
 

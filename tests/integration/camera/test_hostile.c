@@ -114,7 +114,7 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
 static void damage_on_the_way_leaves_a_stream(void **state)
 {
     static const char *const names[] = {"lossy",   "double", "swapped",     "leaps", "renamed",
-                                        "reports", "burst",  "sessionless", "sizes"};
+                                        "reports", "burst",  "sessionless", "muxed", "sizes"};
     enum { COUNT = sizeof(names) / sizeof(names[0]), FRAMES = 30, SIZES = 10 };
     struct viewer viewers[COUNT] = {0};
 
