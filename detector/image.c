@@ -71,7 +71,7 @@ static bool copy_into(struct still *still, const struct frame *frame)
     }
     (void)av_image_copy_to_buffer(still->pixels, bytes, frame->plane, frame->stride,
                                   AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-    still->frame = (struct frame){.width = frame->width, .height = frame->height};
+    still->frame = *frame;
     (void)av_image_fill_arrays((uint8_t **)still->frame.plane, still->frame.stride, still->pixels,
                                AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
     return true;

@@ -37,6 +37,8 @@ struct frame {
     int width, height;
     int stride[4];
     const uint8_t *plane[4]; /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
+    bool is_full_range;      /* luma of 0 to 255, not 16 to 235 */
+    bool is_bt709;           /* else BT.601 */
 };
 
 /* How a frame is kept where it is. */

@@ -55,8 +55,10 @@ void image_shape(struct image_shape *ret, const struct frame *frame, const struc
 /* A cut is an offset into the planes: nothing is copied. */
 static struct frame cut(const struct frame *frame, const int rect[4])
 {
-    struct frame part = {.width = rect[2], .height = rect[3]};
+    struct frame part = *frame;
 
+    part.width = rect[2];
+    part.height = rect[3];
     for (int i = 0; i < 3; i++) {
         int shift = i > 0;
         part.stride[i] = frame->stride[i];
@@ -150,20 +152,39 @@ static void draw(const struct canvas *canvas, const struct image_shape *shape,
 
 /* ---- JPEG ---- */
 
+/* Makes red, green and blue of it, of which the library makes the range and matrix that each JPEG
+ * has. `ret` is for av_freep(), also on failure. */
+static bool colour(uint8_t *ret[4], int stride[4], const struct frame *frame)
+{
+    const int *matrix = sws_getCoefficients(frame->is_bt709 ? SWS_CS_ITU709 : SWS_CS_ITU601);
+    struct SwsContext *converter =
+        sws_getContext(frame->width, frame->height, AV_PIX_FMT_YUV420P, frame->width, frame->height,
+                       AV_PIX_FMT_RGB24, SWS_BILINEAR, NULL, NULL, NULL);
+    bool is_done =
+        converter != NULL &&
+        sws_setColorspaceDetails(converter, matrix, frame->is_full_range, matrix, 1, 0, 1 << 16,
+                                 1 << 16) >= 0 &&
+        av_image_alloc(ret, stride, frame->width, frame->height, AV_PIX_FMT_RGB24, 64) >= 0 &&
+        sws_scale(converter, frame->plane, frame->stride, 0, frame->height, ret, stride) ==
+            frame->height;
+
+    sws_freeContext(converter);
+    return is_done;
+}
+
 static int compress(const struct frame *frame, uint8_t **jpeg, size_t *bytes,
                     struct baton_error *reterr)
 {
     tjhandle compressor = tjInitCompress();
-    const unsigned char *planes[3] = {frame->plane[0], frame->plane[1], frame->plane[2]};
+    uint8_t *pixels[4] = {NULL};
     unsigned char *made = NULL;
     unsigned long made_bytes = 0;
-    int rc = 0;
+    int stride[4], rc = 0;
 
-    if (compressor == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
-    }
-    if (tjCompressFromYUVPlanes(compressor, planes, frame->width, frame->stride, frame->height,
-                                TJSAMP_420, &made, &made_bytes, IMAGE_QUALITY, 0) != 0) {
+    if (compressor == NULL || !colour(pixels, stride, frame)) {
+        rc = error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
+    } else if (tjCompress2(compressor, pixels[0], frame->width, stride[0], frame->height, TJPF_RGB,
+                           &made, &made_bytes, TJSAMP_420, IMAGE_QUALITY, 0) != 0) {
         rc = error_set(reterr, BATON_EIO, "JPEG of %dx%d: %s", frame->width, frame->height,
                        tjGetErrorStr2(compressor));
         tjFree(made);
@@ -171,6 +192,7 @@ static int compress(const struct frame *frame, uint8_t **jpeg, size_t *bytes,
         *jpeg = made;
         *bytes = made_bytes;
     }
+    av_freep((void *)&pixels[0]);
     (void)tjDestroy(compressor);
     return rc;
 }
@@ -195,7 +217,9 @@ int image_compress(const struct frame *frame, const struct image_shape *shape,
         part = (struct frame){canvas.width,
                               canvas.height,
                               {canvas.stride[0], canvas.stride[1], canvas.stride[2]},
-                              {canvas.plane[0], canvas.plane[1], canvas.plane[2]}};
+                              {canvas.plane[0], canvas.plane[1], canvas.plane[2]},
+                              frame->is_full_range,
+                              frame->is_bt709};
         rc = compress(&part, jpeg, bytes, reterr);
     }
     av_freep((void *)&canvas.plane[0]);

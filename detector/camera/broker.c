@@ -26,7 +26,6 @@ enum {
     DNS_PORT = 53,
     DATAGRAM_MAX = 1 << 16,
     FAREWELL_MS = 400,
-    ORPHANED_MS = 1000,
     STREAM_DIALS_MAX = 16,          /* to the addresses of a name, and along redirects */
     DIALLED_MAX = STREAM_DIALS_MAX, /* each of them may send by UDP */
 };
@@ -219,28 +218,13 @@ static bool settle(const struct confinement *confinement)
            confine_stream(confinement, NULL) != 0;
 }
 
-static void pump(bool is_inner_readable)
+static void pump(bool is_inner_readable, pid_t parent)
 {
-    tunnel_pump(&broker.tunnel, is_inner_readable);
+    tunnel_pump(&broker.tunnel, is_inner_readable, parent);
     if (broker.tunnel.curl == NULL) {
         atomic_store(&broker.findings->has_tunnel, 0);
         (void)syscall(SYS_futex, &broker.findings->has_tunnel, FUTEX_WAKE, 1, NULL, NULL, 0);
     }
-}
-
-/* Landlock keeps a confined process's death signal from those outside of its domain, as the broker
- * is, and a hostile decoder replaces descriptors: neither shows for certain that it has gone. */
-static int wait_for(struct pollfd *ready, nfds_t count, pid_t parent)
-{
-    int found;
-
-    do {
-        found = poll(ready, count, ORPHANED_MS);
-        if (getppid() != parent) {
-            return 0;
-        }
-    } while (found == 0 || (found < 0 && errno == EINTR));
-    return found;
 }
 
 static void serve(const struct confinement *confinement, int listener, pid_t parent)
@@ -250,7 +234,7 @@ static void serve(const struct confinement *confinement, int listener, pid_t par
                                  {.fd = broker.bell[0], .events = POLLIN},
                                  {.fd = broker.tunnel.inner, .events = POLLIN},
                                  {.fd = broker.tunnel.outer, .events = POLLIN}};
-        if (wait_for(ready, sizeof(ready) / sizeof(ready[0]), parent) <= 0) {
+        if (tunnel_wait_for(ready, sizeof(ready) / sizeof(ready[0]), parent) <= 0) {
             return;
         }
         if ((ready[0].revents & POLLIN) != 0) {
@@ -259,7 +243,7 @@ static void serve(const struct confinement *confinement, int listener, pid_t par
                    (ready[1].revents != 0 && settle(confinement))) {
             return;
         } else if (ready[2].revents != 0 || ready[3].revents != 0) {
-            pump(ready[2].revents != 0);
+            pump(ready[2].revents != 0, parent);
         }
     }
 }
@@ -275,7 +259,7 @@ static void run(const struct confinement *served, pid_t parent)
 
     if (confine_process(&confinement, NULL) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
         prctl(PR_SET_DUMPABLE, 0) == 0 && res_ninit(&broker.names) == 0 &&
-        wait_for(&bell, 1, parent) > 0 &&
+        tunnel_wait_for(&bell, 1, parent) > 0 &&
         read(broker.bell[0], &listener, sizeof(listener)) == sizeof(listener)) {
         serve(&confinement, listener, parent);
     }

@@ -97,8 +97,8 @@ static void describe(struct camera_frame *shown, const struct ring_layout *layou
         shown->picture.stride[plane] = layout->stride[plane];
         shown->picture.plane[plane] = slot + layout->offset[plane];
     }
-    shown->is_full_range = (message->flags & FRAME_FULL_RANGE) != 0;
-    shown->is_bt709 = (message->flags & FRAME_BT709) != 0;
+    shown->picture.is_full_range = (message->flags & FRAME_FULL_RANGE) != 0;
+    shown->picture.is_bt709 = (message->flags & FRAME_BT709) != 0;
     shown->number = message->sequence;
     set_times(shown, message);
 }

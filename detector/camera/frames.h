@@ -15,8 +15,6 @@ enum {
 
 struct camera_frame {
     struct frame picture; /* its planes are read-only; their content comes from the child */
-    bool is_full_range;   /* luma of 0 to 255, not 16 to 235 */
-    bool is_bt709;        /* else BT.601 */
     uint64_t
         number; /* grows with each frame of a feed, also over restarts, in steps of one or more */
     int64_t pts_us;   /* by the stream's own clock, or CAMERA_NO_PTS */

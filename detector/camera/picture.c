@@ -241,7 +241,8 @@ int picture_convert(struct picture_scaler *scaler, const struct camera_frame *fr
                     const int rect[4], const struct picture_target *target,
                     struct baton_error *reterr)
 {
-    const struct colour_matrix matrix = colour_matrix_of(frame->is_bt709, frame->is_full_range);
+    const struct colour_matrix matrix =
+        colour_matrix_of(frame->picture.is_bt709, frame->picture.is_full_range);
     int rc = check(&frame->picture, rect, target, reterr);
     struct plane planes[3];
     float *line;

@@ -82,7 +82,14 @@ static int failed(const struct stream *stream, int error, const char *what,
         return error_set(reterr, BATON_ECANCELED, "%s: stopped", what);
     case AVERROR_HTTP_UNAUTHORIZED:
     case AVERROR_HTTP_FORBIDDEN:
-        return error_set(reterr, BATON_EAUTH, "%s: the camera refuses name or password", what);
+        return error_set(reterr, BATON_EAUTH,
+                         "%s: the camera refuses name or password, or wants them in another way "
+                         "than Basic or Digest with MD5",
+                         what);
+    case AVERROR(EPROTONOSUPPORT):
+        return error_set(reterr, BATON_ENOTSUP,
+                         "%s: the camera sends no media over %s; see --rtsp-transport", what,
+                         stream->config->uses_udp ? "udp" : "tcp");
     case AVERROR_HTTP_NOT_FOUND:
         return error_set(reterr, BATON_ENOENT, "%s: the camera has no such stream", what);
     case AVERROR_EOF:
@@ -162,8 +169,10 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
         return rc;
     }
     /* A camera's description names the codec, and the rest comes with the first key picture.
-     * Probing half a second of the stream would show everything that much later. */
-    rc = is_file ? avformat_find_stream_info(stream->input, NULL) : 0;
+     * Probing half a second of the stream would show everything that much later. Of a transport
+     * stream (MPEG-TS) it names nothing: what is in it comes with the first packets. */
+    rc = is_file || stream->input->nb_streams == 0 ? avformat_find_stream_info(stream->input, NULL)
+                                                   : 0;
     return rc < 0 ? failed(stream, rc, "probe", reterr) : 0;
 }
 

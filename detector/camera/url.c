@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { LOGIN_MAX = 127 }; /* FFmpeg would send less of it, as another password */
+
 static const struct {
     const char *name;
     uint16_t port;
@@ -41,7 +43,7 @@ static bool has_blank(const char *text)
     return false;
 }
 
-/* libcurl has refused it with that code. */
+/* It was refused with that code. */
 static const char *find_fault(const char *text, CURLUcode code)
 {
     size_t scheme = scheme_bytes(text);
@@ -62,6 +64,9 @@ static const char *find_fault(const char *text, CURLUcode code)
     }
     if (end == scheme || at == text + end - 1) {
         return "its host is missing";
+    }
+    if (code == CURLUE_BAD_USER) {
+        return "name and password are above 127 bytes as they are written";
     }
     return code == CURLUE_BAD_PORT_NUMBER
                ? "its port is no number from 1 to 65535; a / # or ? in a name or password is "
@@ -121,20 +126,23 @@ static CURLUcode fill(struct url *url, const char *scheme, const char *host, con
     return (size_t)length < sizeof(url->masked) ? CURLUE_OK : CURLUE_BAD_HOSTNAME;
 }
 
-static void read_login(struct url *url, CURLU *parts)
+static CURLUcode read_login(struct url *url, CURLU *parts)
 {
     static const CURLUPart secrets[] = {CURLUPART_USER, CURLUPART_PASSWORD};
     char *text = NULL;
+    size_t bytes = 0;
 
     url->login = crc32c(0, url->host, sizeof(url->host));
     for (int i = 0; i < 2; i++) {
         if (curl_url_get(parts, secrets[i], &text, 0) == CURLUE_OK) {
             url->has_user = true;
+            bytes += strlen(text) + (bytes > 0);
             url->login = crc32c(url->login, text, strlen(text) + 1);
             explicit_bzero(text, strlen(text));
             curl_free(text);
         }
     }
+    return bytes > LOGIN_MAX && strncmp(url->scheme, "rtsp", 4) == 0 ? CURLUE_BAD_USER : CURLUE_OK;
 }
 
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
@@ -156,7 +164,7 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
     if (code == CURLUE_OK) {
         (void)curl_url_get(parts, CURLUPART_PORT, &port, 0); /* none: the scheme's */
         code = fill(&url, scheme, host, port);
-        read_login(&url, parts);
+        code = code ? code : read_login(&url, parts);
     }
     curl_free(scheme);
     curl_free(host);

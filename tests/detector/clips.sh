@@ -39,6 +39,7 @@ for name in rects larger; do
     ffmpeg -nostdin -v error -y -i $name.mp4 -c copy \
         -bsf:v h264_mp4toannexb,h264_metadata=aud=insert -f h264 $name.h264
 done
+ffmpeg -nostdin -v error -y -i rects.mp4 -c copy -f mpegts rects.ts
 ffmpeg -nostdin -v error -y -i rects265.mp4 -c copy \
     -bsf:v hevc_mp4toannexb,hevc_metadata=aud=insert -f hevc rects265.h265
 ffmpeg -nostdin -v error -y -i rects.mp4 -c:v mjpeg -q:v 4 -huffman default -pix_fmt yuvj420p -f mjpeg rects.mjpeg

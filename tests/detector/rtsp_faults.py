@@ -42,6 +42,7 @@ Damage of which a network is capable, and with which a stream goes on:
   renamed    each picture comes from another source (SSRC)
   reports    between two pictures there is a report that is none, and one that says goodbye
   sessionless  no answer names a session
+  muxed      the clip comes in a transport stream (MPEG-TS)
   sizes      each picture has another size than the one before
 """
 import base64
@@ -71,6 +72,7 @@ HEALTHY = SESSION + VIDEO + f"a=fmtp:96 packetization-mode=1;sprop-parameter-set
 SDP = {
     "audio": SESSION + "m=audio 0 RTP/AVP 0\r\na=control:track\r\n",
     "blank": "",
+    "muxed": SESSION + "m=video 0 RTP/AVP 33\r\na=control:track\r\n",
     "codec": SESSION + VIDEO.replace("H264", "ABACUS"),
     "crowd": SESSION + VIDEO * 20000,
     "sets": SESSION + VIDEO + "a=fmtp:96 sprop-parameter-sets=" + "!" * 60000 + ",AAAA,,//\r\n",
@@ -89,6 +91,7 @@ RAW = {
     "nul": ("DESCRIBE", b"RTSP/1.0 200 OK\r\n\0\0: \0\r\n\r\n"),
     "line": ("OPTIONS", b"RTSP/1.0 200 OK\r\nX: " + b"y" * (1 << 20)),
     "status": ("SETUP", b"RTSP/1.0 500 Internal Server Error\r\nCSeq: 3\r\n\r\n"),
+    "transport": ("SETUP", b"RTSP/1.0 461 Unsupported transport\r\nCSeq: 3\r\n\r\n"),
     "channels": ("SETUP", OK + b"Transport: RTP/AVP/TCP;interleaved=70000-70001\r\n\r\n"),
     "datagrams": ("SETUP", OK + b"Transport: RTP/AVP;unicast;server_port=0-0\r\n\r\n"),
     "nowhere": ("DESCRIBE", b"RTSP/1.0 302 Moved\r\nLocation: file:///etc/passwd\r\n\r\n"),
@@ -106,6 +109,7 @@ PICTURES = 20
 FPS = 15
 TLS_GREETING = b"\x16"
 PART = 1200
+MUXED = 7 * 188
 
 
 def pictures(path):
@@ -286,6 +290,15 @@ class Liar(socketserver.StreamRequestHandler):
         self.play_loop(list)
 
     play_sessionless = play_healthy
+
+    def play_muxed(self):
+        with open(sys.argv[1].replace(".h264", ".ts"), "rb") as clip:
+            whole = clip.read()
+        for number in itertools.count():
+            at = number * MUXED % len(whole)
+            self.send(framed(struct.pack(">BBHII", 0x80, 33, number & 0xffff, number, 1) +
+                             whole[at:at + MUXED]))
+            time.sleep(1 / FPS / 2)
 
     def play_burst(self):
         self.play_loop(list, 0)

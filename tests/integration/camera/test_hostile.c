@@ -114,7 +114,7 @@ static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
 static void damage_on_the_way_leaves_a_stream(void **state)
 {
     static const char *const names[] = {"lossy",   "double", "swapped",     "leaps", "renamed",
-                                        "reports", "burst",  "sessionless", "sizes"};
+                                        "reports", "burst",  "sessionless", "muxed", "sizes"};
     enum { COUNT = sizeof(names) / sizeof(names[0]), FRAMES = 30, SIZES = 10 };
     struct viewer viewers[COUNT] = {0};
 
@@ -163,7 +163,8 @@ static void the_step_and_the_fault_of_a_camera_are_named(void **state)
         {"rtsp://", "trash-setup", "open: the camera's answer is missing"},
         {"rtsp://", "trash-play", "open: the camera's answer is missing"},
         {"rtsp://", "status", "open: Server returned 5XX"},
-        {"rtsp://u:canary@", "challenge", "open: the camera refuses name or password; next try"},
+        {"rtsp://", "transport", "open: the camera sends no media over tcp; see --rtsp-transport"},
+        {"rtsp://u:canary@", "challenge", "than Basic or Digest with MD5; next try"},
         {"rtsp://", "mural", "picture of 8400x4500: sides must be 1 to 8192"},
         {"rtsp://", "audio", "the camera sends no video"},
         {"rtsp://", "codec", "decoder: this FFmpeg has none for the stream"},

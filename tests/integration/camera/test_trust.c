@@ -4,9 +4,13 @@
 #include "lib/process.h"
 #include "stage.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char folder[128], ca[192]; /* of the server's certificates; "": it has none */
 
@@ -77,6 +81,27 @@ static void rtsps_gives_no_word_to_a_stranger(void **state)
     assert_frames("rtsps", "onward", (struct camera_options){.ca_file = ca});
 }
 
+/* Nor does it wait without end for a process that reads no more. */
+static void a_tunnel_ends_with_its_camera(void **state)
+{
+    struct viewer viewer = {0};
+    struct pollfd broker = {.events = POLLIN};
+    bool has_ended;
+
+    (void)state;
+    begin_with("rtsp_faults.py", clip("rects.h264"), "IP:127.0.0.1");
+    open_at(&viewer, "rtsps", "burst", (struct camera_options){.ca_file = ca});
+    viewer_run_frames(&viewer, 3);
+    broker.fd = pidfd_open(viewer_broker(&viewer), 0);
+    assert_true(broker.fd >= 0);
+    assert_int_equal(kill(viewer_stats(&viewer).pid, SIGSTOP), 0);
+    stage_run_failed(&viewer, "does not answer");
+    has_ended = poll(&broker, 1, PATIENCE_MS) == 1;
+    (void)pidfd_send_signal(broker.fd, SIGKILL, NULL, 0); /* else it has our output for good */
+    assert_true(has_ended);
+    (void)close(broker.fd);
+}
+
 static void a_certificate_of_another_host_is_none(void **state)
 {
     (void)state;
@@ -99,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(rtsps_gives_no_word_to_a_stranger, end),
+        cmocka_unit_test_teardown(a_tunnel_ends_with_its_camera, end),
         cmocka_unit_test_teardown(a_certificate_of_another_host_is_none, end),
         cmocka_unit_test_teardown(snapshots_by_https_know_the_same_certificates, end),
     };

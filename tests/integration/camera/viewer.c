@@ -225,6 +225,21 @@ int viewer_fences(const struct viewer *viewer)
     return count_filters(viewer_stats(viewer).pid) - count_filters(getpid());
 }
 
+pid_t viewer_broker(const struct viewer *viewer)
+{
+    int pid = viewer_stats(viewer).pid;
+    char path[64];
+    int child = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    (void)!fscanf(file, "%d", &child);
+    (void)fclose(file);
+    return child;
+}
+
 void viewer_let_go(struct viewer *viewer, unsigned count)
 {
     viewer->holds = 0;

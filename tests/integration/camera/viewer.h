@@ -66,6 +66,7 @@ void viewer_close(struct viewer *viewer);
 struct camera_stats viewer_stats(const struct viewer *viewer);
 /* How many filters of system calls its child has, without those that the test has as well. */
 int viewer_fences(const struct viewer *viewer);
+pid_t viewer_broker(const struct viewer *viewer); /* of its child; 0: it has ended */
 
 /* Checks that what it holds is unchanged, and gives back all but `count` of it; holds no more. */
 void viewer_let_go(struct viewer *viewer, unsigned count);

@@ -39,7 +39,8 @@ static void paint(uv_timer_t *timer)
     struct frame frame = {.width = stand->width,
                           .height = stand->height,
                           .stride = {stand->width, stand->width / 2, stand->width / 2},
-                          .plane = {stand->luma, stand->chroma, stand->chroma}};
+                          .plane = {stand->luma, stand->chroma, stand->chroma},
+                          .is_full_range = true};
     const struct subscription *subscription;
 
     memset(stand->luma, (int)(stand->painted++ % 200),

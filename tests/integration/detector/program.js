@@ -59,11 +59,11 @@ const tests = {
             subscription('hall;gate', { rtspUrl: camera.url('nothing') })));
         const stream = (name) => worker.camera(name).stream;
         wants(camera.url().replace('canary', 'canary2'));
-        await worker.says(/camera-offline .*hall;door.*refuses name or password; next try in \d+ s/);
+        await worker.says(/camera-offline .*hall;door.*refuses name or password.*; next try in \d+ s/);
         await until('other failures to be tried again', () => stream('hall;gate').restarts >= 5);
         assert.ok(stream('hall;door').restarts <= 1);
         assert.match(stream('hall;door').last_error,
-            /^open: the camera refuses name or password; next try in \d+ s, or at once with another name or password$/);
+            /^open: the camera refuses name or password, .*MD5; next try in \d+ s, or at once with another name or password$/);
         wants(camera.url());
         await backend.report((all) => all.some((one) => one.online));
         assert.strictEqual(stream('hall;door').last_error, undefined);

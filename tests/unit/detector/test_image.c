@@ -16,7 +16,8 @@ static const struct frame *a_frame(void)
     static const struct frame frame = {.width = WIDTH,
                                        .height = HEIGHT,
                                        .stride = {STRIDE, STRIDE, STRIDE},
-                                       .plane = {luma, chroma, chroma}};
+                                       .plane = {luma, chroma, chroma},
+                                       .is_full_range = true};
     memset(luma, 255, sizeof(luma));
     memset(chroma, 128, sizeof(chroma));
     for (int y = 0; y < HEIGHT; y++) {
@@ -174,6 +175,40 @@ static void a_width_scales_down_and_never_up(void **state)
     }
 }
 
+/* A JPEG has the full range and the matrix of BT.601, whatever the frame has. */
+static void every_range_and_matrix_comes_back_as_the_same_colour(void **state)
+{
+    static const struct {
+        bool is_full_range, is_bt709;
+        uint8_t samples[3];
+        int grey;
+    } cases[] = {
+        {false, false, {16, 128, 128}, 0},   {false, true, {235, 128, 128}, 255},
+        {false, false, {81, 90, 240}, 76},   {false, true, {63, 102, 240}, 76}, /* red */
+        {true, false, {76, 85, 255}, 76},    {true, true, {54, 99, 255}, 76},
+        {true, false, {235, 128, 128}, 235},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        uint8_t planes[3][WIDTH * HEIGHT];
+        struct frame frame = {.width = WIDTH,
+                              .height = HEIGHT,
+                              .stride = {WIDTH, WIDTH, WIDTH},
+                              .plane = {planes[0], planes[1], planes[2]},
+                              .is_full_range = cases[i].is_full_range,
+                              .is_bt709 = cases[i].is_bt709};
+        for (int plane = 0; plane < 3; plane++) {
+            memset(planes[plane], cases[i].samples[plane], sizeof(planes[plane]));
+        }
+        put(&frame, NULL);
+        for (int width = 0; width <= WIDTH / 2; width += WIDTH / 2) {
+            int grey = make(NULL, width).grey[0];
+            assert_in_range(grey + 3, cases[i].grey, cases[i].grey + 6);
+        }
+    }
+}
+
 /* From the widest to the narrowest that may be asked for, and what is left of a sliver. */
 static void every_width_can_be_made(void **state)
 {
@@ -185,10 +220,10 @@ static void every_width_can_be_made(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct frame frame = {cases[i].width,
-                              cases[i].height,
-                              {cases[i].width, cases[i].width, cases[i].width},
-                              {pixels, pixels, pixels}};
+        struct frame frame = {.width = cases[i].width,
+                              .height = cases[i].height,
+                              .stride = {cases[i].width, cases[i].width, cases[i].width},
+                              .plane = {pixels, pixels, pixels}};
         struct made made;
         put(&frame, NULL);
         made = make(NULL, cases[i].wanted);
@@ -534,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_frame_comes_back_as_jpeg),
         TEST(a_width_scales_down_and_never_up),
+        TEST(every_range_and_matrix_comes_back_as_the_same_colour),
         TEST(every_width_can_be_made),
         TEST(boxes_are_drawn_where_things_are),
         TEST(a_frame_that_is_lent_is_shown_where_it_is_and_given_back),

@@ -113,7 +113,8 @@ static void compare(struct bench *bench, const int rect[4], int side)
             const double yuv[3] = {mean(bench->luma, WIDTH, left, top, side),
                                    mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2),
                                    mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2)};
-            colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range, yuv);
+            colour_formula(wanted, bench->frame.picture.is_bt709,
+                           bench->frame.picture.is_full_range, yuv);
             for (int i = 0; i < 3; i++) {
                 difference = fmax(
                     difference, fabs(wanted[i] - (double)bench->values[place_of(bench, i, x, y)]));
@@ -130,8 +131,8 @@ static void halves_and_quarters_are_the_means_in_every_matrix_and_range(void **s
     struct bench *bench = *state;
 
     for (int i = 0; i < 4; i++) {
-        bench->frame.is_bt709 = i & 1;
-        bench->frame.is_full_range = i & 2;
+        bench->frame.picture.is_bt709 = i & 1;
+        bench->frame.picture.is_full_range = i & 2;
         compare(bench, whole, 2);
         compare(bench, whole, 4);
         compare(bench, part, 2);
@@ -154,7 +155,7 @@ static void one_colour_stays_it_at_every_size_and_nothing_else_is_written(void *
         bench->blue[i / 4] = 90;
         bench->red[i / 4] = 150;
     }
-    colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range,
+    colour_formula(wanted, bench->frame.picture.is_bt709, bench->frame.picture.is_full_range,
                    (const double[]){120, 90, 150});
     for (size_t i = 0; i < 200 * sizeof(cuts) / sizeof(cuts[0]); i++) {
         int width = sizes[i % 10];
@@ -196,8 +197,8 @@ static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_on
     for (int i = 0; i < 4 * 52 * 52; i++) {
         int step = i / 4 % 5 == 0 ? FEW : SAMPLES;
 
-        bench->frame.is_bt709 = i % 2;
-        bench->frame.is_full_range = i / 2 % 2;
+        bench->frame.picture.is_bt709 = i % 2;
+        bench->frame.picture.is_full_range = i / 2 % 2;
         memset(u, i / 4 % 52 * 5, sizeof(u));
         memset(v, i / 4 / 52 * 5, sizeof(v));
         for (int at = 0; at < SAMPLES; at += step) {
@@ -210,8 +211,8 @@ static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_on
                              0);
         }
         for (int k = 0; k < SAMPLES; k++) {
-            colour_formula(wanted, bench->frame.is_bt709, bench->frame.is_full_range,
-                           (const double[]){y[k], u[k], v[k]});
+            colour_formula(wanted, bench->frame.picture.is_bt709,
+                           bench->frame.picture.is_full_range, (const double[]){y[k], u[k], v[k]});
             for (int colour = 0; colour < 3; colour++) {
                 worst = fmax(worst, fabs((double)values[colour][k] - wanted[colour]));
             }

@@ -26,6 +26,11 @@ static void only_scheme_host_and_port_are_shown(void **state)
     }
 }
 
+#define LONG                                                                                       \
+    "%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%"  \
+    "20"                                                                                           \
+    "%20%20%20%20%20%20%20%20%20"
+
 static void what_is_no_camera_is_refused_with_the_reason_and_not_quoted(void **state)
 {
     static const struct {
@@ -48,6 +53,8 @@ static void what_is_no_camera_is_refused_with_the_reason_and_not_quoted(void **s
         {"rtsp:///canary", "its host is missing"},
         {"rtsp://u:can@ary@h o s t/", "a space"},
         {"rtsp://h:0/canary", "its port is no number"},
+        {"rtsp://u:canary" LONG "@h/", "name and password are above 127 bytes"},
+        {"RTSPS://canary:" LONG LONG "@h/", "name and password are above 127 bytes"},
     };
     struct baton_error error;
     struct url url;
