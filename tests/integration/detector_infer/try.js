@@ -294,8 +294,13 @@ run_all({
         await deadline(once(holder.stdout, 'data'), 'the lock');
         const one = start([], {});
         const fds = `/proc/${one.child.pid}/fd/`;
-        await until('the try to open the cache', () => fs.readdirSync(fds).some((fd) =>
-            fs.existsSync(fds + fd) && fs.readlinkSync(fds + fd) === cache));
+        await until('the try to open the cache', () => fs.readdirSync(fds).some((fd) => {
+            try {
+                return fs.readlinkSync(fds + fd) === cache;
+            } catch { // it has been closed meanwhile
+                return false;
+            }
+        }));
         one.signal('SIGINT');
         assert.strictEqual(await deadline(one.ended, 'the end'), 'SIGINT', one.log);
         holder.stdin.end();
