@@ -6,7 +6,7 @@ Alone is one process that decodes a frame and runs the model, in turn (bench/det
 
 Both are of the same frames: those of a long clip after as many as a short one has. Of the whole,
 the short clip's cost is subtracted from the long one's, so that no start is in the figure; alone
-begins to count there. In a round the three take turns on one core, a tenth of a second each
+begins to count there. In a round the three take turns on one core, half a second each
 (turns.py), and the overhead is the median of the rounds' own ratios. More of them would leave less
 in the caches for each other. That the pipeline's processes may use two cores is another advantage,
 and not what is measured here.

@@ -1,18 +1,20 @@
 """Programs that take turns on one core.
 
 A machine that others use as well is faster in one second than in the next. Of programs that run one
-after another, that is in the difference; here all of them run at once and one at a time, a tenth of
-a second each in turn, so that what comes and goes is everybody's.
+after another, that is in the difference; here all of them run at once and one at a time, half a
+second each in turn, so that what comes and goes is everybody's. A turn begins with caches that
+another program has filled, which is no part of the work: with turns of a tenth of a second the
+pipeline's overhead came out at 7.5 % where it was 5.9 % with these, and 5.6 % with a whole second.
 """
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
 
 from detector_parts.stand import start
 
-SLICE_S = 0.1
+TURN_S = 0.5
 ONE_CORE = ["taskset", "-c", "1"]
 ENDS = {signal.SIGINT, signal.SIGTERM}
 
@@ -25,6 +27,7 @@ class Runner:
         self.cpu_s = None  # of the program and of what it waited for, once it has ended
         self.child = start(ONE_CORE + command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, start_new_session=True)
+        self.end = os.pidfd_open(self.child.pid)
         self.signal(signal.SIGSTOP)
 
     def signal(self, number):
@@ -34,7 +37,7 @@ class Runner:
     def take_turn(self):
         """True: it has ended, and `output` is what it said."""
         self.signal(signal.SIGCONT)
-        time.sleep(SLICE_S)
+        select.select([self.end], [], [], TURN_S)
         pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
         if pid == 0:
             self.signal(signal.SIGSTOP)
@@ -46,6 +49,7 @@ class Runner:
                      f"{self.child.returncode}")
         self.output = self.child.stdout.read()
         self.child.stdout.close()
+        os.close(self.end)
         return True
 
 
