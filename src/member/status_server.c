@@ -14,7 +14,6 @@ struct http_server {
     struct http_config config;
     char *host;
     char *token;
-    char **hosts; /* ends with NULL; NULL: out of memory */
 };
 
 /* 0: the request may be answered; else the status of the refusal. */
@@ -96,44 +95,14 @@ static void on_request(void *userdata, struct web_exchange *exchange)
     }
 }
 
-static void free_list(char **list)
-{
-    for (size_t i = 0; list && list[i]; i++) {
-        free(list[i]);
-    }
-    free(list);
-}
-
-/* `list` ends with NULL, or is NULL. NULL: out of memory. */
-static char **copy_list(const char *const *list)
-{
-    char **copy;
-    size_t count = 0;
-
-    while (list && list[count]) {
-        count++;
-    }
-    copy = calloc(count + 1, sizeof(*copy));
-    for (size_t i = 0; copy && i < count; i++) {
-        copy[i] = strdup(list[i]);
-        if (!copy[i]) {
-            free_list(copy);
-            return NULL;
-        }
-    }
-    return copy;
-}
-
 static int copy_config(struct http_server *server, const struct http_config *config)
 {
     server->config = *config;
     server->host = strdup(config->host);
     server->token = config->token ? strdup(config->token) : NULL;
-    server->hosts = copy_list(config->hosts);
     server->config.host = server->host;
     server->config.token = server->token;
-    server->config.hosts = (const char *const *)server->hosts;
-    return server->host && server->hosts && (server->token || !config->token) ? 0 : BATON_ENOMEM;
+    return server->host && (server->token || !config->token) ? 0 : BATON_ENOMEM;
 }
 
 static int start(struct http_server *server, struct baton_error *reterr)
@@ -203,7 +172,6 @@ void http_server_free(struct http_server *server)
         return;
     }
     web_server_free(server->web);
-    free_list(server->hosts);
     free(server->host);
     free(server->token);
     free(server);

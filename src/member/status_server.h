@@ -32,17 +32,19 @@ typedef void (*http_request_cb)(void *userdata, const char *path, struct http_an
 
 struct http_config {
     uv_loop_t *loop;
-    const char *host;         /* an address of this machine */
-    int port;                 /* 0: the kernel chooses */
-    const char *token;        /* NULL: none, which is refused off loopback */
-    const char *const *hosts; /* further names that a request may ask for; NULL-ended, or NULL */
+    const char *host;  /* an address of this machine */
+    int port;          /* 0: the kernel chooses */
+    const char *token; /* NULL: none, which is refused off loopback */
+    /* Further names that a request may ask for; NULL-ended, or NULL. Borrowed for its life. */
+    const char *const *hosts;
     http_request_cb on_request;
     void *userdata;
 };
 
 struct http_server; /* opaque */
 
-/* Texts are copied. BATON_EAUTH: off loopback without a token; BATON_EIO: cannot listen there. */
+/* Host and token are copied. BATON_EAUTH: off loopback without a token; BATON_EIO: cannot listen
+ * there. */
 int http_server_open(struct http_server **ret, const struct http_config *config,
                      struct baton_error *reterr);
 /* Requests show this token from now on, in place of the one before. BATON_ENOMEM: nothing changed.
