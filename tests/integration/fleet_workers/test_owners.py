@@ -513,6 +513,7 @@ class Owners(unittest.TestCase):
         self.own("c", w0=["a", "b"])
         self.hands["a"].wait("live", inSync=True, process="a")
         self.wait_line("c")
+        worker.wait_list(["d;c"])  # the owner may be heard first
         since = worker.mark()
         stopped = max(one["epoch"] for one in worker.commands(0, "setSubscriptionList"))
         self.hands["a"].process.send_signal(signal.SIGSTOP)
