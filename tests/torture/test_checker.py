@@ -238,6 +238,7 @@ class OneWay(unittest.TestCase):
         here, there = self.receiver_at("a"), self.receiver_at("b")
         self.send("a", "b", "1")  # the addresses are known to both, from here on
         self.assertEqual(there.stdout.readline(), "1\n")
+        there.wait()  # its port is free
         there = self.receiver_at("b")
         cut = self.network.deafen(["b"], ["a"])
         self.send("a", "b", "2")
