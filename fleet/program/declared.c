@@ -20,10 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     LOOK_MS = 1000,
-    SETTLE_MS = 1500,  /* longer than from one look to the next */
+    SETTLE_MS = 1500,  /* for so long it must not change */
     AGAIN_FIRST_S = 1, /* after a failure; then twice as long each time, up to */
     AGAIN_MAX_S = 60,
     WORKERS = FLEET_KINDS, /* the list behind the kinds' */
@@ -52,6 +53,8 @@ struct declared {
     unsigned handles;
     bool is_reading;
     bool is_wanted;   /* again, once this reading is over */
+    bool is_settling; /* the file has changed, and is then as `latest` says */
+    struct stat latest;
     instant again_at; /* not before, after a failure or a change */
     int64_t again_s;  /* the latest pause; 0: the latest reading did not fail */
     bool is_closed;
@@ -466,18 +469,34 @@ void declared_read(struct declared *declared)
     }
 }
 
-/* It may be half written, and valid all the same: on_timer() reads it once another look has found
- * it unchanged. */
+/* It may be half written, and valid all the same: on_timer() reads it once it has been the same for
+ * a while. */
+static void await_settled(struct declared *declared)
+{
+    declared->is_settling = stat(declared->path, &declared->latest) == 0;
+    declared->is_wanted = true;
+    declared->again_at = instant_add(clock_now(), SPAN_MS(SETTLE_MS));
+}
+
 static void on_file(uv_fs_poll_t *poll, int status, const uv_stat_t *before, const uv_stat_t *now)
 {
-    struct declared *declared = poll->data;
-
     (void)before;
     (void)now;
     if (status == 0) {
-        declared->is_wanted = true;
-        declared->again_at = instant_add(clock_now(), SPAN_MS(SETTLE_MS));
+        await_settled(poll->data);
     }
+}
+
+/* Asked again, because a process that has stood still is late with its looks, too. */
+static bool has_settled(const struct declared *declared)
+{
+    const struct stat *latest = &declared->latest;
+    struct stat now;
+
+    return !declared->is_settling || stat(declared->path, &now) != 0 ||
+           (now.st_ino == latest->st_ino && now.st_size == latest->st_size &&
+            now.st_mtim.tv_sec == latest->st_mtim.tv_sec &&
+            now.st_mtim.tv_nsec == latest->st_mtim.tv_nsec);
 }
 
 static bool has_objects(const struct fleet_state *state)
@@ -507,11 +526,17 @@ static void on_timer(uv_timer_t *timer)
 {
     struct declared *declared = timer->data;
 
-    if (declared->is_wanted && !declared->is_reading && engine_is_ready(declared->engine) &&
-        !instant_before(clock_now(), declared->again_at)) {
-        declared->is_wanted = false;
-        declared_read(declared);
+    if (!declared->is_wanted || declared->is_reading || !engine_is_ready(declared->engine) ||
+        instant_before(clock_now(), declared->again_at)) {
+        return;
     }
+    if (!has_settled(declared)) {
+        await_settled(declared);
+        return;
+    }
+    declared->is_settling = false;
+    declared->is_wanted = false;
+    declared_read(declared);
 }
 
 int declared_open(struct declared **ret, struct engine *engine, const char *path,

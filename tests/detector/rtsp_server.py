@@ -21,6 +21,7 @@ gi.require_version("GstRtspServer", "1.0")
 from gi.repository import Gio, GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 FPS = 15
+PATIENCE_S = 60
 # Ending: where a picture begins, its caps, what makes packets of it.
 KINDS = {
     "h264": (b"\0\0\0\1\x09", "video/x-h264,stream-format=byte-stream,alignment=au",
@@ -111,8 +112,11 @@ def main():
         if credentials:
             allow_viewers(factory)
         server.get_mount_points().add_factory("/" + name, factory)
-    if not server.attach(None):
-        sys.exit(f"rtsp_server.py: port {sys.argv[1]} is taken")
+    end = time.monotonic() + PATIENCE_S
+    while not server.attach(None):  # a port of before may be a client's for a moment
+        if time.monotonic() > end:
+            sys.exit(f"rtsp_server.py: port {sys.argv[1]} is taken")
+        time.sleep(0.1)
     loop = GLib.MainLoop()
     GLib.io_add_watch(0, GLib.IOCondition.HUP, lambda *_: loop.quit())
     say("ready", server.get_bound_port())

@@ -445,25 +445,39 @@ class Beginnings(FleetTest):
         until(lambda: process.log().count("declared ") == 2, process.log)
         self.assertEqual(process.ask("GET", "/api/displays?limit=1")[1]["count"], 1)
 
-    def test_a_file_that_grows_is_read_once_it_is_whole(self):
+    def check_file_that_grows(self, seldom):
+        """With `seldom` the process runs for three writes of twenty only: what it has to do at
+        different times, it does at once."""
         self.declare({"displays": [{"id": "before"}]})
         process = self.begin("memory:", "--config", self.folder + "/fleet.yaml")
         until(lambda: process.ask("GET", "/api/displays/before")[0] == 200, process.log)
         seen, latest, longest = set(), time.monotonic(), 0
         with open(self.folder + "/fleet.yaml", "w", encoding="utf-8") as file:  # as scp does
             file.write("displays:\n")
-            for i in range(30):
+            for i in range(100 if seldom else 30):
                 file.write("- id: d%d\n" % i)
                 file.flush()
-                time.sleep(0.1)
-                seen.add(process.ask("GET", "/api/displays/before")[0])
                 longest = max(longest, time.monotonic() - latest)
                 latest = time.monotonic()
+                if seldom and i % 20 == 3:
+                    process.run.send_signal(signal.SIGSTOP)
+                if seldom and i % 20 == 0:
+                    process.run.send_signal(signal.SIGCONT)
+                time.sleep(0.1)
+                if not seldom or i % 20 < 3:
+                    seen.add(process.ask("GET", "/api/displays/before")[0])
+            process.run.send_signal(signal.SIGCONT)
             file.write("- id: before\n")
         until(lambda: process.ask("GET", "/api/displays/d29")[0] == 200, process.log)
         self.assertEqual(process.ask("GET", "/api/displays/before")[0], 200)
         if longest < 0.8:  # else the writer itself has paused for long
             self.assertEqual(seen, {200})
+
+    def test_a_file_that_grows_is_read_once_it_is_whole(self):
+        self.check_file_that_grows(seldom=False)
+
+    def test_a_file_that_grows_is_read_once_it_is_whole_by_who_seldom_runs(self):
+        self.check_file_that_grows(seldom=True)
 
     def test_off_loopback_it_needs_a_token_or_that_everybody_may(self):
         for flags in (), ("--read-token-file", self.token()):

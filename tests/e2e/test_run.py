@@ -261,12 +261,19 @@ class Running(ProgramTest):
             self.start(three, name, [], "sh", "-c", self.script(three))
         leader, pid = list(until(lambda: self.pids(three), "one program runs").items())[0]
         to = next(name for name in three.names if name != leader)
-        three.signal(to, signal.SIGSTOP)
         def is_silent():
             members = json.loads(baton("members", "--data", three.data(leader), "--json").stdout)
             return [one for one in members if one["name"] == to and not one["alive"]]
-        until(is_silent, "the other one is not heard of")
-        done = baton("pass", "--data", three.data(leader), "--to", to, "--timeout", "500ms")
+        def passed():
+            until(lambda: not is_silent(), "the other one is heard of")
+            three.signal(to, signal.SIGSTOP)
+            until(is_silent, "the other one is not heard of")
+            done = baton("pass", "--data", three.data(leader), "--to", to, "--timeout", "500ms")
+            if "this node goes on leading" not in done.stderr:
+                return done  # else it was too late: the connection to it was given up
+            three.signal(to, signal.SIGCONT)
+            return None
+        done = until(passed, "leadership is passed")
         self.assertEqual(done.returncode, 124, done.stderr)
         def begun_again():
             return self.pids(three).get(leader, pid) != pid

@@ -326,7 +326,7 @@ static void a_registry_of_another_type_is_told(void **state)
     static const char *const keys[] = {"channels", "slaves"};
     (void)state;
 
-    take_part(SHORT, "");
+    take_part(PATIENT, "");
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         spoil_and_cure(&ways[i], true);
     }

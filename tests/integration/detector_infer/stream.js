@@ -38,13 +38,17 @@ const tests = {
         const camera = await Camera.start(0, ['cam'], 'tell=pictures');
         const worker = await Worker.start('--model', archive);
         const backend = await Backend.connect(worker);
-        const seen = new Map();
+        const seen = []; // [timestamp, objects] of each frame
         const take = (message) => {
             if (message.type !== 'imageDetection') return false;
             const { class: name, x, y, width, height } = message.data.detection;
-            seen.set(message.timestamp, [...(seen.get(message.timestamp) || []),
-                { class: name, box: [x, y, width, height] }]);
-            return seen.size > WANTED;
+            let [timestamp, objects] = seen.at(-1) || [];
+            // A frame has one of each class. Two may be of one millisecond, if their reader was late.
+            if (timestamp !== message.timestamp || objects.some((one) => one.class === name)) {
+                seen.push([message.timestamp, objects = []]);
+            }
+            objects.push({ class: name, box: [x, y, width, height] });
+            return seen.length > WANTED;
         };
         backend.send(list(subscription('hall;door', { rtspUrl: camera.url() })));
         await backend.next('enough detections', take);
@@ -56,9 +60,9 @@ const tests = {
             m.cameraConnections.length === 0; });
 
         assert.strictEqual(failures, 0);
-        assert.ok(seen.size >= inferred, `${inferred} frames were looked at, ${seen.size} reported`);
+        assert.ok(seen.length >= inferred, `${inferred} frames were looked at, ${seen.length} reported`);
         const pictures = sent(camera);
-        const of_frame = [...seen].map(([timestamp, objects]) => {
+        const of_frame = seen.map(([timestamp, objects]) => {
             const fits = candidates(pictures, Date.parse(timestamp)).map((n) => [n,
                 score([truth(n)], new Map([[0, objects]])).iou || 0]);
             return [fits.sort((a, b) => b[1] - a[1])[0][0], objects];
@@ -67,7 +71,7 @@ const tests = {
             new Map(of_frame.map(([, objects], i) => [i, objects])));
         console.log(`precision ${result.precision.toFixed(4)}, recall ${result.recall.toFixed(4)}` +
             ` at IoU 0.5, mean IoU ${result.iou.toFixed(3)}: ${result.wanted_count} rectangles in` +
-            ` ${seen.size} frames, ${result.found_count} objects`);
+            ` ${seen.length} frames, ${result.found_count} objects`);
         assert.ok(result.precision >= 0.99 && result.recall >= 0.99);
         assert.ok(result.iou > 0.9);
         // The score can tell: half a clip later all of them are elsewhere.
