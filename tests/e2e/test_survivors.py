@@ -245,7 +245,7 @@ class Survivors(ProgramTest):
     def test_a_wrapper_that_hangs_is_killed_with_its_program_before_another_acts(self):
         """Nobody waits for the lease's end."""
         cluster, old = self.begin(flags=["--lease", "10m", "--heartbeat-timeout", "10m",
-                                         "--hang", "300ms"])
+                                         "--hang", "2s"])
         epoch = self.epoch()
         cluster.signal(old, signal.SIGSTOP)
         self.check_handed_on(cluster, epoch)

@@ -446,7 +446,7 @@ class Owners(unittest.TestCase):
         self.hands["b"].wait("live", change="owner", process="b")
         self.hands["c"].wait("live", change="owner", process="b")
         self.assertEqual(self.hands["c"].find("live", change="offline"), [])
-        self.nothing_is_lost(worker, "a", "b")
+        self.nothing_is_lost(worker)
 
     def wait_line(self, name):
         """Until another process waits for the worker w0, as that process or the server knows."""
@@ -460,13 +460,13 @@ class Owners(unittest.TestCase):
                        self.hands[name].find("line", since, name="worker:owners:w0"))
         until(there, "another in line")
 
-    def nothing_is_lost(self, worker, *names):
+    def nothing_is_lost(self, worker):
         """All that was detected so far comes to one of the processes."""
         worker.wait("detected", count=20)
         last = worker.find("detected")[-1]["n"]
 
         def missing():
-            got = {line["n"] for name in names for line in self.hands[name].find("detection")}
+            got = {line["n"] for hand in self.hands.values() for line in hand.find("detection")}
             return set(range(1, last + 1)) - got
         until(lambda: not missing(), lambda: "lost: %s of %d" % (sorted(missing()), last))
 
@@ -485,7 +485,7 @@ class Owners(unittest.TestCase):
         gone = worker.wait("disconnected", since)
         print("handed over: %.1f ms without a connection" % (1000 * (there["at"] - gone["at"])))
         self.assertEqual(self.hands["a"].find("live", change="offline"), [])
-        self.nothing_is_lost(worker, "b", "c")
+        self.nothing_is_lost(worker)
 
     def test_an_owner_that_ends_in_order_hands_over(self):
         self.begin("a", "b", "c")
@@ -503,7 +503,7 @@ class Owners(unittest.TestCase):
         print("owner ended: %.1f ms without a connection" % (1000 * (there["at"] - gone["at"])))
         self.hands["a"].wait("closed")
         self.assertEqual(self.hands["a"].process.wait(DEADLINE_S), 0)
-        self.nothing_is_lost(worker, "a", "b")
+        self.nothing_is_lost(worker)
 
     def test_an_owner_that_was_stopped_past_its_lease_sends_nothing(self):
         self.begin("a", "b", "c")
