@@ -166,19 +166,6 @@ static int heal(struct bench *bench, unsigned leader, struct baton_error *reterr
     return 0;
 }
 
-/* Returns the node that leads, or BATON_ETIMEDOUT. */
-static int await_leader(const struct bench *bench, struct baton_error *reterr)
-{
-    int leader = cluster_leader(bench->cluster);
-    if (leader < 0) {
-        leader = cluster_wait_leader(bench->cluster, -1, clock_now(),
-                                     instant_add(clock_now(), SPAN_S(FIRST_LEADER_S)));
-        rest(SPAN_MS(PAUSE_MS));
-    }
-    return leader < 0 ? error_set(reterr, BATON_ETIMEDOUT, "no leader in %d s", FIRST_LEADER_S)
-                      : leader;
-}
-
 static int one_round(struct bench *bench, struct bench_round *ret, struct baton_error *reterr)
 {
     instant fault;
@@ -186,9 +173,13 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     rest(SPAN_MS(PAUSE_MS)); /* from the start of another cluster's node */
     await_settled(bench);
     do { /* one that has lost its lease in between has nothing to pass on */
-        old = await_leader(bench, reterr);
-        code = old < 0 ? old : inflict(bench, (unsigned)old, &fault, reterr);
-    } while (old >= 0 && code && cluster_leader(bench->cluster) != old);
+        old =
+            cluster_await_leader(bench->cluster, instant_add(clock_now(), SPAN_S(FIRST_LEADER_S)));
+        if (old < 0) {
+            return error_set(reterr, BATON_ETIMEDOUT, "no leader in %d s", FIRST_LEADER_S);
+        }
+        code = inflict(bench, (unsigned)old, &fault, reterr);
+    } while (code && cluster_leader(bench->cluster) != old);
     if (code) {
         return code;
     }

@@ -450,6 +450,13 @@ int cluster_wait_leader(const struct cluster *cluster, int old, instant since, i
     }
 }
 
+int cluster_await_leader(const struct cluster *cluster, instant deadline)
+{
+    instant now = clock_now();
+    int leader = cluster_leader(cluster);
+    return leader < 0 ? cluster_wait_leader(cluster, -1, now, deadline) : leader;
+}
+
 span cluster_gap(const struct cluster *cluster, int old, int heir, instant fault)
 {
     struct act_stamp before = act_read(cluster->act, (unsigned)old);

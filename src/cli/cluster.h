@@ -97,6 +97,8 @@ int cluster_leader(const struct cluster *cluster);
 /* Waits until a node other than `old` (-1: any) has acquired leadership since `since`. Returns its
  * number, or -1 at the deadline. */
 int cluster_wait_leader(const struct cluster *cluster, int old, instant since, instant deadline);
+/* The node that leads, now or by the deadline; -1: none. */
+int cluster_await_leader(const struct cluster *cluster, instant deadline);
 
 /* Returns how long no node led: from the fault, or from the old leader's stamp if that is later. */
 span cluster_gap(const struct cluster *cluster, int old, int heir, instant fault);

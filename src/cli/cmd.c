@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-enum { AGAIN_MS = 10 };
+enum { AGAIN_MS = 10, STAY_MS = 1000 };
 
 struct cmd {
     struct cmd_config config;
@@ -24,6 +24,8 @@ struct cmd {
     pid_t pid; /* also the number of its process group */
     uv_timer_t limit;
     instant kill_at;
+    instant stays_at; /* when to tell that it is still there, once it was killed */
+    bool is_killed;
     struct cmd_end end;
     struct cmd *prev, *next;
 };
@@ -242,7 +244,7 @@ int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_er
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     cmd->config = *config;
-    cmd->kill_at = INSTANT_NEVER;
+    cmd->kill_at = cmd->stays_at = INSTANT_NEVER;
     cmd->number = ++supervise->last_command;
     int errnum = supervise->cmd_count >= CMD_MAX       ? EAGAIN
                  : watch_news(supervise, config->loop) ? give_start(cmd)
@@ -266,7 +268,12 @@ int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_er
 
 static void on_limit(uv_timer_t *timer)
 {
-    cmd_kill(timer->data);
+    struct cmd *cmd = timer->data;
+    cmd_kill(cmd);
+    if (!instant_before(clock_now(), cmd->stays_at)) {
+        cmd->stays_at = INSTANT_NEVER;
+        cmd->config.on_stay(cmd->config.userdata);
+    }
 }
 
 pid_t cmd_pid(const struct cmd *cmd)
@@ -303,6 +310,10 @@ void cmd_kill(struct cmd *cmd)
 {
     if (!is_over(cmd)) {
         supervise_kill(cmd->config.supervise, cmd->number);
+        if (cmd->config.on_stay && !cmd->is_killed) {
+            cmd->stays_at = instant_add(clock_now(), SPAN_MS(STAY_MS));
+        }
+        cmd->is_killed = true;
         /* The supervisor may be stopped before it obeys. */
         (void)uv_timer_start(&cmd->limit, on_limit, AGAIN_MS, AGAIN_MS);
     }

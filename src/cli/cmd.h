@@ -39,6 +39,8 @@ struct cmd_config {
     int progress;                    /* beside an output: CMD finds it by BATON_PROGRESS */
     /* struct cmd is freed when this returns. */
     void (*on_exit)(void *userdata, const struct cmd_end *end);
+    /* A second after the first SIGKILL it, or a process of its, is still there. NULL allowed. */
+    void (*on_stay)(void *userdata);
     void *userdata;
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ACTS = 4, COLUMNS = 6, DRAW_MS = 100, TEXT_BYTES = 32 };
+enum { ACTS = 4, COLUMNS = 6, DRAW_MS = 100, TEXT_BYTES = 32, LEADER_S = 10 };
 
 struct demo {
     struct cluster cluster;
@@ -188,14 +188,18 @@ static int play(struct demo *demo, unsigned act, struct baton_error *reterr)
 {
     char gap[VALUE_TEXT_MAX];
     struct cluster *cluster = &demo->cluster;
-    demo->old = cluster_leader(cluster);
-    if (demo->old < 0) {
-        return error_set(reterr, BATON_ETIMEDOUT, "the group has no leader");
-    }
-    screen_say(&demo->screen, "%s: %s", acts[act].says, name_of(demo, demo->old));
-    draw(demo);
-    instant fault = clock_now();
-    int code = acts[act].fall(demo, reterr);
+    instant fault;
+    int code;
+    do { /* one that has lost its lease in between has nothing to pass on */
+        demo->old = cluster_await_leader(cluster, instant_add(clock_now(), SPAN_S(LEADER_S)));
+        if (demo->old < 0) {
+            return error_set(reterr, BATON_ETIMEDOUT, "no node led in %d s", LEADER_S);
+        }
+        screen_say(&demo->screen, "%s: %s", acts[act].says, name_of(demo, demo->old));
+        draw(demo);
+        fault = clock_now();
+        code = acts[act].fall(demo, reterr);
+    } while (code && cluster_leader(cluster) != demo->old);
     int heir =
         code ? -1 : cluster_wait_leader(cluster, demo->old, fault, instant_add(fault, SPAN_S(5)));
     if (code || heir < 0) {
@@ -237,9 +241,9 @@ static int perform(struct demo *demo, struct baton_error *reterr)
 {
     instant begun = demo->screen.begun;
     int first =
-        cluster_wait_leader(&demo->cluster, -1, (instant){0}, instant_add(begun, SPAN_S(10)));
+        cluster_wait_leader(&demo->cluster, -1, (instant){0}, instant_add(begun, SPAN_S(LEADER_S)));
     if (first < 0) {
-        return error_set(reterr, BATON_ETIMEDOUT, "no node led in 10 s");
+        return error_set(reterr, BATON_ETIMEDOUT, "no node led in %d s", LEADER_S);
     }
     screen_say(&demo->screen, "%s is the first leader", name_of(demo, first));
     int code = 0;

@@ -154,9 +154,19 @@ static void on_command_end(void *userdata, const struct cmd_end *end)
         leave(run, EXIT_LOST);
     } else if (was == STOPPING) {
         run->state = WAITING;
+        handover_set_able(participant_election(run->participant), true);
         handover_release(participant_election(run->participant));
         lead_on(run);
     }
+}
+
+static void on_command_stay(void *userdata)
+{
+    const struct run *run = userdata;
+    log_warning(run->logger, "command-stays", LOG_I64("pid", cmd_pid(run->cmd)),
+                LOG_STR("advice", "it was killed, and it or a process of its has not ended: see "
+                                  "whether one waits for a disk, or is another user's; until then "
+                                  "this node begins nothing"));
 }
 
 static void start(struct run *run, uint64_t epoch)
@@ -170,6 +180,7 @@ static void start(struct run *run, uint64_t epoch)
                                 .election = election_name(participant_election(run->participant)),
                                 .epoch = epoch,
                                 .on_exit = on_command_end,
+                                .on_stay = on_command_stay,
                                 .userdata = run};
     (void)uv_timer_stop(&run->patience);
     int code = cmd_start(&run->cmd, &config, &error);
@@ -229,6 +240,7 @@ static void on_lost(struct run *run)
     if (run->cmd) {
         run->state = run->state == RUNNING ? STOPPING : run->state;
         cmd_kill(run->cmd);
+        handover_set_able(participant_election(run->participant), false); /* until it has ended */
     }
 }
 

@@ -67,5 +67,5 @@ void election_leader(const struct election *election, struct baton_member *ret, 
 
 bool election_is_cordoned(const struct election *election)
 {
-    return election->is_cordoned;
+    return election->is_cordoned || election->is_unable;
 }

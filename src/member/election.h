@@ -38,7 +38,7 @@ uint64_t election_announced_epoch(const struct election *election);
 /* The leader as known here, and its epoch; id "" if none is known or the election has ended. */
 void election_leader(const struct election *election, struct baton_member *ret,
                      uint64_t *ret_epoch);
-/* Whether it campaigns no more: it only observes, or was cordoned. */
+/* Whether it campaigns no more: it only observes, was cordoned, or is not able to lead. */
 bool election_is_cordoned(const struct election *election);
 
 #endif

@@ -95,7 +95,7 @@ static void give_up(struct handover *handover)
 static int set_cordoned(struct election *election, bool is_cordoned, struct baton_error *reterr)
 {
     struct provider_election *provider = election->provider;
-    int code = provider->ops->set_eligible(provider, !is_cordoned, reterr);
+    int code = provider->ops->set_eligible(provider, !is_cordoned && !election->is_unable, reterr);
 
     if (code == BATON_OK) {
         election->is_cordoned = is_cordoned;
@@ -412,4 +412,14 @@ int handover_uncordon(struct election *election, struct baton_error *reterr)
     int code = election_check(election, reterr);
 
     return code ? code : set_cordoned(election, false, reterr);
+}
+
+void handover_set_able(struct election *election, bool is_able)
+{
+    struct baton_error error;
+
+    if (election->is_unable == is_able && election_check(election, &error) == BATON_OK) {
+        election->is_unable = !is_able;
+        (void)set_cordoned(election, election->is_cordoned, &error);
+    }
 }

@@ -22,7 +22,7 @@ struct election {
     struct departure *departure; /* waits for the end; NULL: none */
     struct later *later;         /* events that came meanwhile, the first one first; NULL: none */
     uint16_t telling;            /* whether observers are getting an event */
-    bool is_cordoned;
+    bool is_cordoned, is_unable;
     char name[];
 };
 

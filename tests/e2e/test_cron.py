@@ -94,6 +94,7 @@ class Hosts(Cluster):
                 text = file.read()
         except FileNotFoundError:
             return []
+        text = text[:text.rfind("\n") + 1]  # one may be being written
         return [(what, Run(line, fire, int(attempt), node), int(now)) for what, line, fire, attempt,
                 node, now in (record.split() for record in text.splitlines())]
 

@@ -5,12 +5,14 @@ epochs may overlap. The CMDs here take care to escape: they undo what binds thei
 parent's, leave session, group and cgroup, and hide.
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
 import time
+import unittest
 
 import harness
 from harness import DEADLINE_S, ProgramTest, guardian_of, is_alive, main, until
@@ -241,6 +243,41 @@ class Survivors(ProgramTest):
         cluster.signal(old, signal.SIGCONT)
         until(lambda: "the lease was about to end" in cluster.log(old), "it has heard of it")
         self.assertIsNone(cluster.processes[old].poll(), "it follows, and goes on")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, for a program that nobody can kill")
+    def test_a_node_whose_program_cannot_be_killed_does_not_campaign(self):
+        """As one that waits for a disk for ever: here it has become root's."""
+        cluster = self.cluster(3, *LEASE)
+        os.chmod(cluster.dir, 0o777)
+        change = shutil.copy(shutil.which("setpriv"), os.path.join(cluster.dir, "change"))
+        os.chmod(change, 0o4755)
+        self.flags, self.under = [], unprivileged(self, self.baton)
+        self.command = [change, "--reuid=0", "--regid=0", "--clear-groups", "sleep", "1000"]
+
+        def program(name):
+            found = re.search(r"command-started pid=(\d+)", cluster.log(name))
+            return found and int(found.group(1))
+
+        def end_programs():
+            for pid in filter(None, map(program, cluster.names)):
+                if is_alive(pid):
+                    os.kill(pid, signal.SIGKILL)
+        for name in cluster.names:
+            self.begin_node(cluster, name)
+        self.addCleanup(end_programs)
+        old = until(lambda: [name for name in cluster.names if program(name)], "a program runs")[0]
+        cluster.signal(old, signal.SIGSTOP)
+        new = until(lambda: [name for name in cluster.names if name != old and program(name)],
+                    "another one runs")[0]
+        cluster.signal(old, signal.SIGCONT)
+        until(lambda: "command-stays pid=%d" % program(old) in cluster.log(old), "it says so")
+        self.assertTrue(cluster.status(old)["cordoned"])
+        until(lambda: self.follows(cluster, old, new), "it follows")
+        done = harness.baton("pass", "--data", cluster.data(new), "--to", old)
+        self.assertIn("is cordoned; this node goes on leading", done.stderr)
+        self.assertEqual(done.returncode, 1)
+        os.kill(program(old), signal.SIGKILL)
+        until(lambda: not cluster.status(old)["cordoned"], "it campaigns again")
 
     def test_a_wrapper_that_hangs_is_killed_with_its_program_before_another_acts(self):
         """Nobody waits for the lease's end."""

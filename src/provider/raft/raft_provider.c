@@ -427,7 +427,7 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     return BATON_OK;
 }
 
-/* Refuses an heir that is dead or cannot campaign yet: another member would be elected. */
+/* Refuses an heir that is dead or cannot campaign now, before anything stops for it. */
 static int check_named(const struct node *node, const struct raft_member *heir,
                        struct baton_error *reterr)
 {
@@ -439,7 +439,11 @@ static int check_named(const struct node *node, const struct raft_member *heir,
         return error_set(reterr, BATON_EBUSY,
                          "member \"%s\" does not answer; this node goes on leading", heir->name);
     }
-    if (!is_known || !progress.may_lead || progress.silence.ns <= 0) {
+    if (is_known && !progress.may_lead) {
+        return error_set(reterr, BATON_EBUSY,
+                         "member \"%s\" is cordoned; this node goes on leading", heir->name);
+    }
+    if (!is_known || progress.silence.ns <= 0) {
         return BATON_OK;
     }
     event_unready(node, heir->id, why, sizeof(why));

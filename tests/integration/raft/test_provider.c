@@ -9,6 +9,7 @@
 #include "provider/raft/raft_provider.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -451,10 +452,13 @@ static struct frame await_frame(int fd, enum frame_type type)
     buffer_init(&input, FRAME_BYTES_MAX);
     do {
         uint8_t byte;
+        ssize_t got;
         buffer_consume(&input, used > 0 ? (size_t)used : 0);
         while ((used = frame_take(&frame, &scratch, frame_cluster_of("test"), input.data,
                                   input.bytes)) == 0) {
-            assert_int_equal(read(fd, &byte, 1), 1);
+            while ((got = read(fd, &byte, 1)) < 0 && errno == EINTR) {
+            }
+            assert_int_equal(got, 1);
             buffer_put(&input, &byte, 1);
         }
         assert_true(used > 0);
