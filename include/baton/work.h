@@ -154,7 +154,9 @@ BATON_API int baton_work_close(struct baton_work *work, struct baton_error *rete
  * each effect. Any thread; async-signal-safe. False in a forked child. */
 BATON_API bool baton_work_may_act(const struct baton_work_run *run, int64_t *ret_left_ns);
 
-/* Whether the run is to end: on_halt has come, or it may not act. As cheap as that. */
+/* Whether the run is to end: on_halt has come, or it may not act. As cheap as that. Once it has
+ * said so it goes on saying so, and what the run ends with is dropped: the item runs again,
+ * elsewhere or here. */
 BATON_API bool baton_work_is_halted(const struct baton_work_run *run);
 
 /* The run has ended, and nothing of it acts any more; `run` is freed. `output` (NULL for 0 bytes,

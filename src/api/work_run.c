@@ -153,9 +153,19 @@ bool baton_work_may_act(const struct baton_work_run *shown, int64_t *ret_left_ns
     return left_ns > 0;
 }
 
+/* Once for all: the lease that is over by the clock may yet be renewed, and then the library takes
+ * the run for one that did all of its work. */
 bool baton_work_is_halted(const struct baton_work_run *shown)
 {
-    return atomic_load(&run_of(shown)->is_halted) || !baton_work_may_act(shown, NULL);
+    struct run *run = (struct run *)shown;
+
+    if (getpid() != run->work->baton->owner) {
+        return true;
+    }
+    if (!baton_work_may_act(shown, NULL)) {
+        atomic_store(&run->is_halted, true);
+    }
+    return atomic_load(&run->is_halted);
 }
 
 /* ---- Requests of a run ----------------------------------------------------------------------- */
@@ -196,7 +206,11 @@ static void run_ended(struct call *base)
     struct run *run = call->run;
 
     HASH_DEL(run->work->runs, run);
-    (void)pool_ended(run->work->pool, &call->result);
+    if (atomic_load(&run->is_halted)) {
+        (void)pool_gave_up(run->work->pool, run->shown.id, run->shown.epoch);
+    } else {
+        (void)pool_ended(run->work->pool, &call->result);
+    }
     free(run);
     call_finish(base, BATON_OK, NULL);
 }

@@ -65,6 +65,7 @@ struct job {
     char *id;               /* of the item */
     uint32_t attempt;
     bool is_waiting;
+    bool is_cut_off; /* its lease was about to end, as the supervisor saw it */
     struct cmd *cmd; /* NULL: it waits, or could not be started */
     struct job_output *output;
     struct job_progress *progress;
@@ -146,7 +147,11 @@ static void job_finish(struct job *job, const char *reason)
     HASH_DEL(worker->jobs, job);
     log_info(worker->logger, "item-ended", LOG_STR("item", job->id),
              LOG_I64("exit_code", result.code));
-    (void)pool_ended(worker->pool, &result);
+    if (job->is_cut_off) {
+        (void)pool_gave_up(worker->pool, job->id, result.epoch);
+    } else {
+        (void)pool_ended(worker->pool, &result);
+    }
     free(result.output);
     work_item_unref(job->item);
     free(job);
@@ -158,6 +163,7 @@ static void on_command_end(void *userdata, const struct cmd_end *end)
 
     job->cmd = NULL;
     job->result.code = end->exit_code;
+    job->is_cut_off = end->is_overdue;
     member_set_victims(job->worker->member, &job->worker->supervise.victims);
     job_finish(job, NULL);
 }

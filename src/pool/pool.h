@@ -125,6 +125,9 @@ struct member *pool_member(const struct pool *pool);
 /* The copy has ended, and nothing of it acts any more. Copied. BATON_ENOENT: no such copy was
  * started, or it was reported before. */
 int pool_ended(struct pool *pool, const struct work_result *result);
+/* The same of a copy that ended before its work was done, because its lease was over, or about to
+ * be, as it saw it: it has no result, and the item is lost here and not failed. */
+int pool_gave_up(struct pool *pool, const char *id, uint64_t epoch);
 
 /* For the worker's next report; permille -1, keys NULL (else ended by NULL): as before.
  * BATON_ENOENT: it does not run here. */

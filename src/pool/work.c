@@ -70,11 +70,15 @@ static void copy_free(struct worker *worker, struct copy *copy)
     free(copy);
 }
 
-/* Nothing of it runs. */
+/* Nothing of it runs. `result` NULL: it has none. */
 static void end_copy(struct pool *pool, struct copy *copy, const struct work_result *result)
 {
     checkpoint_drop(copy);
-    work_worker_ended(pool->worker->core, result, clock_now());
+    if (result) {
+        work_worker_ended(pool->worker->core, result, clock_now());
+    } else {
+        work_worker_gave_up(pool->worker->core, copy->id, copy->epoch);
+    }
     copy_free(pool->worker, copy);
 }
 
@@ -530,16 +534,27 @@ instant worker_deadline(const struct pool *pool)
 
 /* ---- For the program ------------------------------------------------------------------------- */
 
-int pool_ended(struct pool *pool, const struct work_result *result)
+static int end_started(struct pool *pool, const char *id, uint64_t epoch,
+                       const struct work_result *result)
 {
-    struct copy *copy = worker_copy(pool, result->id);
+    struct copy *copy = worker_copy(pool, id);
 
-    if (!copy || !copy->is_started || copy->epoch != result->epoch) {
+    if (!copy || !copy->is_started || copy->epoch != epoch) {
         return BATON_ENOENT;
     }
     end_copy(pool, copy, result);
     drive(pool);
     return BATON_OK;
+}
+
+int pool_ended(struct pool *pool, const struct work_result *result)
+{
+    return end_started(pool, result->id, result->epoch, result);
+}
+
+int pool_gave_up(struct pool *pool, const char *id, uint64_t epoch)
+{
+    return end_started(pool, id, epoch, NULL);
 }
 
 int pool_progress(struct pool *pool, const char *id, int permille, const char *const *keys)

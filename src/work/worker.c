@@ -199,14 +199,32 @@ void work_worker_session(struct work_worker *worker, uint64_t session, instant n
         session != 0 ? instant_add(now, worker->options.report_interval) : INSTANT_NEVER;
 }
 
-void work_worker_ended(struct work_worker *worker, const struct work_result *result, instant now)
+/* NULL: that copy is not there. */
+static struct held *find_copy(const struct work_worker *worker, const char *id, uint64_t epoch)
 {
     struct held *held;
 
+    HASH_FIND_STR(worker->held, id, held);
+    return held && held->now.epoch == epoch && held->state != HELD_ENDED && held->state != HELD_GONE
+               ? held
+               : NULL;
+}
+
+void work_worker_gave_up(struct work_worker *worker, const char *id, uint64_t epoch)
+{
+    struct held *held = find_copy(worker, id, epoch);
+
+    if (held) {
+        held_ended(worker, held);
+    }
+}
+
+void work_worker_ended(struct work_worker *worker, const struct work_result *result, instant now)
+{
+    struct held *held = find_copy(worker, result->id, result->epoch);
+
     (void)now;
-    HASH_FIND_STR(worker->held, result->id, held);
-    if (!held || held->now.epoch != result->epoch || held->state == HELD_ENDED ||
-        held->state == HELD_GONE) {
+    if (!held) {
         return;
     }
     if (held->state == HELD_HALTING || work_result_copy(&held->result, result) != BATON_OK) {

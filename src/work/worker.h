@@ -42,6 +42,8 @@ void work_worker_session(struct work_worker *worker, uint64_t session, instant n
 void work_worker_hear(struct work_worker *worker, const struct work_message *message, instant now);
 /* The copy ended, whoever ended it; the result is copied. Nothing of the copy acts any more. */
 void work_worker_ended(struct work_worker *worker, const struct work_result *result, instant now);
+/* The copy ended before its work was done, as if it had been halted: there is no result. */
+void work_worker_gave_up(struct work_worker *worker, const char *id, uint64_t epoch);
 /* For the next report; -1, NULL: as before. Keys end with NULL and are copied. False: it does not
  * run, or a key is none (item.h), or there is no memory. */
 bool work_worker_progress(struct work_worker *worker, const char *id, int permille,

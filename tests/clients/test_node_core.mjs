@@ -258,8 +258,9 @@ class WorkPlay {
   }
 
   #do(word, rest) {
-    if (word === 'end' || word === 'fail') {
-      this.worker.ended(...this.held.get(rest), { success: word === 'end' });
+    if (['end', 'fail', 'lose'].includes(word)) {
+      this.worker.ended(...this.held.get(rest),
+        word === 'lose' ? null : { success: word === 'end' });
     } else {
       this.worker[word](word === 'session' ? Number(rest) : rest);
     }

@@ -98,6 +98,22 @@ played('a cancelled item is stopped, and may act until it has ended', async (poo
   await leave(worker);
 });
 
+played('a run that was told that it may not act has no result', async (pool) => {
+  const worker = await pool.worker('n', (run) => {
+    if (run.attempt > 1) {
+      return 'whole';
+    }
+    Object.defineProperty(run, 'mayAct', { value: false, configurable: true });
+    assert.throws(() => run.check(), Lost);
+    delete run.mayAct; // the lease was renewed
+    run.check();
+    return 'part';
+  }, ABOUT);
+  const [{ state, output }] = await endsOf(pool, (await pool.submit([{ id: 'n-lapsed' }])).ids);
+  assert.deepEqual([state, String(output)], ['completed', 'whole']);
+  await leave(worker);
+});
+
 played('a service that runs at the end of leaving goes on elsewhere', async (pool) => {
   const begun = [];
   const serve = async (run) => {

@@ -195,9 +195,9 @@ class WorkPlay:
             self.worker.session(int(rest))
         elif word == "hear":
             self.worker.hear(rest.encode())
-        elif word in ("end", "fail"):
+        elif word in ("end", "fail", "lose"):
             held, epoch = self.held[rest]
-            self.worker.ended(held, epoch, {"success": word == "end"})
+            self.worker.ended(held, epoch, None if word == "lose" else {"success": word == "end"})
         else:
             getattr(self.worker, word)()
         for held in self.worker.orders():

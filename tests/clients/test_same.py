@@ -26,10 +26,11 @@ class Python:
             self.worker.session(step["session"])
         elif verb == "hear":
             self.worker.hear(step["message"].encode())
-        elif verb == "end" and step["id"] in self.runs:
+        elif verb in ("end", "lose") and step["id"] in self.runs:
             held, epoch = self.runs.pop(step["id"])
-            self.worker.ended(held, epoch, {"success": step["success"], "code": 0,
-                                            "began_unix_ms": 1, "ended_unix_ms": 2})
+            self.worker.ended(held, epoch, None if verb == "lose" else
+                              {"success": step["success"], "code": 0,
+                               "began_unix_ms": 1, "ended_unix_ms": 2})
         elif verb in ("tick", "leave"):
             getattr(self.worker, verb)()
         out = []
@@ -66,13 +67,15 @@ class Story:
         self.session, self.leader, self.number, self.epoch = 0, 1, 0, 10
 
     def step(self):
-        verb = self.random.choices(["session", "hear", "tick", "leave", "end"],
-                                   [1, 6, 2, 0.2, 4])[0]
+        verb = self.random.choices(["session", "hear", "tick", "leave", "end", "lose"],
+                                   [1, 6, 2, 0.2, 4, 1])[0]
         if verb == "session":
             self.session += self.random.random() < 0.6
             return {"do": verb, "session": self.random.choice([0, self.session])}
         if verb == "hear":
             return {"do": verb, "message": json.dumps(self.message())}
+        if verb == "lose":
+            return {"do": verb, "id": self.random.choice("abc")}
         if verb == "end":
             return {"do": verb, "id": self.random.choice("abc"),
                     "success": self.random.random() < 0.7}

@@ -98,6 +98,30 @@ class Threads(WithPool):
         self.assertTrue(runs.get(timeout=DEADLINE_S))
         self.assertRaises(baton.Lost, run.check)
 
+    def test_a_run_that_was_told_to_stop_has_no_result_though_the_lease_was_renewed(self):
+        pool, ends = self.pool(), []
+
+        def work(run):
+            def ask():
+                if run.attempt == 1:
+                    return run.should_stop
+                with self.assertRaises(baton.Lost):
+                    run.check()
+                return run.should_stop
+            held = run._run._leadership
+            if run.attempt < 3:
+                run._run._leadership = type("Lapsed", (), {"is_leader": False})
+                ends.append(ask())
+                run._run._leadership = held
+            ends.append(run.should_stop)
+            if run.attempt == 2:
+                raise RuntimeError("cut off")
+            return b"part" if run.attempt == 1 else b"whole"
+        with pool.worker("w", work, **ABOUT):
+            result = pool.wait(pool.submit([{"id": "lapsed"}]).ids, DEADLINE_S)[0]
+        self.assertEqual((result.state, result.output), ("completed", b"whole"))
+        self.assertEqual(ends, [True, True, True, True, False])
+
     def test_a_service_moves_when_its_worker_leaves(self):
         one, two, runs = self.pool(), self.pool(), queue.Queue()
 

@@ -14,13 +14,15 @@
 
 enum { RUNS_MAX = 8 };
 
+struct run {
+    char id[WORK_ID_MAX];
+    uint64_t epoch; /* 0: none */
+};
+
 static struct {
     struct work_worker *worker;
     instant now;
-    struct {
-        char id[WORK_ID_MAX];
-        uint64_t epoch; /* 0: none */
-    } runs[RUNS_MAX];
+    struct run runs[RUNS_MAX];
 } play;
 
 static void begin(void)
@@ -42,18 +44,32 @@ static void hear(const char *text)
     }
 }
 
-static void end(const char *id, bool is_success)
+/* NULL: it does not run. */
+static struct run *find_run(const char *id)
 {
-    for (size_t i = 0; i < RUNS_MAX; i++) {
-        if (play.runs[i].epoch != 0 && strcmp(play.runs[i].id, id) == 0) {
-            struct work_result result = {.id = play.runs[i].id,
-                                         .epoch = play.runs[i].epoch,
-                                         .is_success = is_success,
-                                         .began_unix_ms = 1,
-                                         .ended_unix_ms = 2};
-            play.runs[i].epoch = 0;
+    struct run *run = NULL;
+
+    for (size_t i = 0; i < RUNS_MAX && !run; i++) {
+        run = play.runs[i].epoch != 0 && strcmp(play.runs[i].id, id) == 0 ? &play.runs[i] : NULL;
+    }
+    return run;
+}
+
+static void end(const char *id, bool is_lost, bool is_success)
+{
+    struct run *run = find_run(id);
+
+    if (run) {
+        struct work_result result = {.id = run->id,
+                                     .epoch = run->epoch,
+                                     .is_success = is_success,
+                                     .began_unix_ms = 1,
+                                     .ended_unix_ms = 2};
+        run->epoch = 0;
+        if (is_lost) {
+            work_worker_gave_up(play.worker, result.id, result.epoch);
+        } else {
             work_worker_ended(play.worker, &result, play.now);
-            return;
         }
     }
 }
@@ -75,7 +91,7 @@ static void step(const json_t *line)
     } else if (strcmp(verb, "leave") == 0) {
         work_worker_leave(play.worker, play.now);
     } else {
-        end(json_string_value(json_object_get(line, "id")),
+        end(json_string_value(json_object_get(line, "id")), strcmp(verb, "lose") == 0,
             json_is_true(json_object_get(line, "success")));
     }
 }

@@ -4,6 +4,15 @@ import { RUNNING, Worker } from '../../clients/node/lib/work_core.js';
 
 let worker;
 let runs;
+
+function end(id, result) {
+  const run = runs.get(id);
+  if (run) {
+    runs.delete(id);
+    worker.ended(run.held, run.epoch, result);
+  }
+}
+
 const steps = {
   new: () => {
     worker = new Worker('w', { slots: 2 });
@@ -13,13 +22,8 @@ const steps = {
   hear: ({ message }) => worker.hear(message),
   tick: () => worker.tick(),
   leave: () => worker.leave(),
-  end: ({ id, success }) => {
-    const run = runs.get(id);
-    if (run) {
-      runs.delete(id);
-      worker.ended(run.held, run.epoch, { success, code: 0, began_unix_ms: 1, ended_unix_ms: 2 });
-    }
-  },
+  end: ({ id, success }) => end(id, { success, code: 0, began_unix_ms: 1, ended_unix_ms: 2 }),
+  lose: ({ id }) => end(id, null),
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

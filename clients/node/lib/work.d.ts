@@ -72,7 +72,8 @@ export interface Run {
   readonly stopping: AbortSignal;
   /** Whether the run may act now: compares the worker's lease with the clock. */
   readonly mayAct: boolean;
-  /** Throws Lost unless the run may act now. Ask before each effect. */
+  /** Throws Lost unless the run may act now. Ask before each effect. Once it has thrown, what the
+   * function returns is dropped: the item runs again, elsewhere or here. */
   check(): void;
   /** How much is done, 0 to 1, for the status. */
   progress(part: number): void;

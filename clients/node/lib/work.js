@@ -34,6 +34,8 @@ async function within(promise, ms) {
 /** An attempt at an item, which runs here. */
 class Run {
   checkpoint = null;
+  /** @private Was told that it may not act, so that its result is none. */
+  isRefused = false;
   #worker;
   #held;
   #leadership;
@@ -63,6 +65,7 @@ class Run {
 
   check() {
     if (!this.mayAct) {
+      this.isRefused = true;
       throw new Lost('ELOST', `item ${this.id}: this attempt is over`);
     }
   }
@@ -230,7 +233,8 @@ class Worker {
     let result = { success: false, code: 1 };
     try {
       await run.readCheckpoint();
-      if (!run.stopping.aborted && run.mayAct) {
+      run.isRefused = !run.mayAct;
+      if (!run.stopping.aborted && !run.isRefused) {
         result = { success: true, code: 0, ...outputOf(await this.#work(run)) };
       }
     } catch (error) {
@@ -239,8 +243,8 @@ class Worker {
     }
     run.end();
     this.#runs.delete(held);
-    this.#machine.ended(held, run.epoch, { ...result, began_unix_ms: began,
-                                           ended_unix_ms: Date.now() });
+    this.#machine.ended(held, run.epoch, run.isRefused ? null : { ...result, began_unix_ms: began,
+                                                                  ended_unix_ms: Date.now() });
     this.#drive();
   }
 }

@@ -242,12 +242,12 @@ export class Worker {
     }
   }
 
-  /** The run has ended, and nothing of it acts any more. */
+  /** The run has ended, and nothing of it acts any more. A null result: before its work was done. */
   ended(held, epoch, result) {
     if (held.now.epoch !== epoch || held.state >= ENDED || this.#held.get(held.id) !== held) {
       return;
     }
-    if (held.state === HALTING) {
+    if (held.state === HALTING || result === null) {
       this.#gone(held);
     } else {
       held.state = ENDED;

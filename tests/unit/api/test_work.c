@@ -2,6 +2,7 @@
 #include "hand.h"
 
 #include "api/object.h"
+#include "api/work.h"
 #include "lib/process.h"
 
 #include <stdio.h>
@@ -109,6 +110,32 @@ static void an_attempt_that_fails_for_the_last_time_is_failed(void **state)
     await(&a.started, 1);
     end_run(&a, a.latest, false);
     assert_int_equal(await_end(a.baton, "x"), BATON_WORK_FAILED);
+    end(&a);
+}
+
+/* A process that stood still sees the end of its lease before the library does, which may even
+ * renew it. What ended for that is not done. */
+static void a_run_that_saw_its_lease_end_has_no_result_and_is_lost_and_not_failed(void **state)
+{
+    struct hand a;
+    int64_t end_ns;
+    (void)state;
+
+    begin(&a, "a", "w");
+    submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
+    for (int attempt = 1; attempt < 3; attempt++) {
+        await(&a.started, attempt);
+        assert_int_equal(a.latest->attempt, attempt);
+        end_ns = atomic_exchange(&a.work->lease.end_ns, 1);
+        assert_true(baton_work_is_halted(a.latest));
+        atomic_store(&a.work->lease.end_ns, end_ns);
+        assert_true(baton_work_is_halted(a.latest));
+        assert_true(baton_work_may_act(a.latest, NULL));
+        end_run(&a, a.latest, attempt == 1); /* whatever it says of itself */
+    }
+    await(&a.started, 3);
+    end_run(&a, a.latest, true);
+    assert_int_equal(await_end(a.baton, "x"), BATON_WORK_COMPLETED);
     end(&a);
 }
 
@@ -298,7 +325,7 @@ static void the_list_and_the_status_show_what_there_is(void **state)
               "[{\"id\":\"y\",\"body\":\"wait\"},{\"id\":\"t\"},{\"id\":\"b\"},{\"id\":\"x\","
               "\"body\":\"quick\",\"priority\":1},{\"id\":\"k\"},{\"id\":\"a\"}]");
     assert_int_equal(await_end(other, "x"), BATON_WORK_COMPLETED);
-    await(&a.started, 4);
+    await(&a.started, 3);
     ASSERT_OK(baton_work_list(other, "pool", &list, failure));
     at = list;
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
@@ -324,6 +351,8 @@ int main(void)
         cmocka_unit_test_setup(what_was_submitted_twice_by_one_name_runs_once, next_memory),
         cmocka_unit_test_setup(the_next_attempt_has_the_checkpoint_and_a_higher_epoch, next_memory),
         cmocka_unit_test_setup(an_attempt_that_fails_for_the_last_time_is_failed, next_memory),
+        cmocka_unit_test_setup(
+            a_run_that_saw_its_lease_end_has_no_result_and_is_lost_and_not_failed, next_memory),
         cmocka_unit_test_setup(a_cancelled_item_is_halted_and_may_act_until_it_has_ended,
                                next_memory),
         cmocka_unit_test_setup(a_drained_worker_s_services_move_and_it_gets_them_back_later,

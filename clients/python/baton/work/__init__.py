@@ -44,10 +44,13 @@ class Run:
 
     @property
     def should_stop(self) -> bool:
+        """Whether the run is to end. Once it was so it stays so, and the function's result is
+        dropped: the item runs again, elsewhere or here."""
         return self._run.should_stop
 
     def check(self) -> None:
-        """Raises Lost unless the run may act now. Ask before each effect."""
+        """Raises Lost unless the run may act now. Ask before each effect. After it has raised Lost,
+        the function's result is dropped, as after should_stop."""
         self._run.check()
 
     def progress(self, part: float) -> None:

@@ -54,6 +54,7 @@ class Run(Generic[F]):
         self._revision = 0  # of the checkpoint
         self._task: asyncio.Task[Output] | None = None  # the call of the function
         self._is_over = False
+        self._is_refused = False  # was told that it may not act
 
     @property
     def may_act(self) -> bool:
@@ -62,11 +63,16 @@ class Run(Generic[F]):
 
     @property
     def should_stop(self) -> bool:
-        return self.stopping.is_set() or not self.may_act
+        """Whether the run is to end. Once it was so it stays so, and the function's result is
+        dropped: the item runs again, elsewhere or here."""
+        self._is_refused = self._is_refused or not self.may_act
+        return self._is_refused or self.stopping.is_set()
 
     def check(self) -> None:
-        """Raises Lost unless the run may act now. Ask before each effect."""
+        """Raises Lost unless the run may act now. Ask before each effect. After it has raised Lost,
+        the function's result is dropped, as after should_stop."""
         if not self.may_act:
+            self._is_refused = True
             raise Lost("ELOST", f"item {self.id}: this attempt is over")
 
     def progress(self, part: float) -> None:
@@ -244,12 +250,13 @@ class Worker(Generic[F]):
         except asyncio.CancelledError:
             pass  # halted, or the program ends
         except Exception as error:
-            LOG.exception("item %s failed", run.id)
+            if not run._is_refused:
+                LOG.exception("item %s failed", run.id)
             result.update(output_of(f"{type(error).__name__}: {error}"[:core.OUTPUT_MAX // 4]))
         run._is_over = True
         del self._runs[held]
-        self._machine.ended(held, run.epoch, {**result, "began_unix_ms": int(began * 1000),
-                                              "ended_unix_ms": int(time.time() * 1000)})
+        result.update(began_unix_ms=int(began * 1000), ended_unix_ms=int(time.time() * 1000))
+        self._machine.ended(held, run.epoch, None if run._is_refused else result)
         self._drive()
 
 

@@ -286,12 +286,12 @@ class Worker:
                 ValueError):
             pass  # what it had to say is said again
 
-    def ended(self, held: Held, epoch: int, result: Message) -> None:
-        """The run has ended, and nothing of it acts any more."""
+    def ended(self, held: Held, epoch: int, result: Message | None) -> None:
+        """The run has ended, and nothing of it acts any more. None: before its work was done."""
         if (held.now.epoch != epoch or held.state in (ENDED, GONE)
                 or self._held.get(held.id) is not held):
             return
-        if held.state == HALTING:
+        if held.state == HALTING or result is None:
             self._gone(held)
         else:
             held.state = ENDED
