@@ -8,7 +8,8 @@
  *
  * With raft: the members themselves are the quorum that holds the state, and a member that ends at
  * once could leave the others without it. So each member writes "once/NAME/seen/NODE" before it
- * ends, and the node that ran CMD waits for this key of every live member.
+ * ends, and the node that ran CMD waits for this key of every live member, and for a moment also of
+ * those that are silent.
  *
  * When leadership is handed over (a signal to this process, or a request of the group), CMD gets
  * SIGTERM first; when leadership is lost or in doubt, CMD is killed at once. In both cases there is
@@ -35,6 +36,7 @@ enum {
     KEY_BYTES = 160,
     SEEN_MAX = 64,
     LINGER_MS = 10000,
+    ABSENT_MS = 2000, /* then a member that is silent is dead */
     LOOK_MS = 100,
     AGAIN_MS = 1000,
     SIGNALS = 6
@@ -118,9 +120,11 @@ static void note_seen(struct once *once, const char *node)
     }
 }
 
+/* One that is silent may only be late, and would be left without the result for good. */
 static bool has_seen(const struct once *once, const struct baton_member *member)
 {
-    bool found = member->is_self || !member->is_alive;
+    bool is_dead = !member->is_alive && once->linger_ms <= LINGER_MS - ABSENT_MS;
+    bool found = member->is_self || is_dead;
     for (size_t i = 0; i < once->seen_count && !found; i++) {
         found = strcmp(once->seen[i], member->name) == 0;
     }

@@ -451,7 +451,9 @@ class Once(ProgramTest):
             self.once(three, name, script, "--preferred-stable", "1s")
         first = until(lambda: self.begun(three), "somebody runs it")[0]
         self.once(three, "c", script, "--preferred-stable", "1s", "--priority", "9")
-        codes = {name: three.processes[name].wait(timeout=DEADLINE_S) for name in three.names}
+        until(lambda: all(one.poll() is not None for one in three.processes.values()),
+              lambda: "all end\n" + "\n".join(map(three.log, three.names)))
+        codes = {name: three.processes[name].wait() for name in three.names}
         self.assertEqual(set(codes.values()), {5}, "".join(map(three.log, three.names)))
         self.assertEqual(self.begun(three), [first, "c"])
         self.assertEqual(self.clean(three), [first], three.log(first))
