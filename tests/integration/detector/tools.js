@@ -66,9 +66,12 @@ function size(jpeg) {
     }
 }
 
+const stands = []; // all that were started: what they said is told if a test fails
+
 class Stand {
     constructor(child, scheme = 'ws') {
         Object.assign(this, { child, scheme, log: '' });
+        stands.push(this);
         child.stderr.on('data', (data) => { this.log += data; });
         this.ended = new Promise((resolve) => child.on('close', (code, signal) =>
             resolve(signal || code)));
@@ -259,6 +262,7 @@ function run_all(tests) {
             console.log('ok', name);
         }
     })().catch((error) => {
+        stands.slice(-2).forEach(({ log }) => console.log(log.slice(-4000)));
         console.log(error);
         process.exit(1);
     });
