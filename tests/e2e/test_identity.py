@@ -56,6 +56,8 @@ class Mute(threading.Thread):
         self.greeting, self.then = greeting_of_a_joiner(name), then
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.may_speak = threading.Event()
+        self.may_speak.set()
         self.start()
 
     def run(self):
@@ -65,6 +67,7 @@ class Mute(threading.Thread):
             connections[-1].sendall(self.greeting)
             if self.then:
                 connections[-1].recv(1)
+                self.may_speak.wait()
                 connections[-1].sendall(self.then)
 
 
@@ -419,6 +422,24 @@ class Identity(ClusterTest):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("you are an older copy", done.stderr)
             self.assertTrue(one.status("a")["is_leader"])
+
+    def test_who_was_added_a_moment_ago_ends_nobody_either(self):
+        for reason in (2, 3, 4, 6):
+            one = self.cluster(1)
+            one.start("a")
+            one.wait_leader()
+            stranger = Mute(b"d", refusal(reason, b"you are an older copy"))
+            stranger.may_speak.clear()
+            self.addCleanup(stranger.may_speak.set)
+            join = subprocess.Popen(
+                [BATON, "join", "--data", one.data("a"), "d=" + stranger.address],
+                stderr=subprocess.DEVNULL, env=clean_environment())
+            self.addCleanup(join.wait)
+            self.addCleanup(join.kill)
+            until(lambda: "d" in self.names(one, "a"), lambda: "it is a member: " + one.log("a"))
+            stranger.may_speak.set()
+            until(lambda: "you are an older copy" in one.log("a"), lambda: one.log("a"))
+            self.assertTrue(one.status("a")["is_leader"], one.log("a"))
 
     def test_a_node_that_is_no_member_changes_no_members(self):
         three = self.three()

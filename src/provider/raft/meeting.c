@@ -402,6 +402,7 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
         return code;
     }
     connection->peer_commit = greeting->commit_index;
+    connection->peer_group = greeting->group;
     if (!connection->has_greeted) {
         meeting_greet(connection);
     }
@@ -426,18 +427,19 @@ int meeting_take_greeting(struct connection *connection, const struct greeting *
 }
 
 /* Whether this node believes a refusal. It does if it dialed a member's address: any process may
- * dial this node, and any may be at the address of a future member. There are two exceptions, which
- * believe every peer that has the key: a node that is a quorum by itself, since it may dial no
- * other; and a founder with a new directory, since the members in its file may be gone. If two
- * groups meet, the node that leads by itself gives way, and so does one whose group has never had a
- * leader. */
+ * dial this node, and any may be at the address of a future member, or of one that was added a
+ * moment ago and has learnt of no group yet. There are two exceptions, which believe every peer
+ * that has the key: a node that is a quorum by itself, since it may dial no other; and a founder
+ * with a new directory, since the members in its file may be gone. If two groups meet, the node
+ * that leads by itself gives way, and so does one whose group has never had a leader. */
 static bool is_believed(const struct connection *connection, enum refusal refusal)
 {
     const struct node *node = connection->node;
     const struct link *link = connection->link;
     bool leads_alone = identity_is_quorum(raft_get_configuration(node->raft), node->id);
 
-    if (link ? link->is_prospect : !connection->is_tls) {
+    if ((link ? link->is_prospect : !connection->is_tls) ||
+        (connection->peer_group == 0 && node->greeting.group != 0)) {
         return false;
     }
     switch (refusal) {

@@ -135,6 +135,7 @@ struct connection {
     bool is_turned_away;          /* either side refused the other's greeting */
     char wrong[IDENTITY_WHY_MAX]; /* why its greeting was refused; "" */
     raft_index peer_commit;       /* from the peer's greeting */
+    uint64_t peer_group;          /* 0: it knows none */
     uint64_t pins_sent, pins_answered;
     instant pin_sent;           /* the oldest one without a reply */
     struct connection *awaited; /* connection of the peer's earlier process, see meeting.c */
