@@ -17,6 +17,7 @@
 enum {
     READS_MAX = 1024,        /* datagrams in one turn, because the loop has other work, too */
     FAREWELL_MS = 1000,      /* for the session with its camera to end */
+    KILLED_MS = 5000,        /* for the process to end, once it was killed */
     CAPTURED_MAX_MS = 60000, /* the greatest age of a frame */
 };
 
@@ -321,12 +322,27 @@ static void on_process_end(uv_poll_t *poll, int rc, int events)
 
 /* ---- its start and end ---- */
 
+/* The kernel does not let it go, as while it waits for a device. It is waited for as long as this
+ * program runs, and no longer. */
+static void on_killed_for_long(uv_timer_t *timer)
+{
+    struct child *child = timer->data;
+
+    uv_unref((uv_handle_t *)&child->end);
+}
+
+static void end_by_force(struct child *child)
+{
+    (void)kill(child->pid, SIGKILL);
+    (void)uv_timer_start(&child->farewell, on_killed_for_long, KILLED_MS, 0);
+}
+
 static void on_farewell_over(uv_timer_t *timer)
 {
-    const struct child *child = timer->data;
+    struct child *child = timer->data;
 
     if (child->pid > 0) {
-        (void)kill(child->pid, SIGKILL);
+        end_by_force(child);
     }
 }
 
@@ -343,7 +359,7 @@ void child_stop(struct child *child, bool is_killed)
     }
     (void)shutdown(child->socket, SHUT_RDWR);
     if (is_killed) {
-        (void)kill(child->pid, SIGKILL);
+        end_by_force(child);
     } else {
         (void)uv_timer_start(&child->farewell, on_farewell_over, FAREWELL_MS, 0);
     }

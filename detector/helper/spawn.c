@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { END_MS = 5000 }; /* a killed process takes a moment to give its memory back */
 
 bool helper_find(char ret[PATH_MAX], const char *name)
 {
@@ -127,9 +131,14 @@ int helper_kill(struct helper *helper)
     int status = 0;
 
     if (helper->pid > 0) {
+        struct pollfd end = {.fd = pidfd_open(helper->pid, 0), .events = POLLIN};
+        int wait = end.fd >= 0 ? WNOHANG : 0;
         (void)kill(helper->pid, SIGKILL);
-        while (waitpid(helper->pid, &status, 0) < 0 && errno == EINTR) {
+        while (poll(&end, 1, end.fd >= 0 ? END_MS : 0) < 0 && errno == EINTR) {
         }
+        while (waitpid(helper->pid, &status, wait) < 0 && errno == EINTR) {
+        }
+        helper_close((int[]){end.fd, -1});
         helper->pid = 0;
     }
     return status;

@@ -6,6 +6,7 @@ const fs = require('fs');
 const net = require('net');
 const path = require('path');
 const { spawnSync } = require('child_process');
+const { once } = require('events');
 const { program, deadline, until, Viewer, Backend, list, subscription, session, online, certificate,
     in_folder, refuses, run_all } = require('./tools');
 const { Camera, Worker, Scene } = require('./life');
@@ -50,6 +51,38 @@ const tests = {
         backend.send(list());
         await backend.report((all) => all.length === 0);
         await scene.end();
+    },
+
+    async 'a process that the kernel does not let go keeps no camera off, and no worker from its end'() {
+        const ice = `/sys/fs/cgroup/freezer/baton-test-${process.pid}`;
+        try {
+            fs.mkdirSync(ice); // what stands in this freezer cannot be killed, as if it waited for a disk
+        } catch (error) {
+            console.log('skipped: a process that cannot be killed takes root and the first freezer');
+            return;
+        }
+        const scene = await Scene.start('--stall-timeout', '1s');
+        const { camera, worker, backend } = scene;
+        const tasks = `/proc/${worker.child.pid}/task/${worker.child.pid}`;
+        try {
+            backend.send(list(scene.subscription('hall;door')));
+            await backend.report(online(1));
+            const [stuck] = fs.readFileSync(`${tasks}/children`, 'utf8').split(' ');
+            fs.writeFileSync(ice + '/freezer.state', 'FROZEN');
+            fs.writeFileSync(ice + '/cgroup.procs', stuck);
+            await worker.says(/camera-offline .*does not answer, and is killed/);
+            await backend.report(online(1));
+            assert.ok(fs.readFileSync(`${tasks}/children`, 'utf8').split(' ').includes(stuck));
+            await backend.close();
+            worker.signal('SIGTERM'); // its errors are open for as long as the other one is there
+            assert.deepStrictEqual(await deadline(once(worker.child, 'exit'), 'the end'), [0, null]);
+        } finally {
+            fs.writeFileSync(ice + '/freezer.state', 'THAWED');
+            await until('the folder to be empty', () =>
+                fs.readFileSync(ice + '/cgroup.procs', 'utf8') === '');
+            fs.rmdirSync(ice);
+        }
+        await camera.end();
     },
 
     async 'a refused password is tried seldom, says so, and another one is tried at once'() {
