@@ -290,6 +290,26 @@ class Owners(unittest.TestCase):
         other.wait_list(["d;c"])
         hand.wait("live", since, change="sync", inSync=True)
 
+    def test_the_worker_at_the_address_before_gets_an_empty_list_and_is_left(self):
+        _, worker = self.one_of_each()
+        other = Worker("--reports-every", "0.5")
+        self.workers.append(other)
+        self.put("worker/w0", {"url": "ws://127.0.0.1:%d/" % other.port, "source": "static"})
+        worker.wait("disconnected")
+        self.assertEqual(worker.commands(0, "setSubscriptionList")[-1]["subscriptions"], [])
+        other.wait_list(["d;c"])
+
+    def test_an_address_in_another_spelling_is_the_same_one(self):
+        hand, worker = self.one_of_each()
+        since = hand.mark()
+        for end in "", "/":
+            self.put("worker/w0", {"url": "ws://127.0.0.1:%d%s" % (worker.port, end),
+                                   "source": "static"})
+        self.assign([])
+        worker.wait_list([])
+        hand.wait("live", since, change="sync", inSync=True)
+        self.assertEqual(worker.find("disconnected"), [])
+
     def test_a_worker_at_the_address_of_another_one_has_a_later_epoch_there(self):
         hand, first = self.one_of_each()
         other = self.worker()
