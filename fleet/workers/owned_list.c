@@ -152,7 +152,7 @@ char *owned_list(void *userdata)
     return text;
 }
 
-bool owned_display(void *userdata, const char *display, struct session_id *ret_session,
+void owned_display(void *userdata, const char *display, struct session_id *ret_session,
                    enum stage *ret_stage)
 {
     const struct owned *owned = userdata;
@@ -160,5 +160,4 @@ bool owned_display(void *userdata, const char *display, struct session_id *ret_s
 
     *ret_session = display_session_of(data);
     *ret_stage = display_stage_of(data);
-    return data != NULL;
 }

@@ -90,7 +90,7 @@ bool owned_is_left(const struct owned *owned);
 void owned_refresh(struct owned *owned);
 /* Calls of the link. */
 char *owned_list(void *userdata);
-bool owned_display(void *userdata, const char *display, struct session_id *ret_session,
+void owned_display(void *userdata, const char *display, struct session_id *ret_session,
                    enum stage *ret_stage);
 
 /* ---- owned_report.c -------------------------------------------------------------------------- */
