@@ -356,6 +356,7 @@ static int open_outlets(struct engine *engine, struct baton_error *reterr)
     const struct commands_config commands = {.member = engine->member,
                                              .displays = engine->displays,
                                              .on_refused = on_command_refused,
+                                             .leads = leads,
                                              .userdata = engine};
     const struct seed_names_config names = {.state = engine->state,
                                             .table = engine->table,
