@@ -131,8 +131,8 @@ class Page(FleetTest):
         self.assertEqual((found["priority"], found.get("cropX1")), (7, None))
         self.press("document.querySelector('#dialog .actions button[type=button]')")
         self.edit(one)
-        self.assertEqual(browser.value("document.querySelector('#dialog [name=priority]').value"),
-                         "7")
+        until(lambda: browser.value("document.querySelector('#dialog [name=priority]').value") ==
+              "7", "the priority that is there now, in a new dialog")
 
     def test_what_a_display_has_now_is_shown(self):
         browser, path = self.browser, "/api/displays/fresh"
