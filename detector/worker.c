@@ -282,8 +282,13 @@ static int set_display(struct worker *worker, uint64_t backend, const struct com
                        struct baton_error *reterr)
 {
     bool is_session = command->type == COMMAND_SET_SESSION_ID, is_other;
-    struct display *display = need_display(worker, command->display, reterr);
+    bool is_none = is_session ? !command->session.is_set : command->stage == STAGE_NONE;
+    struct display *display;
 
+    if (is_none && display_of(worker, command->display) == NULL) {
+        return 0;
+    }
+    display = need_display(worker, command->display, reterr);
     if (display == NULL) {
         return reterr->code;
     }

@@ -18,14 +18,13 @@ static void expect(bool holds)
     }
 }
 
-static bool on_display(void *userdata, const char *display, struct session_id *ret_session,
+static void on_display(void *userdata, const char *display, struct session_id *ret_session,
                        enum stage *ret_stage)
 {
     (void)userdata;
     expect(strcmp(display, "d") == 0);
     *ret_session = (struct session_id){true, 7};
     *ret_stage = STAGE_WELCOME;
-    return true;
 }
 
 static void on_camera(void *userdata, const char *identifier, bool is_online)

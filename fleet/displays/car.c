@@ -26,6 +26,21 @@ static void merge_car(struct record *record)
     json_decref(change.patch);
 }
 
+/* The data was written by a process that did not know yet that the display was deleted, or one that
+ * deleted it died. Not at once: a state that loads has data before displays. */
+static void settle(struct record *record)
+{
+    if (displays_has(record->displays, record->id)) {
+        merge_car(record);
+    } else {
+        car_forget(record);
+        record->busy++;
+        displays_delete_data(record->displays, record->id);
+        record->busy--;
+        record_settle(record);
+    }
+}
+
 static void on_settle(uv_timer_t *timer)
 {
     struct displays *displays = timer->data;
@@ -36,7 +51,7 @@ static void on_settle(uv_timer_t *timer)
     while ((record = dirty) != NULL && !displays->is_closed) {
         dirty = record->dirty_next;
         record->is_dirty = false;
-        merge_car(record);
+        settle(record);
     }
     displays_release(displays);
 }
@@ -47,6 +62,19 @@ void car_open(struct displays *displays)
 
     (void)uv_timer_init(loop, &displays->settle);
     displays->settle.data = displays;
+}
+
+void car_settle(struct record *record)
+{
+    struct displays *displays = record->displays;
+
+    if (!record->is_dirty) {
+        record->is_dirty = true;
+        LL_PREPEND2(displays->dirty, record, dirty_next);
+        if (!uv_is_active((uv_handle_t *)&displays->settle)) {
+            (void)uv_timer_start(&displays->settle, on_settle, DISPLAY_CAR_SETTLE_MS, 0);
+        }
+    }
 }
 
 void displays_detected(struct displays *displays, const char *display, const json_t *attributes)
@@ -70,11 +98,5 @@ void displays_detected(struct displays *displays, const char *display, const jso
         (void)json_object_update(record->car, json_object_get(patch, "currentCar"));
     }
     json_decref(patch);
-    if (!record->is_dirty) {
-        record->is_dirty = true;
-        LL_PREPEND2(displays->dirty, record, dirty_next);
-        if (!uv_is_active((uv_handle_t *)&displays->settle)) {
-            (void)uv_timer_start(&displays->settle, on_settle, DISPLAY_CAR_SETTLE_MS, 0);
-        }
-    }
+    car_settle(record);
 }

@@ -57,8 +57,7 @@ static int judge(const struct record *record, const struct change *change, const
                  bool *ret_applies, struct baton_error *reterr)
 {
     struct session_id session = display_session_of(data);
-    bool is_known =
-        fleet_state_object(record->displays->config.state, FLEET_DISPLAY, record->id, NULL) != NULL;
+    bool is_known = displays_has(record->displays, record->id);
     bool is_in = !change->only_in.is_set || (session.is_set && session.id == change->only_in.id);
 
     *ret_applies = is_known && is_in;

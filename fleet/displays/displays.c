@@ -91,6 +91,11 @@ void record_settle(struct record *record)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
+bool displays_has(const struct displays *displays, const char *id)
+{
+    return fleet_state_object(displays->config.state, FLEET_DISPLAY, id, NULL) != NULL;
+}
+
 void displays_hold(struct displays *displays)
 {
     displays->holds++;
@@ -223,6 +228,9 @@ static void note_data(struct displays *displays, const char *id, bool is_new)
     record->busy++;
     note_session(record, session, is_new);
     note_stage(record, stage, is_new);
+    if (data != NULL && !displays_has(displays, id)) {
+        car_settle(record);
+    }
     record->busy--;
     record_settle(record);
 }
@@ -235,8 +243,7 @@ static void on_deleted(void *userdata, int code, uint64_t revision, const struct
     (void)error;
 }
 
-/* A display that is declared again begins anew. */
-static void delete_data(struct displays *displays, const char *id)
+void displays_delete_data(struct displays *displays, const char *id)
 {
     char key[sizeof("data/") + FLEET_ID_MAX];
     uint64_t revision = 0;
@@ -257,8 +264,8 @@ static void on_change(struct fleet_observer *observer, const struct fleet_state_
     if (event->change == FLEET_CHANGED_DATA) {
         note_data(displays, event->id, true);
     } else if (event->change == FLEET_CHANGED_OBJECT && event->kind == FLEET_DISPLAY &&
-               fleet_state_object(displays->config.state, FLEET_DISPLAY, event->id, NULL) == NULL) {
-        delete_data(displays, event->id);
+               !displays_has(displays, event->id)) {
+        displays_delete_data(displays, event->id);
     }
     displays_release(displays);
 }
@@ -271,7 +278,7 @@ static int begin(struct displays *displays, const char *display, const struct ch
     const struct session_id session = display_session_of(change->patch);
     struct record *record;
 
-    if (fleet_state_object(displays->config.state, FLEET_DISPLAY, display, NULL) == NULL) {
+    if (!displays_has(displays, display)) {
         return error_set(reterr, BATON_ENOENT, "display \"%.64s\": the fleet has none of this id",
                          display);
     }

@@ -50,7 +50,7 @@ struct displays {
     struct displays_counters counters;
     struct record *records;   /* by id */
     struct holding *holdings; /* by session */
-    struct record *dirty;     /* those that have a car, or had one */
+    struct record *dirty;     /* those that have a car, or had one, or no display */
     uv_timer_t settle;
     unsigned holds; /* the timer, writes under way, and functions that call back */
     bool is_closed;
@@ -62,6 +62,10 @@ struct record *record_find(const struct displays *displays, const char *id);
 struct record *record_need(struct displays *displays, const char *id);
 /* Frees it if it has neither data nor changes. */
 void record_settle(struct record *record);
+/* Whether the fleet has a display of this id. */
+bool displays_has(const struct displays *displays, const char *id);
+/* A display that is declared again begins anew. */
+void displays_delete_data(struct displays *displays, const char *id);
 void displays_hold(struct displays *displays);
 void displays_release(struct displays *displays);
 
@@ -77,5 +81,7 @@ int move_begin(struct displays *displays, const char *display, int64_t session,
 /* car.c */
 void car_open(struct displays *displays);
 void car_forget(struct record *record);
+/* Looks at the record in a moment: it has a car, or no display. */
+void car_settle(struct record *record);
 
 #endif

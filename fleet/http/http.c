@@ -42,6 +42,16 @@ static void refuse_path(struct call *call, const char *methods)
     call_end(call);
 }
 
+/* Conditions are those of a thing's own path, which ends with its id. */
+static bool ignores_condition(const struct route *route, const struct web_request *request)
+{
+    const char *last = strrchr(route->pattern, '/');
+
+    return route->right == RIGHT_CHANGE && strcmp(last, "/{id}") != 0 &&
+           (web_header(&request->head, "if-match") != NULL ||
+            web_header(&request->head, "if-none-match") != NULL);
+}
+
 /* Whether the handler may have the call. */
 static bool admit(struct call *call, const char *methods)
 {
@@ -61,6 +71,10 @@ static bool admit(struct call *call, const char *methods)
     }
     if (call->route->body_max == 0 && request->body.bytes > 0) {
         call_refuse(call, 400, NULL, "this request has no body");
+        return false;
+    }
+    if (ignores_condition(call->route, request)) {
+        call_refuse(call, 400, NULL, "If-Match, If-None-Match: this request has no conditions");
         return false;
     }
     if (call->route->right != RIGHT_NONE && !http->has_begun) {

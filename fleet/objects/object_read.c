@@ -1,6 +1,7 @@
 /* An object from JSON: first each field by the table, then what fields mean together. */
 #include "base/error.h"
 #include "base/json_read.h"
+#include "base/text.h"
 #include "fleet/objects/object.h"
 #include "fleet/objects/url.h"
 #include "work/item.h"
@@ -85,16 +86,6 @@ static const char *shown(const json_t *value, const struct fleet_field *field,
     return ret;
 }
 
-static bool has_control(const char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int check_text(const struct fleet_field *field, const json_t *value,
                       struct baton_error *reterr)
 {
@@ -107,7 +98,7 @@ static int check_text(const struct fleet_field *field, const json_t *value,
         return error_set(reterr, BATON_EINVAL, "%s: is %zu bytes long: must be %lld to %lld",
                          field->name, bytes, (long long)field->low, (long long)field->high);
     }
-    if (has_control(json_string_value(value), bytes)) {
+    if (text_has_control(json_string_value(value), bytes)) {
         return error_set(reterr, BATON_EINVAL, "%s: holds control characters: none are allowed",
                          field->name);
     }

@@ -4,8 +4,10 @@
  *   {"type":"setProgressionStage","payload":{"displayIdentifier":…,"progressionStage":"welcome"}}
  *
  * One object a message, or several, each on its line. Every process of the fleet takes each of
- * them, so that none is lost while there is no master; all but the first find it done. Other types
- * are passed over: which worker has what is the master's to say.
+ * them, so that none is lost while there is no master; all but the first find it done. But one that
+ * was stopped finds what has become of it since, and would take that back: unless it leads, it
+ * leaves what it then finds to the others. Other types are passed over: which worker has what is
+ * the master's to say.
  */
 #ifndef FLEET_OUTLETS_COMMANDS_H
 #define FLEET_OUTLETS_COMMANDS_H
@@ -18,6 +20,7 @@ struct commands; /* opaque */
 #define COMMANDS_COUNTERS(X)                                                                       \
     X(taken, "commands of other programs that were carried out, here or by another process")       \
     X(passed_over, "commands of other programs of another type")                                   \
+    X(late, "commands of other programs that had waited, while this process was stopped")          \
     X(refused, "commands of other programs that were not valid, or of unknown displays")
 
 #define COMMANDS_COUNTER(field, text) uint64_t field;
@@ -31,6 +34,8 @@ struct commands_config {
     struct displays *displays; /* both outlive the commands */
     /* What is wrong with a command, or why it failed. NULL: unwanted. */
     void (*on_refused)(void *userdata, const struct baton_error *error);
+    /* Whether this process leads. NULL: nothing that has waited is left to others. */
+    bool (*leads)(void *userdata);
     void *userdata;
 };
 

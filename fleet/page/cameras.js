@@ -1,7 +1,7 @@
 // The wall: a picture of each camera that is on the screen, one request after another.
 
 import { ago, byId, keep, make, write } from './dom.js';
-import { ask } from './dialogs.js';
+import { ask, notice } from './dialogs.js';
 import { askMove } from './workers.js';
 import { call, request, segment } from './api.js';
 
@@ -23,8 +23,10 @@ const watcher = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: '100px' });
 
-function askEdit(element) {
-  const before = element.is;
+// What is shown is changed, or nothing: the ETag is from before the person began.
+async function askEdit({ id }) {
+  const path = `/api/subscriptions/${segment(id)}`;
+  const { answer: before, etag } = await call('GET', path);
   const numbers = ['cropX1', 'cropY1', 'cropX2', 'cropY2', 'priority', 'model'];
   return ask(`Subscription ${before.id}`, null, [
     { name: 'model', label: 'Model (number)', value: before.model, number: true },
@@ -39,8 +41,6 @@ function askEdit(element) {
       patch[name] = values[name] === '' ? null
         : Number.isNaN(Number(values[name])) ? values[name] : Number(values[name]);
     }
-    const path = `/api/subscriptions/${segment(before.id)}`;
-    const { etag } = await call('GET', path);
     await call('PATCH', path, patch, etag);
   });
 }
@@ -55,7 +55,7 @@ function create() {
   element.append(make('div', { class: 'view' }, element.none, element.image, element.frame),
     make('div', { class: 'words' }, element.name, element.where, element.found,
       make('div', { class: 'actions' },
-        make('button', { type: 'button', onclick: () => askEdit(element) }, 'Edit'),
+        make('button', { type: 'button', onclick: () => askEdit(element.is).catch((error) => notice(error.message)) }, 'Edit'),
         make('button', { type: 'button', onclick: () => askMove(element.is, workers) }, 'Move'))));
   element.image.hidden = true;
   element.crop.style.display = 'none';

@@ -6,6 +6,7 @@ import { call, get, segment } from './api.js';
 
 const STAGES = ['welcome', 'car_fueling', 'car_waitpayment', 'car_postpayment'];
 const data = new Map(); // by display
+const visible = new Set(); // rows
 
 function askSession(id) {
   return ask(`Session of ${id}`, null,
@@ -38,18 +39,26 @@ function draw(row) {
 
 const watcher = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {
-    if (isIntersecting && !data.has(target.dataset.key)) load(target.dataset.key);
+    if (!isIntersecting) {
+      visible.delete(target);
+    } else {
+      visible.add(target);
+      load(target.dataset.key);
+    }
   }
 });
 
+// False: the process does not answer.
 export async function load(id) {
   try {
     data.set(id, (await get(`/api/displays/${segment(id)}/data`)) || {});
-  } catch {
-    return; // it was deleted, or the process does not answer
+  } catch (error) {
+    if (error.status !== 404) return false;
+    data.delete(id);
   }
   const row = [...byId('display-rows').children].find((one) => one.dataset.key === id);
   if (row) draw(row);
+  return true;
 }
 
 function create({ id }) {
@@ -63,6 +72,10 @@ function create({ id }) {
   return row;
 }
 
-export function show(list) {
+// No event tells of a car, nor of what changed while nobody answered.
+export async function show(list) {
   keep(byId('display-rows'), list, (one) => one.id, create, draw);
+  for (const row of [...visible]) {
+    if (!await load(row.dataset.key)) return;
+  }
 }

@@ -83,14 +83,16 @@ static void on_own_event(void *userdata, const char *name, json_t *fields)
 }
 
 /* Every process has these events: one of them sends them out. Of a new leader it is the new one,
- * which may not know its lease yet. */
+ * which may not know its lease yet; that none can be elected, there is none to say. */
 static bool speaks_for_fleet(const struct engine *engine, const char *name, const json_t *fields)
 {
     const char *leader = json_string_value(json_object_get(fields, "leader"));
 
-    return strcmp(name, "leader-changed") == 0
-               ? leader && strcmp(leader, engine->config.node) == 0
-               : engine->master && master_leads(engine->master, NULL);
+    if (strcmp(name, "leader-changed") == 0) {
+        return leader && strcmp(leader, engine->config.node) == 0;
+    }
+    return strcmp(name, "election-failed") == 0 ||
+           (engine->master && master_leads(engine->master, NULL));
 }
 
 static void on_event(void *userdata, const char *name, json_t *fields)
@@ -354,6 +356,7 @@ static int open_outlets(struct engine *engine, struct baton_error *reterr)
     const struct commands_config commands = {.member = engine->member,
                                              .displays = engine->displays,
                                              .on_refused = on_command_refused,
+                                             .leads = leads,
                                              .userdata = engine};
     const struct seed_names_config names = {.state = engine->state,
                                             .table = engine->table,

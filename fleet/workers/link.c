@@ -85,12 +85,12 @@ static void on_camera(void *userdata, const char *identifier, bool is_online)
          json_pack("{s:s}", "subscription", identifier));
 }
 
-static bool on_display(void *userdata, const char *display, struct session_id *ret_session,
+static void on_display(void *userdata, const char *display, struct session_id *ret_session,
                        enum stage *ret_stage)
 {
     struct link *link = userdata;
 
-    return link->config.calls.display(link->config.userdata, display, ret_session, ret_stage);
+    link->config.calls.display(link->config.userdata, display, ret_session, ret_stage);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */

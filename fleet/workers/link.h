@@ -33,7 +33,7 @@ struct link_calls {
     /* The command with the whole list and fresh URLs, as text for free(); NULL: out of memory. */
     char *(*list)(void *userdata);
     /* As sync.h has it. */
-    bool (*display)(void *userdata, const char *display, struct session_id *ret_session,
+    void (*display)(void *userdata, const char *display, struct session_id *ret_session,
                     enum stage *ret_stage);
     /* Messages as worker_message_parse() gives them, borrowed during the call; a report after the
      * link has taken it in. `ticket` is for link_answer_patch(). */

@@ -162,15 +162,11 @@ static void close_link(struct owned *owned, bool at_once)
 
 void owned_look(struct owned *owned)
 {
-    const struct fleet_worker *worker =
-        fleet_state_worker(owned->owners->config.state, owned->worker);
-
-    if (owned->link != NULL && worker == NULL && !owned->is_link_closing) {
-        owned->has_other = true;
-        owned_refresh(owned);
-    }
-    if (owned->link != NULL &&
-        (worker == NULL || strcmp(worker->url, link_url(owned->link)) != 0)) {
+    if (owned->link != NULL && owned_is_left(owned)) {
+        if (!owned->is_link_closing) {
+            owned->has_other = true;
+            owned_refresh(owned);
+        }
         owned->is_moved = owned->epoch != 0;
         close_link(owned, false);
     }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "fleet/displays/merge.h"
+#include "fleet/objects/url.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,14 +49,20 @@ static void add(const struct fleet_state *state, const char *id, struct list *li
         .crop = wanted->subscription.crop};
 }
 
-/* Of a worker that was deleted it is empty: nobody would tell it later that others have its part.
- */
+bool owned_is_left(const struct owned *owned)
+{
+    const struct fleet_worker *worker =
+        fleet_state_worker(owned->owners->config.state, owned->worker);
+
+    return worker == NULL || !fleet_url_is_same(worker->url, link_url(owned->link));
+}
+
+/* Of a worker that is left it is empty: nobody would tell it later that others have its part. */
 static bool list_make(const struct owned *owned, struct list *ret)
 {
     const struct fleet_state *state = owned->owners->config.state;
-    const struct fleet_assigned *assigned = fleet_state_worker(state, owned->worker) != NULL
-                                                ? fleet_state_assigned(state, owned->worker)
-                                                : NULL;
+    const struct fleet_assigned *assigned =
+        owned_is_left(owned) ? NULL : fleet_state_assigned(state, owned->worker);
     size_t count = assigned != NULL ? assigned->count : 0;
     size_t most = count < PROTOCOL_SUBSCRIPTIONS_MAX ? count : PROTOCOL_SUBSCRIPTIONS_MAX;
 
@@ -83,13 +90,13 @@ static bool has_lost_mark(const struct owned *owned)
 
 void owned_refresh(struct owned *owned)
 {
-    bool is_deleted = fleet_state_worker(owned->owners->config.state, owned->worker) == NULL;
+    bool is_left = owned_is_left(owned);
     uint64_t before = link_revision(owned->link);
     struct list list;
     int code;
 
     /* An empty list needs no mark: nobody else can have a part of it. */
-    if ((!is_deleted && !claim_is_online(&owned->claim)) || !list_make(owned, &list)) {
+    if ((!is_left && !claim_is_online(&owned->claim)) || !list_make(owned, &list)) {
         return; /* it stays dirty, and the claim or the timer comes */
     }
     code = link_set_list(owned->link, list.items, list.count, list.revision, owned->has_other);
@@ -98,7 +105,7 @@ void owned_refresh(struct owned *owned)
     if (link_is_in_sync(owned->link) && link_revision(owned->link) != before) {
         owned_synced(owned);
     }
-    if (!is_deleted && has_lost_mark(owned)) {
+    if (!is_left && has_lost_mark(owned)) {
         claim_set(&owned->claim, CLAIM_ONLINE);
         owned_queue(owned);
     }
@@ -145,7 +152,7 @@ char *owned_list(void *userdata)
     return text;
 }
 
-bool owned_display(void *userdata, const char *display, struct session_id *ret_session,
+void owned_display(void *userdata, const char *display, struct session_id *ret_session,
                    enum stage *ret_stage)
 {
     const struct owned *owned = userdata;
@@ -153,5 +160,4 @@ bool owned_display(void *userdata, const char *display, struct session_id *ret_s
 
     *ret_session = display_session_of(data);
     *ret_stage = display_stage_of(data);
-    return data != NULL;
 }

@@ -75,8 +75,8 @@ struct owners {
 
 /* Does what is to be done next for this worker. False: nothing keeps it any more. */
 bool owned_settle(struct owned *owned, instant now);
-/* The worker itself has changed: it may have another URL, or be gone; then it gets an empty list.
- */
+/* The worker itself has changed: it may have another address, or be gone; then the one that is
+ * connected gets an empty list. */
 void owned_look(struct owned *owned);
 
 /* The claim's. */
@@ -84,11 +84,13 @@ void owned_claimed(struct claim *claim);
 
 /* ---- owned_list.c ---------------------------------------------------------------------------- */
 
+/* Whether the worker was deleted, or is at another address than the link, which is open. */
+bool owned_is_left(const struct owned *owned);
 /* Makes the list from the state anew; it is sent if it has changed. The link is open. */
 void owned_refresh(struct owned *owned);
 /* Calls of the link. */
 char *owned_list(void *userdata);
-bool owned_display(void *userdata, const char *display, struct session_id *ret_session,
+void owned_display(void *userdata, const char *display, struct session_id *ret_session,
                    enum stage *ret_stage);
 
 /* ---- owned_report.c -------------------------------------------------------------------------- */

@@ -500,11 +500,11 @@ static bool next_session(struct sync *sync, struct sync_output *ret)
         struct display *display = sync->sessions->display;
         struct session_id session = {0};
         enum stage stage = STAGE_NONE;
-        bool is_known = sync->calls.display(sync->calls.userdata, display->name, &session, &stage);
 
+        sync->calls.display(sync->calls.userdata, display->name, &session, &stage);
         dequeue(&sync->sessions, &display->session_due);
-        if (is_known && (!display->has_session || display->session.is_set != session.is_set ||
-                         display->session.id != session.id)) {
+        if (!display->has_session || display->session.is_set != session.is_set ||
+            display->session.id != session.id) {
             display->has_session = true;
             display->session = session;
             *ret = (struct sync_output){
@@ -521,10 +521,10 @@ static bool next_stage(struct sync *sync, struct sync_output *ret)
         struct display *display = sync->stages->display;
         struct session_id session = {0};
         enum stage stage = STAGE_NONE;
-        bool is_known = sync->calls.display(sync->calls.userdata, display->name, &session, &stage);
 
+        sync->calls.display(sync->calls.userdata, display->name, &session, &stage);
         dequeue(&sync->stages, &display->stage_due);
-        if (is_known && (!display->has_stage || display->stage != stage)) {
+        if (!display->has_stage || display->stage != stage) {
             display->has_stage = true;
             display->stage = stage;
             *ret =

@@ -44,8 +44,9 @@ struct sync_output {
 };
 
 struct sync_calls {
-    /* The display's session and stage as they are to be; false: it never had any. */
-    bool (*display)(void *userdata, const char *display, struct session_id *ret_session,
+    /* The display's session and stage as they are to be. One without any is told so: the worker
+     * may have those of a display of its name that was deleted. */
+    void (*display)(void *userdata, const char *display, struct session_id *ret_session,
                     enum stage *ret_stage);
     /* A camera of the list went online or offline. The first report of all makes none. */
     void (*camera)(void *userdata, const char *identifier, bool is_online);

@@ -229,6 +229,13 @@ static void take_report(struct worker_table *table, struct entry *entry, json_t 
     tell(table, entry, WORKER_CHANGED_REPORT);
 }
 
+/* Whether an owner would have spoken since: then the epoch was another program's, or is that of a
+ * group which was made anew. */
+static bool is_forgotten(const struct worker_table *table, const struct entry *entry, instant now)
+{
+    return !instant_before(now, instant_add(entry->live.heard, table->config.silence));
+}
+
 static void take_word(struct worker_table *table, json_t *line, const struct word *word)
 {
     instant now = clock_now();
@@ -237,7 +244,7 @@ static void take_word(struct worker_table *table, json_t *line, const struct wor
     if (entry == NULL && (entry = add(table, word->worker, now)) == NULL) {
         return; /* the next report finds room */
     }
-    if ((uint64_t)word->epoch < entry->live.epoch) {
+    if ((uint64_t)word->epoch < entry->live.epoch && !is_forgotten(table, entry, now)) {
         return;
     }
     entry->live.heard = now;
@@ -351,8 +358,7 @@ static void on_timer(uv_timer_t *timer)
     struct worker_table *table = timer->data;
     instant now = clock_now();
 
-    while (table->online != NULL &&
-           !instant_before(now, instant_add(table->online->live.heard, table->config.silence))) {
+    while (table->online != NULL && is_forgotten(table, table->online, now)) {
         go_offline(table, table->online, now);
     }
 }

@@ -1,6 +1,7 @@
 #include "base/json_read.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -121,16 +122,6 @@ int json_read_field(const json_t *object, const char *path, const char *key, boo
     return 0;
 }
 
-static bool has_control(const char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int json_read_text(const json_t *object, const char *path, const char *key, bool is_required,
                    size_t bytes_max, const char **text, struct baton_error *reterr)
 {
@@ -150,7 +141,7 @@ int json_read_text(const json_t *object, const char *path, const char *key, bool
         return error_set(reterr, BATON_EPROTO, "%s%s is %zu bytes long: must be 1 to %zu", path,
                          key, bytes, bytes_max);
     }
-    if (has_control(json_string_value(value), bytes)) {
+    if (text_has_control(json_string_value(value), bytes)) {
         return error_set(reterr, BATON_EPROTO, "%s%s holds control characters: none are allowed",
                          path, key);
     }

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include "base/buffer.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -81,8 +82,9 @@ static void put_quoted(struct buffer *line, const char *text)
         if (c == '"' || c == '\\') {
             buffer_put_u8(line, '\\');
             buffer_put_u8(line, c);
-        } else if (c < 0x20 || c == 0x7f) {
-            buffer_printf(line, "\\u%04x", c);
+        } else if (text_control(text) > 0) {
+            text += text_control(text) - 1;
+            buffer_printf(line, "\\u%04x", (unsigned char)*text);
         } else {
             buffer_put_u8(line, c);
         }

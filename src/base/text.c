@@ -58,6 +58,26 @@ bool text_clean(char *ret, size_t ret_bytes, const char *bytes, size_t count)
     return is_clean;
 }
 
+size_t text_control(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) {
+        return 2;
+    }
+    return at[0] < 0x20 || at[0] == 0x7f;
+}
+
+bool text_has_control(const char *text, size_t bytes)
+{
+    size_t at = 0;
+
+    while (at < bytes && text_control(text + at) == 0) {
+        at++;
+    }
+    return at < bytes;
+}
+
 size_t text_distance(const char *a, const char *b)
 {
     size_t row[TEXT_DISTANCE_MAX + 1];

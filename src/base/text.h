@@ -9,6 +9,14 @@
  * cut between characters. Returns whether the text is unchanged. */
 bool text_clean(char *ret, size_t ret_bytes, const char *bytes, size_t count);
 
+/* The bytes of the control character with which a text of UTF-8 begins: one of ASCII, or one of two
+ * bytes (U+0080 to U+009F), some of which move a terminal's cursor as ESC does. 0: it is another
+ * character. NUL ends the text. */
+size_t text_control(const char *text);
+
+/* Whether one is among the bytes, which NUL follows. */
+bool text_has_control(const char *text, size_t bytes);
+
 enum { TEXT_DISTANCE_MAX = 64 };
 
 /* The edit distance (Levenshtein) from `a` to the first TEXT_DISTANCE_MAX bytes of `b`. */

@@ -1,6 +1,7 @@
 #include "cli/print.h"
 
-#include <ctype.h>
+#include "base/text.h"
+
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -20,7 +21,9 @@ static void print_cell(FILE *file, const char *text, size_t width)
 {
     size_t used = width_of(text);
     for (const char *at = text; *at; at++) {
-        (void)fputc(iscntrl((unsigned char)*at) ? '?' : *at, file);
+        size_t control = text_control(at);
+        (void)fputc(control > 0 ? '?' : *at, file);
+        at += control > 1;
     }
     for (; used < width; used++) {
         (void)fputc(' ', file);

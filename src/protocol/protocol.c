@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json_read.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +48,8 @@ bool identifier_is_valid(const char *identifier)
         strchr(semicolon + 1, ';') != NULL) {
         return false;
     }
-    for (const char *c = identifier; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            return false;
-        }
-    }
-    return strlen(identifier) <= PROTOCOL_IDENTIFIER_MAX && !is_walking(identifier);
+    return strlen(identifier) <= PROTOCOL_IDENTIFIER_MAX &&
+           !text_has_control(identifier, strlen(identifier)) && !is_walking(identifier);
 }
 
 bool identifier_has_display(const char *identifier, const char *display)
@@ -335,10 +332,11 @@ static void copy_message(const json_t *message, char text[PROTOCOL_TEXT_MAX + 1]
             bytes--;
         }
     }
-    for (size_t i = 0; i < bytes; i++) {
-        text[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? ' ' : from[i];
-    }
+    memcpy(text, from, bytes);
     text[bytes] = '\0';
+    for (size_t i = 0; i < bytes; i++) {
+        memset(text + i, ' ', text_control(text + i));
+    }
 }
 
 static void read_payload(struct json_fields *payload, struct command *command)

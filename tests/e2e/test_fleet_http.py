@@ -208,6 +208,25 @@ class OneProcess(unittest.TestCase):
         self.expect(204, "PUT", "/api/displays/screen/session", {"sessionId": None})
         self.expect(404, "PUT", "/api/displays/no-such/session", {"sessionId": 1})
 
+    def test_a_condition_that_would_not_be_looked_at_is_refused(self):
+        self.expect(201, "PUT", "/api/displays/other", {})
+        self.expect(201, "PUT", "/api/workers/w7", {"url": "ws://127.0.0.1:7"})
+        for method, path, body in (("PATCH", "/api/displays/other/data", {"qrCode": "x"}),
+                                   ("PUT", "/api/displays/other/session", {"sessionId": 1}),
+                                   ("PUT", "/api/displays/other/stage",
+                                    {"progressionStage": None}),
+                                   ("POST", "/api/workers/w7/drain", {}),
+                                   ("POST", "/api/workers/w7/move", {"subscription": "d;c"}),
+                                   ("POST", "/api/leader/pass", {}),
+                                   ("POST", "/api/apply", b"displays: []\n")):
+            kind = YAML if path == "/api/apply" else "application/json"
+            self.expect(400, method, path, body, kind=kind, if_match='"7"')
+            self.expect(400, method, path, body, kind=kind, if_none_match="*")
+        self.assertEqual(self.expect(200, "GET", "/api/displays/other/data").json, {})
+        self.assertFalse(self.expect(200, "GET", "/api/workers/w7").json["draining"])
+        self.expect(204, "DELETE", "/api/workers/w7")
+        self.expect(204, "DELETE", "/api/displays/other")
+
     def test_a_file_is_counted_applied_and_found_the_same(self):
         text = b"displays: [{id: from-file}, {id: d1}]\n"
         first = self.expect(200, "POST", "/api/apply?dry-run=1", text, kind=YAML).json

@@ -1,9 +1,12 @@
 """baton-fleet beside programs of others on one Redis: what they publish, and what they read."""
 import json
+import signal
 import subprocess
+import time
+import urllib.request
 
 from fleets import FleetTest, declaration, identifiers
-from harness import main, until
+from harness import DEADLINE_S, main, until
 
 
 class Outlets(FleetTest):
@@ -29,6 +32,30 @@ class Outlets(FleetTest):
             self.redis("PUBLISH", "worker:commands", json.dumps(message))
             until(lambda m=message: any(m in workers.commands(i) for i in range(2)), self.logs)
         self.assertEqual(self.get("/api/displays/display-0/data")["sessionId"], 12345)
+
+    def counter(self, process, name):
+        with urllib.request.urlopen(process.url("/metrics"), timeout=DEADLINE_S) as answer:
+            lines = answer.read().decode().splitlines()
+        return [int(line.split()[1]) for line in lines if line.startswith(name + " ")]
+
+    def test_a_process_that_was_stopped_leaves_the_commands_of_that_time_to_the_others(self):
+        self.start()
+        master = self.processes[self.wait_master()]
+        other = next(one for one in self.processes.values() if one is not master)
+        other.run.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        self.redis("PUBLISH", "worker:commands", json.dumps(
+            {"type": "setSessionId", "payload": {"displayIdentifier": "display-0",
+                                                 "sessionId": 5}}))
+        data = "/api/displays/display-0/data"
+        until(lambda: (master.ask("GET", data)[1] or {}).get("sessionId") == 5, self.logs)
+        status = master.ask("PUT", "/api/displays/display-0/session", {"sessionId": 7})[0]
+        self.assertEqual(status, 204)
+        until(lambda: time.monotonic() > begin + 2, "longer than a busy machine may take")
+        other.run.send_signal(signal.SIGCONT)
+        until(lambda: self.counter(other, "baton_fleet_commands_late_total") == [1] or
+              master.ask("GET", data)[1]["sessionId"] == 5, self.logs)
+        self.assertEqual(master.ask("GET", data)[1]["sessionId"], 7)
 
     def test_other_programs_read_states_assignments_and_owners(self):
         workers = self.start()

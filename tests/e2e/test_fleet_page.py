@@ -112,13 +112,50 @@ class Page(FleetTest):
         self.browser.value(button + ".focus()")
         self.browser.key("Enter", 13)
 
+    def edit(self, one):
+        self.browser.wait_text("#wall", one)
+        card = "[...document.querySelectorAll('.camera')].find(c => c.textContent.includes('%s'))"
+        self.press((card + ".querySelector('button')") % one)
+        self.browser.wait_text("#dialog", "Subscription " + one)
+
+    def test_what_others_have_changed_since_a_dialog_was_opened_is_not_taken_back(self):
+        browser, one = self.browser, identifiers(4)[0]
+        path = "/api/subscriptions/" + one.replace(";", "%3B")
+        self.open_at("a")
+        self.edit(one)
+        self.assertEqual(self.processes["a"].ask("PATCH", path, {"priority": 7})[0], 200)
+        browser.value("document.querySelector('#dialog [name=cropX1]').value = '9'")
+        self.press("document.querySelector('#dialog .main')")
+        browser.wait_text("#dialog", "another revision")
+        found = self.processes["a"].ask("GET", path)[1]
+        self.assertEqual((found["priority"], found.get("cropX1")), (7, None))
+        self.press("document.querySelector('#dialog .actions button[type=button]')")
+        self.edit(one)
+        until(lambda: browser.value("document.querySelector('#dialog [name=priority]').value") ==
+              "7", "the priority that is there now, in a new dialog")
+
+    def test_what_a_display_has_now_is_shown(self):
+        browser, path = self.browser, "/api/displays/fresh"
+        row = "document.querySelector('[data-key=fresh]')?.textContent || ''"
+        self.open_at("a")
+        ask = self.processes["a"].ask
+        self.assertEqual(ask("PUT", path, {})[0], 201)
+        self.assertEqual(ask("PUT", path + "/session", {"sessionId": 4711})[0], 204)
+        until(lambda: "4711" in browser.value(row), "the session")
+        browser.value("document.querySelector('[data-key=fresh]').scrollIntoView()")
+        self.assertEqual(ask("PATCH", path + "/data", {"currentCar": {"carBrand": "Honda"}})[0],
+                         204)
+        until(lambda: "Honda" in browser.value(row), "the car, of which no event tells")
+        self.assertEqual(ask("DELETE", path)[0], 204)
+        until(lambda: browser.value(row) == "", "no row")
+        self.assertEqual(ask("PUT", path, {})[0], 201)
+        until(lambda: "fresh" in browser.value(row) and "4711" not in browser.value(row),
+              "a display without a session")
+
     def test_a_subscription_is_edited(self):
         browser, one = self.browser, identifiers(4)[0]
         self.open_at(next(iter(self.processes)))
-        browser.wait_text("#wall", one)
-        card = "[...document.querySelectorAll('.camera')].find(c => c.textContent.includes('%s'))"
-        self.press((card + ".querySelector('button')") % one)
-        browser.wait_text("#dialog", "Subscription " + one)
+        self.edit(one)
         for name, value in ("cropX1", 9), ("cropX2", 8):
             browser.value("document.querySelector('#dialog [name=%s]').value = '%d'" % (
                 name, value))

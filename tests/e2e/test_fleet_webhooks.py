@@ -228,5 +228,20 @@ class OfAFleet(FleetTest):
         self.assertTrue(all(leader == process for leader, _, process in leaders), leaders)
 
 
+class WithoutAMaster(FleetTest):
+    provider = "redis"
+
+    def start_redis(self):
+        """It may have forgotten a lease of an hour, so it grants none."""
+        return super().start_redis().replace("max-lease=3s", "max-lease=1h")
+
+    def test_each_process_posts_that_none_can_be_elected(self):
+        receiver = Receiver()
+        self.addCleanup(receiver.close)
+        self.start_fleet(2, "--webhook", receiver.url, "--webhook-events", "election-failed")
+        until(lambda: {event["process"] for event in receiver.events()} == {"a", "b"}, self.logs)
+        self.assertIn("may have forgotten a lease", receiver.events()[0]["error"])
+
+
 if __name__ == "__main__":
     main()

@@ -30,6 +30,16 @@ static void on_event(void *userdata, const char *name, json_t *fields)
     json_decref(fields);
 }
 
+static void open_displays(void)
+{
+    for (int i = 0; i < PEERS; i++) {
+        const struct displays_config config = {.state = peers[i].state, .on_event = on_event};
+
+        AWAIT(fleet_state_count(peers[i].state, FLEET_DISPLAY) == DISPLAYS);
+        ASSERT_OK(displays_open(&displays[i], &config, failure));
+    }
+}
+
 /* All peers, with displays d0 … that all know. */
 static void open_all(void)
 {
@@ -43,20 +53,20 @@ static void open_all(void)
         (void)snprintf(text, sizeof(text), "{\"id\":\"d%d\"}", i);
         assert_int_equal(put(0, FLEET_DISPLAY, text, 0, NULL), BATON_OK);
     }
-    for (int i = 0; i < PEERS; i++) {
-        const struct displays_config config = {.state = peers[i].state, .on_event = on_event};
-
-        AWAIT(fleet_state_count(peers[i].state, FLEET_DISPLAY) == DISPLAYS);
-        ASSERT_OK(displays_open(&displays[i], &config, failure));
-    }
+    open_displays();
 }
 
-static int tear_down(void **state)
+static void close_all(void)
 {
     for (int i = 0; i < PEERS; i++) {
         displays_close(displays[i]);
         displays[i] = NULL;
     }
+}
+
+static int tear_down(void **state)
+{
+    close_all();
     return stand_tear_down(state);
 }
 
@@ -174,6 +184,41 @@ static void the_data_of_a_deleted_display_is_deleted(void **state)
     }
 }
 
+static void put_session(const char *key)
+{
+    struct written written = {0};
+    json_t *data = json_pack("{s:i}", "sessionId", 5);
+
+    ASSERT_OK(fleet_state_put_json(peers[0].state, key, data, PROVIDER_ANY_REVISION, on_written,
+                                   &written, failure));
+    AWAIT(written.count == 1);
+    assert_int_equal(written.code, BATON_OK);
+    json_decref(data);
+}
+
+static void await_none_of(const char *display)
+{
+    for (int peer = 0; peer < PEERS; peer++) {
+        AWAIT(fleet_state_data(peers[peer].state, display, NULL) == NULL);
+    }
+}
+
+/* As of a process that did not know of the deletion yet, or that died after it. */
+static void data_that_is_written_behind_the_deletion_is_deleted(void **state)
+{
+    (void)state;
+
+    open_all();
+    close_all();
+    put_session("data/before");
+    open_displays();
+    await_none_of("before");
+    put_session("data/after");
+    await_none_of("after");
+    put_session("data/d2");
+    AWAIT(displays_of_session(displays[1], 5) != NULL);
+}
+
 static void a_state_that_closes_ends_what_is_being_written(void **state)
 {
     json_t *patch = json_pack("{s:s}", "qrCode", "x");
@@ -199,6 +244,7 @@ int main(int count, char **arguments)
         TEST(a_session_that_moves_from_process_to_process_is_at_one_display),
         TEST(every_process_sees_sessions_and_takes_patches_of_them),
         TEST(the_data_of_a_deleted_display_is_deleted),
+        TEST(data_that_is_written_behind_the_deletion_is_deleted),
         TEST(a_state_that_closes_ends_what_is_being_written),
     };
     int result;

@@ -207,8 +207,8 @@ class Owners(unittest.TestCase):
         worker = self.worker()
         self.assign(["d;c", "e;c"])
         self.own(w0=["a"])
-        worker.wait("command", count=3)
-        first, second, third = worker.commands()[:3]
+        worker.wait("command", count=5)
+        first, *others = worker.commands()[:5]
         self.assertEqual(first.pop("epoch"), self.hands["a"].wait("worker-owned")["epoch"])
         camera = {"rtspUrl": "rtsp://u:p@c/1", "modelName": "cars", "modelId": 101,
                   "cropX1": 1, "cropY1": 2, "cropX2": 30, "cropY2": 40}
@@ -216,20 +216,22 @@ class Owners(unittest.TestCase):
         self.assertEqual(first, {"type": "setSubscriptionList", "subscriptions": [
             {"subscriptionIdentifier": one, **camera} for one in ("d;c", "e;c")]})
         self.assertEqual(urls, ["http://models/cars.mpta?n=1", "http://models/cars.mpta?n=2"])
-        self.assertEqual(second, {"type": SESSION,
-                                  "payload": {"displayIdentifier": "d", "sessionId": 7}})
-        self.assertEqual(third, {"type": STAGE, "payload": {"displayIdentifier": "d",
-                                                            "progressionStage": "welcome"}})
+        self.assertEqual(others, [  # of e, which has no data, too
+            {"type": kind, "payload": {"displayIdentifier": display, key: value}}
+            for kind, key, values in ((SESSION, "sessionId", (7, None)),
+                                      (STAGE, "progressionStage", ("welcome", None)))
+            for display, value in zip("de", values)])
 
     def test_a_changed_session_and_stage_go_out_alone(self):
         _, worker = self.one_of_each()
+        worker.wait("command", count=3)
         since = worker.mark()
 
         def sent():
             return [(one["type"], list(one["payload"].values())[1])
                     for one in worker.commands(since) if one["type"] != "setSubscriptionList"]
         expected = []
-        for session, stage, changes in [(8, None, [(SESSION, 8), (STAGE, None)]),
+        for session, stage, changes in [(8, None, [(SESSION, 8)]),
                                         (8, "car_fueling", [(STAGE, "car_fueling")]),
                                         (None, "car_fueling", [(SESSION, None)])]:
             self.put("data/d", {"sessionId": session, "progressionStage": stage})
@@ -261,7 +263,7 @@ class Owners(unittest.TestCase):
     def test_after_a_reconnect_everything_is_sent_again_and_the_worker_stays_online(self):
         hand, worker = self.one_of_each()
         self.put("data/d", {"sessionId": 7, "progressionStage": "welcome"})
-        worker.wait("command", count=3)
+        worker.wait("command", count=5)
         for how in ("drop", "reset"):
             since = worker.mark()
             worker.do(how)
@@ -289,6 +291,26 @@ class Owners(unittest.TestCase):
         self.put("worker/w0", {"url": "ws://127.0.0.1:%d/" % other.port, "source": "static"})
         other.wait_list(["d;c"])
         hand.wait("live", since, change="sync", inSync=True)
+
+    def test_the_worker_at_the_address_before_gets_an_empty_list_and_is_left(self):
+        _, worker = self.one_of_each()
+        other = Worker("--reports-every", "0.5")
+        self.workers.append(other)
+        self.put("worker/w0", {"url": "ws://127.0.0.1:%d/" % other.port, "source": "static"})
+        worker.wait("disconnected")
+        self.assertEqual(worker.commands(0, "setSubscriptionList")[-1]["subscriptions"], [])
+        other.wait_list(["d;c"])
+
+    def test_an_address_in_another_spelling_is_the_same_one(self):
+        hand, worker = self.one_of_each()
+        since = hand.mark()
+        for end in "", "/":
+            self.put("worker/w0", {"url": "ws://127.0.0.1:%d%s" % (worker.port, end),
+                                   "source": "static"})
+        self.assign([])
+        worker.wait_list([])
+        hand.wait("live", since, change="sync", inSync=True)
+        self.assertEqual(worker.find("disconnected"), [])
 
     def test_a_worker_at_the_address_of_another_one_has_a_later_epoch_there(self):
         hand, first = self.one_of_each()
@@ -505,6 +527,11 @@ class Owners(unittest.TestCase):
         self.assertEqual(self.hands["a"].process.wait(DEADLINE_S), 0)
         self.nothing_is_lost(worker)
 
+    def wait_session(self, session, worker, since):
+        until(lambda: session in [message["payload"]["sessionId"]
+                                  for message in worker.commands(since, SESSION)],
+              "session %d" % session)
+
     def test_an_owner_that_was_stopped_past_its_lease_sends_nothing(self):
         self.begin("a", "b", "c")
         self.declare("d;c")
@@ -520,13 +547,12 @@ class Owners(unittest.TestCase):
         worker.wait_list(["d;c"], since)
         since = worker.mark()
         self.put("data/d", {"sessionId": 9, "progressionStage": None}, "c")
-        worker.wait("command", since, 2)
+        self.wait_session(9, worker, since)
         self.hands["a"].process.send_signal(signal.SIGCONT)
         self.hands["a"].wait("worker-released")
         self.own("c", w0=["b", "c"])
         self.put("data/d", {"sessionId": 10, "progressionStage": None}, "c")
-        until(lambda: 10 in [message["payload"]["sessionId"]
-                             for message in worker.commands(since, "setSessionId")], "session 10")
+        self.wait_session(10, worker, since)
         self.assertEqual(worker.find("fenced"), [])
         self.assertEqual([one for one in worker.commands(since, "setSubscriptionList")
                           if one["epoch"] <= stopped], [])

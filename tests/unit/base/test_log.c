@@ -65,6 +65,14 @@ static void a_newline_from_outside_stays_inside_its_value(void **state)
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
+static void no_value_moves_a_terminals_cursor(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(written_by(LOG_FORMAT_HUMAN, "\x1b[2J\x7f\xc2\x9b"
+                                                        "2J\xc3\x9b"),
+                           "peer=\"\\u001b[2J\\u007f\\u009b2J\xc3\x9b\""));
+}
+
 static void a_reader_that_stands_still_does_not_stop_the_program(void **state)
 {
     int ends[2];
@@ -109,6 +117,7 @@ int main(void)
         cmocka_unit_test(a_program_reads_json),
         cmocka_unit_test(the_journal_gets_a_priority),
         cmocka_unit_test(a_newline_from_outside_stays_inside_its_value),
+        cmocka_unit_test(no_value_moves_a_terminals_cursor),
         cmocka_unit_test(a_field_without_a_value_is_left_out),
         cmocka_unit_test(a_reader_that_stands_still_does_not_stop_the_program),
         cmocka_unit_test(without_a_logger_nothing_happens),

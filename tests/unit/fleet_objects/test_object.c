@@ -160,6 +160,20 @@ static void what_is_wrong_is_refused_by_its_field(void **state)
     }
 }
 
+static void control_characters_of_two_bytes_are_refused_too(void **state)
+{
+    static const char *const bad[] = {"{\"id\":\"a\",\"name\":\"a\\u009b31m\"}",
+                                      "{\"id\":\"a\\u0085b\"}"};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct fleet_object *object = NULL;
+        struct baton_error error = {0};
+        assert_int_equal(try_read(&object, FLEET_DISPLAY, NULL, bad[i], &error), BATON_EINVAL);
+        assert_non_null(strstr(error.message, "holds control"));
+    }
+}
+
 static void display_and_camera_together_have_a_maximum(void **state)
 {
     static const char fits[] =
@@ -269,6 +283,7 @@ int main(void)
         cmocka_unit_test(what_is_read_is_printed_the_same),
         cmocka_unit_test(the_id_may_stand_in_the_path_alone),
         cmocka_unit_test(what_is_wrong_is_refused_by_its_field),
+        cmocka_unit_test(control_characters_of_two_bytes_are_refused_too),
         cmocka_unit_test(display_and_camera_together_have_a_maximum),
         cmocka_unit_test(a_stored_object_may_have_fields_of_a_newer_version),
         cmocka_unit_test(a_patch_changes_what_it_names_and_null_takes_away),

@@ -154,14 +154,13 @@ static char *list(void *userdata)
     return strdup("{\"type\":\"setSubscriptionList\",\"subscriptions\":[]}");
 }
 
-static bool display(void *userdata, const char *name, struct session_id *ret_session,
+static void display(void *userdata, const char *name, struct session_id *ret_session,
                     enum stage *ret_stage)
 {
     (void)userdata;
     (void)name;
     *ret_session = (struct session_id){true, 7};
     *ret_stage = STAGE_WELCOME;
-    return true;
 }
 
 static void on_report(void *userdata, json_t *report)

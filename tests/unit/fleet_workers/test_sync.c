@@ -22,7 +22,7 @@ struct world {
     char said[2048];
 };
 
-static bool on_display(void *userdata, const char *display, struct session_id *ret_session,
+static void on_display(void *userdata, const char *display, struct session_id *ret_session,
                        enum stage *ret_stage)
 {
     const struct world *world = userdata;
@@ -32,10 +32,8 @@ static bool on_display(void *userdata, const char *display, struct session_id *r
         if (known->display != NULL && strcmp(known->display, display) == 0) {
             *ret_session = known->session;
             *ret_stage = known->stage;
-            return true;
         }
     }
-    return false;
 }
 
 static void on_camera(void *userdata, const char *identifier, bool is_online)
@@ -149,7 +147,8 @@ static void a_connection_is_sent_the_list_then_the_sessions_then_the_stages(void
     set_list(world, "a;1 a;2 b;1 c;1", 5, false);
     expect(world, "");
     sync_connected(world->sync, world->now);
-    expect(world, "list, session a 7, session b 8, stage a welcome, stage b -, ");
+    expect(world, "list, session a 7, session b 8, session c -, stage a welcome, stage b -, "
+                  "stage c -, ");
     assert_true(sync_deadline(world->sync).ns == instant_add(world->now, SPAN_MS(250)).ns);
 }
 
@@ -207,6 +206,21 @@ static void a_display_that_comes_with_a_list_is_sent_after_it(void **state)
     expect(world, "list, ");
     set_list(world, "a;1 b;1", 8, false); /* the worker may have forgotten it */
     expect(world, "request, list, session a 7, stage a -, ");
+}
+
+static void the_session_of_a_deleted_display_is_not_that_of_the_next_one_of_its_name(void **state)
+{
+    struct world *world = *state;
+
+    world->displays[0] = (struct known){"a", {true, 7}, STAGE_WELCOME};
+    set_list(world, "a;1", 5, false);
+    sync_connected(world->sync, world->now);
+    (void)outputs(world);
+    set_list(world, "", 6, false);
+    (void)outputs(world);
+    world->displays[0] = (struct known){0};
+    set_list(world, "a;1", 7, false);
+    expect(world, "request, list, session a -, stage a -, ");
 }
 
 static void only_a_report_of_exactly_the_list_confirms_it(void **state)
@@ -274,10 +288,11 @@ static void an_unconfirmed_list_is_requested_repeated_and_an_alarm_once(void **s
         report(world, "");
         world->now = sync_deadline(world->sync);
     }
-    assert_string_equal(all, "0: list, 0.25: request, 2: list, 2.25: request, "
-                             "6: list, 6.25: request, 14: list, 14.25: request, "
-                             "30: list, alarm, 30.25: request, 60: list, 60.25: request, "
-                             "90: list, 90.25: request, ");
+    assert_string_equal(all,
+                        "0: list, session a -, stage a -, 0.25: request, 2: list, 2.25: request, "
+                        "6: list, 6.25: request, 14: list, 14.25: request, "
+                        "30: list, alarm, 30.25: request, 60: list, 60.25: request, "
+                        "90: list, 90.25: request, ");
     assert_true(sync_is_alarmed(world->sync));
     report(world, ONE("a;1"));
     assert_true(sync_is_in_sync(world->sync));
@@ -478,6 +493,7 @@ int main(void)
         TEST(later_only_changes_are_sent),
         TEST(a_new_connection_is_sent_everything_again),
         TEST(a_display_that_comes_with_a_list_is_sent_after_it),
+        TEST(the_session_of_a_deleted_display_is_not_that_of_the_next_one_of_its_name),
         TEST(only_a_report_of_exactly_the_list_confirms_it),
         TEST(a_crop_must_be_right_where_it_is_reported),
         TEST(an_unconfirmed_list_is_requested_repeated_and_an_alarm_once),

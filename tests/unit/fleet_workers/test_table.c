@@ -223,6 +223,24 @@ static void a_worker_that_nobody_mentions_any_more_is_offline(void **state)
     assert_false(worker_table_find(world->table, "w1")->is_online);
 }
 
+/* Another program may have published it; or the group was made anew, and its epochs begin again. */
+static void an_epoch_of_which_nobody_speaks_any_more_is_forgotten(void **state)
+{
+    struct world *world = *state;
+    const struct worker_live *live;
+
+    worker_table_close(world->table);
+    (void)uv_run(&world->loop, UV_RUN_NOWAIT);
+    open_table(world, SPAN_MS(1));
+    (void)say(world, OFFLINE("w1", "a", "4611686018427387904"));
+    live = worker_table_find(world->table, "w1");
+    while (instant_since(clock_now(), live->heard).ns < SPAN_MS(1).ns) {
+    }
+    assert_string_equal(say(world, REPORT("w1", "b", "7", "")), "online owner report ");
+    assert_true(live->epoch == 7);
+    assert_string_equal(live->process, "b");
+}
+
 static void the_table_is_bounded_and_forgets_the_offline_first(void **state)
 {
     struct world *world = *state;
@@ -254,6 +272,7 @@ int main(void)
         TEST(what_is_no_word_of_an_owner_changes_nothing),
         TEST(events_of_all_processes_are_told),
         TEST(a_worker_that_nobody_mentions_any_more_is_offline),
+        TEST(an_epoch_of_which_nobody_speaks_any_more_is_forgotten),
         TEST(the_table_is_bounded_and_forgets_the_offline_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

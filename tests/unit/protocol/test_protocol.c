@@ -107,10 +107,10 @@ static void a_patch_result_may_say_what_it_likes(void **state)
     assert_string_equal(command.text, "");
     command_fini(&command);
     assert_int_equal(parse(RESULT("\"sessionId\":1,\"success\":false,"
-                                  "\"message\":\"no\\nsuch\\u001b[1msession\\u007f\""),
+                                  "\"message\":\"no\\nsuch\\u001b[1msession\\u007f\\u009b1m\""),
                            &command, NULL),
                      0);
-    assert_string_equal(command.text, "no such [1msession ");
+    assert_string_equal(command.text, "no such [1msession   1m");
     command_fini(&command);
     for (int i = 0; i < PROTOCOL_TEXT_MAX; i += 2) { /* behind the x the cut is within one */
         said[i] = '\xc3';
@@ -160,6 +160,7 @@ static const struct {
     {"{\"type\":null}", "type is null"},
     {"{\"type\":\"\"}", "type is 0 bytes long"},
     {"{\"type\":\"a\\nb\"}", "control characters"},
+    {"{\"type\":\"a\\u009bb\"}", "control characters"},
     {"{\"type\":\"setSubscriptionList\"}", "subscriptions is missing: must be an array"},
     {"{\"type\":\"setSubscriptionList\",\"subscriptions\":null}", "subscriptions is null"},
     {"{\"type\":\"setSubscriptionList\",\"subscriptions\":{}}", "must be an array"},
@@ -283,9 +284,10 @@ static void a_name_is_one_that_a_path_can_tell(void **state)
     static const char *const good[] = {"a;b",     "a;x/y",   "a/b;c",      "a;x/.hidden", "a;..x",
                                        "a;x..",   "a;.../y", "a;/b",       "a/;b",        "a;b c",
                                        "a;p+q&r", "a;100%",  "a;\xc3\xa9", "a;b/image"};
-    static const char *const bad[] = {"",       "a",     ";",     "a;",       ";b",         "a;b;c",
-                                      "a;x//y", "/a;b",  "a;x/",  "a;.",      "a;..",       "..;a",
-                                      ".;a",    "a;./x", "a;x/.", "a;x/../y", "a;x\\..\\y", "a;\n"};
+    static const char *const bad[] = {"",         "a",          ";",    "a;",        ";b",
+                                      "a;b;c",    "a;x//y",     "/a;b", "a;x/",      "a;.",
+                                      "a;..",     "..;a",       ".;a",  "a;./x",     "a;x/.",
+                                      "a;x/../y", "a;x\\..\\y", "a;\n", "a;\xc2\x9b"};
     (void)state;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
