@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { COLUMNS = 8, CELL_MAX = 160, LOOK_MS = 500, PROGRESS_WITHIN_S = 1 };
+enum { COLUMNS = 8, WORKER_COLUMNS = 7, CELL_MAX = 160, LOOK_MS = 500, PROGRESS_WITHIN_S = 1 };
 
 /* ---- The leader's status --------------------------------------------------------------------- */
 
@@ -314,7 +314,9 @@ static bool is_same(const json_t *a, const json_t *b)
     static const char *const keys[] = {"state", "worker", "attempt"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!json_equal(json_object_get(a, keys[i]), json_object_get(b, keys[i]))) {
+        const json_t *one = json_object_get(a, keys[i]), *other = json_object_get(b, keys[i]);
+
+        if (one != other && !json_equal(one, other)) { /* both may lack it, as an ended item does */
             return false;
         }
     }
@@ -382,10 +384,10 @@ int work_watch(const struct invocation *invocation, struct work_link *link)
 
 static void print_workers(const json_t *workers)
 {
-    static const char *const heads[COLUMNS] = {"WORKER", "STATE",  "ITEMS", "SLOTS",
-                                               "CPU",    "LABELS", NULL};
+    static const char *const heads[WORKER_COLUMNS] = {"WORKER", "STATE",  "ITEMS", "SLOTS",
+                                                      "CPU",    "LABELS", NULL};
     size_t count = json_array_size(workers), index;
-    const char **table = calloc((count + 2) * COLUMNS, sizeof(*table));
+    const char **table = calloc((count + 2) * WORKER_COLUMNS, sizeof(*table));
     char(*cells)[3][CELL_MAX] = calloc(count + 1, sizeof(*cells));
     json_t *worker;
 
@@ -393,7 +395,7 @@ static void print_workers(const json_t *workers)
         memcpy((void *)table, (const void *)heads, sizeof(heads));
         json_array_foreach(workers, index, worker)
         {
-            const char **row = &table[(index + 1) * COLUMNS];
+            const char **row = &table[(index + 1) * WORKER_COLUMNS];
             bool drains = json_is_true(json_object_get(worker, "draining")) ||
                           json_is_true(json_object_get(worker, "leaving"));
 

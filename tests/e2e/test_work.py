@@ -188,6 +188,14 @@ class Commands(PoolTest):
                                         check=False).returncode, 0)
         self.assertEqual(len(self.attempts("bag.0")), 1)
 
+    def test_stats_lists_the_workers(self):
+        self.worker("two", "--slots", "7", "--label", "gpu")
+        until(lambda: len(json.loads(self.work("stats", "--json"))["workers"]) == 2, "two workers")
+        table = [line.split() for line in self.work("stats").splitlines()[:3]]
+        self.assertEqual(table[0], ["WORKER", "STATE", "ITEMS", "SLOTS", "CPU", "LABELS"])
+        self.assertEqual((table[1][:2], table[2][:2], table[2][3], table[2][5:]),
+                         (["one", "online"], ["two", "online"], "7", ["gpu"]))
+
     def test_changes_are_watched_as_they_happen(self):
         watch = subprocess.Popen([BATON, "work", "--provider", self.provider, "watch"],
                                  stdout=subprocess.PIPE, text=True, env=clean_environment())
@@ -200,6 +208,10 @@ class Commands(PoolTest):
         self.assertEqual(line, "seen processing on one\n")
         self.end_actors()
         self.assertEqual(watch.stdout.readline(), "seen completed\n")
+        self.work("submit", "--wait", "--", "sleep", "1")  # for two looks, and more
+        self.work("submit", "--id", "last", "--", "true")
+        lines = iter(watch.stdout.readline, "last completed\n")
+        self.assertNotIn("seen", [line.split()[0] for line in lines])
         watch.send_signal(signal.SIGINT)
         self.assertEqual(watch.wait(DEADLINE_S), 128 + signal.SIGINT)
 
