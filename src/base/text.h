@@ -9,6 +9,9 @@
  * cut between characters. Returns whether the text is unchanged. */
 bool text_clean(char *ret, size_t ret_bytes, const char *bytes, size_t count);
 
+/* How many bytes at the beginning of a file are a byte order mark, which some editors write. */
+size_t text_mark_bytes(const char *text, size_t count);
+
 enum { TEXT_DISTANCE_MAX = 64 };
 
 /* The edit distance (Levenshtein) from `a` to the first TEXT_DISTANCE_MAX bytes of `b`. */

@@ -53,7 +53,7 @@ int work_check_url(const char *url, struct baton_error *reterr)
     }
     return error_set(
         reterr, BATON_EINVAL,
-        "--provider %s: is within one process; start `baton agent --provider memory:`, "
+        "--provider %s is within one process; start `baton agent --provider memory:`, "
         "and use that agent",
         url);
 }

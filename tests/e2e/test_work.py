@@ -41,7 +41,8 @@ class Commands(PoolTest):
 
     def test_a_command_that_cannot_run_says_why(self):
         for words, code, text in (
-                (["baton-no-such-command"], 127, "baton-no-such-command: No such file"),
+                (["baton-no-such-command"], 127, "No such file or directory; no folder of PATH"),
+                (["./no-such"], 127, "does this host have it, and the interpreter"),
                 (["/etc/passwd"], 126, "/etc/passwd: Permission denied"),
                 (["--dir", "/no/such", "true"], 126, "/no/such"),
                 (["sh", "-c", "kill -9 $$"], 137, "")):
@@ -83,7 +84,7 @@ class Commands(PoolTest):
             self.assertFalse(is_alive(int(file.read())))
 
     def test_each_line_of_a_file_is_a_command(self):
-        lines = "echo one\n\n  # a comment\n\ttest x != x\r\n   \necho three"
+        lines = "\ufeffecho one\n\n  # a comment\n\ttest x != x\r\n   \necho three"
         done = self.run_work("submit", "--name", "bag", "--wait", "--file", "-", text=lines)
         self.assertEqual((done.returncode, done.stdout), (1, "bag.1 failed\n"))
         self.assertEqual([self.work("logs", "bag.%d" % i) for i in range(3)],
@@ -254,7 +255,7 @@ class Providers(PoolTest):
         data = os.path.join(self.folder.name, "data")
         for words, code, text in (
                 (["work", "--provider", "agent:/no/such", "ls"], 69, "baton agent"),
-                (["work", "--provider", "memory:", "ls"], 64, "baton agent"),
+                (["work", "--provider", "memory:", "ls"], 64, "--provider memory: is within"),
                 (["work", "--provider", "raft://127.0.0.1:1", "ls"], 64, "baton agent"),
                 (["worker", "--provider", "memory:"], 64, "baton agent"),
                 (["worker", "--label", "a b"], 64, '"a b"'),

@@ -17,6 +17,7 @@ ACTED_ON = {"baton@.service": "64 78", "baton-agent.service": "64 78",
             "baton-run@.service": "64 78", "baton-worker.service": "64 78",
             "baton-fleet.service": "64 78",
             "baton-detector.service": "64"}
+EXAMPLES = ("baton-cron.service", "cron-leader.service")
 MOST = {"baton@.service": 2.0, "baton-agent.service": 2.0, "baton-run@.service": 2.5,
         "baton-worker.service": 2.5, "baton-fleet.service": 2.5, "baton-detector.service": 3.5}
 
@@ -49,6 +50,11 @@ def main():
         wanted = dict(UNTIL_IT_RUNS, RestartPreventExitStatus=ACTED_ON[name])
         bad += ["%s: %s=%s is missing" % (name, key, value) for key, value in wanted.items()
                 if "\n%s=%s\n" % (key, value) not in text]
+    for name in EXAMPLES:
+        path = os.path.join(sys.argv[1], "examples/cron", name)
+        with open(path, encoding="utf-8") as file:
+            if "\nStartLimitIntervalSec=0\n" not in file.read():
+                bad.append("%s: is given up after five starts: StartLimitIntervalSec=0" % name)
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
 
