@@ -250,6 +250,23 @@ class Commands(PoolTest):
         self.assertEqual(self.items(), {})
 
 
+class Leader(PoolTest):
+    def test_a_process_without_slots_leads_and_runs_nothing(self):
+        self.on_agent()
+        leader = self.worker("boss", "--slots", "0")
+        until(lambda: "pool-ready" in leader.log(), leader.log)
+        self.worker("hand", "--never-lead")
+        self.await_online("hand")
+        done = self.run_work("submit", "--wait", "--file", "-", text="echo $BATON_NODE\n" * 20)
+        self.assertEqual((done.returncode, self.online()), (0, ["hand"]), done.stderr)
+        self.assertEqual({self.work("logs", item) for item in self.items()}, {"hand\n"})
+        leader.process.send_signal(signal.SIGTERM)
+        self.assertEqual(leader.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+        idle = baton("worker", "--provider", self.provider, "--slots", "0", "--never-lead")
+        self.assertEqual(idle.returncode, 64)
+        self.assertIn("--slots 0: with --never-lead", idle.stderr)
+
+
 class Providers(PoolTest):
     def test_a_provider_without_a_pool_is_refused_with_the_way_out(self):
         data = os.path.join(self.folder.name, "data")
