@@ -730,6 +730,17 @@ class Hostile(AgentTest):
             self.assertEqual((done.returncode, os.listdir(folder)), (77, []), done.stderr)
         self.assertRegex(done.stderr, "group 0.*not in it.*SupplementaryGroups=")
 
+    def test_whom_its_socket_keeps_out_hears_who_may_connect(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, for another user")
+        agent = self.agent()
+        os.chmod(agent.folder, 0o755)
+        done = subprocess.run([*unprivileged(self, BATON), BATON, "elections", "--socket",
+                               agent.path], stderr=subprocess.PIPE, env=clean_environment(),
+                              timeout=DEADLINE_S, check=False, universal_newlines=True)
+        self.assertEqual(done.returncode, 77)
+        self.assertRegex(done.stderr, "denied; .*its group .*--socket-group")
+
     def test_a_rule_of_nobody_that_is_known_is_refused(self):
         done = baton("agent", "--provider", "memory:x", "--allow", "e=no-such-user-anywhere")
         self.assertEqual(done.returncode, 64)
