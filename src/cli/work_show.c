@@ -26,15 +26,17 @@ static void on_status(void *userdata, int code, const json_t *status,
     struct told *told = userdata;
 
     told->status = status ? json_deep_copy(status) : NULL;
+    told->link->is_asking = false;
     work_link_done(told->link, code, error);
 }
 
-static int ask_status(json_t **ret, struct work_link *link, span within, struct baton_error *reterr)
+int work_status(json_t **ret, struct work_link *link, span within, struct baton_error *reterr)
 {
     struct told told = {.link = link};
     int code = pool_ask_status(link->member, link->pool, instant_add(clock_now(), within),
                                on_status, &told, reterr);
 
+    link->is_asking = code == BATON_OK;
     code = work_link_wait(link, code, SPAN_NS(0), reterr);
     *ret = told.status;
     return code;
@@ -160,7 +162,7 @@ static void add_progress(json_t *entries, struct work_link *link)
     size_t index;
 
     if (!is_any_running(entries) ||
-        ask_status(&status, link, SPAN_S(PROGRESS_WITHIN_S), &error) != BATON_OK) {
+        work_status(&status, link, SPAN_S(PROGRESS_WITHIN_S), &error) != BATON_OK) {
         return;
     }
     json_array_foreach(entries, index, entry)
@@ -434,17 +436,11 @@ static void print_numbers(const char *title, const json_t *object)
     (void)putchar('\n');
 }
 
-int work_status(json_t **ret, const struct invocation *invocation, struct work_link *link,
-                struct baton_error *reterr)
-{
-    return ask_status(ret, link, options_duration(invocation->options, "timeout"), reterr);
-}
-
 int work_stats(const struct invocation *invocation, struct work_link *link)
 {
     struct baton_error error = {0};
     json_t *status = NULL;
-    int code = work_status(&status, invocation, link, &error);
+    int code = work_status(&status, link, options_duration(invocation->options, "timeout"), &error);
 
     if (code == BATON_OK && options_flag(invocation->options, "json")) {
         print_json(stdout, status);

@@ -299,6 +299,23 @@ class Providers(PoolTest):
         self.assertRegex(worker.log(), "baton worker: .*/raft.db: writing: .*")
         self.assertFalse(any(is_alive(one.pid) for one in self.attempts("long")))
 
+    def test_a_question_to_no_leader_may_be_interrupted(self):
+        channel = ["--socket", self.on_agent().path, "work/default/ask/status"]
+        heard = subprocess.Popen([BATON, "subscribe", *channel], stdout=subprocess.PIPE,
+                                 env=clean_environment())
+        self.addCleanup(heard.stdout.close)
+        self.addCleanup(heard.kill)
+        os.set_blocking(heard.stdout.fileno(), False)
+        until(lambda: baton("publish", *channel, "it listens") and heard.stdout.read(), "it hears")
+        for words in (["submit", "--wait", "--", "true"], ["stats", "--timeout", "100s"]):
+            waits = subprocess.Popen([BATON, "work", "--provider", self.provider, *words],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     env=clean_environment())
+            until(lambda: re.search(b"^[0-9a-f]{16}$", heard.stdout.read() or b"", re.M), "it asks")
+            waits.send_signal(signal.SIGINT)
+            self.assertIn(b"interrupted", waits.communicate(timeout=DEADLINE_S)[1])
+            self.assertEqual(waits.returncode, 128 + signal.SIGINT, words)
+
     def test_without_a_leader_the_pool_keeps_what_is_submitted(self):
         self.on_agent()
         self.work("submit", "--id", "early", "--", *self.actor(0))
