@@ -389,6 +389,24 @@ class Leaving(PoolTest):
         self.work("undrain", "two")
         until(lambda: listed() == {"one": False}, listed)
 
+    def test_a_service_that_has_nowhere_to_move_keeps_no_worker(self):
+        [one] = self.workers("one")
+        self.work("submit", "--id", "service", "--service", "--", *self.actor(1000))
+        end = os.path.join(self.folder.name, "job-end")
+        self.work("submit", "--id", "job", "--", "sh", "-c",
+                  "until test -e %s; do sleep 0.05; done" % end)
+        self.await_acting("service")
+        self.await_state("job", "processing")
+        one.signal(signal.SIGTERM)
+        until(lambda: "leaving" in one.log(), one.log)
+        with open(end, "w", encoding="ascii"):
+            pass
+        self.assertEqual(one.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+        self.assertEqual(self.state("job"), "completed")
+        self.worker("two")
+        until(lambda: len(self.attempts("service")) == 2, "it runs there")
+        self.assert_never_twice_at_once()
+
     def test_on_the_first_signal_services_move_and_jobs_end(self):
         one, _ = self.workers("one", "two")
         self.work("drain", "two")
