@@ -353,6 +353,11 @@ class Once(ProgramTest):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("keeps no state", done.stderr)
 
+    def test_a_name_that_is_too_long_hears_how_long_it_may_be(self):
+        done = baton("once", "x" * 300, "--provider", "memory:", "--", "true")
+        self.assertEqual(done.returncode, 64)
+        self.assertRegex(done.stderr, r"the name has 300 bytes; must have at most \d+\n")
+
     def test_the_name_must_not_be_empty(self):
         one = self.cluster(1)
         done = baton("once", "", *one.arguments("a"), "--", "true")
