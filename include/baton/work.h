@@ -131,7 +131,8 @@ BATON_API int baton_work_open(struct baton_work **ret, struct baton *baton, cons
 
 /* Takes nothing new: services move, and jobs end. It returns 0 once nothing runs here and the
  * leader has all results; then close the handle. Jobs that still run after `timeout_ms` (0: at
- * once) are halted, and run again elsewhere: BATON_ETIMEDOUT, as soon as they have ended here. It
+ * once) are halted, and run again elsewhere: BATON_ETIMEDOUT, as soon as they have ended here; so
+ * are services that have not moved 5 s after the last job. It
  * returns the same if no leader confirms a result by then, as without a quorum: the job has ended
  * here, and may run again. Waits. BATON_EBUSY (it is leaving), BATON_EDEADLK, BATON_ECLOSED.
  * Without a worker it returns at once. */

@@ -345,7 +345,7 @@ complete -c baton -n __fish_use_subcommand -f -a worker -d "run the work of a po
 complete -c baton -n '__fish_seen_subcommand_from worker' -l pool -r -d "the pool, whose workers share the work"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l provider -r -d "the provider that holds the pool; the agent of this host if not given"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l worker -r -d "name of this worker in the pool; the host's name if not given"
-complete -c baton -n '__fish_seen_subcommand_from worker' -l slots -r -d "sum of the weights of what runs at a time; the processors if not given"
+complete -c baton -n '__fish_seen_subcommand_from worker' -l slots -r -d "sum of the weights of what runs at a time; the processors if not given; 0: leads the pool and runs nothing"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l label -r -d "what this host has, for items that need it"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l gpus -r -d "number of GPUs"
 complete -c baton -n '__fish_seen_subcommand_from worker' -l memory-mib -r -d "memory for the items, in MiB; the host's if not given"

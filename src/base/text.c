@@ -78,6 +78,13 @@ bool text_has_control(const char *text, size_t bytes)
     return at < bytes;
 }
 
+size_t text_mark_bytes(const char *text, size_t count)
+{
+    static const char mark[] = {'\xEF', '\xBB', '\xBF'};
+
+    return count >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0 ? sizeof(mark) : 0;
+}
+
 size_t text_distance(const char *a, const char *b)
 {
     size_t row[TEXT_DISTANCE_MAX + 1];

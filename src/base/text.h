@@ -17,6 +17,9 @@ size_t text_control(const char *text);
 /* Whether one is among the bytes, which NUL follows. */
 bool text_has_control(const char *text, size_t bytes);
 
+/* How many bytes at the beginning of a file are a byte order mark, which some editors write. */
+size_t text_mark_bytes(const char *text, size_t count);
+
 enum { TEXT_DISTANCE_MAX = 64 };
 
 /* The edit distance (Levenshtein) from `a` to the first TEXT_DISTANCE_MAX bytes of `b`. */

@@ -230,10 +230,13 @@ static int refuse(const char *program, int errnum, struct baton_error *reterr)
     bool is_short = errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE ||
                     errnum == EFBIG;
     int code = errnum == ENOENT ? BATON_ENOENT : is_short ? BATON_EIO : BATON_EINVAL;
+    const char *hint = errnum != ENOENT ? ""
+                       : strchr(program, '/')
+                           ? "; does this host have it, and the interpreter that its first line "
+                             "names?"
+                           : "; no folder of PATH has it";
 
-    return error_set(reterr, code, "%s: %s%s", program, strerror(errnum),
-                     errnum == ENOENT ? "; is the interpreter there that its first line names?"
-                                      : "");
+    return error_set(reterr, code, "%s: %s%s", program, strerror(errnum), hint);
 }
 
 int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_error *reterr)

@@ -5,6 +5,7 @@
 #include "base/value.h"
 #include "cli/ask.h"
 #include "cli/cron_book.h"
+#include "cli/interrupt.h"
 #include "cli/print.h"
 #include "cli/settings.h"
 #include "cli/work_link.h"
@@ -182,5 +183,6 @@ int cron_list_main(const struct invocation *invocation)
         print(listing.lines);
     }
     json_decref(listing.lines);
-    return code ? command_fail(invocation, &error) : EXIT_OK;
+    code = code ? (int)command_fail(invocation, &error) : EXIT_OK;
+    return interrupt_signal() ? EXIT_SIGNAL + interrupt_signal() : code;
 }

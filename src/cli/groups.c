@@ -427,8 +427,9 @@ const struct option_group group_worker = {
     (const struct option_spec[]){
         TEXT("worker", "NAME", NULL, NULL,
              "name of this worker in the pool; the host's name if not given"),
-        NUMBER("slots", 1, 1024, NULL, NULL,
-               "sum of the weights of what runs at a time; the processors if not given"),
+        NUMBER("slots", 0, 1024, NULL, NULL,
+               "sum of the weights of what runs at a time; the processors if not given; 0: leads "
+               "the pool and runs nothing"),
         LIST("label", "LABEL", "what this host has, for items that need it"),
         NUMBER("gpus", 0, 1024, "0", NULL, "number of GPUs"),
         NUMBER("memory-mib", 1, INT64_MAX, NULL, NULL,

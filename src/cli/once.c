@@ -610,7 +610,9 @@ int once_main(const struct invocation *invocation)
         return command_fail(invocation, &error);
     }
     if (written < 0 || (size_t)written >= sizeof(once.key)) {
-        error_set(&error, BATON_EINVAL, "'%s': the name is too long", invocation->argv[0]);
+        error_set(&error, BATON_EINVAL, "'%.40s...': the name has %zu bytes; must have at most %zu",
+                  invocation->argv[0], strlen(invocation->argv[0]),
+                  sizeof(once.key) - sizeof("once/"));
         return command_fail(invocation, &error);
     }
     once.logger = settings_logger(invocation->options);

@@ -236,6 +236,12 @@ static int take(int fd, const char *path, struct logger *logger, struct baton_er
         }
         log_notice(logger, "ending-earlier-command", LOG_I64("supervisor", content.supervisor.pid));
         await_supervisor(&content.supervisor);
+        if (!lock(fd) && !lives(&content.supervisor)) {
+            return error_set(reterr, BATON_EIO,
+                             "%s: a process that cannot be seen from here has it: one of another "
+                             "container that uses this data directory? each needs one of its own",
+                             path);
+        }
         if (!lock(fd)) {
             return error_set(reterr, BATON_EIO,
                              "%s: what an earlier baton run started cannot be ended (supervisor: "

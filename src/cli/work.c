@@ -69,7 +69,7 @@ static int check_worker(const struct invocation *invocation, struct work_link *l
     while (code == BATON_OK && !is_known && !is_ready && instant_before(clock_now(), limit)) {
         json_t *status = NULL;
 
-        code = work_status(&status, invocation, link, reterr);
+        code = work_status(&status, link, timeout_of(invocation), reterr);
         is_ready = json_is_true(json_object_get(status, "ready"));
         is_known = has_worker(json_object_get(status, "workers"), name);
         json_decref(status);
@@ -167,9 +167,10 @@ int work_main(const struct invocation *invocation)
     int result;
 
     if (!verb || work_link_open(&link, invocation->options, &error) != BATON_OK) {
-        return command_fail(invocation, &error);
+        result = command_fail(invocation, &error);
+    } else {
+        result = verb->run(invocation, &link);
+        work_link_close(&link);
     }
-    result = verb->run(invocation, &link);
-    work_link_close(&link);
     return interrupt_signal() ? EXIT_SIGNAL + interrupt_signal() : result;
 }

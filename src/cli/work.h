@@ -26,8 +26,7 @@ json_t *work_entry(const json_t *entries, const char *id, const struct work_link
                    struct baton_error *reterr);
 
 /* What the pool's leader says (pool_ask_status()); the caller owns it in any case. */
-int work_status(json_t **ret, const struct invocation *invocation, struct work_link *link,
-                struct baton_error *reterr);
+int work_status(json_t **ret, struct work_link *link, span within, struct baton_error *reterr);
 
 /* As it is, to standard output. */
 void work_print_output(const struct work_result *result);

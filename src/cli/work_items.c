@@ -1,6 +1,8 @@
 /* The items that `baton work submit` is given: one command, or a file of them. */
 #include "cli/work.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,8 +205,9 @@ static int read_lines(json_t *items, FILE *file, const struct options *options, 
     int code = BATON_OK;
 
     while (code == BATON_OK && (bytes = getline(&line, &room, file)) >= 0) {
-        code = add_line(items, options, env, line, (size_t)bytes, reterr);
-        number++;
+        size_t mark = number++ == 0 ? text_mark_bytes(line, (size_t)bytes) : 0;
+
+        code = add_line(items, options, env, line + mark, (size_t)bytes - mark, reterr);
     }
     free(line);
     if (code != BATON_OK) {

@@ -51,11 +51,10 @@ int work_check_url(const char *url, struct baton_error *reterr)
     if (strncmp(url, "memory:", 7) != 0) {
         return BATON_OK;
     }
-    return error_set(
-        reterr, BATON_EINVAL,
-        "--provider %s: is within one process; start `baton agent --provider memory:`, "
-        "and use that agent",
-        url);
+    return error_set(reterr, BATON_EINVAL,
+                     "--provider %s is within one process; start `baton agent --provider memory:`, "
+                     "and use that agent",
+                     url);
 }
 
 static void on_closed(void *userdata)
@@ -137,6 +136,9 @@ int work_link_wait(struct work_link *link, int code, span time, struct baton_err
     code = run(link, time, reterr);
     if (code != BATON_OK) {
         close_member(link);
+        while (link->is_asking) {
+            run_loop(link, UV_RUN_ONCE);
+        }
         return code;
     }
     link->is_done = false;

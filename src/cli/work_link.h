@@ -14,6 +14,7 @@ struct work_link {
     const char *pool; /* NULL: none */
     bool is_done;
     bool is_closed; /* the member is */
+    bool is_asking; /* for a status: that ends a moment after the member */
     int code;
     struct baton_error error;
 };

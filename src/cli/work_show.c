@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { COLUMNS = 8, CELL_MAX = 160, LOOK_MS = 500, PROGRESS_WITHIN_S = 1 };
+enum { COLUMNS = 8, WORKER_COLUMNS = 7, CELL_MAX = 160, LOOK_MS = 500, PROGRESS_WITHIN_S = 1 };
 
 /* ---- The leader's status --------------------------------------------------------------------- */
 
@@ -26,15 +26,17 @@ static void on_status(void *userdata, int code, const json_t *status,
     struct told *told = userdata;
 
     told->status = status ? json_deep_copy(status) : NULL;
+    told->link->is_asking = false;
     work_link_done(told->link, code, error);
 }
 
-static int ask_status(json_t **ret, struct work_link *link, span within, struct baton_error *reterr)
+int work_status(json_t **ret, struct work_link *link, span within, struct baton_error *reterr)
 {
     struct told told = {.link = link};
     int code = pool_ask_status(link->member, link->pool, instant_add(clock_now(), within),
                                on_status, &told, reterr);
 
+    link->is_asking = code == BATON_OK;
     code = work_link_wait(link, code, SPAN_NS(0), reterr);
     *ret = told.status;
     return code;
@@ -160,7 +162,7 @@ static void add_progress(json_t *entries, struct work_link *link)
     size_t index;
 
     if (!is_any_running(entries) ||
-        ask_status(&status, link, SPAN_S(PROGRESS_WITHIN_S), &error) != BATON_OK) {
+        work_status(&status, link, SPAN_S(PROGRESS_WITHIN_S), &error) != BATON_OK) {
         return;
     }
     json_array_foreach(entries, index, entry)
@@ -314,7 +316,9 @@ static bool is_same(const json_t *a, const json_t *b)
     static const char *const keys[] = {"state", "worker", "attempt"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!json_equal(json_object_get(a, keys[i]), json_object_get(b, keys[i]))) {
+        const json_t *one = json_object_get(a, keys[i]), *other = json_object_get(b, keys[i]);
+
+        if (one != other && !json_equal(one, other)) { /* both may lack it, as an ended item does */
             return false;
         }
     }
@@ -382,10 +386,10 @@ int work_watch(const struct invocation *invocation, struct work_link *link)
 
 static void print_workers(const json_t *workers)
 {
-    static const char *const heads[COLUMNS] = {"WORKER", "STATE",  "ITEMS", "SLOTS",
-                                               "CPU",    "LABELS", NULL};
+    static const char *const heads[WORKER_COLUMNS] = {"WORKER", "STATE",  "ITEMS", "SLOTS",
+                                                      "CPU",    "LABELS", NULL};
     size_t count = json_array_size(workers), index;
-    const char **table = calloc((count + 2) * COLUMNS, sizeof(*table));
+    const char **table = calloc((count + 2) * WORKER_COLUMNS, sizeof(*table));
     char(*cells)[3][CELL_MAX] = calloc(count + 1, sizeof(*cells));
     json_t *worker;
 
@@ -393,7 +397,7 @@ static void print_workers(const json_t *workers)
         memcpy((void *)table, (const void *)heads, sizeof(heads));
         json_array_foreach(workers, index, worker)
         {
-            const char **row = &table[(index + 1) * COLUMNS];
+            const char **row = &table[(index + 1) * WORKER_COLUMNS];
             bool drains = json_is_true(json_object_get(worker, "draining")) ||
                           json_is_true(json_object_get(worker, "leaving"));
 
@@ -432,17 +436,11 @@ static void print_numbers(const char *title, const json_t *object)
     (void)putchar('\n');
 }
 
-int work_status(json_t **ret, const struct invocation *invocation, struct work_link *link,
-                struct baton_error *reterr)
-{
-    return ask_status(ret, link, options_duration(invocation->options, "timeout"), reterr);
-}
-
 int work_stats(const struct invocation *invocation, struct work_link *link)
 {
     struct baton_error error = {0};
     json_t *status = NULL;
-    int code = work_status(&status, invocation, link, &error);
+    int code = work_status(&status, link, options_duration(invocation->options, "timeout"), &error);
 
     if (code == BATON_OK && options_flag(invocation->options, "json")) {
         print_json(stdout, status);

@@ -81,22 +81,14 @@ static int stop_waiting(const struct invocation *invocation, const struct bag *b
     return command_fail(invocation, error);
 }
 
-static void on_status(void *userdata, int code, const json_t *status,
-                      const struct baton_error *error)
-{
-    (void)status;
-    work_link_done(userdata, code, error);
-}
-
 /* Without a leader the wait may have no end, and nothing else says why. */
 static int tell_if_nobody_leads(const struct invocation *invocation, const struct bag *bag,
                                 struct baton_error *reterr)
 {
-    struct work_link *link = bag->link;
-    instant limit = instant_add(clock_now(), SPAN_MS(LEADER_MS));
-    int code = pool_ask_status(link->member, link->pool, limit, on_status, link, reterr);
+    json_t *status = NULL;
+    int code = work_status(&status, bag->link, SPAN_MS(LEADER_MS), reterr);
 
-    code = work_link_wait(link, code, SPAN_NS(0), reterr);
+    json_decref(status);
     if (code == BATON_ETIMEDOUT) {
         command_tell(invocation, reterr);
     }

@@ -562,6 +562,12 @@ static int open_all(struct worker *worker, struct baton_error *reterr)
             .on_start = on_start, .on_halt = on_halt, .on_event = on_event, .userdata = worker}};
     int code = describe(options, &config.worker_options, reterr);
 
+    if (code == BATON_OK && config.worker_options.slots == 0) {
+        config.worker = NULL;
+        code = config.may_lead ? BATON_OK
+                               : error_set(reterr, BATON_EINVAL,
+                                           "--slots 0: with --never-lead there is nothing to do");
+    }
     code = code ? code : member_open(&worker->member, &provider, reterr);
     if (code != BATON_OK) {
         return code;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define BLANKS " \t"
 
@@ -140,10 +141,10 @@ static int read_comment(struct parser *parser, char *text, struct baton_error *r
     char *at = text + strspn(text, "#");
 
     at += strspn(at, BLANKS);
-    if (strncmp(at, "baton:", 6) == 0) {
+    if (strncasecmp(at, "baton:", 6) == 0) {
         return read_options(parser, at + 6, reterr);
     }
-    if (strncmp(at, "baton", 5) == 0 && strchr(BLANKS, at[5]) && strchr(at, '=')) {
+    if (strncasecmp(at, "baton", 5) == 0 && strchr(BLANKS, at[5]) && strchr(at, '=')) {
         return error_set(reterr, BATON_EINVAL, "options begin with \"# baton:\", with a colon");
     }
     return BATON_OK;
@@ -433,6 +434,7 @@ int crontab_parse(struct crontab **ret, const char *text, size_t bytes, const ch
                   bool (*has_zone)(const char *name), struct baton_error *reterr)
 {
     struct parser parser = {.has_zone = has_zone, .zone = "", .given = none_given};
+    size_t mark;
     char *copy;
     int code;
 
@@ -447,7 +449,8 @@ int crontab_parse(struct crontab **ret, const char *text, size_t bytes, const ch
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     memcpy(copy, text, bytes);
-    code = take_lines(&parser, copy, bytes, file, reterr);
+    mark = text_mark_bytes(copy, bytes);
+    code = take_lines(&parser, copy + mark, bytes - mark, file, reterr);
     free(copy);
     if (code) {
         crontab_free(parser.crontab);

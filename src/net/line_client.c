@@ -27,8 +27,14 @@ static int refuse(const struct line_server *server, const char *path, int errnum
     if (errnum == EAGAIN) {
         return error_set(reterr, BATON_ETIMEDOUT, "%s: the %s does not answer", path, server->who);
     }
-    return error_set(reterr, errnum == EACCES ? BATON_EAUTH : BATON_EUNAVAILABLE, "%s: %s; %s",
-                     path, strerror(errnum), server->hint);
+    if (errnum == EACCES) {
+        return error_set(reterr, BATON_EAUTH,
+                         "%s: %s; its user, its group (an agent's --socket-group) and root may "
+                         "connect",
+                         path, strerror(errnum));
+    }
+    return error_set(reterr, BATON_EUNAVAILABLE, "%s: %s; %s", path, strerror(errnum),
+                     server->hint);
 }
 
 int line_client_open(struct line_client *ret, const struct line_server *server, const char *path,

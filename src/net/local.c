@@ -435,6 +435,23 @@ static int fail(int fd, const char *path, int errnum, struct baton_error *reterr
     return error_set(reterr, error_from_errno(errnum), "socket %s: %s", path, strerror(errnum));
 }
 
+/* Only root and the group's own members may give a file to it. */
+static int fail_bound(int fd, const struct local_place *place, int errnum,
+                      struct baton_error *reterr)
+{
+    int code;
+
+    (void)unlink(place->path);
+    code = fail(fd, place->path, errnum, reterr);
+    if (errnum == EPERM && place->group != (gid_t)-1) {
+        code = error_set(reterr, code,
+                         "socket %s: it cannot be given to group %u, as the user of this process "
+                         "is not in it; of a systemd unit, SupplementaryGroups= names the group",
+                         place->path, (unsigned)place->group);
+    }
+    return code;
+}
+
 /* fchmod() of a socket before bind() gives the file its mode from the first moment on. */
 static int bind_socket(struct local_listener *listener, const struct local_place *place,
                        struct baton_error *reterr)
@@ -461,10 +478,12 @@ static int bind_socket(struct local_listener *listener, const struct local_place
     (void)unlink(place->path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || fchmod(fd, place->group != (gid_t)-1 ? 0600 : place->mode) != 0 ||
-        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-        (place->group != (gid_t)-1 && lchown(place->path, (uid_t)-1, place->group) != 0) ||
-        chmod(place->path, place->mode) != 0 || lstat(place->path, &about) != 0) {
+        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
         return fail(fd, place->path, errno, reterr);
+    }
+    if ((place->group != (gid_t)-1 && lchown(place->path, (uid_t)-1, place->group) != 0) ||
+        chmod(place->path, place->mode) != 0 || lstat(place->path, &about) != 0) {
+        return fail_bound(fd, place, errno, reterr);
     }
     listener->device = about.st_dev;
     listener->inode = about.st_ino;

@@ -22,6 +22,7 @@ struct loading {
     char key[OPTION_TEXT_MAX + 1];
     char *keys[KEYS_MAX]; /* seen so far */
     size_t key_count;
+    int line; /* of the latest key */
     struct baton_error *reterr;
 };
 
@@ -61,10 +62,12 @@ static int scalar_text(const struct loading *loading, struct fy_event *event,
 
 static int take_key(struct loading *loading, struct fy_event *event)
 {
+    const struct fy_mark *mark = fy_event_start_mark(event);
     int code = scalar_text(loading, event, loading->key);
     if (code) {
         return code;
     }
+    loading->line = mark ? mark->line + 1 : 1;
     for (size_t i = 0; i < loading->key_count; i++) {
         if (strcmp(loading->keys[i], loading->key) == 0) {
             (void)refuse(loading, event, "given twice; keep one");
@@ -186,7 +189,9 @@ static int parse(struct loading *loading, struct fy_parser *parser)
     }
     if (!code && fy_parser_get_stream_error(parser)) {
         code = error_set(loading->reterr, BATON_EINVAL,
-                         "%s: not valid YAML; check the lines after key '%s'", loading->file,
+                         "%s, from line %d on, key '%s': not valid YAML; a value that ends with "
+                         "':' or has ': ' in it needs quotes",
+                         loading->file, loading->key_count ? loading->line : 1,
                          loading->key_count ? loading->key : "(none)");
     }
     return code;

@@ -35,7 +35,8 @@ int pool_result(struct member *member, const char *pool, const char *id, pool_re
                 void *userdata, struct baton_error *reterr);
 
 /* What the pool's leader says of itself and its workers (work_leader_status()), borrowed during the
- * call. BATON_ETIMEDOUT: nobody led, or it did not reply. */
+ * call. BATON_ETIMEDOUT: nobody led, or it did not reply; BATON_ECLOSED, a moment after the member
+ * was closed and before it may be freed. */
 typedef void (*pool_status_cb)(void *userdata, int code, const json_t *status,
                                const struct baton_error *error);
 int pool_ask_status(struct member *member, const char *pool, instant deadline, pool_status_cb done,

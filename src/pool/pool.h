@@ -102,7 +102,8 @@ struct work_leader_options pool_leader_options(void);
 int pool_open(struct pool **ret, struct member *member, const struct pool_config *config,
               struct baton_error *reterr);
 
-/* Takes nothing new; services move, and jobs end. `left` comes once nothing runs here and the
+/* Takes nothing new; services move, and jobs end. Services that have not moved 5 s after the last
+ * job has ended are halted, as at the deadline. `left` comes once nothing runs here and the
  * leader has all results (0), or when at the deadline all that ran was halted (in the program's own
  * time) and has ended (BATON_ETIMEDOUT): the pool gives it to other workers, as lost and not as
  * failed, and so perhaps what has a result that is not confirmed (pool_unconfirmed). Perhaps before

@@ -119,6 +119,11 @@ static void on_timer(uv_timer_t *timer)
     char channel[POOL_KEY_MAX];
     struct baton_error error;
 
+    if (!member_provider(question->member)) {
+        (void)error_set(&error, BATON_ECLOSED, "pool \"%s\": closed", question->pool);
+        finish(question, BATON_ECLOSED, NULL, &error);
+        return;
+    }
     if (!instant_before(clock_now(), question->deadline)) {
         (void)error_set(
             &error, BATON_ETIMEDOUT,

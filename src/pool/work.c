@@ -20,7 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RELIEF_MS = 20 }; /* interval of the checks whether a suspended worker may go on */
+enum {
+    RELIEF_MS = 20, /* interval of the checks whether a suspended worker may go on */
+    MOVE_MS = 5000, /* in which services move, once the jobs of a worker that leaves have ended */
+};
 
 /* Before the end of the lease: the kernel needs a moment to end a process. A tenth of what is left,
  * and 50 ms at most, as `baton run` has it. */
@@ -43,6 +46,7 @@ struct worker {
     bool is_leaving;
     bool is_given_up; /* the end of leaving: nothing starts here any more */
     instant leave_by;
+    instant move_by; /* INSTANT_NEVER: it does not wait for services alone */
     void (*left)(void *userdata, int code);
     void *left_userdata;
     char name[BATON_NAME_MAX];
@@ -358,6 +362,21 @@ void worker_tell_lead(struct pool *pool)
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
+/* A service does not end by itself, and may have nowhere to move. One that is halted moves. */
+static void limit_services(struct worker *worker)
+{
+    bool waits = worker->copies && worker->is_leaving && !worker->is_given_up;
+
+    for (const struct copy *copy = worker->copies; copy && waits; copy = copy->hh.next) {
+        waits = copy->item->kind == WORK_SERVICE && !copy->is_halted;
+    }
+    if (!waits) {
+        worker->move_by = INSTANT_NEVER;
+    } else if (!instant_before(worker->move_by, INSTANT_NEVER)) {
+        worker->move_by = instant_add(clock_now(), SPAN_MS(MOVE_MS));
+    }
+}
+
 /* From then on it has no session as far as the core knows: an item that the leader placed here
  * before it heard of the leaving would start, and its program waits for none any more. */
 static void finish_leaving(struct pool *pool)
@@ -408,7 +427,7 @@ static void give_up(struct pool *pool, instant now)
     struct worker *worker = pool->worker;
 
     worker->is_given_up = true;
-    worker->leave_by = INSTANT_NEVER;
+    worker->leave_by = worker->move_by = INSTANT_NEVER;
     work_worker_session(worker->core, 0, now);
     halt_all(pool);
 }
@@ -457,6 +476,7 @@ static void drive(struct pool *pool)
         worker->is_held = false;
         handover_release(worker->candidacy.election);
     }
+    limit_services(worker);
     finish_leaving(pool);
     pool_rearm(pool);
 }
@@ -507,7 +527,7 @@ void worker_tick(struct pool *pool)
     if (may_resume(worker)) {
         begin_session(pool);
     }
-    if (!instant_before(now, worker->leave_by)) {
+    if (!instant_before(now, instant_min(worker->leave_by, worker->move_by))) {
         give_up(pool, now);
     }
     work_worker_tick(worker->core, now);
@@ -523,6 +543,7 @@ instant worker_deadline(const struct pool *pool)
         return INSTANT_NEVER;
     }
     next = instant_min(work_worker_deadline(worker->core), worker->leave_by);
+    next = instant_min(next, worker->move_by);
     if (worker->is_suspended) {
         next = instant_min(next, instant_add(clock_now(), SPAN_MS(RELIEF_MS)));
     }
@@ -626,7 +647,7 @@ int worker_begin(struct pool *pool, const struct pool_config *config, struct bat
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     worker->pool = pool;
-    worker->halt_by = worker->leave_by = INSTANT_NEVER;
+    worker->halt_by = worker->leave_by = worker->move_by = INSTANT_NEVER;
     worker->doubted_end = INSTANT_PAST;
     memcpy(worker->name, options.name, sizeof(worker->name));
     pool->worker = worker;

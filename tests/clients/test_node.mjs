@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -196,6 +196,21 @@ played('a client that was closed says so, and may be closed twice', async (agent
 
 test('an agent that is not there at first is an error', async () => {
   await assert.rejects(Client.connect({ path: '/nowhere/agent.sock' }), { code: 'ENOENT' });
+});
+
+test("the user's own agent is found", async (t) => {
+  const agent = await new Agent(t, LONG_MS).start();
+  const { XDG_RUNTIME_DIR, BATON_AGENT } = process.env;
+  const { geteuid } = process;
+  t.after(() => Object.assign(process, { geteuid }));
+  t.after(() => Object.assign(process.env, { XDG_RUNTIME_DIR: XDG_RUNTIME_DIR ?? '',
+                                             BATON_AGENT: BATON_AGENT ?? '' }));
+  Object.assign(process.env, { XDG_RUNTIME_DIR: agent.folder, BATON_AGENT: '' });
+  process.geteuid = () => 1000;
+  await assert.rejects(Client.connect(), /ENOENT \/run\/baton\/agent.sock/);
+  mkdirSync(join(agent.folder, 'baton'));
+  symlinkSync(agent.path, join(agent.folder, 'baton', 'agent.sock'));
+  await (await Client.connect()).close();
 });
 
 test('a server that is no agent is refused', async (t) => {

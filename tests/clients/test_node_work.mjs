@@ -154,11 +154,12 @@ played('one name is one submission, and wrong items are refused', async (pool) =
   const rows = [[['b'], 'EEXIST'], [[{ retries: -1 }], 'EINVAL'], [[], 'EINVAL'],
                 [[{ retry: 1 }], 'EINVAL'], [[{ id: 'a//b' }], 'EINVAL'], [[{ body: 7 }], 'EINVAL'],
                 [[{ kind: 'task' }], 'EINVAL'], [['x'.repeat(65537)], 'EINVAL'],
-                [[{ needs: 'gpu' }], 'EINVAL']];
+                [[{ needs: 'gpu' }], 'EINVAL'], ['ab', 'EINVAL'], [{ body: 'a' }, 'EINVAL']];
   for (const [items, code] of rows) {
     await assert.rejects(pool.submit(items, { name: 'n-batch' }),
                          (error) => error instanceof BatonError && error.code === code);
   }
+  await assert.rejects(pool.wait('n-batch.0'), { message: 'n-batch.0: must be a list' });
   await pool.cancel('n-batch.0');
 });
 

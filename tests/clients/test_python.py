@@ -8,6 +8,7 @@ import socket
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import baton
 from harness import DEADLINE_S, SHORT_MS, Agent, until
@@ -170,8 +171,20 @@ class Threads(WithAgent):
         self.agent.kill()
         with self.assertRaises(OSError):
             baton.Client(self.agent.path)
-        with self.assertRaises(OSError):
+        with self.assertRaisesRegex(FileNotFoundError, "`baton agent`.*/nowhere/agent.sock"):
             baton.Client("/nowhere/agent.sock")
+        with self.assertRaisesRegex(OSError, "too long.*/nowhere/xxx"):
+            baton.Client("/nowhere/" + "x" * 200)
+
+    def test_the_users_own_agent_is_found(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.dict(os.environ, {"BATON_AGENT": "", "XDG_RUNTIME_DIR": folder}), \
+                mock.patch("os.geteuid", lambda: 1000):
+            with self.assertRaisesRegex(OSError, "'/run/baton/agent.sock'"):
+                baton.Client()
+            os.mkdir(folder + "/baton")
+            os.symlink(self.agent.path, folder + "/baton/agent.sock")
+            baton.Client().close()
 
 
 def exit_as_usual(code):

@@ -176,10 +176,13 @@ class Threads(WithPool):
         for items, code in ((["b"], "EEXIST"), ([{"retries": -1}], "EINVAL"), ([], "EINVAL"),
                             ([{"retry": 1}], "EINVAL"), ([{"id": "a//b"}], "EINVAL"),
                             ([{"body": 7}], "EINVAL"), ([{"kind": "task"}], "EINVAL"),
+                            ("ab", "EINVAL"), (b"ab", "EINVAL"), ({"body": "a"}, "EINVAL"),
                             (["x" * 65537], "EINVAL"), ([{"needs": "gpu"}], "EINVAL")):
             with self.subTest(items=items), self.assertRaises(baton.BatonError) as raised:
                 pool.submit(items, "batch")
             self.assertEqual(raised.exception.code, code)
+        with self.assertRaisesRegex(baton.BatonError, "batch.0: must be a list"):
+            pool.wait("batch.0", 1)
 
     def test_a_drained_worker_gets_nothing_and_all_is_told(self):
         pool, may_end = self.pool(), threading.Event()

@@ -720,6 +720,27 @@ class Hostile(AgentTest):
         self.assertEqual(client.ask("acting", marker="A=b")["code"], "EAUTH")
         self.assertTrue(client.ask("acting", marker="")["ok"])
 
+    def test_a_group_of_the_socket_that_its_user_is_not_in_is_named(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            os.chmod(folder, 0o777)
+            done = subprocess.run([*unprivileged(self, BATON), BATON, "agent", "--provider",
+                                   "memory:", "--socket", folder + "/a.sock", "--socket-group",
+                                   "root"], stderr=subprocess.PIPE, timeout=DEADLINE_S,
+                                  env=clean_environment(), check=False, universal_newlines=True)
+            self.assertEqual((done.returncode, os.listdir(folder)), (77, []), done.stderr)
+        self.assertRegex(done.stderr, "group 0.*not in it.*SupplementaryGroups=")
+
+    def test_whom_its_socket_keeps_out_hears_who_may_connect(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, for another user")
+        agent = self.agent()
+        os.chmod(agent.folder, 0o755)
+        done = subprocess.run([*unprivileged(self, BATON), BATON, "elections", "--socket",
+                               agent.path], stderr=subprocess.PIPE, env=clean_environment(),
+                              timeout=DEADLINE_S, check=False, universal_newlines=True)
+        self.assertEqual(done.returncode, 77)
+        self.assertRegex(done.stderr, "denied; .*its group .*--socket-group")
+
     def test_a_rule_of_nobody_that_is_known_is_refused(self):
         done = baton("agent", "--provider", "memory:x", "--allow", "e=no-such-user-anywhere")
         self.assertEqual(done.returncode, 64)

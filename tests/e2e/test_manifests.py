@@ -128,6 +128,11 @@ class Recipe(unittest.TestCase):
             with self.subTest(program):
                 yield program, path.read_text("utf-8")
 
+    def test_the_package_has_the_manifests_as_they_are(self):
+        """debhelper compresses what is larger than 4 KiB, and kubectl reads no .gz."""
+        rules = (DEBIAN / "rules").read_text("utf-8")
+        self.assertRegex(rules, r"\n\tdh_compress .*-X\.yaml\b")
+
     def test_its_packages_are_built(self):
         control = (DEBIAN / "control").read_text("utf-8")
         for program, recipe in self.each():

@@ -1,4 +1,5 @@
 """`baton run` and `baton once`: a program that lives only where a node leads."""
+import fcntl
 import json
 import os
 import pty
@@ -133,6 +134,21 @@ class Running(ProgramTest):
             check=False)
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertIn(one.data("a") + "/supervisor", done.stderr)
+
+    def test_a_directory_that_another_container_uses_is_not_taken(self):
+        """Its supervisor has the lock, and no number here."""
+        one = self.cluster(1)
+        path = Path(one.data("a")) / "supervisor"
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        with path.open("w", encoding="ascii") as file:
+            file.write("baton-run 1\nboot %s\nwrapper 99999998 1\nsupervisor 99999999 1\n"
+                       "marker BATON_RUN=x\ncgroup -\n" % boot.strip())
+            file.flush()
+            fcntl.flock(file, fcntl.LOCK_EX)
+            done = baton("run", *one.arguments("a"), "--", "true")
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn("a process that cannot be seen from here has it", done.stderr)
 
     def test_without_descriptors_it_says_so(self):
         # What is left behind has our pipe, and run() waits for it.
@@ -343,6 +359,11 @@ class Once(ProgramTest):
         done = baton("once", "schema", "--provider", "memory:", "--", "true")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("keeps no state", done.stderr)
+
+    def test_a_name_that_is_too_long_hears_how_long_it_may_be(self):
+        done = baton("once", "x" * 300, "--provider", "memory:", "--", "true")
+        self.assertEqual(done.returncode, 64)
+        self.assertRegex(done.stderr, r"the name has 300 bytes; must have at most \d+\n")
 
     def test_the_name_must_not_be_empty(self):
         one = self.cluster(1)

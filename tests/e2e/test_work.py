@@ -41,7 +41,8 @@ class Commands(PoolTest):
 
     def test_a_command_that_cannot_run_says_why(self):
         for words, code, text in (
-                (["baton-no-such-command"], 127, "baton-no-such-command: No such file"),
+                (["baton-no-such-command"], 127, "No such file or directory; no folder of PATH"),
+                (["./no-such"], 127, "does this host have it, and the interpreter"),
                 (["/etc/passwd"], 126, "/etc/passwd: Permission denied"),
                 (["--dir", "/no/such", "true"], 126, "/no/such"),
                 (["sh", "-c", "kill -9 $$"], 137, "")):
@@ -83,7 +84,7 @@ class Commands(PoolTest):
             self.assertFalse(is_alive(int(file.read())))
 
     def test_each_line_of_a_file_is_a_command(self):
-        lines = "echo one\n\n  # a comment\n\ttest x != x\r\n   \necho three"
+        lines = "\ufeffecho one\n\n  # a comment\n\ttest x != x\r\n   \necho three"
         done = self.run_work("submit", "--name", "bag", "--wait", "--file", "-", text=lines)
         self.assertEqual((done.returncode, done.stdout), (1, "bag.1 failed\n"))
         self.assertEqual([self.work("logs", "bag.%d" % i) for i in range(3)],
@@ -188,6 +189,14 @@ class Commands(PoolTest):
                                         check=False).returncode, 0)
         self.assertEqual(len(self.attempts("bag.0")), 1)
 
+    def test_stats_lists_the_workers(self):
+        self.worker("two", "--slots", "7", "--label", "gpu")
+        until(lambda: len(json.loads(self.work("stats", "--json"))["workers"]) == 2, "two workers")
+        table = [line.split() for line in self.work("stats").splitlines()[:3]]
+        self.assertEqual(table[0], ["WORKER", "STATE", "ITEMS", "SLOTS", "CPU", "LABELS"])
+        self.assertEqual((table[1][:2], table[2][:2], table[2][3], table[2][5:]),
+                         (["one", "online"], ["two", "online"], "7", ["gpu"]))
+
     def test_changes_are_watched_as_they_happen(self):
         watch = subprocess.Popen([BATON, "work", "--provider", self.provider, "watch"],
                                  stdout=subprocess.PIPE, text=True, env=clean_environment())
@@ -200,6 +209,10 @@ class Commands(PoolTest):
         self.assertEqual(line, "seen processing on one\n")
         self.end_actors()
         self.assertEqual(watch.stdout.readline(), "seen completed\n")
+        self.work("submit", "--wait", "--", "sleep", "1")  # for two looks, and more
+        self.work("submit", "--id", "last", "--", "true")
+        lines = iter(watch.stdout.readline, "last completed\n")
+        self.assertNotIn("seen", [line.split()[0] for line in lines])
         watch.send_signal(signal.SIGINT)
         self.assertEqual(watch.wait(DEADLINE_S), 128 + signal.SIGINT)
 
@@ -237,12 +250,29 @@ class Commands(PoolTest):
         self.assertEqual(self.items(), {})
 
 
+class Leader(PoolTest):
+    def test_a_process_without_slots_leads_and_runs_nothing(self):
+        self.on_agent()
+        leader = self.worker("boss", "--slots", "0")
+        until(lambda: "pool-ready" in leader.log(), leader.log)
+        self.worker("hand", "--never-lead")
+        self.await_online("hand")
+        done = self.run_work("submit", "--wait", "--file", "-", text="echo $BATON_NODE\n" * 20)
+        self.assertEqual((done.returncode, self.online()), (0, ["hand"]), done.stderr)
+        self.assertEqual({self.work("logs", item) for item in self.items()}, {"hand\n"})
+        leader.process.send_signal(signal.SIGTERM)
+        self.assertEqual(leader.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+        idle = baton("worker", "--provider", self.provider, "--slots", "0", "--never-lead")
+        self.assertEqual(idle.returncode, 64)
+        self.assertIn("--slots 0: with --never-lead", idle.stderr)
+
+
 class Providers(PoolTest):
     def test_a_provider_without_a_pool_is_refused_with_the_way_out(self):
         data = os.path.join(self.folder.name, "data")
         for words, code, text in (
                 (["work", "--provider", "agent:/no/such", "ls"], 69, "baton agent"),
-                (["work", "--provider", "memory:", "ls"], 64, "baton agent"),
+                (["work", "--provider", "memory:", "ls"], 64, "--provider memory: is within"),
                 (["work", "--provider", "raft://127.0.0.1:1", "ls"], 64, "baton agent"),
                 (["worker", "--provider", "memory:"], 64, "baton agent"),
                 (["worker", "--label", "a b"], 64, '"a b"'),
@@ -268,6 +298,23 @@ class Providers(PoolTest):
         self.assertEqual(worker.process.wait(DEADLINE_S), 74, worker.log())
         self.assertRegex(worker.log(), "baton worker: .*/raft.db: writing: .*")
         self.assertFalse(any(is_alive(one.pid) for one in self.attempts("long")))
+
+    def test_a_question_to_no_leader_may_be_interrupted(self):
+        channel = ["--socket", self.on_agent().path, "work/default/ask/status"]
+        heard = subprocess.Popen([BATON, "subscribe", *channel], stdout=subprocess.PIPE,
+                                 env=clean_environment())
+        self.addCleanup(heard.stdout.close)
+        self.addCleanup(heard.kill)
+        os.set_blocking(heard.stdout.fileno(), False)
+        until(lambda: baton("publish", *channel, "it listens") and heard.stdout.read(), "it hears")
+        for words in (["submit", "--wait", "--", "true"], ["stats", "--timeout", "100s"]):
+            waits = subprocess.Popen([BATON, "work", "--provider", self.provider, *words],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     env=clean_environment())
+            until(lambda: re.search(b"^[0-9a-f]{16}$", heard.stdout.read() or b"", re.M), "it asks")
+            waits.send_signal(signal.SIGINT)
+            self.assertIn(b"interrupted", waits.communicate(timeout=DEADLINE_S)[1])
+            self.assertEqual(waits.returncode, 128 + signal.SIGINT, words)
 
     def test_without_a_leader_the_pool_keeps_what_is_submitted(self):
         self.on_agent()
@@ -341,6 +388,24 @@ class Leaving(PoolTest):
         self.assertEqual(listed(), {"one": False, "two": True})
         self.work("undrain", "two")
         until(lambda: listed() == {"one": False}, listed)
+
+    def test_a_service_that_has_nowhere_to_move_keeps_no_worker(self):
+        [one] = self.workers("one")
+        self.work("submit", "--id", "service", "--service", "--", *self.actor(1000))
+        end = os.path.join(self.folder.name, "job-end")
+        self.work("submit", "--id", "job", "--", "sh", "-c",
+                  "until test -e %s; do sleep 0.05; done" % end)
+        self.await_acting("service")
+        self.await_state("job", "processing")
+        one.signal(signal.SIGTERM)
+        until(lambda: "leaving" in one.log(), one.log)
+        with open(end, "w", encoding="ascii"):
+            pass
+        self.assertEqual(one.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
+        self.assertEqual(self.state("job"), "completed")
+        self.worker("two")
+        until(lambda: len(self.attempts("service")) == 2, "it runs there")
+        self.assert_never_twice_at_once()
 
     def test_on_the_first_signal_services_move_and_jobs_end(self):
         one, _ = self.workers("one", "two")

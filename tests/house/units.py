@@ -4,6 +4,7 @@ and each starts its program again until it can run.
 usage: units.py ROOT
 """
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ ACTED_ON = {"baton@.service": "64 78", "baton-agent.service": "64 78",
             "baton-run@.service": "64 78", "baton-worker.service": "64 78",
             "baton-fleet.service": "64 78",
             "baton-detector.service": "64"}
+EXAMPLES = ("baton-cron.service", "cron-leader.service")
 MOST = {"baton@.service": 2.0, "baton-agent.service": 2.0, "baton-run@.service": 2.5,
         "baton-worker.service": 2.5, "baton-fleet.service": 2.5, "baton-detector.service": 3.5}
 
@@ -33,6 +35,21 @@ def exposure(text, name):
     return float(found.group(1)) if found else 10.0
 
 
+def left_running(root):
+    """A unit of a Debian package is stopped where the package is removed, and by no upgrade."""
+    folder = os.path.join(root, "packaging/debian")
+    bad = []
+    for name in MOST:
+        owner = [one for one in os.listdir(folder) if one.endswith(".install") and
+                 "/" + name in pathlib.Path(folder, one).read_text(encoding="utf-8")][0]
+        prerm = pathlib.Path(folder, owner.replace(".install", ".prerm"))
+        script = prerm.read_text(encoding="utf-8") if prerm.exists() else ""
+        if not re.search(r'= remove .*deb-systemd-invoke stop\b.*[ \']' +
+                         re.escape(name.replace("@", "@*")), script, re.S):
+            bad.append("%s: %s does not stop it" % (name, prerm.name))
+    return bad
+
+
 def main():
     if not shutil.which("systemd-analyze"):
         print("skipped: systemd-analyze is not installed")
@@ -47,8 +64,16 @@ def main():
         if got > most:
             bad.append("%s: exposure %.1f; %.1f is the most" % (name, got, most))
         wanted = dict(UNTIL_IT_RUNS, RestartPreventExitStatus=ACTED_ON[name])
+        if name == "baton-run@.service":
+            wanted.update(SuccessExitStatus="143", RestartForceExitStatus="143")
         bad += ["%s: %s=%s is missing" % (name, key, value) for key, value in wanted.items()
                 if "\n%s=%s\n" % (key, value) not in text]
+    for name in EXAMPLES:
+        path = os.path.join(sys.argv[1], "examples/cron", name)
+        with open(path, encoding="utf-8") as file:
+            if "\nStartLimitIntervalSec=0\n" not in file.read():
+                bad.append("%s: is given up after five starts: StartLimitIntervalSec=0" % name)
+    bad += left_running(sys.argv[1])
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
 

@@ -40,7 +40,8 @@ export interface Value {
 }
 
 export interface ConnectOptions {
-  /** The agent's socket; else BATON_AGENT in the environment, or /run/baton/agent.sock. */
+  /** The agent's socket; else BATON_AGENT in the environment, the user's own agent's, or
+   * /run/baton/agent.sock. */
   path?: string;
   /** This member's name; else the host's and the process id. */
   name?: string;

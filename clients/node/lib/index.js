@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { openSync, readFileSync, readSync } from 'node:fs';
+import { existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { BatonError, Campaign, checked, Lost, Machine } from './core.js';
 
@@ -35,6 +35,12 @@ class UptimeClock {
 }
 
 let clock = null;
+
+/** Where `baton` looks for the agent, too. */
+function agentPath() {
+  const own = `${process.env.XDG_RUNTIME_DIR || '/run'}/baton/agent.sock`;
+  return process.env.BATON_AGENT || (process.geteuid() !== 0 && existsSync(own) ? own : SOCKET);
+}
 
 /** What this process says of itself; its start shows the agent that the pid was not reused. */
 function greeting({ name, metadata }) {
@@ -179,7 +185,7 @@ export class Client extends EventEmitter {
   constructor(options) {
     super();
     clock ??= new UptimeClock();
-    this.#path = options.path ?? process.env.BATON_AGENT ?? SOCKET;
+    this.#path = options.path || agentPath();
     this.#machine = new Machine(greeting(options), clock);
   }
 
@@ -310,7 +316,7 @@ export class Client extends EventEmitter {
   // ---- The connection
 
   #connect(greeted = () => {}, refused = null) {
-    const socket = this.#socket = createConnection(this.#path);
+    const socket = this.#socket = createConnection({ path: this.#path });
     let cause = new BatonError('EUNAVAILABLE', 'the agent closed the connection');
     socket.on('connect', () => this.#machine.connected());
     socket.on('connect', () => this.#step());

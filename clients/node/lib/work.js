@@ -354,6 +354,7 @@ export class Pool {
   }
 
   async wait(ids, { signal } = {}) {
+    core.checkList(ids, ids);
     const ends = new Map();
     const isOver = () => ids.every((id) => ends.has(id));
     let wake = () => {};

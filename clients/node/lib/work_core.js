@@ -92,7 +92,14 @@ function itemJson(item, at) {
 }
 
 /** { name, ids, chunks: the names and values of the keys that hold the items }. */
+export function checkList(what, items) {
+  if (!Array.isArray(items)) {
+    throw refuse(`${what}: must be a list`);
+  }
+}
+
 export function chunksOf(items, name) {
+  checkList('items', items);
   if (name !== undefined) {
     checkName('submission', name, SUBMISSION_MAX);
   }

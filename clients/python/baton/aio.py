@@ -5,6 +5,7 @@ Callbacks are functions, or coroutine functions, and begin in the order of what 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import time
@@ -23,6 +24,13 @@ LOG = logging.getLogger("baton")
 T = TypeVar("T")
 Callback = Callable[[T], Any] | None
 Leadership = core.Leadership[asyncio.Event]
+
+
+def agent_path() -> str:
+    """Where `baton` looks for the agent, too."""
+    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/run", "baton/agent.sock")
+    return os.environ.get("BATON_AGENT") or (
+        own if os.geteuid() != 0 and os.path.exists(own) else SOCKET)
 
 
 def boottime() -> int:
@@ -112,7 +120,7 @@ class Agent(Generic[F]):
                  flag: Callable[[], F]) -> None:
         self.machine: core.Machine[F] = core.Machine(core.hello(name, metadata), boottime, flag)
         self.flag = flag
-        self._path = path or os.environ.get("BATON_AGENT") or SOCKET
+        self._path = path or agent_path()
         self._pid = os.getpid()
         self._says_bye = False
         self._writer: asyncio.StreamWriter | None = None
@@ -312,7 +320,12 @@ class Agent(Generic[F]):
                 self._timer.cancel()
 
     async def _serve(self, greeted: asyncio.Future[None]) -> None:
-        reader, self._writer = await asyncio.open_unix_connection(self._path)
+        try:
+            reader, self._writer = await asyncio.open_unix_connection(self._path)
+        except OSError as error:
+            raise type(error)(error.errno or errno.EINVAL, f"{error.strerror or error}; `baton "
+                              "agent` serves it, and BATON_AGENT names another one",
+                              self._path) from error
         self.machine.connected()
         self.step()
         while data := await reader.read(65536):

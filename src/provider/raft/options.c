@@ -95,6 +95,19 @@ int raft_options_parse_address(const char *text, char *ret_host, size_t host_byt
     return BATON_OK;
 }
 
+/* As people write it: of fe80::1 the end may be a port. Stored addresses are taken as they are. */
+static int parse_given_address(const char *text, char *ret_host, size_t host_bytes, int *ret_port,
+                               struct baton_error *reterr)
+{
+    int r = raft_options_parse_address(text, ret_host, host_bytes, ret_port, reterr);
+
+    if (r == BATON_OK && strchr(ret_host, ':') && (text[0] != '[' || ret_host[0] == '[')) {
+        r = error_set(reterr, BATON_EINVAL, "address \"%s\": write an IPv6 address as [ADDR]:PORT",
+                      text);
+    }
+    return r;
+}
+
 /* ---- Peers ----------------------------------------------------------------------------------- */
 
 static int parse_kind(const char *text, enum raft_kind *ret, struct baton_error *reterr)
@@ -150,7 +163,7 @@ int raft_options_parse_peer(struct raft_member *ret, const char *text, struct ba
     }
     r = check_name("peer", copy, reterr);
     if (r == BATON_OK) {
-        r = raft_options_parse_address(address, host, sizeof(host), &port, reterr);
+        r = parse_given_address(address, host, sizeof(host), &port, reterr);
         r = r == BATON_OK ? r : error_wrap(reterr, "peer \"%s\"", text);
     }
     if (r == BATON_OK && kind && (r = parse_kind(kind, &member.kind, reterr)) == BATON_OK &&
@@ -492,8 +505,8 @@ static int take_address(struct raft_options *options, const char *url, struct ba
     }
     memcpy(address, start, length);
     address[length] = '\0';
-    return raft_options_parse_address(address, options->host, sizeof(options->host), &options->port,
-                                      reterr);
+    return parse_given_address(address, options->host, sizeof(options->host), &options->port,
+                               reterr);
 }
 
 static bool is_protected(const struct raft_options *options)

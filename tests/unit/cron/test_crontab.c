@@ -35,7 +35,7 @@ static void expect_refused(const char *text, const char *why)
 
 static void a_classic_crontab_is_one(void **state)
 {
-    struct crontab *crontab = parse("# a comment\n"
+    struct crontab *crontab = parse("\xEF\xBB\xBF# a comment\n"
                                     "\n"
                                     "SHELL=/bin/bash\n"
                                     "PATH = \"/usr/bin:/bin\"\r\n"
@@ -126,6 +126,8 @@ static void mistakes_are_named_with_their_line(void **state)
     expect_refused("# baton: overlap\n* * * * * a\n", "options are KEY=VALUE");
     expect_refused("# baton: timeout=5s\n* * * * * a\n", "'timeout': the options are");
     expect_refused("# baton overlap=wait\n* * * * * a\n", "with a colon");
+    expect_refused("# Baton overlap=wait\n* * * * * a\n", "with a colon");
+    expect_refused("# BATON: overlap=wat\n* * * * * a\n", "'wat'");
     expect_refused("# baton: jitter=2h\n* * * * * a\n", "at most 1h");
     expect_refused("CRON_TZ=Mars/Olympus\n* * * * * a\n", "there is no such time zone");
     expect_refused("MAILTO=root\n* * * * * a\n", "no mail is sent");

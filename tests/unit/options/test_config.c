@@ -68,6 +68,8 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
         {"node: !!str a\n", "tags"},
         {"node: a\n---\nnode: b\n", "second document"},
         {"node: \"a\n", "YAML"},
+        {"# first\nnode: a\npeer: agent:\n", "from line 3 on, key 'peer': not valid YAML"},
+        {"node: memory:\n", "ends with ':' or has ': ' in it needs quotes"},
         {"node: *x\n", ""},
         {"%YAML 1.2\n---\nnode: a\n", "directives"},
         {"%~\xff\xff:\xa5 !-", "UTF-8"},

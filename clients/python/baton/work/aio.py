@@ -343,6 +343,7 @@ class Pool(Generic[F]):
 
     async def wait(self, items: Sequence[str], timeout: float | None = None) -> list[Result]:
         """Waits until all have ended; their ends, in the order of the ids. TimeoutError."""
+        core.check_list(str(items), items)
         ends: dict[str, Result] = {}
         left = asyncio.Event()
 

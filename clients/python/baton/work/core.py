@@ -143,8 +143,15 @@ def item_json(at: int, item: Item) -> Message:
     return {**members, **bytes_member("body", body)}
 
 
+def check_list(what: str, items: object) -> None:
+    """A text is a sequence, too: of its letters."""
+    if isinstance(items, (str, bytes, bytearray, dict)):
+        raise refuse(f"{what}: must be a list")
+
+
 def chunks_of(name: str | None, items: Sequence[Item]) -> tuple[Submission, list[tuple[str, str]]]:
     """The names and values of the keys that hold the items, and the items' ids."""
+    check_list("items", items)
     if name is not None:
         check_name("submission", name, SUBMISSION_MAX)
     submission = Submission(name or secrets.token_hex(8), [])
