@@ -439,7 +439,7 @@ static int check_named(const struct node *node, const struct raft_member *heir,
         return error_set(reterr, BATON_EBUSY,
                          "member \"%s\" does not answer; this node goes on leading", heir->name);
     }
-    if (is_known && !progress.may_lead) {
+    if (is_known && progress.is_active && !progress.may_lead) {
         return error_set(reterr, BATON_EBUSY,
                          "member \"%s\" is cordoned; this node goes on leading", heir->name);
     }
