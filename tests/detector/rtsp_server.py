@@ -63,7 +63,8 @@ class Loop(GstRtspServer.RTSPMediaFactory):
             if self.tells_pictures:
                 say("picture", self.path, number % len(self.pictures), time.monotonic_ns())
             number += 1
-            return source.emit("push-buffer", picture) == Gst.FlowReturn.OK
+            source.emit("push-buffer", picture)
+            return True  # a refusal passes: clients that come while others go share what goes on
 
         timer = GLib.timeout_add(1000 // FPS, push)
         media.connect("unprepared", lambda _media: GLib.source_remove(timer))
