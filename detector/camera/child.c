@@ -322,13 +322,11 @@ static void on_process_end(uv_poll_t *poll, int rc, int events)
 
 /* ---- its start and end ---- */
 
-/* The kernel does not let it go, as while it waits for a device. It is waited for as long as this
- * program runs, and no longer. */
+/* The kernel does not let it go, as while it waits for a device: it is left behind, and what is
+ * left of it once it has ended goes with this program. */
 static void on_killed_for_long(uv_timer_t *timer)
 {
-    struct child *child = timer->data;
-
-    uv_unref((uv_handle_t *)&child->end);
+    close_handles(timer->data);
 }
 
 static void end_by_force(struct child *child)

@@ -323,7 +323,7 @@ static enum stage read_stage(struct json_fields *payload)
  * control characters are replaced. */
 static void copy_message(const json_t *message, char text[PROTOCOL_TEXT_MAX + 1])
 {
-    const char *from = json_string_value(message);
+    const char *from = message != NULL ? json_string_value(message) : "";
     size_t bytes = json_string_length(message);
 
     if (bytes > PROTOCOL_TEXT_MAX) {
