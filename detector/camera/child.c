@@ -17,7 +17,7 @@
 enum {
     READS_MAX = 1024,        /* datagrams in one turn, because the loop has other work, too */
     FAREWELL_MS = 1000,      /* for the session with its camera to end */
-    KILLED_MS = 5000,        /* for the process to end, once it was killed */
+    KILLED_MS = 30000,       /* for the process to end, once it was killed */
     CAPTURED_MAX_MS = 60000, /* the greatest age of a frame */
 };
 

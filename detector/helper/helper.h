@@ -47,7 +47,7 @@ struct helper {
  * not found or cannot be started. */
 int helper_start(struct helper *ret, const char *program, const char *name, int file,
                  struct baton_error *reterr);
-/* Kills the helper if it still runs, and waits for it; for some seconds, as one that the kernel
+/* Kills the helper if it still runs, and waits for it; for half a minute, as one that the kernel
  * does not let go (it waits for a disk or a device) is left behind. Returns its status, of its own
  * end if that came first; 0 if it was waited for before, or is left behind. */
 int helper_kill(struct helper *helper);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { END_MS = 5000 }; /* a killed process takes a moment to give its memory back */
+enum { END_MS = 30000 }; /* a killed process has to give its memory back, which may take seconds */
 
 bool helper_find(char ret[PATH_MAX], const char *name)
 {
