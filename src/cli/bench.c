@@ -173,10 +173,14 @@ static int one_round(struct bench *bench, struct bench_round *ret, struct baton_
     rest(SPAN_MS(PAUSE_MS)); /* from the start of another cluster's node */
     await_settled(bench);
     do { /* one that has lost its lease in between has nothing to pass on */
+        bool is_new = cluster_leader(bench->cluster) < 0;
         old =
             cluster_await_leader(bench->cluster, instant_add(clock_now(), SPAN_S(FIRST_LEADER_S)));
         if (old < 0) {
             return error_set(reterr, BATON_ETIMEDOUT, "no leader in %d s", FIRST_LEADER_S);
+        }
+        if (is_new) { /* the others follow it first */
+            rest(SPAN_MS(PAUSE_MS));
         }
         code = inflict(bench, (unsigned)old, &fault, reterr);
     } while (code && cluster_leader(bench->cluster) != old);
