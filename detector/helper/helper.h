@@ -47,6 +47,9 @@ struct helper {
  * not found or cannot be started. */
 int helper_start(struct helper *ret, const char *program, const char *name, int file,
                  struct baton_error *reterr);
+/* Waits for the helper's own end, for `wait_ms` at most. True: it has ended, with the status in
+ * `ret`, which is 0 if it was waited for before. */
+bool helper_wait(struct helper *helper, int wait_ms, int *ret);
 /* Kills the helper if it still runs, and waits for it; for half a minute, as one that the kernel
  * does not let go (it waits for a disk or a device) is left behind. Returns its status, of its own
  * end if that came first; 0 if it was waited for before, or is left behind. */

@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { END_MS = 30000 }; /* a killed process has to give its memory back, which may take seconds */
+enum {
+    END_MS = 30000, /* a killed process has to give its memory back, which may take seconds */
+    LOOK_MS = 1,
+};
 
 bool helper_find(char ret[PATH_MAX], const char *name)
 {
@@ -126,19 +128,30 @@ int helper_start(struct helper *ret, const char *program, const char *name, int 
     return 0;
 }
 
+bool helper_wait(struct helper *helper, int wait_ms, int *ret)
+{
+    bool has_ended = helper->pid <= 0;
+
+    *ret = 0;
+    /* Not by its pidfd, which may be readable before it can be waited for: what traces it, as
+     * strace or a leak checker does, is told first. */
+    for (int ms = 0; !has_ended && ms <= wait_ms; ms += LOOK_MS) {
+        has_ended = waitpid(helper->pid, ret, WNOHANG) != 0;
+        if (!has_ended && ms < wait_ms) {
+            (void)poll(NULL, 0, LOOK_MS);
+        }
+    }
+    helper->pid = has_ended ? 0 : helper->pid;
+    return has_ended;
+}
+
 int helper_kill(struct helper *helper)
 {
     int status = 0;
 
     if (helper->pid > 0) {
-        struct pollfd end = {.fd = pidfd_open(helper->pid, 0), .events = POLLIN};
-        int wait = end.fd >= 0 ? WNOHANG : 0;
         (void)kill(helper->pid, SIGKILL);
-        while (poll(&end, 1, end.fd >= 0 ? END_MS : 0) < 0 && errno == EINTR) {
-        }
-        while (waitpid(helper->pid, &status, wait) < 0 && errno == EINTR) {
-        }
-        helper_close((int[]){end.fd, -1});
+        (void)helper_wait(helper, END_MS, &status);
         helper->pid = 0;
     }
     return status;

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -35,17 +34,15 @@ struct engine {
 
 /* ---- The process ---------------------------------------------------------------------------- */
 
-/* Sets the error of a process that gave no answer, and ends the process. */
-static int lost(struct engine *engine, const char *why, struct baton_error *reterr)
+/* Sets the error of a process that gave no answer, and ends the process, if it has not ended by
+ * itself in `wait_ms`. */
+static int lost(struct engine *engine, const char *why, int wait_ms, struct baton_error *reterr)
 {
     int status = 0;
-    pid_t got = engine->child.pid > 0 ? waitpid(engine->child.pid, &status, WNOHANG) : 0;
+    bool has_ended = helper_wait(&engine->child, wait_ms, &status);
 
-    if (got > 0) {
-        engine->child.pid = 0;
-    }
     (void)helper_kill(&engine->child);
-    if (got > 0 && WIFSIGNALED(status)) {
+    if (has_ended && WIFSIGNALED(status)) {
         engine->was_killed = WTERMSIG(status) == SIGKILL;
         return error_set(reterr, BATON_ECLOSED, "the model's process was ended by signal %d (%s)",
                          WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -55,7 +52,7 @@ static int lost(struct engine *engine, const char *why, struct baton_error *rete
 
 static int talks_nonsense(struct engine *engine, struct baton_error *reterr)
 {
-    return lost(engine, "talks nonsense and was ended", reterr);
+    return lost(engine, "talks nonsense and was ended", 0, reterr);
 }
 
 /* ---- Questions and answers ------------------------------------------------------------------ */
@@ -79,27 +76,17 @@ static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct bat
            (errno == EAGAIN || errno == EINTR)) {
         bool is_silent = errno == EAGAIN;
         if (is_cancelled(engine)) {
-            return lost(engine, "was not wanted any more", reterr);
+            return lost(engine, "was not wanted any more", 0, reterr);
         }
         /* After an interruption, such as a SIGCONT, an answer may be there: read again. */
         if (is_silent && !instant_before(clock_now(), end)) {
             char why[64];
             (void)snprintf(why, sizeof(why), "gave no answer for %d ms and was ended", timeout_ms);
-            return lost(engine, why, reterr);
+            return lost(engine, why, 0, reterr);
         }
     }
     *ret = bytes;
     return 0;
-}
-
-/* The socket closes a moment before the process has ended, by a signal that is worth telling. One
- * that closes it and goes on is not waited for. */
-static void wait_for_end(const struct engine *engine)
-{
-    struct pollfd end = {.fd = pidfd_open(engine->child.pid, 0), .events = POLLIN};
-
-    (void)poll(&end, 1, END_MS);
-    (void)close(end.fd);
 }
 
 bool answer_check(struct wire_answer *answer, size_t bytes)
@@ -126,8 +113,9 @@ static int receive(struct engine *engine, int timeout_ms, struct baton_error *re
         return code;
     }
     if (bytes <= 0) {
-        wait_for_end(engine);
-        return lost(engine, "ended", reterr);
+        /* The socket closes a moment before the process has ended, by a signal that is worth
+         * telling. One that closes it and goes on is not waited for. */
+        return lost(engine, "ended", END_MS, reterr);
     }
     if (!answer_check(&engine->answer, (size_t)bytes)) {
         return talks_nonsense(engine, reterr);

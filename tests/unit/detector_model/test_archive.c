@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,7 +22,7 @@
 #include <unistd.h>
 #include <zip.h>
 
-enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 8192, LARGE_BYTES = 8 << 20 };
+enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 8192, LARGE_BYTES = 8 << 20, KEPT_US = 50000 };
 
 static const struct zip_part good_parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
                                              {.name = SAMPLE_MODEL, .text = "a model"}};
@@ -538,6 +539,52 @@ static void the_child_is_confined_when_it_reads(void **state)
     close(archive_fd);
 }
 
+struct trace {
+    pid_t of;
+    int begun[2]; /* a pipe */
+};
+
+/* Is told of its end first, and keeps it for a moment, as strace does, or a leak checker. */
+static int trace(void *userdata)
+{
+    const struct trace *trace = userdata;
+
+    if (ptrace(PTRACE_SEIZE, trace->of, NULL, NULL) != 0 || write(trace->begun[1], "", 1) != 1) {
+        return EXIT_FAILURE;
+    }
+    (void)waitid(P_PID, (id_t)trace->of, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    (void)usleep(KEPT_US);
+    return EXIT_SUCCESS;
+}
+
+static void a_child_that_is_traced_is_waited_for(void **state)
+{
+    int archive_fd = large_archive();
+    struct helper child;
+    struct trace how;
+    char begun;
+    pid_t tracer;
+    int status;
+
+    start_waiting(&child, *state, archive_fd);
+    assert_int_equal(pipe(how.begun), 0);
+    how.of = child.pid;
+    tracer = process_fork(trace, &how);
+    close(how.begun[1]);
+    if (read(how.begun[0], &begun, 1) == 1) {
+        status = helper_kill(&child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        assert_int_equal(process_wait(tracer), 0);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    } else {
+        print_message("not tested: tracing takes root\n");
+        process_end(tracer);
+    }
+    unpack_child_end(&child);
+    close(how.begun[0]);
+    close(archive_fd);
+}
+
 static pid_t start(void *userdata)
 {
     struct helper child;
@@ -572,6 +619,7 @@ int main(void)
         TEST(a_silent_child_is_given_up_with_its_order),
         TEST(a_child_that_is_missing_is_named),
         TEST(the_child_is_confined_when_it_reads),
+        TEST(a_child_that_is_traced_is_waited_for),
         TEST(a_child_that_hangs_dies_with_who_started_it),
     };
 
