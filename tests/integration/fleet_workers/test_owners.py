@@ -435,6 +435,7 @@ class Owners(unittest.TestCase):
         worker.do("fault slow")
         for i in range(40):
             self.put("camera/c000", {"id": "c000", "rtspUrl": "rtsp://h/%d" % i})
+            time.sleep(0.02)  # each shall be a list of its own
         hand.wait("live", told, change="sync", inSync=False)  # it still reports
         worker.do("heal")
 
