@@ -193,6 +193,11 @@ class OneProcess(unittest.TestCase):
         self.expect(404, "PATCH", path, {})
         self.expect(404, "DELETE", path)
         self.expect(404, "POST", path + "/move", {"subscription": "d1;c1"})
+        # It may be there again at once, whether the master has taken it out or not.
+        for _ in range(10):
+            self.expect(201, "PUT", path, {"url": "ws://127.0.0.1:2"}, if_none_match="*")
+            self.assertEqual(self.expect(200, "GET", path).json["cordoned"], False)
+            self.expect(204, "DELETE", path)
 
     def test_a_displays_session_stage_and_data(self):
         self.expect(201, "PUT", "/api/displays/screen", {})
