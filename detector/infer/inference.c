@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -136,6 +137,8 @@ static bool open_engine(struct inference *inference)
     if (!code) {
         memcpy(inference->stats.engine, engine_name(inference->engine),
                sizeof(inference->stats.engine));
+        (void)snprintf(inference->stats.note, sizeof(inference->stats.note), "%s",
+                       runner_note(inference->runner));
         inference->stats.pid = engine_pid(inference->engine);
     }
     inference->opening = error;

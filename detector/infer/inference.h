@@ -76,8 +76,9 @@ bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame
                           const int rect[4], enum stage progression);
 
 struct inference_stats {
-    char engine[ENGINE_NAME_MAX + 1]; /* "" until ready */
-    int pid;                          /* of the child; 0: none */
+    char engine[ENGINE_NAME_MAX + 1];   /* "" until ready */
+    char note[BATON_ERROR_MESSAGE_MAX]; /* runner_note() */
+    int pid;                            /* of the child; 0: none */
     int feeds;
     uint64_t failures, restarts;
 };

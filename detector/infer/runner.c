@@ -39,7 +39,8 @@ struct runner {
     const struct pipeline *pipeline;
     struct session *sessions[PIPELINE_MODELS_MAX];
     struct picture_scaler scaler;
-    uint64_t runs; /* of models */
+    uint64_t runs;             /* of models */
+    struct baton_error single; /* why the first of its models gets one picture at a time */
     /* a frame on its way through the stages */
     const struct runner_turn *turn;
     struct answer answer;
@@ -93,9 +94,10 @@ static int prove(const struct pipeline_model *model, struct session *session, in
     return count < 0 ? count : answer_prove(model, outputs, count, pictures, reterr);
 }
 
-/* Many an export leaves the first side of its input open, and can take one picture only. */
+/* Many an export leaves the first side of its input open, and can take one picture only: then the
+ * reason is noted. */
 static int prove_batch(const struct pipeline_model *model, struct session *session,
-                       struct baton_error *reterr)
+                       struct baton_error *note, struct baton_error *reterr)
 {
     int code = prove(model, session, 1, reterr);
     struct baton_error error;
@@ -107,7 +109,12 @@ static int prove_batch(const struct pipeline_model *model, struct session *sessi
     if (code == BATON_ECLOSED) { /* its process is lost */
         return error_set(reterr, code, "%s", error.message);
     }
-    session->batch_max = code ? 1 : session->batch_max;
+    if (code) {
+        session->batch_max = 1;
+        (void)error_wrap(&error, "model '%s' (%s): gets one picture at a time", model->name,
+                         model->file);
+        *note = note->code ? *note : error;
+    }
     return 0;
 }
 
@@ -118,7 +125,7 @@ static int open_model(struct runner *runner, size_t index, int file, struct engi
     const struct shape largest = input_shape(&model->input, pictures_of(runner->pipeline, index));
     int code = session_open(&runner->sessions[index], engine, file, &largest, reterr);
 
-    code = code ? code : prove_batch(model, runner->sessions[index], reterr);
+    code = code ? code : prove_batch(model, runner->sessions[index], &runner->single, reterr);
     return code ? error_wrap(reterr, "model '%s' (%s)", model->name, model->file) : 0;
 }
 
@@ -149,6 +156,11 @@ void runner_free(struct runner *runner)
         picture_scaler_fini(&runner->scaler);
         free(runner);
     }
+}
+
+const char *runner_note(const struct runner *runner)
+{
+    return runner->single.message;
 }
 
 uint64_t runner_runs(const struct runner *runner)

@@ -33,6 +33,10 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *
                struct engine *engine, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* NULL allowed; its views go on with the next one */
 
+/* Why a model gets one picture at a time, although its input seems to take more; of several, the
+ * first. "": none does. */
+const char *runner_note(const struct runner *runner);
+
 struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */
 void runner_view_free(struct runner_view *view);                  /* NULL allowed */
 

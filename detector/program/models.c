@@ -306,11 +306,13 @@ static void on_opened(void *userdata, const char *engine, const struct baton_err
     struct shared *shared = userdata;
     struct models *models = shared->models;
     struct bound *bound = NULL, *next = NULL;
+    struct inference_stats stats;
 
     shared->is_open = !error;
     if (!error) {
+        inference_stats(shared->inference, &stats);
         log_info(models->config.logger, "model-open", LOG_STR("digest", shared->model->digest),
-                 LOG_STR("engine", engine));
+                 LOG_STR("engine", engine), LOG_STR("note", stats.note[0] ? stats.note : NULL));
     }
     shared->users++; /* keeps it until its last user got the error */
     HASH_ITER (hh, models->bounds, bound, next) {

@@ -16,6 +16,7 @@ enum { KEY_ROOM = 600 };
 
 struct worker_write {
     bool has_condition;
+    bool is_back;                        /* it was deleted, and its key is there still */
     unsigned status;                     /* 204: the answer is nothing, 201: the worker is new */
     char other[FLEET_WORKER_ID_MAX + 1]; /* that has its URL */
 };
@@ -63,15 +64,22 @@ static void on_taken_back(void *userdata, int code, uint64_t revision,
     }
 }
 
+static void register_worker(struct call *call);
+
 static void on_written(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     struct call *call = userdata;
     struct worker_write *write = call->data;
-    const struct fleet_worker *worker = fleet_state_worker(call->http->parts.state, call->id);
+    const struct fleet_state *state = call->http->parts.state;
+    const struct fleet_worker *worker = fleet_state_worker(state, call->id);
     const struct fleet_worker *other =
         worker != NULL && write->status == 201 ? other_at(call, worker->url) : NULL;
 
-    if (code != BATON_OK) {
+    if (code == BATON_ECONFLICT && write->is_back && !fleet_state_worker_key(state, call->id)) {
+        free(write); /* the master has deleted the key meanwhile: there is nothing to replace */
+        call->data = NULL;
+        register_worker(call);
+    } else if (code != BATON_OK) {
         call_fail_write(call, code, error, write->has_condition);
     } else if (write->status == 204 || worker == NULL) {
         call_nothing(call);
@@ -83,41 +91,34 @@ static void on_written(void *userdata, int code, uint64_t revision, const struct
     }
 }
 
-/* Takes the JSON's reference; NULL deletes. */
+/* Takes the JSON's reference; NULL: out of memory. */
 static void write_worker(struct call *call, json_t *json, const struct condition *condition,
                          unsigned status)
 {
     struct worker_write *write = calloc(1, sizeof(*write));
+    const struct fleet_worker *key = fleet_state_worker_key(call->http->parts.state, call->id);
+    bool is_back = key != NULL && key->is_deleted && condition->revision == 0;
 
     call->data = write;
-    if (write == NULL) {
+    if (write == NULL || json == NULL) {
         call_refuse(call, 503, NULL, "out of memory");
     } else {
-        *write = (struct worker_write){.has_condition = condition->is_given, .status = status};
-        put_worker(call, json, condition->revision, on_written);
+        *write = (struct worker_write){
+            .has_condition = condition->is_given, .is_back = is_back, .status = status};
+        put_worker(call, json, is_back ? key->revision : condition->revision, on_written);
     }
     json_decref(json);
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-/* Registers it, or replaces what is registered; a cordon that is not given stays. */
-void workers_put(struct call *call)
+static void register_worker(struct call *call)
 {
     const struct fleet_worker *worker, *other;
     struct condition condition;
     struct baton_error error;
     json_t *json;
 
-    if (!fleet_worker_id_is_valid(call->id)) {
-        call_refuse(call, 422, "id",
-                    "id: must be 1 to %d of letters, digits, \"-\", \"_\" and \".\"",
-                    FLEET_WORKER_ID_MAX);
-        return;
-    }
-    if (!call_body(call)) {
-        return;
-    }
     worker = fleet_state_worker(call->http->parts.state, call->id);
     if (!call_condition(call, worker != NULL ? worker->revision : 0, &condition)) {
         return;
@@ -135,6 +136,18 @@ void workers_put(struct call *call)
         refuse_twice(call, other->id);
     } else {
         write_worker(call, json, &condition, worker != NULL ? 200 : 201);
+    }
+}
+
+/* Registers it, or replaces what is registered; a cordon that is not given stays. */
+void workers_put(struct call *call)
+{
+    if (!fleet_worker_id_is_valid(call->id)) {
+        call_refuse(call, 422, "id",
+                    "id: must be 1 to %d of letters, digits, \"-\", \"_\" and \".\"",
+                    FLEET_WORKER_ID_MAX);
+    } else if (call_body(call)) {
+        register_worker(call);
     }
 }
 
@@ -191,7 +204,7 @@ void workers_delete(struct call *call)
                     "there, or cordon and drain it",
                     worker->id, worker->source);
     } else if (call_condition(call, worker->revision, &condition)) {
-        write_worker(call, NULL, &condition, 204);
+        write_worker(call, fleet_worker_deletion(worker), &condition, 204);
     }
 }
 

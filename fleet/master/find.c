@@ -102,6 +102,7 @@ static int add_record(const struct fleet_state *state, const struct discovered *
                       struct round *round)
 {
     const struct fleet_worker *record = fleet_state_worker(state, found->id);
+    const struct fleet_worker *before = fleet_state_worker_key(state, found->id);
     char key[KEY_MAX];
     json_t *json;
 
@@ -117,7 +118,7 @@ static int add_record(const struct fleet_state *state, const struct discovered *
     json = record ? fleet_worker_json(record) : json_object();
     (void)json_object_set_new(json, "url", json_string(found->url));
     (void)json_object_set_new(json, "source", json_string(found->source));
-    return round_add(round, STEP_TAKES, key, json, false, record ? record->revision : 0);
+    return round_add(round, STEP_TAKES, key, json, false, before ? before->revision : 0);
 }
 
 static int delete_record(const struct fleet_worker *record, struct round *round)

@@ -115,6 +115,24 @@ static int add_lists(struct proposal *proposal)
     return code;
 }
 
+/* Workers that were deleted, and have let go of all, or are away. */
+static int delete_workers(struct proposal *proposal)
+{
+    char key[KEY_MAX];
+    int code = BATON_OK;
+
+    for (size_t i = 0; code == BATON_OK && i < proposal->survey.count; i++) {
+        const struct plan_worker *worker = &proposal->survey.workers[i];
+        if (worker->is_deleted &&
+            (!worker->is_online || worker->assigned_count + worker->leaving_count == 0)) {
+            (void)snprintf(key, sizeof(key), "worker/%s", worker->id);
+            code = round_add(proposal->round, STEP_TAKES, key, NULL, true,
+                             proposal->survey.records[i]->revision);
+        }
+    }
+    return code;
+}
+
 /* Of workers that are registered no more. */
 static int delete_lists(struct proposal *proposal)
 {
@@ -124,7 +142,7 @@ static int delete_lists(struct proposal *proposal)
 
     for (const struct fleet_assigned *assigned = NULL;
          code == BATON_OK && (assigned = fleet_state_next_assigned(state, assigned));) {
-        if (!fleet_state_worker(state, assigned->worker)) {
+        if (!fleet_state_worker_key(state, assigned->worker)) {
             (void)snprintf(key, sizeof(key), "assigned/%s", assigned->worker);
             code = round_add(proposal->round, STEP_TAKES, key, NULL, true, assigned->revision);
         }
@@ -289,6 +307,7 @@ static int assign(struct proposal *proposal)
     int code = solve(proposal);
 
     (void)(code != BATON_OK || (code = add_lists(proposal)) != BATON_OK ||
+           (code = delete_workers(proposal)) != BATON_OK ||
            (code = delete_lists(proposal)) != BATON_OK ||
            (code = add_unplaced(proposal)) != BATON_OK || (code = end_moves(proposal)) != BATON_OK);
     if (code == BATON_OK) {

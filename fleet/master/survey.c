@@ -49,11 +49,15 @@ void survey_forget(struct master *master)
 static int track_all(struct master *master, instant now)
 {
     const struct fleet_state *state = master->config.state;
-    size_t room = fleet_state_worker_count(state), count = 0, before = 0;
-    struct tracked **all = calloc(room + 1, sizeof(struct tracked *));
+    size_t room = 0, count = 0, before = 0;
+    struct tracked **all;
     const struct fleet_worker *record = NULL;
 
-    while (all && count < room && (record = fleet_state_next_worker(state, record))) {
+    while ((record = fleet_state_next_worker_key(state, record))) {
+        room++;
+    }
+    all = calloc(room + 1, sizeof(struct tracked *));
+    while (all && count < room && (record = fleet_state_next_worker_key(state, record))) {
         while (before < master->tracked_count &&
                strcmp(master->tracked[before]->id, record->id) < 0) {
             free(master->tracked[before]);
@@ -202,7 +206,8 @@ static void see(struct survey *survey, struct master *master, const struct fleet
                                    .other_permille = tracked->load.other_permille,
                                    .is_settled = load_is_settled(&tracked->load, count, now),
                                    .is_cordoned = record->is_cordoned,
-                                   .is_draining = record->is_draining};
+                                   .is_draining = record->is_draining,
+                                   .is_deleted = record->is_deleted};
     if (assigned) {
         worker->assigned = assigned->subscriptions;
         worker->assigned_count = assigned->count;
@@ -242,7 +247,7 @@ int survey_make(struct survey *ret, struct master *master, instant now)
         return BATON_ENOMEM;
     }
     for (size_t i = 0; i < master->tracked_count; i++) {
-        see(&survey, master, fleet_state_worker(master->config.state, master->tracked[i]->id),
+        see(&survey, master, fleet_state_worker_key(master->config.state, master->tracked[i]->id),
             master->tracked[i], now);
     }
     *ret = survey;

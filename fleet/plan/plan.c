@@ -125,7 +125,7 @@ static void read_leaving(struct planner *planner, size_t number)
     size_t room = worker_room(planner, number);
     size_t back = room > worker->assigned_count ? room - worker->assigned_count : 0;
 
-    if (worker_takes(worker) || PLAN_MUTANT(PLACE_FREED)) {
+    if (worker_takes(worker) || worker->is_deleted || PLAN_MUTANT(PLACE_FREED)) {
         back = 0;
     }
     back = back < worker->leaving_count ? back : worker->leaving_count;
@@ -188,7 +188,8 @@ static void read_today(struct planner *planner)
     for (size_t i = 0; i < problem->worker_count; i++) {
         const struct plan_worker *worker = &problem->workers[i];
         if (worker->is_online) {
-            read_list(planner, (int32_t)i, worker->assigned, worker->assigned_count, true, true);
+            read_list(planner, (int32_t)i, worker->assigned, worker->assigned_count, true,
+                      !worker->is_deleted);
         }
     }
     read_headed(planner);

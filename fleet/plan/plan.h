@@ -47,6 +47,7 @@ struct plan_worker {
     bool is_online;
     bool is_cordoned;            /* keeps what it has, and gets nothing new */
     bool is_draining;            /* gets nothing new, and gives away what has room elsewhere */
+    bool is_deleted;             /* gets nothing new, and gives away all, once it has let it go */
     bool is_in_sync;             /* has confirmed its present list: what was leaving has left */
     const char *const *assigned; /* its list `subscriptions` */
     size_t assigned_count;

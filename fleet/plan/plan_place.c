@@ -19,7 +19,7 @@ enum { DIVISIONS_MAX = 12 };
 
 bool worker_takes(const struct plan_worker *worker)
 {
-    return worker->is_online && !worker->is_cordoned && !worker->is_draining;
+    return worker->is_online && !worker->is_cordoned && !worker->is_draining && !worker->is_deleted;
 }
 
 static bool has_label(const char *labels, const char *word, size_t bytes)
@@ -56,13 +56,14 @@ static void make_nodes(struct planner *planner)
 {
     for (size_t i = 0; i < planner->problem->worker_count; i++) {
         const struct plan_worker *worker = &planner->problem->workers[i];
-        planner->nodes[i] = (struct placement_node){.name = worker->id,
-                                                    .slots = worker_room(planner, i),
-                                                    .cpu_permille = worker->other_permille,
-                                                    .labels = worker->labels,
-                                                    .is_healthy = worker->is_online,
-                                                    .is_cordoned = worker->is_cordoned,
-                                                    .is_draining = worker->is_draining};
+        planner->nodes[i] =
+            (struct placement_node){.name = worker->id,
+                                    .slots = worker_room(planner, i),
+                                    .cpu_permille = worker->other_permille,
+                                    .labels = worker->labels,
+                                    .is_healthy = worker->is_online,
+                                    .is_cordoned = worker->is_cordoned || worker->is_deleted,
+                                    .is_draining = worker->is_draining};
     }
 }
 

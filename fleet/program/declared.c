@@ -293,7 +293,13 @@ static void delete_one(struct declared *declared, int kind, const char *id)
     if (kind == WORKERS) {
         worker = fleet_state_worker(state, id);
         if (worker && strcmp(worker->source, "declared") == 0) {
-            put_worker(declared, id, NULL, worker->revision);
+            json_t *deletion = fleet_worker_deletion(worker);
+            if (deletion) {
+                put_worker(declared, id, deletion, worker->revision);
+            } else {
+                declared->code = BATON_ENOMEM;
+            }
+            json_decref(deletion);
         }
     } else if (fleet_state_object(state, (enum fleet_kind)kind, id, &revision)) {
         declared->waiting++;

@@ -20,6 +20,7 @@ struct fleet_worker {
     const char *source;         /* "static", "dns", "declared", "registered" */
     uint32_t subscriptions_max; /* 0: no limit known */
     bool is_cordoned, is_draining;
+    bool is_deleted; /* and has not let go of all yet: the master deletes the key then */
     uint64_t revision;
 };
 
@@ -28,6 +29,9 @@ struct fleet_worker {
 bool fleet_worker_is_discovered(const struct fleet_worker *worker);
 /* As the state has it, to be changed and written. NULL: out of memory. */
 json_t *fleet_worker_json(const struct fleet_worker *worker);
+/* What deletes it. The key stays until the worker has let its subscriptions go: so its owner tells
+ * it, and the master gives them to nobody before. NULL: out of memory. */
+json_t *fleet_worker_deletion(const struct fleet_worker *worker);
 
 /* The master writes the lists, the worker's owner `is_online` (fleet/workers/claim.h), which the
  * master takes away from a worker that it gives up. */

@@ -123,6 +123,7 @@ bool fleet_state_is_used(const struct fleet_state *state, enum fleet_kind kind, 
 int fleet_state_check_references(const struct fleet_state *state, const struct fleet_object *object,
                                  struct baton_error *reterr);
 
+/* Without those that were deleted, and have not let go of all yet. */
 const struct fleet_worker *fleet_state_worker(const struct fleet_state *state, const char *id);
 /* The one whose URL leads to the same place (fleet_url_is_same()), of several the one that was
  * written first; NULL: none. Walks through all. */
@@ -130,6 +131,10 @@ const struct fleet_worker *fleet_state_worker_at(const struct fleet_state *state
 size_t fleet_state_worker_count(const struct fleet_state *state);
 const struct fleet_worker *fleet_state_next_worker(const struct fleet_state *state,
                                                    const struct fleet_worker *cursor);
+/* With them. */
+const struct fleet_worker *fleet_state_worker_key(const struct fleet_state *state, const char *id);
+const struct fleet_worker *fleet_state_next_worker_key(const struct fleet_state *state,
+                                                       const struct fleet_worker *cursor);
 const struct fleet_assigned *fleet_state_assigned(const struct fleet_state *state,
                                                   const char *worker);
 const struct fleet_assigned *fleet_state_next_assigned(const struct fleet_state *state,

@@ -56,11 +56,18 @@ const struct fleet_object *fleet_state_object(const struct fleet_state *state, e
     return value ? value->object : NULL;
 }
 
-const struct fleet_worker *fleet_state_worker(const struct fleet_state *state, const char *id)
+const struct fleet_worker *fleet_state_worker_key(const struct fleet_state *state, const char *id)
 {
     const struct value *value = find(state, SECTION_WORKER, id, NULL);
 
     return value ? &value->worker : NULL;
+}
+
+const struct fleet_worker *fleet_state_worker(const struct fleet_state *state, const char *id)
+{
+    const struct fleet_worker *worker = fleet_state_worker_key(state, id);
+
+    return worker && !worker->is_deleted ? worker : NULL;
 }
 
 const struct fleet_assigned *fleet_state_assigned(const struct fleet_state *state,
@@ -112,7 +119,13 @@ size_t fleet_state_count(const struct fleet_state *state, enum fleet_kind kind)
 
 size_t fleet_state_worker_count(const struct fleet_state *state)
 {
-    return state->cache.orders[SECTION_WORKER].count;
+    const struct order *order = &state->cache.orders[SECTION_WORKER];
+    size_t count = 0;
+
+    for (size_t i = 0; i < order->count; i++) {
+        count += !order->of[i]->value->worker.is_deleted;
+    }
+    return count;
 }
 
 const struct fleet_worker *fleet_state_worker_at(const struct fleet_state *state, const char *url)
@@ -122,7 +135,8 @@ const struct fleet_worker *fleet_state_worker_at(const struct fleet_state *state
 
     for (size_t i = 0; i < order->count; i++) {
         const struct fleet_worker *worker = &order->of[i]->value->worker;
-        if ((!first || worker->revision < first->revision) && fleet_url_is_same(worker->url, url)) {
+        if (!worker->is_deleted && (!first || worker->revision < first->revision) &&
+            fleet_url_is_same(worker->url, url)) {
             first = worker;
         }
     }
@@ -152,12 +166,21 @@ const struct fleet_object *fleet_state_next(const struct fleet_state *state, enu
     return cached ? cached->value->object : NULL;
 }
 
-const struct fleet_worker *fleet_state_next_worker(const struct fleet_state *state,
-                                                   const struct fleet_worker *cursor)
+const struct fleet_worker *fleet_state_next_worker_key(const struct fleet_state *state,
+                                                       const struct fleet_worker *cursor)
 {
     const struct cached *cached = next(state, SECTION_WORKER, cursor ? cursor->id : NULL);
 
     return cached ? &cached->value->worker : NULL;
+}
+
+const struct fleet_worker *fleet_state_next_worker(const struct fleet_state *state,
+                                                   const struct fleet_worker *cursor)
+{
+    do {
+        cursor = fleet_state_next_worker_key(state, cursor);
+    } while (cursor && cursor->is_deleted);
+    return cursor;
 }
 
 const struct fleet_assigned *fleet_state_next_assigned(const struct fleet_state *state,

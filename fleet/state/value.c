@@ -78,6 +78,17 @@ json_t *fleet_worker_json(const struct fleet_worker *worker)
     return json;
 }
 
+json_t *fleet_worker_deletion(const struct fleet_worker *worker)
+{
+    json_t *json = fleet_worker_json(worker);
+
+    if (json && json_object_set_new(json, "deleted", json_true()) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
 static json_t *texts_json(const char *const *texts, size_t count)
 {
     json_t *list = json_array();
@@ -121,7 +132,8 @@ static int read_worker(struct fleet_worker *worker, const char *id, const json_t
                                      FLEET_WORKER_SUBSCRIPTIONS_MAX, &is_given, &most, reterr)) !=
                0 ||
            (code = json_read_flag(json, "", "cordoned", &worker->is_cordoned, reterr)) != 0 ||
-           (code = json_read_flag(json, "", "draining", &worker->is_draining, reterr)) != 0);
+           (code = json_read_flag(json, "", "draining", &worker->is_draining, reterr)) != 0 ||
+           (code = json_read_flag(json, "", "deleted", &worker->is_deleted, reterr)) != 0);
     if (code == 0 && worker->labels && !fleet_labels_are_valid(worker->labels)) {
         return error_set(reterr, BATON_EPROTO,
                          "labels is \"%.60s\": must be labels with one blank between two",

@@ -300,7 +300,7 @@ static void pass_to_first(struct owned *owned, instant now)
 static void tend(struct owned *owned, instant now)
 {
     const struct owners *owners = owned->owners;
-    const struct fleet_worker *worker = fleet_state_worker(owners->config.state, owned->worker);
+    const struct fleet_worker *worker = fleet_state_worker_key(owners->config.state, owned->worker);
 
     if (owned->link == NULL && worker != NULL) {
         open_link(owned, worker->url);

@@ -52,7 +52,7 @@ static void add(const struct fleet_state *state, const char *id, struct list *li
 bool owned_is_left(const struct owned *owned)
 {
     const struct fleet_worker *worker =
-        fleet_state_worker(owned->owners->config.state, owned->worker);
+        fleet_state_worker_key(owned->owners->config.state, owned->worker);
 
     return worker == NULL || !fleet_url_is_same(worker->url, link_url(owned->link));
 }

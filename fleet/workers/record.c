@@ -17,12 +17,14 @@ static bool is_named_by_url(const struct fleet_worker *worker)
 json_t *worker_record(const struct fleet_state *state, const char *url, const char *source,
                       char ret_id[static DISCOVERY_ID_MAX], uint64_t *ret_revision)
 {
-    const struct fleet_worker *worker;
+    const struct fleet_worker *worker, *key;
     json_t *record;
 
     discovery_id(url, ret_id);
     worker = fleet_state_worker(state, ret_id);
-    *ret_revision = worker ? worker->revision : 0;
+    key = fleet_state_worker_key(state, ret_id);
+    /* One that was deleted is added again, whether its key is there still or not. */
+    *ret_revision = !key ? 0 : key->is_deleted ? PROVIDER_ANY_REVISION : key->revision;
     if (worker && (fleet_url_is_same(worker->url, url) || fleet_worker_is_discovered(worker) ||
                    !is_named_by_url(worker))) {
         return NULL;

@@ -1,9 +1,9 @@
 #include "cli/agent_link.h"
 
 #include "net/line_client.h"
-#include "net/local.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     INPUT_MAX = 2 * LOCAL_LINE_MAX, /* a line, and the beginning of the next */
@@ -20,6 +20,18 @@ struct agent_link {
     json_t *events; /* those that came before a reply, oldest first */
 };
 
+int agent_link_path(char ret[static LOCAL_PATH_MAX], const struct options *options,
+                    struct baton_error *reterr)
+{
+    const char *socket = options_text(options, "socket"), *provider = getenv("BATON_PROVIDER");
+
+    if (!socket && provider && strncmp(provider, "agent:", 6) == 0) {
+        return local_agent_url(ret, provider, reterr);
+    }
+    local_agent_path(ret, socket, false);
+    return BATON_OK;
+}
+
 int agent_link_open(struct agent_link **ret, const struct options *options, span timeout,
                     struct baton_error *reterr)
 {
@@ -30,12 +42,15 @@ int agent_link_open(struct agent_link **ret, const struct options *options, span
     if (timeout.ns <= 0) {
         return error_set(reterr, BATON_EINVAL, "--timeout 0: leaves no time for the answer");
     }
+    code = agent_link_path(path, options, reterr);
+    if (code != BATON_OK) {
+        return code;
+    }
     link = calloc(1, sizeof(*link));
     if (!link || !(link->events = json_array())) {
         free(link);
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    local_agent_path(path, options_text(options, "socket"), false);
     link->timeout = timeout;
     code = line_client_open(&link->client, &agent, path, INPUT_MAX, timeout, reterr);
     if (code != BATON_OK) {

@@ -5,13 +5,20 @@
 #ifndef CLI_AGENT_LINK_H
 #define CLI_AGENT_LINK_H
 
+#include "net/local.h"
 #include "options/option.h"
 
 #include <jansson.h>
 
 struct agent_link; /* opaque */
 
-/* To the socket that --socket names, or to that of this host. `timeout` bounds each request. */
+/* The socket of --socket, or else of $BATON_PROVIDER where that is agent:/path, as the commands
+ * with
+ * --provider take it, or else that of this host. BATON_EINVAL: the variable's path. */
+int agent_link_path(char ret[static LOCAL_PATH_MAX], const struct options *options,
+                    struct baton_error *reterr);
+
+/* To that socket. `timeout` bounds each request. */
 int agent_link_open(struct agent_link **ret, const struct options *options, span timeout,
                     struct baton_error *reterr);
 void agent_link_close(struct agent_link *link); /* NULL allowed */

@@ -39,8 +39,7 @@ bool by_agent(const struct options *options)
         of_agent != OPTION_DEFAULT) {
         return of_agent > of_node;
     }
-    local_agent_path(path, NULL, false);
-    return access(path, F_OK) == 0;
+    return agent_link_path(path, options, NULL) == BATON_OK && access(path, F_OK) == 0;
 }
 
 /* NULL: it is missing. */

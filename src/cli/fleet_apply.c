@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { FILE_MAX = 32 << 20, READ_BYTES = 65536, SILENCE_S = 60 };
 
@@ -34,6 +35,39 @@ static int read_file(struct buffer *ret, const char *name, struct baton_error *r
         (void)fclose(file);
     }
     return code;
+}
+
+/* Whether a URL in it has one: ://USER:PASSWORD@. */
+static bool has_password(const char *text)
+{
+    while ((text = strstr(text, "://"))) {
+        const char *at;
+
+        text += strlen("://");
+        at = memchr(text, '@', strcspn(text, "/?# \t\r\n\"'"));
+        if (at && memchr(text, ':', (size_t)(at - text))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* baton-fleet refuses such a file of --config; here it is too late for that. */
+static void warn_of_readers(const struct invocation *invocation, struct buffer *file,
+                            const char *name)
+{
+    struct baton_error error;
+    struct stat status;
+    const char *text = buffer_text(file);
+
+    if (text && has_password(text) && strcmp(name, "-") != 0 && stat(name, &status) == 0 &&
+        (status.st_mode & S_IROTH)) {
+        (void)error_set(&error, BATON_EAUTH,
+                        "%s: a URL in it has a password, and everybody may read the file (mode "
+                        "%04o): chmod o-r",
+                        name, (unsigned)status.st_mode & 07777);
+        command_tell(invocation, &error);
+    }
 }
 
 /* The last line is the result, or the error; those before it are progress. */
@@ -134,6 +168,9 @@ int fleet_apply(const struct invocation *invocation, struct fleet_link *link)
 
     buffer_init(&file, FILE_MAX + READ_BYTES);
     code = read_file(&file, invocation->argv[1], &error);
+    if (code == BATON_OK) {
+        warn_of_readers(invocation, &file, invocation->argv[1]);
+    }
     code = code ? code : send_file(link, invocation->options, &file, &result, &error);
     buffer_fini(&file);
     if (code) {

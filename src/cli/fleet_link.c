@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     LOOK_MS = 100, /* for a signal */
@@ -279,8 +280,13 @@ static int set_up(struct fleet_link *link, const struct options *options,
     if (link->timeout.ns == 0) {
         return error_set(reterr, BATON_EINVAL, "--timeout 0: leaves no time for the answer");
     }
+    if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0) {
+        return error_set(reterr, BATON_EINVAL,
+                         "--fleet %s: must begin with http:// or https://, as http://HOST:8090",
+                         url);
+    }
     (void)snprintf(link->base, sizeof(link->base), "%.*s", (int)bytes, url);
-    if (strncmp(url, "https:", 6) == 0) {
+    if (strncasecmp(url, "https:", 6) == 0) {
         code = tls_new_client(&link->tls, &tls, reterr);
     }
     if (code == BATON_OK && file != NULL) {

@@ -152,15 +152,18 @@ const struct option_group group_serve = {
         END,
     }};
 
+#define DEFAULT_SOCKET                                                                             \
+    "$BATON_AGENT, or else /run/baton/agent.sock, or for a user $XDG_RUNTIME_DIR/baton/agent.sock"
 #define SOCKET                                                                                     \
     TEXT("socket", "PATH", NULL, NULL,                                                             \
-         "the agent's Unix socket; if not given, $BATON_AGENT, or else /run/baton/agent.sock, "    \
-         "or for a user $XDG_RUNTIME_DIR/baton/agent.sock")
+         "the agent's Unix socket; if not given, that of $BATON_PROVIDER if it is agent:PATH, or " \
+         "else " DEFAULT_SOCKET)
 
 const struct option_group group_agent = {
     "Agent",
     (const struct option_spec[]){
-        SOCKET,
+        TEXT("socket", "PATH", NULL, NULL,
+             "the agent's Unix socket; if not given, " DEFAULT_SOCKET),
         TEXT("socket-mode", "MODE", "0660", NULL, "permissions of the socket, in octal"),
         TEXT("socket-group", "GROUP", NULL, NULL,
              "group of the socket; the process's if not given"),

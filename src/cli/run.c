@@ -108,18 +108,37 @@ static bool is_in_jeopardy(const struct run *run)
 
 static void on_relief(uv_timer_t *timer);
 
+/* After CMD has ended this node campaigns again. False: not yet. */
+static bool is_able(struct run *run)
+{
+    struct baton_error error = {0};
+    int code = BATON_OK;
+    if (run->state == WAITING && !run->cmd && run->participant) {
+        code = handover_set_able(participant_election(run->participant), true, &error);
+    }
+    if (code == BATON_OK || code == BATON_ECLOSED) {
+        return true;
+    }
+    if (!uv_is_active((uv_handle_t *)&run->relief)) {
+        log_warning(run->logger, "campaigns-not", LOG_STR("reason", error.message),
+                    LOG_STR("advice", "it is tried again"));
+    }
+    return false;
+}
+
 /* Starts CMD again if its reason to stop is over and this node still leads: a hand-over failed, or
  * a jeopardy passed. */
 static void lead_on(struct run *run)
 {
+    bool is_unable = !is_able(run); /* first: it may make this node lead at once */
     uint64_t epoch = 0;
     bool leads = run->state == WAITING && run->participant &&
                  !handover_is_going(participant_election(run->participant)) &&
                  participant_is_leader(run->participant, &epoch);
     bool is_early = leads && is_in_jeopardy(run);
-    if (is_early && !uv_is_active((uv_handle_t *)&run->relief)) {
+    if ((is_early || is_unable) && !uv_is_active((uv_handle_t *)&run->relief)) {
         (void)uv_timer_start(&run->relief, on_relief, RELIEF_MS, RELIEF_MS);
-    } else if (!is_early) {
+    } else if (!is_early && !is_unable) {
         (void)uv_timer_stop(&run->relief);
     }
     if (leads && !is_early) {
@@ -154,7 +173,6 @@ static void on_command_end(void *userdata, const struct cmd_end *end)
         leave(run, EXIT_LOST);
     } else if (was == STOPPING) {
         run->state = WAITING;
-        handover_set_able(participant_election(run->participant), true);
         handover_release(participant_election(run->participant));
         lead_on(run);
     }
@@ -240,7 +258,8 @@ static void on_lost(struct run *run)
     if (run->cmd) {
         run->state = run->state == RUNNING ? STOPPING : run->state;
         cmd_kill(run->cmd);
-        handover_set_able(participant_election(run->participant), false); /* until it has ended */
+        (void)handover_set_able(participant_election(run->participant), false,
+                                NULL); /* until it has ended */
     }
 }
 

@@ -6,6 +6,7 @@
 #include "pool/submit.h"
 #include "pool/wait.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,33 +82,127 @@ static int stop_waiting(const struct invocation *invocation, const struct bag *b
     return command_fail(invocation, error);
 }
 
-/* Without a leader the wait may have no end, and nothing else says why. */
-static int tell_if_nobody_leads(const struct invocation *invocation, const struct bag *bag,
-                                struct baton_error *reterr)
+/* Whether the worker would have room for the item if it ran nothing else. */
+static bool has_what_it_needs(const json_t *worker, const struct work_item *item)
+{
+    char labels[WORK_NEEDS_MAX + 2], label[WORK_ID_MAX + 2];
+
+    if (!json_is_true(json_object_get(worker, "online")) ||
+        json_is_true(json_object_get(worker, "draining")) ||
+        json_is_true(json_object_get(worker, "leaving")) ||
+        json_integer_value(json_object_get(worker, "slots")) < (json_int_t)item->weight ||
+        json_integer_value(json_object_get(worker, "gpus")) < (json_int_t)item->gpus ||
+        json_integer_value(json_object_get(worker, "memory_mib")) < (json_int_t)item->memory_mib) {
+        return false;
+    }
+    (void)snprintf(labels, sizeof(labels), " %s ",
+                   json_string_value(json_object_get(worker, "labels")));
+    for (const char *at = item->needs; *at; at += strcspn(at, " "), at += *at == ' ') {
+        (void)snprintf(label, sizeof(label), " %.*s ", (int)strcspn(at, " "), at);
+        if (!strstr(labels, label)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_any_worker(const json_t *workers, const struct work_item *item)
+{
+    json_t *worker;
+    size_t index;
+
+    json_array_foreach(workers, index, worker)
+    {
+        if (has_what_it_needs(worker, item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tell_what_is_missing(const struct invocation *invocation, const struct bag *bag,
+                                 const struct work_item *item, size_t count)
+{
+    struct baton_error error;
+    char labels[96] = "", gpus[32] = "", memory[48] = "";
+
+    if (item->needs[0]) {
+        (void)snprintf(labels, sizeof(labels), ", labels \"%.72s\"", item->needs);
+    }
+    if (item->gpus > 0) {
+        (void)snprintf(gpus, sizeof(gpus), ", GPUs %" PRIu32, item->gpus);
+    }
+    if (item->memory_mib > 0) {
+        (void)snprintf(memory, sizeof(memory), ", memory %" PRIu64 " MiB", item->memory_mib);
+    }
+    (void)error_set(&error, BATON_ENOENT,
+                    "%zu of %zu items wait: no worker that takes items has what %.40s needs (slots "
+                    "%" PRIu32 "%s%s%s): start one, or cancel; `baton work stats` shows them",
+                    count, bag->count, item->id, item->weight, labels, gpus, memory);
+    command_tell(invocation, &error);
+}
+
+/* Those that no worker of today could have, however long they wait. */
+static void tell_if_none_fits(const struct invocation *invocation, const struct bag *bag,
+                              const json_t *items, const json_t *workers)
+{
+    struct work_item *first = NULL, *item;
+    struct baton_error error;
+    size_t count = 0;
+
+    for (size_t i = 0; i < bag->count; i++) {
+        if (work_item_read(&item, json_array_get(items, i), bag->ids[i], &error) != BATON_OK) {
+            continue;
+        }
+        if (!has_any_worker(workers, item) && count++ == 0) {
+            first = item;
+        } else {
+            work_item_unref(item);
+        }
+    }
+    if (first) {
+        tell_what_is_missing(invocation, bag, first, count);
+        work_item_unref(first);
+    }
+}
+
+/* Without a leader, or a worker that fits, the wait may have no end, and nothing else says why. */
+static int tell_if_nobody_takes_it(const struct invocation *invocation, const struct bag *bag,
+                                   const json_t *items, span within, struct baton_error *reterr)
 {
     json_t *status = NULL;
-    int code = work_status(&status, bag->link, SPAN_MS(LEADER_MS), reterr);
+    int code = work_status(&status, bag->link, within, reterr);
 
-    json_decref(status);
     if (code == BATON_ETIMEDOUT) {
         command_tell(invocation, reterr);
+    } else if (status && !bag->was_there) { /* what was there may have ended */
+        tell_if_none_fits(invocation, bag, items, json_object_get(status, "workers"));
     }
+    json_decref(status);
     return code == BATON_ECANCELED ? code : BATON_OK;
 }
 
-static int await(const struct invocation *invocation, struct bag *bag)
+static int await(const struct invocation *invocation, struct bag *bag, const json_t *items)
 {
     struct baton_error error = {0};
     span limit = options_is_set(invocation->options, "timeout")
                      ? options_duration(invocation->options, "timeout")
                      : SPAN_NS(0);
+    span within = SPAN_MS(LEADER_MS);
     int code;
 
     bag->began = clock_now();
     bag->shows_output = bag->count == 1;
-    code = limit.ns > 0 ? BATON_OK : tell_if_nobody_leads(invocation, bag, &error);
+    if (limit.ns > 0 && limit.ns / 2 < within.ns) {
+        within = SPAN_NS(limit.ns / 2);
+    }
+    code = tell_if_nobody_takes_it(invocation, bag, items, within, &error);
     if (code != BATON_OK) {
         return stop_waiting(invocation, bag, &error);
+    }
+    if (limit.ns > 0) {
+        int64_t left = limit.ns - instant_since(clock_now(), bag->began).ns;
+        limit = left > 0 ? SPAN_NS(left) : SPAN_MS(1); /* 0 would have no end */
     }
     code = pool_wait_begin(&bag->wait, bag->link->member, bag->link->pool,
                            (const char *const *)bag->ids, bag->count, on_end, bag, &error);
@@ -246,7 +341,7 @@ static int submit(const struct invocation *invocation, struct bag *bag, const js
         result = tell_if_ended(invocation, bag);
     }
     if (options_flag(options, "wait")) {
-        return await(invocation, bag);
+        return await(invocation, bag, items);
     }
     if (result == EXIT_OK) {
         print_ids(bag);

@@ -414,12 +414,14 @@ int handover_uncordon(struct election *election, struct baton_error *reterr)
     return code ? code : set_cordoned(election, false, reterr);
 }
 
-void handover_set_able(struct election *election, bool is_able)
+int handover_set_able(struct election *election, bool is_able, struct baton_error *reterr)
 {
-    struct baton_error error;
+    int code = election_check(election, reterr);
 
-    if (election->is_unable == is_able && election_check(election, &error) == BATON_OK) {
+    if (code == BATON_OK && election->is_unable == is_able) {
         election->is_unable = !is_able;
-        (void)set_cordoned(election, election->is_cordoned, &error);
+        code = set_cordoned(election, election->is_cordoned, reterr);
+        election->is_unable = code == BATON_OK ? !is_able : is_able;
     }
+    return code;
 }

@@ -57,8 +57,9 @@ int handover_begin(struct election *election, const struct handover_request *req
 int handover_uncordon(struct election *election, struct baton_error *reterr);
 
 /* False: what an earlier leadership began has not ended here, so that nothing can begin. This
- * process campaigns no more meanwhile, as if it were cordoned, too. */
-void handover_set_able(struct election *election, bool is_able);
+ * process campaigns no more meanwhile, as if it were cordoned, too. After a failure it is as
+ * before: BATON_ECLOSED, or the provider's own code. */
+int handover_set_able(struct election *election, bool is_able, struct baton_error *reterr);
 
 /* Begins and ends one observer's hold on the draining. Without a draining they do nothing. */
 void handover_hold(struct election *election);

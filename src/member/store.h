@@ -2,6 +2,7 @@
  *
  * A key has at most PROVIDER_KEY_MAX bytes, a value PROVIDER_VALUE_MAX: else BATON_ETOOBIG. All
  * texts and data are borrowed during the call. BATON_ENOTSUP: the provider keeps no state.
+ * BATON_ECLOSED: the member was closed.
  */
 #ifndef MEMBER_STORE_H
 #define MEMBER_STORE_H

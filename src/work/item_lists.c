@@ -2,6 +2,7 @@
 #include "work/item.h"
 
 #include "base/json_read.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,12 +88,7 @@ bool work_keys_equal(char *const *a, char *const *b)
 
 static bool is_key(const char *text, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            return false;
-        }
-    }
-    return bytes > 0 && bytes < WORK_KEY_MAX;
+    return bytes > 0 && bytes < WORK_KEY_MAX && !text_has_control(text, bytes);
 }
 
 int work_keys_copy(char ***ret, const char *const *keys)

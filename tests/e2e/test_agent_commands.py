@@ -39,6 +39,25 @@ class AgentCommands(AgentTest):
         self.addCleanup(process.kill)
         return process
 
+    def test_the_agent_of_the_provider_in_the_environment_is_asked_by_each_command(self):
+        agent = self.agent("--client-lease", LONG, provider=self.alone)
+        client = self.client(agent, name="one")
+        client.lead("report")
+        asked = {"BATON_PROVIDER": "agent:" + agent.path}
+        for words in (("elections",), ("status", "-e", "report"), ("members", "-e", "report"),
+                      ("state", "put", "k", "v"), ("state", "get", "k"), ("publish", "c", "m"),
+                      ("cordon", "-e", "report", "none"), ("status",)):
+            done = baton(*words, env={"BATON_AGENT": "/no/such", **asked})
+            self.assertNotIn(done.returncode, (64, 69), (words, done.stderr))
+        done = baton("elections", "--socket", "/no/such", env=asked)
+        self.assertEqual(done.returncode, 69)
+        done = baton("elections", env={"BATON_PROVIDER": "agent:here"})
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("agent:here", done.stderr)
+        for other in "redis://127.0.0.1:1", "agent:":
+            done = baton("elections", env={"BATON_AGENT": agent.path, "BATON_PROVIDER": other})
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_status_and_members_tell_who_leads(self):
         for agent in self.agents():
             first, second = self.client(agent, name="one"), self.client(agent, name="two")

@@ -34,6 +34,25 @@ class Recoveries:
         workers.close()
         self.wait_placed(spare, [0], identifiers(6))
 
+    def test_a_worker_that_is_deleted_lets_go_before_another_one_gets_its_subscriptions(self):
+        workers = self.stand_ins(1)
+        self.start_fleet(config=declaration(1, [], 1))
+        self.ask("PUT", "/api/workers/" + workers.id(0), {"url": workers.urls()[0]})
+        self.wait_placed(workers, [0], identifiers(1, 1))
+        spare = self.stand_ins(1)
+        self.ask("PUT", "/api/workers/" + spare.id(0), {"url": spare.urls()[0]})
+        until(lambda: spare.list_of(0) == [], self.logs)
+        workers.tell("fault no-removal")
+        self.ask("DELETE", "/api/workers/" + workers.id(0))
+        reason = "leaves worker %s first" % workers.id(0)
+        until(lambda: [one["reason"] for one in self.get("/api/unplaced")["items"]] == [reason],
+              self.logs)
+        self.assertEqual([one["id"] for one in self.get("/api/workers")["items"]], [spare.id(0)])
+        workers.tell("heal")
+        self.wait_placed(spare, [0], identifiers(1, 1))
+        until(lambda: workers.of(0, "disconnected"), self.logs)
+        self.assertEqual(workers.list_of(0), [])
+
     def test_a_connection_that_breaks_is_made_again_with_list_session_and_stage(self):
         workers = self.start(2, 1, displays=1)
         self.ask("PUT", "/api/displays/display-0/session", {"sessionId": 12345})

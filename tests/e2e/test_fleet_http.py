@@ -193,6 +193,11 @@ class OneProcess(unittest.TestCase):
         self.expect(404, "PATCH", path, {})
         self.expect(404, "DELETE", path)
         self.expect(404, "POST", path + "/move", {"subscription": "d1;c1"})
+        # It may be there again at once, whether the master has taken it out or not.
+        for _ in range(10):
+            self.expect(201, "PUT", path, {"url": "ws://127.0.0.1:2"}, if_none_match="*")
+            self.assertEqual(self.expect(200, "GET", path).json["cordoned"], False)
+            self.expect(204, "DELETE", path)
 
     def test_a_displays_session_stage_and_data(self):
         self.expect(201, "PUT", "/api/displays/screen", {})
@@ -475,6 +480,20 @@ class Commands(unittest.TestCase):
         done = json.loads(self.run_well("apply", "-", "--json", text=text))
         self.assertEqual(done["same"], 1)
 
+    def test_warns_of_a_file_with_passwords_that_everybody_may_read(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+            for url, mode, warns in (("rtsp://u:secret@h/1", 0o644, True),
+                                     ("rtsp://u:secret@h/1", 0o640, False),
+                                     ("rtsp://h:554/a@b", 0o644, False)):
+                file.seek(0)
+                print("cameras: [{id: warned, rtspUrl: '%s'}]" % url, file=file, flush=True)
+                file.truncate()
+                os.chmod(file.name, mode)
+                done = self.fleet.command("apply", "--dry-run", file.name)
+                self.assertEqual((done.returncode, "chmod o-r" in done.stderr), (0, warns),
+                                 done.stderr)
+                self.assertNotIn("secret", done.stderr)
+
     def test_says_what_is_wrong_with_an_exit_code(self):
         wrong = tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8")
         self.addCleanup(wrong.close)
@@ -490,6 +509,7 @@ class Commands(unittest.TestCase):
                 (64, ["--token-file", "/no/such/file", "status"], "--token-file"),
                 (64, ["--timeout", "0", "status"], "--timeout 0"),
                 (69, ["--fleet", "http://127.0.0.1:1", "status"], "`baton-fleet --http`"),
+                (64, ["--fleet", "h:8090", "status"], "--fleet h:8090: must begin with http://"),
                 (77, ["--fleet", "https://127.0.0.1:%d" % self.fleet.port, "status"], "no TLS")):
             done = self.fleet.command(*words, text="displays: [{nam: 1}]\n")
             self.assertEqual((done.returncode, done.stdout), (code, ""), words)

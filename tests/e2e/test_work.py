@@ -316,6 +316,24 @@ class Providers(PoolTest):
             self.assertIn(b"interrupted", waits.communicate(timeout=DEADLINE_S)[1])
             self.assertEqual(waits.returncode, 128 + signal.SIGINT, words)
 
+    def test_a_wait_for_a_worker_that_is_not_there_says_what_it_lacks(self):
+        self.on_agent()
+        self.workers("one")
+        for flags, lacks in ((("--needs", "gold", "--needs", "gpu"), b'labels "gold gpu"'),
+                             (("--gpus", "2"), b"GPUs 2"), (("--weight", "1000"), b"slots 1000"),
+                             (("--timeout", "50s", "--needs", "a"), b'labels "a"')):
+            waits = subprocess.Popen([BATON, "work", "--provider", self.provider, "submit",
+                                      "--wait", *flags, "--", "true"], stderr=subprocess.PIPE,
+                                     env=clean_environment())
+            self.addCleanup(waits.stderr.close)
+            said = waits.stderr.readline()
+            waits.send_signal(signal.SIGINT)
+            self.assertEqual(waits.wait(DEADLINE_S), 128 + signal.SIGINT)
+            self.assertIn(b"1 of 1 items wait: no worker that takes items has what ", said)
+            self.assertIn(lacks, said)
+        done = self.run_work("submit", "--wait", "--file", "-", text="true\n" * 3)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_without_a_leader_the_pool_keeps_what_is_submitted(self):
         self.on_agent()
         self.work("submit", "--id", "early", "--", *self.actor(0))

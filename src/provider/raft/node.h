@@ -326,6 +326,10 @@ uint64_t node_draw_number(const struct node *node);
 /* muster.c: whether nobody leads because too few voters answer; then the text names those that do
  * not: "1 of 3 votes is here, and 2 are needed; no answer from b at 10.0.0.2:7400". */
 bool muster_lacks_quorum(const struct node *node, char *ret, size_t bytes);
+/* The same of any members, by who is here; of a joint configuration, the half that lacks them. */
+typedef bool (*muster_is_here)(const void *userdata, raft_id id);
+bool muster_lacks(char *ret, size_t bytes, const struct raft_configuration *now,
+                  muster_is_here is_here, const void *userdata);
 /* Logs that after 5 s, and then once a minute; those who take part in named elections are told. */
 void muster_begin(struct node *node);
 /* Somebody takes part newly: it is told after 5 s, too. */

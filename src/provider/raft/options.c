@@ -166,6 +166,12 @@ int raft_options_parse_peer(struct raft_member *ret, const char *text, struct ba
         r = parse_given_address(address, host, sizeof(host), &port, reterr);
         r = r == BATON_OK ? r : error_wrap(reterr, "peer \"%s\"", text);
     }
+    if (r == BATON_OK && port == 0) {
+        r = error_set(reterr, BATON_EINVAL,
+                      "peer \"%s\": at port 0 nobody can be reached; give the port that it listens "
+                      "at",
+                      text);
+    }
     if (r == BATON_OK && kind && (r = parse_kind(kind, &member.kind, reterr)) == BATON_OK &&
         member.kind == RAFT_LEARNER) {
         member.weight = 0;

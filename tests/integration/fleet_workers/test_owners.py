@@ -334,6 +334,35 @@ class Owners(unittest.TestCase):
         self.own()
         hand.wait("worker-released", since)
 
+    def test_a_worker_that_is_deleted_is_left_only_when_its_key_is_gone(self):
+        hand, worker = self.one_of_each()
+        self.put("worker/w0", {"url": "ws://127.0.0.1:%d/" % worker.port, "source": "registered",
+                               "deleted": True})
+        since, times = hand.mark(), worker.mark()
+        revision = self.assign([])
+        worker.wait_list([], times)
+        until(lambda: any(line["revision"] >= revision for line in
+                          hand.find("live", since, change="sync", inSync=True)), "in sync")
+        self.assertEqual(worker.find("disconnected"), [])
+        self.put("worker/w0", None)
+        worker.wait("disconnected")
+
+    def test_the_next_owner_of_a_worker_that_is_deleted_tells_it_to_let_go(self):
+        self.begin("a", "b", "c")
+        self.declare("d;c")
+        worker = self.worker()
+        self.assign(["d;c"])
+        self.own(w0=["a"])
+        worker.wait_list(["d;c"])
+        self.put("worker/w0", {"url": "ws://127.0.0.1:%d/" % worker.port, "deleted": True}, "b")
+        self.own("b", w0=["b"])
+        since = self.hands["b"].mark()
+        self.hands["a"].end()
+        self.hands["b"].wait("worker-owned", since)
+        times = worker.mark()
+        self.assign([], name="b")
+        worker.wait_list([], times)
+
     def test_a_worker_that_comes_back_and_is_deleted_before_it_is_marked_gets_an_empty_list(self):
         hand, worker = self.one_of_each()
         since = hand.mark()

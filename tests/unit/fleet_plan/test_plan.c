@@ -195,6 +195,31 @@ static void a_worker_that_drains_lets_go_before_another_one_gets_it(void **state
     assert_int_equal(answer.moved, 1);
 }
 
+static void a_worker_that_is_deleted_lets_all_go_and_takes_nothing_back(void **state)
+{
+    struct plan_worker *a = add_worker("a");
+
+    (void)state;
+    assign(a, LIST("s"));
+    a->is_deleted = true;
+    add("s", NULL);
+    solve(); /* nobody has room for it */
+    assert_true(lets_go(0, "s"));
+    assert_non_null(answer.unplaced[0].reason);
+    assign(a, NULL, 0);
+    leave(a, LIST("s"));
+    a->is_in_sync = false;
+    solve();
+    assert_false(has(0, "s"));
+    add_worker("b");
+    solve();
+    assert_false(has(1, "s"));
+    assert_int_equal(answer.unplaced[0].target, 1);
+    a->is_in_sync = true;
+    solve();
+    assert_true(has(1, "s"));
+}
+
 static void what_was_let_go_is_given(void **state)
 {
     struct plan_worker *a = add_worker("a");
@@ -383,6 +408,7 @@ int main(void)
         TEST(subscriptions_of_a_camera_are_at_one_worker),
         TEST(a_camera_that_no_worker_has_room_for_is_divided),
         TEST(a_worker_that_drains_lets_go_before_another_one_gets_it),
+        TEST(a_worker_that_is_deleted_lets_all_go_and_takes_nothing_back),
         TEST(what_was_let_go_is_given),
         TEST(what_leaves_comes_back_if_its_new_worker_dies),
         TEST(what_an_offline_worker_had_is_given_at_once),

@@ -7,6 +7,7 @@
 #include "member/handover_int.h"
 #include "member/join.h"
 #include "member/members.h"
+#include "member/state.h"
 #include "member/store.h"
 
 #include <stdio.h>
@@ -279,6 +280,34 @@ static void a_cordoned_member_leads_no_more_until_it_is_uncordoned(void **state)
     UNTIL(leads(&b));
 }
 
+static struct provider_ops failing;
+static const struct provider_ops *working;
+
+static int has_no_memory(struct provider_election *election, bool eligible,
+                         struct baton_error *reterr)
+{
+    election->ops = working; /* the next time it has */
+    (void)eligible;
+    return error_set(reterr, BATON_ENOMEM, "out of memory");
+}
+
+static void what_could_not_make_a_member_able_may_be_tried_again(void **state)
+{
+    (void)state;
+    assert_int_equal(handover_set_able(b.election, false, NULL), BATON_OK);
+    assert_true(election_is_cordoned(b.election));
+    working = b.election->provider->ops;
+    failing = *working;
+    failing.set_eligible = has_no_memory;
+    b.election->provider->ops = &failing;
+    assert_int_equal(handover_set_able(b.election, true, NULL), BATON_ENOMEM);
+    assert_true(election_is_cordoned(b.election));
+    assert_int_equal(handover_set_able(b.election, true, NULL), BATON_OK);
+    assert_false(election_is_cordoned(b.election));
+    assert_int_equal(begin(&a, HANDOVER_CORDON, NULL, 60000, false), BATON_OK);
+    UNTIL(leads(&b));
+}
+
 static void the_end_of_an_election_ends_its_hand_over(void **state)
 {
     (void)state;
@@ -294,6 +323,23 @@ static void the_end_of_an_election_ends_its_hand_over(void **state)
 }
 
 /* ---- Feeds ----------------------------------------------------------------------------------- */
+
+static void a_member_that_is_closed_refuses_requests(void **state)
+{
+    struct provider_config config = {.loop = &loop, .url = "memory:unit", .node = "c"};
+    struct part c = {.member = NULL};
+
+    (void)state;
+    assert_int_equal(member_open(&c.member, &config, NULL), BATON_OK);
+    leave(&c);
+    assert_int_equal(store_get(c.member, "k", NULL, NULL, NULL), BATON_ECLOSED);
+    assert_int_equal(store_get_each(c.member, NULL, 0, NULL, NULL, NULL), BATON_ECLOSED);
+    assert_int_equal(store_list(c.member, "k", NULL, NULL, NULL), BATON_ECLOSED);
+    assert_int_equal(store_put(c.member, "k", "", 0, 0, SPAN_NS(0), NULL, NULL, NULL),
+                     BATON_ECLOSED);
+    assert_int_equal(store_publish(c.member, "k", "", 0, NULL, NULL, NULL), BATON_ECLOSED);
+    member_free(c.member);
+}
 
 struct reader {
     struct feed *feed;
@@ -366,7 +412,9 @@ int main(void)
         CASE(nothing_stops_for_a_member_that_cannot_lead),
         CASE(a_leadership_may_be_given_away_while_it_is_announced),
         CASE(a_cordoned_member_leads_no_more_until_it_is_uncordoned),
+        CASE(what_could_not_make_a_member_able_may_be_tried_again),
         CASE(the_end_of_an_election_ends_its_hand_over),
+        CASE(a_member_that_is_closed_refuses_requests),
         CASE(all_observers_hear_in_one_order_when_one_of_them_leaves),
         CASE(a_feed_may_stop_itself_at_the_first_of_many_values),
     };

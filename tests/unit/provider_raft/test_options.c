@@ -90,6 +90,7 @@ static void every_wrong_value_is_named(void **state)
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:1*x", BATON_EINVAL, "'x'"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:1/boss", BATON_EINVAL, "boss"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:1,b@h:2", BATON_EINVAL, "given twice"},
+        {"raft://127.0.0.1:1?node=a&data=d&peers=b@h:0", BATON_EINVAL, "port 0"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@::1:7400", BATON_EINVAL, "[ADDR]:PORT"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@fe80::1", BATON_EINVAL, "[ADDR]:PORT"},
         {"raft://127.0.0.1:1?node=a&data=d&peers=b@[::1", BATON_EINVAL, "[ADDR]:PORT"},

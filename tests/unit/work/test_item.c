@@ -343,6 +343,7 @@ static void keys_that_no_reader_takes_are_not_copied(void **state)
 {
     static const char *const keys[] = {"a", "big box", NULL}, *const none[] = {NULL};
     static const char *const empty[] = {"a", "", NULL}, *const control[] = {"a\n", NULL};
+    static const char *const wide[] = {"a\xc2\x9b", NULL}; /* moves a terminal's cursor, too */
     const char *many[WORK_KEYS_MAX + 2];
     char longest[WORK_KEY_MAX + 1];
     const char *const one[] = {longest, NULL};
@@ -358,6 +359,7 @@ static void keys_that_no_reader_takes_are_not_copied(void **state)
     work_keys_free(copy);
     assert_int_equal(work_keys_copy(&copy, empty), BATON_EINVAL);
     assert_int_equal(work_keys_copy(&copy, control), BATON_EINVAL);
+    assert_int_equal(work_keys_copy(&copy, wide), BATON_EINVAL);
     (void)snprintf(longest, sizeof(longest), "%0255d", 0);
     assert_int_equal(work_keys_copy(&copy, one), BATON_OK);
     work_keys_free(copy);
