@@ -176,7 +176,7 @@ static int check_total(const struct writing *to, struct baton_error *reterr)
     return 0;
 }
 
-static int put(int fd, const void *bytes, size_t count, struct baton_error *reterr)
+static int write_part(int fd, const void *bytes, size_t count, struct baton_error *reterr)
 {
     const char *at = bytes;
 
@@ -213,7 +213,7 @@ static int take_file(struct writing *to, const char *name, struct buffer *text, 
         to->total += (uint64_t)got;
         rc = check_total(to, reterr);
         if (rc == 0 && text == NULL) {
-            rc = put(fd, to->message.data, (size_t)got, reterr);
+            rc = write_part(fd, to->message.data, (size_t)got, reterr);
         } else if (rc == 0) {
             buffer_put(text, to->message.data, (size_t)got);
             rc = text->failed ? text_fails(to, reterr) : 0;

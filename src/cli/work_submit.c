@@ -209,6 +209,10 @@ static int await(const struct invocation *invocation, struct bag *bag, const jso
     code = work_link_wait(bag->link, code, limit, &error);
     print_progress(stderr, NULL, 0);
     pool_wait_stop(bag->wait);
+    if (code == BATON_ETIMEDOUT) {
+        (void)error_set(&error, code, "--timeout %s: the time is over",
+                        options_text(invocation->options, "timeout"));
+    }
     if (code != BATON_OK) {
         return stop_waiting(invocation, bag, &error);
     }

@@ -333,6 +333,9 @@ class Providers(PoolTest):
             self.assertIn(lacks, said)
         done = self.run_work("submit", "--wait", "--file", "-", text="true\n" * 3)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = self.run_work("submit", "--wait", "--timeout", "100ms", "--needs", "a", "--", "true")
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("go on: --timeout 100ms: the time is over", done.stderr)
 
     def test_without_a_leader_the_pool_keeps_what_is_submitted(self):
         self.on_agent()
