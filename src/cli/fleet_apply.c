@@ -138,7 +138,7 @@ static void print_result(const json_t *result)
                i == 3 ? "unchanged" : keys[i]);
     }
     if (workers > 0) {
-        printf(", %lld workers registered", (long long)workers);
+        printf(", %lld worker%s registered", (long long)workers, workers == 1 ? "" : "s");
     }
     if (skipped > 0) {
         printf(
