@@ -1,6 +1,7 @@
 #include "detector/program/program.h"
 
 #include "base/error.h"
+#include "options/uv_threads.h"
 #include "web/exposition.h"
 
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { THREADS = 40 /* of libuv: SUPPLY_QUESTIONS_MAX and some for pictures */ };
 
 /* False: there is no default folder. */
 static bool find_folder(char ret[PATH_MAX])
@@ -72,7 +75,8 @@ int parts_open(struct parts *parts, struct program_settings *settings, struct lo
 
     settings->pool.loop = settings->supply.loop = settings->models.loop = &parts->loop;
     settings->pool.logger = settings->supply.logger = settings->models.logger = logger;
-    code = camera_pool_new(&parts->pool, &settings->pool, reterr);
+    code = uv_threads_start(&parts->loop, THREADS, reterr);
+    code = code ? code : camera_pool_new(&parts->pool, &settings->pool, reterr);
     code = code ? code : open_store(parts, settings, reterr);
     if (!code && settings->file) {
         code = open_file(parts, settings, reterr);

@@ -12,8 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define THREADS "40" /* of libuv: SUPPLY_QUESTIONS_MAX and some for pictures */
-
 enum {
     SIGNALS = 3,
     LOOK_MS = 1000,
@@ -365,7 +363,6 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     }
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
-    (void)setenv("UV_THREADPOOL_SIZE", THREADS, 1); /* see supply.h */
     if (program.settings.clip) {
         return program_try(&program.settings, reterr);
     }

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 
 enum {
-    LOOK_MS = 1000,
+    LOOK_MS = 100,
     SETTLE_MS = 1500,  /* for so long it must not change */
     AGAIN_FIRST_S = 1, /* after a failure; then twice as long each time, up to */
     AGAIN_MAX_S = 60,
@@ -37,8 +37,7 @@ struct declared {
     struct engine *engine;
     const char *path;
     struct logger *logger;
-    uv_fs_poll_t poll; /* of the file */
-    uv_timer_t timer;  /* waits for the engine */
+    uv_timer_t timer; /* looks at the file, and waits for the engine */
     struct fleet_observer observer;
     struct fleet_file file;
     json_t *note;    /* of the file before: {"models": [ids], …, "workers": [ids]}; NULL: none */
@@ -50,10 +49,9 @@ struct declared {
     size_t pieces;     /* of the new note */
     size_t waiting;    /* writes under way */
     int code;          /* of the writes */
-    unsigned handles;
+    bool is_timer_closed;
     bool is_reading;
-    bool is_wanted;   /* again, once this reading is over */
-    bool is_settling; /* the file has changed, and is then as `latest` says */
+    bool is_wanted; /* again, once this reading is over */
     struct stat latest;
     instant again_at; /* not before, after a failure or a change */
     int64_t again_s;  /* the latest pause; 0: the latest reading did not fail */
@@ -67,7 +65,7 @@ static const char *list_name(int kind)
 
 static void free_if_done(struct declared *declared)
 {
-    if (declared->is_closed && !declared->is_reading && declared->handles == 0) {
+    if (declared->is_closed && !declared->is_reading && declared->is_timer_closed) {
         free(declared);
     }
 }
@@ -113,25 +111,31 @@ static void note_key(const struct declared *declared, int piece, char ret[static
     }
 }
 
+/* NULL: out of memory. */
 static json_t *new_note(const struct declared *declared)
 {
     json_t *note = json_object();
+    int missing = 0;
 
     for (int kind = 0; kind <= WORKERS; kind++) {
-        (void)json_object_set_new(note, list_name(kind), json_array());
+        missing |= json_object_set_new(note, list_name(kind), json_array());
     }
     for (size_t i = 0; i < declared->file.count; i++) {
         const struct fleet_object *object = declared->file.objects[i];
 
-        (void)json_array_append_new(json_object_get(note, fleet_kind_plural(object->kind)),
-                                    json_string(object->id));
+        missing |= json_array_append_new(json_object_get(note, fleet_kind_plural(object->kind)),
+                                         json_string(object->id));
     }
     for (size_t i = 0; i < declared->file.worker_count; i++) {
         const char *url = declared->file.workers[i];
         char id[DISCOVERY_ID_MAX];
 
         discovery_id(url, id);
-        (void)json_array_append_new(json_object_get(note, "workers"), json_string(id));
+        missing |= json_array_append_new(json_object_get(note, "workers"), json_string(id));
+    }
+    if (missing) {
+        json_decref(note);
+        return NULL;
     }
     return note;
 }
@@ -311,10 +315,12 @@ static void delete_one(struct declared *declared, int kind, const char *id)
     }
 }
 
-/* What the file has: {"models": {ID: true, …}, …}. */
+/* What the file has: {"models": {ID: true, …}, …}. NULL: out of memory, else what is missing here
+ * would be deleted. */
 static json_t *new_kept(const struct declared *declared)
 {
     json_t *note = new_note(declared), *kept = json_object();
+    int missing = note ? 0 : -1;
 
     for (int kind = 0; kind <= WORKERS; kind++) {
         json_t *ids = json_object();
@@ -323,11 +329,15 @@ static json_t *new_kept(const struct declared *declared)
 
         json_array_foreach(json_object_get(note, list_name(kind)), index, id)
         {
-            (void)json_object_set_new(ids, json_string_value(id), json_true());
+            missing |= json_object_set_new(ids, json_string_value(id), json_true());
         }
-        (void)json_object_set_new(kept, list_name(kind), ids);
+        missing |= json_object_set_new(kept, list_name(kind), ids);
     }
     json_decref(note);
+    if (missing) {
+        json_decref(kept);
+        return NULL;
+    }
     return kept;
 }
 
@@ -384,9 +394,13 @@ static void on_applied(void *userdata, int code, const struct fleet_apply_result
         end_reading(declared, code == BATON_OK ? NULL : error->message);
         return;
     }
+    declared->kept = new_kept(declared);
+    if (!declared->kept) {
+        end_reading(declared, "out of memory");
+        return;
+    }
     declared->code = BATON_OK;
     declared->waiting = 0;
-    declared->kept = new_kept(declared);
     declared->kind = WORKERS;
     declared->at = 0;
     declared->is_writing = true;
@@ -475,34 +489,23 @@ void declared_read(struct declared *declared)
     }
 }
 
-/* It may be half written, and valid all the same: on_timer() reads it once it has been the same for
- * a while. */
-static void await_settled(struct declared *declared)
-{
-    declared->is_settling = stat(declared->path, &declared->latest) == 0;
-    declared->is_wanted = true;
-    declared->again_at = instant_add(clock_now(), SPAN_MS(SETTLE_MS));
-}
-
-static void on_file(uv_fs_poll_t *poll, int status, const uv_stat_t *before, const uv_stat_t *now)
-{
-    (void)before;
-    (void)now;
-    if (status == 0) {
-        await_settled(poll->data);
-    }
-}
-
-/* Asked again, because a process that has stood still is late with its looks, too. */
-static bool has_settled(const struct declared *declared)
+/* It may be half written, and valid all the same: it is read once it has been the same for a while.
+ * Not by uv_fs_poll_t, which ends the process when memory is short. */
+static bool has_changed(struct declared *declared)
 {
     const struct stat *latest = &declared->latest;
     struct stat now;
 
-    return !declared->is_settling || stat(declared->path, &now) != 0 ||
-           (now.st_ino == latest->st_ino && now.st_size == latest->st_size &&
-            now.st_mtim.tv_sec == latest->st_mtim.tv_sec &&
-            now.st_mtim.tv_nsec == latest->st_mtim.tv_nsec);
+    if (stat(declared->path, &now) != 0 ||
+        (now.st_ino == latest->st_ino && now.st_size == latest->st_size &&
+         now.st_ctim.tv_sec == latest->st_ctim.tv_sec &&
+         now.st_ctim.tv_nsec == latest->st_ctim.tv_nsec)) {
+        return false;
+    }
+    declared->latest = now;
+    declared->is_wanted = true;
+    declared->again_at = instant_add(clock_now(), SPAN_MS(SETTLE_MS));
+    return true;
 }
 
 static bool has_objects(const struct fleet_state *state)
@@ -532,17 +535,11 @@ static void on_timer(uv_timer_t *timer)
 {
     struct declared *declared = timer->data;
 
-    if (!declared->is_wanted || declared->is_reading || !engine_is_ready(declared->engine) ||
-        instant_before(clock_now(), declared->again_at)) {
-        return;
+    if (!has_changed(declared) && declared->is_wanted && !declared->is_reading &&
+        engine_is_ready(declared->engine) && !instant_before(clock_now(), declared->again_at)) {
+        declared->is_wanted = false;
+        declared_read(declared);
     }
-    if (!has_settled(declared)) {
-        await_settled(declared);
-        return;
-    }
-    declared->is_settling = false;
-    declared->is_wanted = false;
-    declared_read(declared);
 }
 
 int declared_open(struct declared **ret, struct engine *engine, const char *path,
@@ -560,21 +557,19 @@ int declared_open(struct declared **ret, struct engine *engine, const char *path
     declared->is_wanted = true;
     declared->loop = member_loop(fleet_state_member(engine_state(engine)));
     (void)uv_timer_init(declared->loop, &declared->timer);
-    (void)uv_fs_poll_init(declared->loop, &declared->poll);
-    declared->timer.data = declared->poll.data = declared;
-    declared->handles = 2;
+    declared->timer.data = declared;
+    (void)stat(path, &declared->latest);
     declared->observer.on_change = on_change;
     fleet_state_observe(engine_state(engine), &declared->observer);
-    (void)uv_timer_start(&declared->timer, on_timer, 10, 100);
-    (void)uv_fs_poll_start(&declared->poll, on_file, path, LOOK_MS);
+    (void)uv_timer_start(&declared->timer, on_timer, 10, LOOK_MS);
     return BATON_OK;
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
     struct declared *declared = handle->data;
 
-    declared->handles--;
+    declared->is_timer_closed = true;
     free_if_done(declared);
 }
 
@@ -583,7 +578,6 @@ void declared_close(struct declared *declared)
     if (declared) {
         declared->is_closed = true;
         fleet_state_ignore(engine_state(declared->engine), &declared->observer);
-        uv_close((uv_handle_t *)&declared->timer, on_handle_closed);
-        uv_close((uv_handle_t *)&declared->poll, on_handle_closed);
+        uv_close((uv_handle_t *)&declared->timer, on_timer_closed);
     }
 }

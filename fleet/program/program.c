@@ -2,6 +2,7 @@
 
 #include "fleet/program/declared.h"
 #include "options/notify.h"
+#include "options/uv_threads.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { SIGNALS = 3 };
+enum { SIGNALS = 3, THREADS = 4 /* of libuv */ };
 
 struct program {
     struct program_settings settings;
@@ -115,7 +116,8 @@ static int begin(struct program *program, struct baton_error *reterr)
             return error_wrap(reterr, "--config");
         }
     }
-    code = engine_open(&program->engine, config, reterr);
+    code = uv_threads_start(&program->loop, THREADS, reterr);
+    code = code ? code : engine_open(&program->engine, config, reterr);
     if (code == BATON_OK && program->settings.config) {
         code = declared_open(&program->declared, program->engine, program->settings.config,
                              program->logger, reterr);

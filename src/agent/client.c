@@ -181,7 +181,7 @@ void client_accept(struct agent *agent)
     struct baton_error error;
 
     if (!client) {
-        return; /* the next connection tries again */
+        return;
     }
     client->agent = agent;
     client->number = ++agent->last_number;

@@ -47,6 +47,20 @@ static const char *reason(const json_error_t *why, size_t count)
     }
 }
 
+/* Mostly jansson does not say so: its error is empty, or of a text's last quote, where no text can
+ * be wrong. */
+static bool is_short_of_memory(const json_error_t *why, const char *bytes, size_t count)
+{
+    static const char *const of_a_text[] = {"invalid token", "string or '}' expected"};
+    size_t at = why->position > 0 ? (size_t)why->position : 0;
+    bool is_short = json_error_code(why) == json_error_out_of_memory || why->text[0] == '\0';
+
+    for (int i = 0; i < 2 && at > 0 && at <= count && bytes[at - 1] == '"'; i++) {
+        is_short = is_short || strncmp(why->text, of_a_text[i], strlen(of_a_text[i])) == 0;
+    }
+    return is_short;
+}
+
 int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t depth_max,
                      json_t **object, struct baton_error *reterr)
 {
@@ -62,7 +76,7 @@ int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t d
     }
     root = json_loadb(count > 0 ? bytes : "", count, JSON_REJECT_DUPLICATES, &why);
     if (root == NULL) {
-        if (json_error_code(&why) == json_error_out_of_memory) {
+        if (is_short_of_memory(&why, bytes, count)) {
             return error_set(reterr, BATON_ENOMEM, "out of memory while reading a message");
         }
         /* jansson quotes the input, which may hold a URL with its password: only its place. */

@@ -1,6 +1,7 @@
 #include "net/control.h"
 
 #include "base/buffer.h"
+#include "net/listener.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -183,6 +184,7 @@ static void on_connection(uv_stream_t *listener, int status)
     struct client *client = status == 0 ? calloc(1, sizeof(*client)) : NULL;
     if (!client || uv_pipe_init(listener->loop, &client->pipe, 0) != 0) {
         free(client);
+        listener_done(listener);
         return;
     }
     client->pipe.data = client;

@@ -1,5 +1,6 @@
 #include "net/local.h"
 
+#include "net/listener.h"
 #include "net/stream.h"
 
 #include <errno.h>
@@ -497,6 +498,7 @@ static void on_listened(uv_stream_t *pipe, int status)
     if (status == 0) {
         listener->on_connection(listener, listener->userdata);
     }
+    listener_done(pipe);
 }
 
 static void on_unlistened(uv_handle_t *handle)

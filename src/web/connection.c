@@ -237,7 +237,7 @@ void web_exchange_accept(struct web_server *server)
     struct baton_error error;
 
     if (exchange == NULL) {
-        return; /* the connection waits at the listener */
+        return;
     }
     exchange->server = server;
     web_request_init(&exchange->request, config->head_max, config->body_max);

@@ -1,3 +1,4 @@
+#include "net/listener.h"
 #include "net/tls.h"
 #include "web/server_int.h"
 
@@ -13,6 +14,7 @@ static void on_connection(uv_stream_t *listener, int status)
     if (status == 0 && !server->is_closing) {
         web_exchange_accept(server);
     }
+    listener_done(listener);
 }
 
 static void on_tick(uv_timer_t *timer)

@@ -67,6 +67,7 @@ static void on_checkpoint(uv_timer_t *timer)
     }
     meeting_remember(node);
     move_log(node);
+    event_deliver(node);
 }
 
 void node_compact_if_long(struct node *node)

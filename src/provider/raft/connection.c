@@ -9,6 +9,7 @@
  * A pending connection, which has not greeted, may send one other frame: a death certificate,
  * which proves itself. It may be plain text even where peers use TLS: the first byte shows which.
  */
+#include "net/listener.h"
 #include "provider/raft/channels.h"
 #include "provider/raft/fencing.h"
 #include "provider/raft/metadata.h"
@@ -647,6 +648,7 @@ static void on_accept(uv_stream_t *server, int status)
     }
     connection = connection_new(node, NULL);
     if (!connection) {
+        listener_done(server);
         return;
     }
     options = options_for(connection);
@@ -659,6 +661,7 @@ static void on_accept(uv_stream_t *server, int status)
         }
         node->open_handles--;
         free(connection);
+        listener_done(server);
     } else {
         pending_begin(connection);
     }

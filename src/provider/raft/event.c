@@ -182,8 +182,9 @@ static void unpack(const struct queued_event *queued, struct baton_event *ret)
     }
 }
 
-void event_push_to(struct node *node, event_receiver_fn *receive, void *to,
-                   const struct baton_event *event)
+/* Returns whether there was memory for it. */
+static bool push_to(struct node *node, event_receiver_fn *receive, void *to,
+                    const struct baton_event *event)
 {
     struct baton_event timed = *event;
     struct queued_event *queued;
@@ -191,7 +192,7 @@ void event_push_to(struct node *node, event_receiver_fn *receive, void *to,
     timed.at_ns = clock_now().ns;
     queued = queued_of(node, &timed);
     if (!queued) {
-        return; /* the lease cell is right all the same */
+        return false; /* the lease cell is right all the same */
     }
     queued->receive = receive;
     queued->to = to;
@@ -201,6 +202,13 @@ void event_push_to(struct node *node, event_receiver_fn *receive, void *to,
         node->events_first = queued;
     }
     node->events_last = queued;
+    return true;
+}
+
+void event_push_to(struct node *node, event_receiver_fn *receive, void *to,
+                   const struct baton_event *event)
+{
+    (void)push_to(node, receive, to, event);
 }
 
 void event_push(struct node *node, const struct baton_event *event)
@@ -234,6 +242,12 @@ static void tell_program(struct node *node, const struct baton_event *event)
 
 void event_deliver(struct node *node)
 {
+    const struct baton_error unsaid = node->unsaid;
+
+    if (unsaid.code != BATON_OK) {
+        node->unsaid.code = BATON_OK;
+        event_error(node, unsaid.code, &unsaid);
+    }
     while (node->depth == 0 && node->events_first) {
         struct queued_event *queued = node->events_first;
         struct baton_event event;
@@ -258,7 +272,10 @@ void event_error(struct node *node, int code, const struct baton_error *error)
 {
     struct baton_event event = {.type = BATON_EVENT_ERROR, .error = *error};
     event.error.code = code;
-    event_push(node, &event);
+    /* A program has to hear of a disk that failed: it ends then. */
+    if (!push_to(node, NULL, NULL, &event) && node->unsaid.code == BATON_OK) {
+        node->unsaid = event.error;
+    }
 }
 
 void event_unready(const struct node *node, raft_id id, char *ret, size_t bytes)

@@ -295,6 +295,7 @@ struct node {
     uint64_t next_request; /* begins at random: the log keeps the requests of earlier processes */
     struct queued_event *events_first, *events_last; /* event.c */
     struct kept_member *kept_last;                   /* event.c: the member that was kept last */
+    struct baton_error unsaid;                       /* event.c: it found no memory; code 0: none */
     int depth; /* of nested steps: events are delivered at 0 */
     bool eligible;
     bool is_isolated;

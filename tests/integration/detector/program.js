@@ -241,6 +241,14 @@ const tests = {
         fs.closeSync(full);
     },
 
+    async 'it does not begin without its threads'() {
+        // Stacks of 4 TiB: there is no room for forty.
+        const { status, stderr } = spawnSync('/bin/sh', ['-c', 'ulimit -s 4294967296; exec "$@"',
+            'sh', program, '--port', '0'], { encoding: 'utf8', timeout: 60000 });
+        assert.strictEqual(status, 69, stderr);
+        assert.match(stderr, /only \d+ of 40 threads can be started: .*TasksMax/);
+    },
+
     async 'a wrong option is named, and the way out'() {
         const cases = [[['--camera-fps', '1000'], /camera-fps/], [['--tls-cert', 'x'], /tls-key/],
             [['--token-file', '/nonexistent'], /nonexistent/], [['clip.mp4'], /clip\.mp4/],

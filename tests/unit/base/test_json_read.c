@@ -247,11 +247,47 @@ static void what_is_longer_than_it_may_be_is_not_looked_at(void **state)
     assert_null(object);
 }
 
+static int left; /* allocations that succeed; below 0: all */
+static bool is_for_good;
+
+static void *allocate(size_t bytes)
+{
+    if (left == 0) {
+        left = is_for_good ? 0 : -1;
+        return NULL;
+    }
+    left -= left > 0;
+    return malloc(bytes);
+}
+
+/* What is called wrong is thrown away, and what found no memory is asked for again. */
+static void what_finds_no_memory_is_not_called_wrong(void **state)
+{
+    static const char text[] = "{\"a\": [\"b\", 1, 0.5], \"c\": {\"d\": \"e\"}, \"f\": \"\"}";
+    int code = BATON_ENOMEM;
+    (void)state;
+
+    json_set_alloc_funcs(allocate, free);
+    for (int first = 0; code != BATON_OK; first++) {
+        for (int for_good = 0; for_good < 2; for_good++) {
+            json_t *object = NULL;
+            struct baton_error error = {0};
+            left = first;
+            is_for_good = for_good;
+            code = json_read_object(text, strlen(text), BYTES_MAX, DEPTH_MAX, &object, &error);
+            assert_int_equal(code, object != NULL ? BATON_OK : BATON_ENOMEM);
+            json_decref(object);
+        }
+    }
+    json_set_alloc_funcs(malloc, free);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_json_is_read_for_what_it_says),
         cmocka_unit_test(what_is_not_json_is_refused),
+        cmocka_unit_test(what_finds_no_memory_is_not_called_wrong),
         cmocka_unit_test(what_is_longer_than_it_may_be_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

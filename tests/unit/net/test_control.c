@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +19,19 @@ struct world {
     char dir[64];
     char path[128];
 };
+
+static _Thread_local bool is_servers_thread;
+static atomic_bool fails_once; /* the next calloc() of the server */
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    bool fails = is_servers_thread && atomic_exchange(&fails_once, false);
+
+    return fails ? NULL : __real_calloc(count, bytes);
+}
 
 /* "echo" answers the request back, "nothing" has no answer, "watch" subscribes and is sent one
  * line.
@@ -48,6 +62,7 @@ static void on_stop(uv_async_t *handle)
 static void *serve(void *userdata)
 {
     struct world *world = userdata;
+    is_servers_thread = true;
     (void)uv_run(&world->loop, UV_RUN_DEFAULT);
     return NULL;
 }
@@ -100,6 +115,19 @@ static void nobody_waits_for_an_answer_that_could_not_be_made(void **state)
     json_t *answer = NULL;
     assert_int_equal(control_call(world->path, request, SPAN_S(2), &answer, &error), BATON_ECLOSED);
     json_decref(request);
+}
+
+static void a_client_without_memory_is_ended_and_the_next_one_is_served(void **state)
+{
+    struct world *world = *state;
+    struct baton_error error;
+    json_t *request = json_pack("{s:s}", "do", "echo");
+    json_t *answer = NULL;
+
+    fails_once = true;
+    assert_int_not_equal(control_call(world->path, request, SPAN_S(60), &answer, &error), 0);
+    json_decref(request);
+    a_request_gets_one_answer(state);
 }
 
 static bool keep_first(void *userdata, const json_t *line)
@@ -215,6 +243,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_request_gets_one_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_waits_for_an_answer_that_could_not_be_made, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_client_without_memory_is_ended_and_the_next_one_is_served,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_subscriber_is_sent_what_is_published, setup, teardown),
         cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_object_is_refused, setup, teardown),

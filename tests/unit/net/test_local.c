@@ -20,7 +20,8 @@ struct world {
     json_t *got;         /* the message that came last */
     unsigned count;      /* of messages */
     unsigned turns;
-    bool is_slow; /* its messages take long, and it has turns */
+    bool has_no_memory; /* for a connection */
+    bool is_slow;       /* its messages take long, and it has turns */
     int fault;
     int peer;
     char dir[64];
@@ -72,6 +73,10 @@ static void on_connection(struct local_listener *listener, void *userdata)
                                               .on_close = on_close,
                                               .on_turn = world->is_slow ? on_turn : NULL};
 
+    if (world->has_no_memory) {
+        world->has_no_memory = false;
+        return;
+    }
     assert_int_equal(local_accept(&world->local, listener, &callbacks, world, NULL), 0);
 }
 
@@ -92,6 +97,22 @@ static void connect_again(struct world *world)
         (void)uv_run(&world->loop, UV_RUN_ONCE);
     }
     begin_connection(world);
+}
+
+static void test_a_connection_that_is_not_taken_is_ended_and_the_next_one_is_taken(void **state)
+{
+    struct world *world = *state;
+    int first = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char byte;
+
+    world->has_no_memory = true;
+    assert_int_equal(connect(first, (struct sockaddr *)&world->address, sizeof(world->address)), 0);
+    while (world->has_no_memory) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    connect_again(world);
+    assert_int_equal(read(first, &byte, 1), 0);
+    (void)close(first);
 }
 
 static int setup(void **state)
@@ -416,6 +437,7 @@ static void test_a_message_that_is_too_long_for_the_peer_is_called_so(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_a_connection_that_is_not_taken_is_ended_and_the_next_one_is_taken),
         TEST(test_a_long_text_goes_behind_the_line_once_the_peer_reads_it_there),
         TEST(test_the_texts_of_values_go_behind_the_line_one_after_the_other),
         TEST(test_a_peer_that_has_not_asked_for_it_gets_json_alone),

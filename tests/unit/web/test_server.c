@@ -28,6 +28,30 @@ struct world {
     _Atomic unsigned gone;
 };
 
+/* Of the loop's thread: the allocation of this number fails, counted from 1; 0: none does. */
+static _Atomic int failing;
+static _Thread_local bool is_loops_thread;
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+static bool is_short(void)
+{
+    return is_loops_thread && failing > 0 && --failing == 0;
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return is_short() ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return is_short() ? NULL : __real_malloc(bytes);
+}
+
 static void text(struct web_exchange *exchange, const char *body)
 {
     struct web_answer answer = {
@@ -101,6 +125,7 @@ static void *serve(void *userdata)
 {
     struct world *world = userdata;
 
+    is_loops_thread = true;
     (void)uv_run(&world->loop, UV_RUN_DEFAULT);
     return NULL;
 }
@@ -349,6 +374,25 @@ static void a_client_that_reads_nothing_is_cut_off(void **state)
     (void)close(fd);
 }
 
+static void a_connection_without_memory_is_ended_and_the_next_one_is_served(void **state)
+{
+    struct world *world = *state;
+
+    for (int number = 1; number <= 2; number++) { /* of the exchange, and of its stream */
+        char byte, *heard;
+        int fd;
+
+        failing = number;
+        fd = dial(world);
+        assert_true(read(fd, &byte, 1) <= 0);
+        (void)close(fd);
+        assert_int_equal(failing, 0);
+        heard = talk(world, HEAD("/a") LAST);
+        assert_non_null(strstr(heard, "200"));
+        free(heard);
+    }
+}
+
 static void the_oldest_silent_connection_makes_room(void **state)
 {
     enum { SILENT = 9 };
@@ -515,6 +559,7 @@ int main(void)
         TEST(a_stream_comes_in_chunks_to_its_end),
         TEST(a_client_of_http_1_0_gets_no_chunks),
         TEST(a_client_that_reads_nothing_is_cut_off),
+        TEST(a_connection_without_memory_is_ended_and_the_next_one_is_served),
         TEST(the_oldest_silent_connection_makes_room),
         TEST(no_connection_makes_room_whose_request_is_here),
         TEST(each_connection_that_is_too_much_makes_another_one_go),
