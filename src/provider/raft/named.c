@@ -414,8 +414,14 @@ int named_ensure_begun(struct node *node, struct baton_error *reterr)
         return error_set(reterr, BATON_ECLOSED,
                          "the provider is closing, or its start failed: open it anew");
     }
-    if (!node->raft && (r = node_begin(node, reterr)) != BATON_OK) {
-        node->is_broken = true;
+    if (!node->raft) {
+        node->depth++; /* the caller is there before the first event, which may be a failed write */
+        r = node_begin(node, reterr);
+        node->depth--;
+        node->is_broken = r != BATON_OK;
+        if (r == BATON_OK) {
+            node_rearm(node, clock_now()); /* the first events are delivered by the loop */
+        }
     }
     return r;
 }
@@ -472,13 +478,7 @@ span named_lease(const struct provider *provider)
 
 int named_take_part(struct provider *provider, struct baton_error *reterr)
 {
-    struct node *node = named_node(provider);
-    int r = named_ensure_begun(node, reterr);
-
-    if (r == BATON_OK) {
-        node_rearm(node, clock_now());
-    }
-    return r;
+    return named_ensure_begun(named_node(provider), reterr);
 }
 
 /* A node that is a witness or a learner leads nothing itself. */
