@@ -47,6 +47,12 @@ static const char *reason(const json_error_t *why, size_t count)
     }
 }
 
+static json_t *load(const char *bytes, size_t count, json_error_t *ret_why)
+{
+    *ret_why = (json_error_t){.text = ""};
+    return json_loadb(count > 0 ? bytes : "", count, JSON_REJECT_DUPLICATES, ret_why);
+}
+
 int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t depth_max,
                      json_t **object, struct baton_error *reterr)
 {
@@ -60,9 +66,12 @@ int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t d
     if (is_too_deep(bytes, count, depth_max)) {
         return error_set(reterr, BATON_EPROTO, "nested more than %zu levels deep", depth_max);
     }
-    root = json_loadb(count > 0 ? bytes : "", count, JSON_REJECT_DUPLICATES, &why);
+    root = load(bytes, count, &why);
+    if (root == NULL) { /* jansson may take want of memory for an error of the text */
+        root = load(bytes, count, &why);
+    }
     if (root == NULL) {
-        if (json_error_code(&why) == json_error_out_of_memory) {
+        if (why.text[0] == '\0' || json_error_code(&why) == json_error_out_of_memory) {
             return error_set(reterr, BATON_ENOMEM, "out of memory while reading a message");
         }
         /* jansson quotes the input, which may hold a URL with its password: only its place. */

@@ -247,12 +247,41 @@ static void what_is_longer_than_it_may_be_is_not_looked_at(void **state)
     assert_null(object);
 }
 
+static int until_it_fails; /* allocations; 0: each fails, -1: none does */
+
+static void *take(size_t bytes)
+{
+    if (until_it_fails > 0 && --until_it_fails == 0) {
+        until_it_fails = -1;
+        return NULL;
+    }
+    return until_it_fails == 0 ? NULL : malloc(bytes);
+}
+
+static void what_memory_was_short_for_is_not_taken_for_bad_json(void **state)
+{
+    json_t *object = NULL;
+    (void)state;
+
+    json_set_alloc_funcs(take, free);
+    for (int nth = 0; nth < 50; nth++) {
+        until_it_fails = nth;
+        assert_int_equal(
+            read_object(VALUE("[\"text\",{\"b\":1.5,\"c\":\"\\u00e4\"}]"), &object, NULL),
+            nth == 0 ? BATON_ENOMEM : BATON_OK);
+        json_decref(object);
+        object = NULL;
+    }
+    json_set_alloc_funcs(malloc, free);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_json_is_read_for_what_it_says),
         cmocka_unit_test(what_is_not_json_is_refused),
         cmocka_unit_test(what_is_longer_than_it_may_be_is_not_looked_at),
+        cmocka_unit_test(what_memory_was_short_for_is_not_taken_for_bad_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
