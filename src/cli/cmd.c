@@ -202,10 +202,10 @@ static int give_start(const struct cmd *cmd)
                               .descriptors = config->progress > 0 ? ORDER_RIGHTS
                                              : config->output > 0 ? RIGHT_PROGRESS
                                                                   : RIGHT_OUTPUT};
-        supervise_give(config->supervise, &order,
-                       (const int[ORDER_RIGHTS]){[RIGHT_WORDS] = words.fd,
-                                                 [RIGHT_OUTPUT] = config->output,
-                                                 [RIGHT_PROGRESS] = config->progress});
+        errnum = supervise_give(config->supervise, &order,
+                                (const int[ORDER_RIGHTS]){[RIGHT_WORDS] = words.fd,
+                                                          [RIGHT_OUTPUT] = config->output,
+                                                          [RIGHT_PROGRESS] = config->progress});
         (void)close(words.fd);
     }
     free(variables);
@@ -288,7 +288,7 @@ void cmd_signal(struct cmd *cmd, int number)
 {
     if (!is_over(cmd)) {
         struct order order = {.type = ORDER_SIGNAL, .command = cmd->number, .number = number};
-        supervise_give(cmd->config.supervise, &order, NULL);
+        (void)supervise_give(cmd->config.supervise, &order, NULL);
     }
 }
 

@@ -46,6 +46,10 @@ int command_fail(const struct invocation *invocation, const struct baton_error *
 /* Begins the command's event loop, which may need several descriptors. BATON_EIO: there are none;
  * then the loop must not be used. */
 int command_open_loop(uv_loop_t *ret, struct baton_error *reterr);
+/* Calls `on_readable` when `fd` is readable; `ret->data` is its argument. Where the kernel has no
+ * room for one more it ends the process with the reason, as if it had died: nothing has begun. */
+void command_watch(const struct invocation *invocation, uv_loop_t *loop, uv_poll_t *ret, int fd,
+                   uv_poll_cb on_readable, void *userdata);
 
 int agent_main(const struct invocation *invocation);
 int elections_main(const struct invocation *invocation);

@@ -466,6 +466,20 @@ int command_open_loop(uv_loop_t *ret, struct baton_error *reterr)
                   : 0;
 }
 
+void command_watch(const struct invocation *invocation, uv_loop_t *loop, uv_poll_t *ret, int fd,
+                   uv_poll_cb on_readable, void *userdata)
+{
+    int failed = uv_poll_init(loop, ret, fd);
+
+    if (failed) {
+        (void)fprintf(stderr, "baton %s: a descriptor cannot be watched: %s\n",
+                      invocation->command->name, uv_strerror(failed));
+        _exit(EXIT_STORAGE);
+    }
+    ret->data = userdata;
+    (void)uv_poll_start(ret, UV_READABLE, on_readable);
+}
+
 void command_tell(const struct invocation *invocation, const struct baton_error *error)
 {
     (void)fprintf(stderr, "baton %s: %s\n", invocation->command->name, error->message);

@@ -462,12 +462,9 @@ static void prepare(struct cron *cron)
         cron->signals[i].data = cron;
         (void)uv_signal_start(&cron->signals[i], on_signal, numbers[i]);
     }
-    (void)uv_poll_init(&cron->loop, &cron->supervisor, cron->supervise.victims.process);
-    cron->supervisor.data = cron;
-    (void)uv_poll_start(&cron->supervisor, UV_READABLE, on_supervisor_dead);
-    (void)uv_poll_init(&cron->loop, &cron->alarm, cron->alarm_fd);
-    cron->alarm.data = cron;
-    (void)uv_poll_start(&cron->alarm, UV_READABLE, on_alarm);
+    command_watch(cron->invocation, &cron->loop, &cron->supervisor, cron->supervise.victims.process,
+                  on_supervisor_dead, cron);
+    command_watch(cron->invocation, &cron->loop, &cron->alarm, cron->alarm_fd, on_alarm, cron);
     (void)uv_timer_init(&cron->loop, &cron->stopping);
     (void)uv_timer_init(&cron->loop, &cron->relief);
     cron->stopping.data = cron->relief.data = cron;

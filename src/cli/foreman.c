@@ -76,7 +76,10 @@ static void report(const struct foreman *foreman, enum news_type type, int value
                         .value = value,
                         .is_overdue = is_overdue};
 
-    (void)!send(foreman->config->news, &news, sizeof(news), MSG_NOSIGNAL);
+    while (send(foreman->config->news, &news, sizeof(news), MSG_NOSIGNAL) < 0 &&
+           order_may_pass_later(errno)) {
+        (void)poll(NULL, 0, AGAIN_MS);
+    }
 }
 
 /* ETIME: the lease ended first; reported as a command that was started and ended because of the

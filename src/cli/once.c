@@ -549,9 +549,8 @@ static void prepare(struct once *once)
     once->linger.data = once;
     (void)uv_timer_init(&once->loop, &once->again);
     once->again.data = once;
-    (void)uv_poll_init(&once->loop, &once->supervisor, once->supervise.victims.process);
-    once->supervisor.data = once;
-    (void)uv_poll_start(&once->supervisor, UV_READABLE, on_supervisor_dead);
+    command_watch(once->invocation, &once->loop, &once->supervisor, once->supervise.victims.process,
+                  on_supervisor_dead, once);
     if (wait_ms > 0) {
         (void)uv_timer_start(&once->patience, on_patience, (uint64_t)wait_ms, 0);
     }

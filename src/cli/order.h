@@ -2,6 +2,7 @@
 #ifndef CLI_ORDER_H
 #define CLI_ORDER_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,13 @@ struct order {
     uint32_t variables;
     int descriptors; /* so many of ORDER_RIGHTS; a command with an output reads nothing */
 };
+
+/* Whether a message that was not sent may be sent later: the socket is full, or there is no memory
+ * just now. After any other errno the other side is dead. */
+static inline bool order_may_pass_later(int errnum)
+{
+    return errnum == EAGAIN || errnum == ENOBUFS || errnum == ENOMEM || errnum == EINTR;
+}
 
 enum news_type {
     NEWS_STARTED = 1, /* .value: the command's process id */

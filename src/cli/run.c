@@ -390,13 +390,11 @@ static void prepare(struct run *run)
     run->patience.data = run;
     (void)uv_timer_init(&run->loop, &run->relief);
     run->relief.data = run;
-    (void)uv_poll_init(&run->loop, &run->supervisor, run->supervise.victims.process);
-    run->supervisor.data = run;
-    (void)uv_poll_start(&run->supervisor, UV_READABLE, on_supervisor_dead);
+    command_watch(run->invocation, &run->loop, &run->supervisor, run->supervise.victims.process,
+                  on_supervisor_dead, run);
     if (run->has_watchdog) {
-        (void)uv_poll_init(&run->loop, &run->notices, run->watchdog.fd);
-        run->notices.data = run;
-        (void)uv_poll_start(&run->notices, UV_READABLE, on_notices);
+        command_watch(run->invocation, &run->loop, &run->notices, run->watchdog.fd, on_notices,
+                      run);
     }
     if (wait_ms > 0) {
         (void)uv_timer_start(&run->patience, on_patience, (uint64_t)wait_ms, 0);

@@ -219,7 +219,10 @@ static int start_supervisor(struct supervise *supervise, const struct supervise_
     supervise->orders = orders[0];
     supervise->victims.supervisor = guardian[0];
     supervise->victims.process = pidfd_open(supervise->supervisor, 0);
-    return 0;
+    return supervise->victims.process >= 0
+               ? 0
+               : error_set(reterr, BATON_EIO, "no pidfd of the supervisor of commands: %s",
+                           strerror(errno));
 }
 
 int supervise_init(struct supervise *supervise, const struct supervise_config *config,
@@ -322,8 +325,8 @@ void supervise_tell_dead(const struct supervise *supervise)
               LOG_STR("text", "no CMD runs, and none could be started: this process ends"));
 }
 
-void supervise_give(const struct supervise *supervise, const struct order *order,
-                    const int rights[ORDER_RIGHTS])
+int supervise_give(const struct supervise *supervise, const struct order *order,
+                   const int rights[ORDER_RIGHTS])
 {
     struct order copy = *order;
     struct iovec data = {.iov_base = &copy, .iov_len = sizeof(copy)};
@@ -342,16 +345,18 @@ void supervise_give(const struct supervise *supervise, const struct order *order
         header.msg_control = &ancillary;
         header.msg_controllen = CMSG_SPACE(count * sizeof(int));
     }
-    /* If it fails otherwise, the supervisor is dead, and supervise_hear() finds that. */
-    while (sendmsg(supervise->orders, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && rights &&
-           (errno == EAGAIN || errno == EINTR)) {
+    while (sendmsg(supervise->orders, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        if (!rights || !order_may_pass_later(errno)) {
+            return errno == ETOOMANYREFS ? errno : 0; /* too many descriptors are under way */
+        }
         (void)poll(&(struct pollfd){.fd = supervise->orders, .events = POLLOUT}, 1, -1);
     }
+    return 0;
 }
 
 void supervise_kill(const struct supervise *supervise, uint32_t command)
 {
-    supervise_give(supervise, &(struct order){.type = ORDER_KILL, .command = command}, NULL);
+    (void)supervise_give(supervise, &(struct order){.type = ORDER_KILL, .command = command}, NULL);
     victims_wake_supervisor(&supervise->victims);
 }
 

@@ -98,15 +98,15 @@ static void hear_foremen(struct supervision *all)
     }
 }
 
-/* False: baton run does not read, and the socket is full. This process never waits for it, since
- * the lease goes on. */
+/* False: baton run does not read, and the socket is full, or the kernel has no memory for the news.
+ * This process never waits for it, since the lease goes on. */
 static bool send_news(const struct supervision *all, struct command *command)
 {
     while (command->news_sent < command->news_count) {
         const struct news *news = &command->news[command->news_sent];
         if (!all->is_last &&
             send(all->config->orders, news, sizeof(*news), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
-            errno == EAGAIN) {
+            order_may_pass_later(errno)) {
             return false;
         }
         command->news_sent++;

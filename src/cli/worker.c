@@ -597,9 +597,8 @@ static void begin_handles(struct worker *worker)
     (void)uv_timer_start(&worker->load, on_load, LOAD_MS, LOAD_MS);
     (void)uv_idle_init(&worker->loop, &worker->turns);
     worker->turns.data = worker;
-    (void)uv_poll_init(&worker->loop, &worker->supervisor, worker->supervise.victims.process);
-    worker->supervisor.data = worker;
-    (void)uv_poll_start(&worker->supervisor, UV_READABLE, on_supervisor_dead);
+    command_watch(worker->invocation, &worker->loop, &worker->supervisor,
+                  worker->supervise.victims.process, on_supervisor_dead, worker);
 }
 
 static int serve(struct worker *worker, struct baton_error *reterr)

@@ -2,11 +2,11 @@
 #include "net/tls_int.h"
 
 #include "base/secret.h"
+#include "net/digest.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -108,7 +108,6 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
     struct stat info;
     uint8_t raw[KEY_BYTES_MAX];
     size_t bytes;
-    unsigned length = sizeof(tls->key);
     FILE *file = fopen(path, "re");
 
     if (!file || fstat(fileno(file), &info) != 0) {
@@ -134,7 +133,7 @@ static int read_shared_key(struct tls *tls, const char *path, struct baton_error
         return error_set(reterr, BATON_EINVAL, "cluster key %s: %zu bytes, must be %d to %d", path,
                          bytes, KEY_BYTES_MIN, KEY_BYTES_MAX - 1);
     }
-    (void)EVP_Digest(raw, bytes, tls->key, &length, EVP_sha256(), NULL);
+    digest_sha256(tls->key, raw, bytes);
     OPENSSL_cleanse(raw, sizeof(raw));
     tls->has_key = true;
     /* The key is bound to one hash; a server that preferred another could not use it. */

@@ -162,7 +162,8 @@ class Running(ProgramTest):
 
     def test_what_the_system_lacks_is_named(self):
         for call, reason in (("flock:error=ENOLCK", "cannot be locked"),
-                             ("pidfd_open:error=EPERM", "pidfd_open")):
+                             ("pidfd_open:error=EPERM", "pidfd_open"),
+                             ("pidfd_open:error=EMFILE:when=2", "pidfd of the supervisor")):
             words = ["strace", "-f", "-o", "/dev/null", "-e", "inject=" + call]
             if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL,
                               check=False).returncode != 0:
@@ -174,6 +175,17 @@ class Running(ProgramTest):
                 env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"})
             self.assertEqual(done.returncode, 74, done.stderr)
             self.assertIn(reason, done.stderr)
+
+    def test_news_for_which_there_is_no_memory_is_sent_later(self):
+        """The first words of the supervisor and of the foreman, for which baton waits."""
+        words = ["strace", "-f", "-o", "/dev/null", "-e", "inject=sendto:error=ENOBUFS:when=1"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        done = subprocess.run(
+            [*words, BATON, "run", *self.cluster(1).arguments("a"), "--", "sh", "-c", "exit 7"],
+            capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+            env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"})
+        self.assertEqual(done.returncode, 7, done.stderr)
 
     def test_a_program_that_is_stopped_hears_of_the_signal(self):
         one = self.cluster(1)

@@ -252,11 +252,20 @@ static void on_refused(struct contest *contest, int code, const char *text)
     }
 }
 
+static void enter_later(struct contest *contest)
+{
+    contest->is_out = true;
+    contest->enter_at = instant_add(clock_now(), ENTER_AGAIN);
+}
+
 static void on_entered(struct call *call, int code, const json_t *reply)
 {
     struct baton_error error = {0};
 
     if (reply && (code = remote_code(reply, &error)) != BATON_OK) {
+        if (code == BATON_ENOMEM || code == BATON_EBUSY) { /* for now */
+            enter_later(call->owner);
+        }
         on_refused(call->owner, code, error.message);
     }
 }
@@ -585,8 +594,7 @@ void contest_take(struct remote *remote, const char *event, const json_t *messag
     } else if (strcmp(event, "election-failed") == 0) {
         take_failed(contest, message);
     } else if (strcmp(event, "stopped") == 0) {
-        contest->is_out = true;
-        contest->enter_at = instant_add(clock_now(), ENTER_AGAIN);
+        enter_later(contest);
         on_refused(contest, BATON_EUNAVAILABLE, "the agent ended the process's part in it");
     }
 }

@@ -2,9 +2,9 @@
 
 #include "base/crc32c.h"
 #include "guardian/certificate.h"
+#include "net/digest.h"
 #include "provider/raft/frame_int.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +14,9 @@
 uint32_t frame_cluster_of(const char *cluster_name)
 {
     uint8_t digest[32];
-    unsigned length = sizeof(digest);
     struct reader reader;
 
-    (void)EVP_Digest(cluster_name, strlen(cluster_name), digest, &length, EVP_sha256(), NULL);
+    digest_sha256(digest, cluster_name, strlen(cluster_name));
     reader = reader_of(digest, sizeof(digest));
     return reader_u32(&reader);
 }

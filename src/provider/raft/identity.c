@@ -1,9 +1,9 @@
 #include "provider/raft/identity.h"
 
 #include "base/clock.h"
+#include "net/digest.h"
 #include "provider/raft/options.h"
 
-#include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +16,10 @@
 static uint64_t hash_of(const struct buffer *buffer)
 {
     uint8_t digest[32];
-    unsigned length = sizeof(digest);
     struct reader reader;
     uint64_t hash;
 
-    (void)EVP_Digest(buffer->data, buffer->bytes, digest, &length, EVP_sha256(), NULL);
+    digest_sha256(digest, buffer->data, buffer->bytes);
     reader = reader_of(digest, sizeof(digest));
     hash = reader_u64(&reader);
     return hash != 0 ? hash : 1;

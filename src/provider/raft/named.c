@@ -1,9 +1,9 @@
 #include "provider/raft/named.h"
 
+#include "net/digest.h"
 #include "provider/raft/named_int.h"
 
 #include <openssl/rand.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
  * before it ends, even if the last renewal was only just not granted any more. */
 enum { TIMEOUTS_A_LIFETIME = 2, RENEWALS_A_LIFETIME = 6, REPLIES_A_LIFETIME = 8 };
 
-_Static_assert(SHA256_DIGEST_LENGTH == SESSION_SECRET_BYTES, "the log has a digest of the secret");
+_Static_assert((int)DIGEST_BYTES == SESSION_SECRET_BYTES, "the log has a digest of the secret");
 
 static const struct provider_ops *ops_of(const struct named *named)
 {
@@ -343,7 +343,7 @@ static void settings_of(const struct node *node, struct lease_settings *ret)
 static void digest_secret(const uint8_t *secret, uint8_t ret[SESSION_SECRET_BYTES])
 {
     if (secret) {
-        (void)SHA256(secret, PROVIDER_SECRET_BYTES, ret);
+        digest_sha256(ret, secret, PROVIDER_SECRET_BYTES);
     } else {
         (void)RAND_bytes(ret, SESSION_SECRET_BYTES);
     }
@@ -414,8 +414,14 @@ int named_ensure_begun(struct node *node, struct baton_error *reterr)
         return error_set(reterr, BATON_ECLOSED,
                          "the provider is closing, or its start failed: open it anew");
     }
-    if (!node->raft && (r = node_begin(node, reterr)) != BATON_OK) {
-        node->is_broken = true;
+    if (!node->raft) {
+        node->depth++; /* the caller is there before the first event, which may be a failed write */
+        r = node_begin(node, reterr);
+        node->depth--;
+        node->is_broken = r != BATON_OK;
+        if (r == BATON_OK) {
+            node_rearm(node, clock_now()); /* the first events are delivered by the loop */
+        }
     }
     return r;
 }
@@ -472,13 +478,7 @@ span named_lease(const struct provider *provider)
 
 int named_take_part(struct provider *provider, struct baton_error *reterr)
 {
-    struct node *node = named_node(provider);
-    int r = named_ensure_begun(node, reterr);
-
-    if (r == BATON_OK) {
-        node_rearm(node, clock_now());
-    }
-    return r;
+    return named_ensure_begun(named_node(provider), reterr);
 }
 
 /* A node that is a witness or a learner leads nothing itself. */

@@ -3,11 +3,11 @@
 #include "base/host.h"
 #include "base/value.h"
 #include "guardian/guardian.h"
+#include "net/digest.h"
 #include "provider/setting_rows.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +31,9 @@ enum {
 raft_id raft_id_of(const char *name)
 {
     uint8_t digest[32];
-    unsigned length = sizeof(digest);
     raft_id id = 0;
 
-    (void)EVP_Digest(name, strlen(name), digest, &length, EVP_sha256(), NULL);
+    digest_sha256(digest, name, strlen(name));
     for (int i = 7; i >= 0; i--) {
         id = id << 8 | digest[i];
     }

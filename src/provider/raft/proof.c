@@ -14,12 +14,12 @@
  *
  * (a), the resignation, is a message of the core. The end of a connection alone proves nothing.
  */
+#include "net/digest.h"
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +27,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-static void sha256(uint8_t ret[32], const void *data, size_t bytes)
-{
-    unsigned length = 32;
-    (void)EVP_Digest(data, bytes, ret, &length, EVP_sha256(), NULL);
-}
 
 /* Reads the boot id from its text 8-4-4-4-12. Zeros if it cannot be read: then no pid is used. */
 static void read_boot_id(uint8_t ret[16])
@@ -69,7 +63,7 @@ void proof_make_greeting(struct node *node)
         node->options.wants_guardian =
             false; /* without a secret there is no certificate, only the lease */
     }
-    sha256(greeting->commitment, node->secret, sizeof(node->secret));
+    digest_sha256(greeting->commitment, node->secret, sizeof(node->secret));
     (void)snprintf(greeting->cluster, sizeof(greeting->cluster), "%s", node->options.cluster);
     (void)snprintf(greeting->name, sizeof(greeting->name), "%s", node->options.node);
     greeting->incarnation = node->incarnation;
@@ -278,7 +272,7 @@ void proof_on_certificate(struct node *node, const void *frame)
     if (certificate_decode(&certificate, frame, CERTIFICATE_BYTES)) {
         known = acquaintance_of(node, certificate.node);
         commitment = commitment_of(known, certificate.incarnation);
-        sha256(digest, certificate.secret, sizeof(certificate.secret));
+        digest_sha256(digest, certificate.secret, sizeof(certificate.secret));
     }
     if (!commitment || CRYPTO_memcmp(digest, commitment, sizeof(digest)) != 0) {
         node->counters.refused_certificate++;

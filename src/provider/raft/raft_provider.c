@@ -418,6 +418,7 @@ static int raft_campaign(struct provider_election **ret, struct provider *provid
     if (r != BATON_OK) {
         node->is_broken = true;
         node->election = NULL;
+        *ret = NULL;
         free(election);
         return r;
     }

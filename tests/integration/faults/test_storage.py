@@ -180,11 +180,11 @@ class DiskFails(StorageTest):
         self.assert_not_back(before, self.hard(three, broken))
         self.assert_one_at_a_time(three)
 
-
     def test_nothing_is_begun_on_a_log_of_which_an_fsync_failed(self):
-        """Also where the fsync is only of the room for later writes."""
-        for number in range(1, 5):
-            one = self.watched(1, *QUICK)
+        """Also where the fsync is only of the room for later writes, and where it is of the first
+        entry, before any election of a group takes part."""
+        for number, *flags in [(number,) for number in range(1, 5)] + [(5, "--group", "g")]:
+            one = self.watched(1, *QUICK, *flags)
             name = one.names[0]
             one.start(name, under=(
                 "strace", "-D", "-f", "-o", os.devnull, "-P",

@@ -547,6 +547,38 @@ static void one_node_alone_leads_and_closes_in_order(void **state)
     lease_cell_free(one.cell);
 }
 
+static void a_start_that_fails_leaves_no_election(void **state)
+{
+    struct sockaddr_in taken = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int closed = 0, other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t bytes = sizeof(taken);
+    uv_loop_t loop;
+    struct one one = {.number = 1};
+    char url[512];
+    struct baton_error error = {0};
+    struct provider_config config = {.loop = &loop, .url = url};
+    struct provider_campaign campaign = {
+        .election = "job", .cell = lease_cell_new(), .on_event = on_event, .userdata = &one};
+    (void)state;
+
+    assert_int_equal(bind(other, (struct sockaddr *)&taken, bytes) | listen(other, 1), 0);
+    assert_int_equal(getsockname(other, (struct sockaddr *)&taken, &bytes), 0);
+    uv_loop_init(&loop);
+    snprintf(url, sizeof(url), "raft://127.0.0.1:%d?node=n&guardian=no&data=%s/taken",
+             ntohs(taken.sin_port), directory);
+    assert_int_equal(raft_provider_ops.open(&one.provider, &config, NULL), 0);
+    assert_int_not_equal(raft_provider_ops.campaign(&one.election, one.provider, &campaign, &error),
+                         0);
+    assert_non_null(strstr(error.message, "listening on 127.0.0.1"));
+    assert_null(one.election); /* its owner may be asked until it has closed */
+    raft_provider_ops.close(one.provider, on_closed, &closed);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(closed, 1);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    lease_cell_free(campaign.cell);
+    (void)close(other);
+}
+
 static void three_in_one_process_elect_and_close_without_a_leak(void **state)
 {
     uv_loop_t loop;
@@ -584,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_NODES(one_node_alone_leads_and_closes_in_order),
+        WITH_NODES(a_start_that_fails_leaves_no_election),
         WITH_NODES(three_in_one_process_elect_and_close_without_a_leak),
         WITH_NODES(a_killed_leader_is_replaced_with_a_higher_epoch),
         WITH_NODES(a_stopped_leader_follows_when_it_wakes_up),
