@@ -6,7 +6,8 @@
 #include <uv.h>
 
 /* In each on_connection: hangs up on a connection that was not taken, as memory is short.
- * libuv would keep it, and look for no other one until it is taken. */
+ * libuv would keep it, and look for no other one until it is taken; it has no call for this, so its
+ * own field is emptied. */
 static inline void listener_done(uv_stream_t *listener)
 {
     if (listener->accepted_fd >= 0) {
