@@ -1,6 +1,7 @@
 #include "fleet/program/program.h"
 
 #include "fleet/program/declared.h"
+#include "net/loop.h"
 #include "options/notify.h"
 #include "options/uv_threads.h"
 
@@ -146,7 +147,11 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     program->logger =
         logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program->settings.log_json),
                    program->settings.log_level);
-    (void)uv_loop_init(&program->loop);
+    if (!program->logger || loop_init(&program->loop) != 0) {
+        logger_free(program->logger);
+        free(program);
+        return error_set(reterr, BATON_EIO, "no event loop: no memory or descriptor is left");
+    }
     start_handles(program);
     code = begin(program, reterr);
     program->has_begun = code == BATON_OK;

@@ -8,6 +8,7 @@
 #include "api/subscription.h"
 #include "api/work.h"
 #include "guardian/fatal.h"
+#include "net/loop.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static int prepare(struct baton *baton, const struct baton_options *options,
         return error_set(reterr, BATON_ENOMEM, "out of memory for the log");
     }
     baton->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (baton->event_fd < 0 || uv_loop_init(&baton->loop) != 0) {
+    if (baton->event_fd < 0 || loop_init(&baton->loop) != 0) {
         return error_set(reterr, BATON_EIO, "a loop: no descriptor left (raise RLIMIT_NOFILE)");
     }
     if (uv_async_init(&baton->loop, &baton->wake, on_wake) != 0) {

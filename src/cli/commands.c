@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "cli/groups.h"
+#include "net/loop.h"
 #include "options/config.h"
 #include "options/misspelt.h"
 
@@ -458,7 +459,7 @@ void command_warn_of_misspelt(const struct command *called)
 
 int command_open_loop(uv_loop_t *ret, struct baton_error *reterr)
 {
-    int failed = uv_loop_init(ret);
+    int failed = loop_init(ret);
 
     return failed ? error_set(reterr, BATON_EIO,
                               "no event loop: %s; raise the limit of open files (ulimit -n)",

@@ -6,9 +6,13 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { HAS_OPENED = 42 };
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
@@ -239,11 +243,43 @@ static void a_crash_ends_as_it_would_have(void **state)
     assert_int_equal(WEXITSTATUS(status), 42);
 }
 
+/* ---- Without descriptors --------------------------------------------------------------------- */
+
+static int open_with_room(void *userdata)
+{
+    int first = dup(STDIN_FILENO);
+    const rlim_t room = (rlim_t)(first + *(int *)userdata);
+    const struct rlimit limit = {room, room};
+    struct baton *baton = NULL;
+
+    (void)close(first);
+    if (first < 0 || setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return EXIT_FAILURE;
+    }
+    return baton_open(&baton, "memory:", NULL, NULL) == BATON_OK ? HAS_OPENED : EXIT_SUCCESS;
+}
+
+/* libuv would end the whole program, where there is none for its pipe of signals. */
+static void a_program_without_descriptors_gets_an_error(void **state)
+{
+    int status = EXIT_SUCCESS;
+    (void)state;
+
+    for (int room = 0; status != HAS_OPENED; room++) {
+        int ended = process_wait(process_fork(open_with_room, &room));
+        assert_true(WIFEXITED(ended));
+        status = WEXITSTATUS(ended);
+        assert_int_not_equal(status, EXIT_FAILURE);
+        assert_true(room < 100);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* First: it forks, which a sanitizer forbids once there are threads. */
+        /* First: they fork, which a sanitizer forbids once there are threads. */
         cmocka_unit_test(a_crash_ends_as_it_would_have),
+        cmocka_unit_test(a_program_without_descriptors_gets_an_error),
         cmocka_unit_test(an_unknown_provider_is_named_with_those_there_are),
         cmocka_unit_test(a_password_in_a_url_is_in_no_error),
         cmocka_unit_test(settings_beat_the_url),
