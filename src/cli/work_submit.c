@@ -5,6 +5,7 @@
 #include "pool/client.h"
 #include "pool/submit.h"
 #include "pool/wait.h"
+#include "work/placement.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,46 +83,37 @@ static int stop_waiting(const struct invocation *invocation, const struct bag *b
     return command_fail(invocation, error);
 }
 
-/* Whether the worker would have room for the item if it ran nothing else. */
-static bool has_what_it_needs(const json_t *worker, const struct work_item *item)
+/* The workers as the leader's placement sees them, without what they run. */
+static struct placement_node *nodes_of(const json_t *workers)
 {
-    char labels[WORK_NEEDS_MAX + 2], label[WORK_ID_MAX + 2];
-
-    if (!json_is_true(json_object_get(worker, "online")) ||
-        json_is_true(json_object_get(worker, "draining")) ||
-        json_is_true(json_object_get(worker, "leaving")) ||
-        json_integer_value(json_object_get(worker, "slots")) < (json_int_t)item->weight ||
-        json_integer_value(json_object_get(worker, "gpus")) < (json_int_t)item->gpus ||
-        json_integer_value(json_object_get(worker, "memory_mib")) < (json_int_t)item->memory_mib) {
-        return false;
-    }
-    (void)snprintf(labels, sizeof(labels), " %s ",
-                   json_string_value(json_object_get(worker, "labels")));
-    for (const char *at = item->needs; *at; at += strcspn(at, " "), at += *at == ' ') {
-        (void)snprintf(label, sizeof(label), " %.*s ", (int)strcspn(at, " "), at);
-        if (!strstr(labels, label)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool has_any_worker(const json_t *workers, const struct work_item *item)
-{
-    json_t *worker;
+    struct placement_node *nodes = calloc(json_array_size(workers) + 1, sizeof(*nodes));
+    const json_t *worker;
     size_t index;
 
-    json_array_foreach(workers, index, worker)
-    {
-        if (has_what_it_needs(worker, item)) {
-            return true;
-        }
+    for (index = 0; nodes && (worker = json_array_get(workers, index)); index++) {
+        nodes[index] = (struct placement_node){
+            .name = json_string_value(json_object_get(worker, "worker")),
+            .slots = (uint32_t)json_integer_value(json_object_get(worker, "slots")),
+            .memory_mib = (uint64_t)json_integer_value(json_object_get(worker, "memory_mib")),
+            .gpus = (uint32_t)json_integer_value(json_object_get(worker, "gpus")),
+            .labels = json_string_value(json_object_get(worker, "labels")),
+            .is_healthy = json_is_true(json_object_get(worker, "online")),
+            .is_draining = json_is_true(json_object_get(worker, "draining")) ||
+                           json_is_true(json_object_get(worker, "leaving"))};
     }
-    return false;
+    return nodes;
 }
 
-static void tell_what_is_missing(const struct invocation *invocation, const struct bag *bag,
-                                 const struct work_item *item, size_t count)
+/* What is wrong with these does not pass when other items end. */
+static bool waits_for_another_worker(enum placement_reason reason)
+{
+    return reason == PLACEMENT_NO_NODES || reason == PLACEMENT_NO_CAPABLE_NODE ||
+           reason == PLACEMENT_ITEM_TOO_LARGE || reason == PLACEMENT_GROUP_TOO_LARGE;
+}
+
+static void tell_reason(const struct invocation *invocation, const struct bag *bag,
+                        const struct placement_item *item, enum placement_reason reason,
+                        size_t count)
 {
     struct baton_error error;
     char labels[96] = "", gpus[32] = "", memory[48] = "";
@@ -136,9 +128,10 @@ static void tell_what_is_missing(const struct invocation *invocation, const stru
         (void)snprintf(memory, sizeof(memory), ", memory %" PRIu64 " MiB", item->memory_mib);
     }
     (void)error_set(&error, BATON_ENOENT,
-                    "%zu of %zu items wait: no worker that takes items has what %.40s needs (slots "
-                    "%" PRIu32 "%s%s%s): start one, or cancel; `baton work stats` shows them",
-                    count, bag->count, item->id, item->weight, labels, gpus, memory);
+                    "%zu of %zu items wait for another worker: %.40s (slots %" PRIu32
+                    "%s%s%s): %s; start one, or cancel; `baton work stats` shows those there are",
+                    count, bag->count, item->id, item->weight, labels, gpus, memory,
+                    placement_reason_text(reason));
     command_tell(invocation, &error);
 }
 
@@ -146,24 +139,45 @@ static void tell_what_is_missing(const struct invocation *invocation, const stru
 static void tell_if_none_fits(const struct invocation *invocation, const struct bag *bag,
                               const json_t *items, const json_t *workers)
 {
-    struct work_item *first = NULL, *item;
-    struct baton_error error;
-    size_t count = 0;
+    struct work_item **read = calloc(bag->count + 1, sizeof(struct work_item *));
+    struct placement_item *asked = calloc(bag->count + 1, sizeof(*asked));
+    struct placement_node *nodes = nodes_of(workers);
+    struct placement_problem problem = {
+        .nodes = nodes, .node_count = json_array_size(workers), .items = asked};
+    struct placement_answer answer = {0};
+    size_t first = 0, count = 0, read_count = 0;
 
-    for (size_t i = 0; i < bag->count; i++) {
-        if (work_item_read(&item, json_array_get(items, i), bag->ids[i], &error) != BATON_OK) {
-            continue;
-        }
-        if (!has_any_worker(workers, item) && count++ == 0) {
-            first = item;
-        } else {
-            work_item_unref(item);
+    for (size_t i = 0; read && asked && i < bag->count; i++) {
+        struct work_item *item;
+        if (work_item_read(&item, json_array_get(items, i), bag->ids[i], NULL) == BATON_OK) {
+            read[read_count++] = item;
+            asked[problem.item_count++] = (struct placement_item){.id = item->id,
+                                                                  .weight = item->weight,
+                                                                  .needs = item->needs,
+                                                                  .memory_mib = item->memory_mib,
+                                                                  .gpus = item->gpus,
+                                                                  .together = item->together,
+                                                                  .node = PLACEMENT_NOWHERE};
         }
     }
-    if (first) {
-        tell_what_is_missing(invocation, bag, first, count);
-        work_item_unref(first);
+    if (nodes && placement_solve(&problem, &answer) == BATON_OK) {
+        for (size_t i = problem.item_count; i-- > 0;) {
+            bool waits = answer.places[i].node == PLACEMENT_NOWHERE &&
+                         waits_for_another_worker(answer.places[i].reason);
+            first = waits ? i : first;
+            count += waits;
+        }
     }
+    if (count > 0) {
+        tell_reason(invocation, bag, &asked[first], answer.places[first].reason, count);
+    }
+    placement_answer_fini(&answer);
+    for (size_t i = 0; i < read_count; i++) {
+        work_item_unref(read[i]);
+    }
+    free((void *)read);
+    free(asked);
+    free(nodes);
 }
 
 /* Without a leader, or a worker that fits, the wait may have no end, and nothing else says why. */

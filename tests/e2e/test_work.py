@@ -329,7 +329,7 @@ class Providers(PoolTest):
             said = waits.stderr.readline()
             waits.send_signal(signal.SIGINT)
             self.assertEqual(waits.wait(DEADLINE_S), 128 + signal.SIGINT)
-            self.assertIn(b"1 of 1 items wait: no worker that takes items has what ", said)
+            self.assertIn(b"1 of 1 items wait for another worker: ", said)
             self.assertIn(lacks, said)
         done = self.run_work("submit", "--wait", "--file", "-", text="true\n" * 3)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
