@@ -127,16 +127,20 @@ class Worker:
              "--reports-every", "0.2"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
         self.port = json.loads(self.process.stdout.readline())["port"]
+        self.obeyed = queue.Queue()
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
 
     def read(self):
-        for _ in self.process.stdout:
-            pass
+        for line in self.process.stdout:
+            if json.loads(line)["event"] == "obeyed":
+                self.obeyed.put(line)
 
     def tell(self, command):
+        """It has happened then."""
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
+        self.obeyed.get(timeout=DEADLINE_S)
 
     def close(self):
         self.process.stdin.close()

@@ -3,7 +3,6 @@ for detectors, and its API."""
 import collections
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -97,7 +96,7 @@ class StandIns:
         self.run = subprocess.Popen([sys.executable, STAND_IN, "--workers", str(count), *flags],
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     universal_newlines=True)
-        self.news = queue.Queue()
+        self.count = count
         self.events = collections.defaultdict(list)  # by worker
         self.lock = threading.Lock()
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -133,8 +132,13 @@ class StandIns:
         return "127.0.0.1-%d" % self.ports[index]
 
     def tell(self, line):
+        """To one ("1 drop") or all; it has happened then."""
+        words = line.split()
+        last = int(words[0]) if words[0].isdigit() else self.count - 1
+        before = len(self.of(last, "obeyed"))
         self.run.stdin.write(line + "\n")
         self.run.stdin.flush()
+        until(lambda: len(self.of(last, "obeyed")) > before, "the workers obey: " + line)
 
     def close(self):
         self.run.kill()
