@@ -39,6 +39,7 @@ function deadline(promise, what) {
 async function until(what, holds) {
     for (const end = Date.now() + DEADLINE_MS; !await holds();) {
         assert.ok(Date.now() < end, 'waited too long for ' + what);
+        await new Promise(setImmediate); // what programs have said is read meanwhile
     }
 }
 
