@@ -286,8 +286,8 @@ class OnRedis(Recoveries, FleetTest):
         lines.clear()
         self.begin_redis()
         until(lambda: self.is_ready(process.name), self.logs)
-        until(shows_a_session, self.logs)
-        self.assertIn("missed", [json.loads(line)["event"] for line in lines])
+        until(lambda: shows_a_session() and
+              "missed" in [json.loads(line)["event"] for line in lines], self.logs)
 
     def test_redis_is_away_for_longer_than_the_leases_and_then_all_is_as_before(self):
         workers = self.start(4, 2)
