@@ -7,13 +7,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { THREADS = 40 /* of libuv: SUPPLY_QUESTIONS_MAX and some for pictures */ };
+enum {
+    THREADS = 40, /* of libuv: SUPPLY_QUESTIONS_MAX and some for pictures */
+    HEAPS = 2,    /* glibc would make up to eight a core, each as large as its fullest moment */
+};
 
 /* False: there is no default folder. */
 static bool find_folder(char ret[PATH_MAX])
@@ -75,6 +79,7 @@ int parts_open(struct parts *parts, struct program_settings *settings, struct lo
 
     settings->pool.loop = settings->supply.loop = settings->models.loop = &parts->loop;
     settings->pool.logger = settings->supply.logger = settings->models.logger = logger;
+    (void)mallopt(M_ARENA_MAX, HEAPS);
     code = uv_threads_start(&parts->loop, THREADS, reterr);
     code = code ? code : camera_pool_new(&parts->pool, &settings->pool, reterr);
     code = code ? code : open_store(parts, settings, reterr);

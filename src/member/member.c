@@ -7,6 +7,7 @@ struct member {
     struct provider *provider; /* NULL once closed */
     const struct provider_ops *ops;
     uv_loop_t *loop;
+    uv_timer_t turn; /* once it is closing */
     void (*closed)(void *userdata);
     void *userdata;
 };
@@ -41,11 +42,26 @@ static void on_closed(void *userdata)
     member->closed(member->userdata);
 }
 
+static void on_turn_closed(uv_handle_t *turn)
+{
+    struct member *member = turn->data;
+
+    member->ops->close(member->provider, on_closed, member);
+}
+
+static void on_turn(uv_timer_t *turn)
+{
+    uv_close((uv_handle_t *)turn, on_turn_closed);
+}
+
+/* By the loop's next turn: a provider is not closed within an event (provider.h). */
 void member_close(struct member *member, void (*closed)(void *userdata), void *userdata)
 {
     member->closed = closed;
     member->userdata = userdata;
-    member->ops->close(member->provider, on_closed, member);
+    member->turn.data = member;
+    (void)uv_timer_init(member->loop, &member->turn); /* neither can fail */
+    (void)uv_timer_start(&member->turn, on_turn, 0, 0);
 }
 
 void member_free(struct member *member)

@@ -36,8 +36,9 @@ int member_open(struct member **ret, const struct provider_config *config,
 /* Votes, and has state and channels, before the first election. Errors as provider_ops.begin. */
 int member_begin(struct member *member, struct baton_error *reterr);
 
-/* Resigns every leadership and leaves every election: each gets its BATON_EVENT_STOPPED. `closed`
- * comes once, perhaps before this function returns; until then the loop has to run. */
+/* Resigns every leadership and leaves every election, from the loop's next turn on: each gets its
+ * BATON_EVENT_STOPPED. So it may be called from within an event. `closed` comes once; until then
+ * the loop has to run. */
 void member_close(struct member *member, void (*closed)(void *userdata), void *userdata);
 
 /* After `closed`, and after the loop has nothing left to do. Elections are freed by themselves,

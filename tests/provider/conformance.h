@@ -16,6 +16,7 @@ int conformance_tear_down(void **state);
 int conformance_listening(void);
 int conformance_revisions(void);
 int conformance_state(void);
+int conformance_stopping(void);
 int conformance_work(void);
 
 #endif

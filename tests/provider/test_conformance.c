@@ -402,7 +402,7 @@ int main(int argc, char **argv)
         if (argc == 2 && strcmp(argv[1], tested->name) == 0) {
             int failed = cmocka_run_group_tests_name(tested->name, tests, NULL, NULL);
             failed += conformance_listening() + conformance_state() + conformance_revisions() +
-                      conformance_work();
+                      conformance_stopping() + conformance_work();
             return failed > 0;
         }
     }
