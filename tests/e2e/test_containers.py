@@ -148,7 +148,7 @@ class Agents(Contained):
             agent.log() for agent in agents.values()))
         for agent in agents.values():
             self.assert_bare(agent.first(), 65532)
-            self.assertIn("host-", agent.probe("startupProbe"))
+            until(lambda agent=agent: agent.answers("startupProbe"), agent.log)
             self.assertIn("host-", agent.probe("livenessProbe"))
         self.assert_bare(first.first(), 1000)
         second = self.pod("nightly-2", "host-b")
