@@ -99,7 +99,8 @@ class StatefulSet(Contained):
         until(lambda: "leads in epoch" in members[leader].log(), members[leader].log)
         for member in members.values():
             for name in ("startupProbe", "readinessProbe", "livenessProbe"):
-                self.assertIn('"ok":true', member.probe(name))
+                until(lambda member=member, name=name: '"ok":true' in (member.answers(name) or ""),
+                      member.log)
 
     def test_a_stopped_pod_hands_over_and_comes_back_with_its_volume(self):
         members = self.begin()
