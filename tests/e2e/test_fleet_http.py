@@ -186,7 +186,8 @@ class OneProcess(unittest.TestCase):
         listed = self.expect(200, "GET", "/api/workers").json["items"]
         self.assertIn("registered", [worker["id"] for worker in listed])
         self.expect(404, "POST", path + "/move", {"subscription": "no;such"})
-        self.expect(202, "POST", path + "/move", {"subscription": "d1;c1"})
+        refused = self.expect(409, "POST", path + "/move", {"subscription": "d1;c1"}).json
+        self.assertIn("offline", refused["error"])
         self.expect(204, "DELETE", path)
         self.expect(404, "POST", path + "/cordon")
         self.expect(404, "GET", path)
@@ -394,6 +395,17 @@ class WithWorker(unittest.TestCase):
         self.assertEqual(self.fleet.ask("DELETE", "/api/workers/" + self.id).status, 409)
         self.assertIn("online", self.fleet.command("cameras").stdout)
 
+    def test_a_camera_is_moved_to_a_worker_that_takes_it_only(self):
+        moved = self.fleet.command("move", "d1;c1", self.id)
+        self.assertEqual(moved.returncode, 0, moved.stderr)
+        for action, back, state in (("cordon", "uncordon", "cordoned"),
+                                    ("drain", "undrain", "draining")):
+            self.fleet.command(action, self.id)
+            refused = self.fleet.command("move", "d1;c1", self.id)
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("is %s" % state, refused.stderr)
+            self.fleet.command(back, self.id)
+
     def test_many_who_look_cost_the_worker_one_request(self):
         before = self.figure("baton_fleet_images_total")
         for _ in range(50):
@@ -466,7 +478,6 @@ class Commands(unittest.TestCase):
         self.assertIn("offline, draining, cordoned", self.run_well("workers"))
         self.run_well("undrain", "w1")
         self.run_well("uncordon", "w1")
-        self.run_well("move", "d1;c1", "w1")
         self.run_well("session", "d1", "12")
         self.run_well("stage", "d1", "car_fueling")
         self.assertIn("car_fueling", self.run_well("displays"))
@@ -501,6 +512,8 @@ class Commands(unittest.TestCase):
         for code, words, text in (
                 (1, ["cordon", "no-such"], "no-such"), (64, ["nonsense"], "must be status"),
                 (64, ["move", "d1;c1"], "SUBSCRIPTION WORKER"),
+                (1, ["move", "d1;c1", "no-such"], "no-such"),
+                (1, ["move", "d1;c1", "w1"], "offline"),
                 (64, ["session", "d1", "x"], "none"),
                 (64, ["session", "d1", "9007199254740993"], "0 to 9007199254740992"),
                 (1, ["stage", "d1", "away"], "car_fueling"), (1, ["apply", "-"], "body:1"),
