@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import re
+import select
 import socket
 import tempfile
 import threading
@@ -555,7 +556,7 @@ class Rights(unittest.TestCase):
 
     def test_a_stranger_cannot_send_what_only_a_file_may_be(self):
         with socket.create_connection(("127.0.0.1", self.fleet.port)) as stranger:
-            stranger.sendall(b"POST /api/apply HTTP/1.1\r\nHost: x\r\n"
+            stranger.sendall(b"POST /api/apply HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                              b"Content-Type: application/yaml\r\nContent-Length: 1000000\r\n\r\n")
             self.assertIn(b" 413 ", stranger.recv(4096))
 
@@ -612,6 +613,25 @@ class Limits(unittest.TestCase):
             heard = b"".join(iter(lambda: client.recv(65536), b""))
         self.assertTrue(heard.startswith(b"HTTP/1.1 200 "))
         self.assertIn(b"HTTP/1.1 429 ", heard)
+
+    def test_large_bodies_under_way_have_a_limit_together(self):
+        clients = []
+        for mib in 30, 30, 5:
+            body = b"#" * (mib << 20)
+            clients.append(socket.create_connection(("127.0.0.1", self.fleet.port), DEADLINE_S))
+            clients[-1].sendall(b"POST /api/apply HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                                b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n"
+                                % (YAML.encode(), len(body)) + body[1:])
+        refused = select.select(clients, [], [], DEADLINE_S)[0]
+        self.assertEqual(len(refused), 1)
+        heard = b"".join(iter(lambda: refused[0].recv(65536), b""))
+        self.assertTrue(heard.startswith(b"HTTP/1.1 503 "), heard)
+        self.assertIn(b"retry-after: 1", heard)
+        for client in clients:
+            if client is not refused[0]:
+                client.sendall(b"#")
+                self.assertIn(b" 422 ", client.recv(13))  # read: it says nothing
+            client.close()
 
     def test_a_follower_that_does_not_read_is_cut_off(self):
         slow = socket.socket()
