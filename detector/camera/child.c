@@ -380,16 +380,31 @@ int child_pid(const struct child *child)
     return child->pid;
 }
 
-/* Neither can fail: the descriptors are our own. */
-static void start_handles(struct child *child, uv_loop_t *loop)
+/* After an error, as when the kernel watches no descriptor more, the child goes with the handles
+ * that it has. */
+static int start_handles(struct child *child, uv_loop_t *loop, struct baton_error *reterr)
 {
-    (void)uv_timer_init(loop, &child->farewell);
-    (void)uv_poll_init(loop, &child->poll, child->socket);
-    (void)uv_poll_init(loop, &child->end, child->end_fd);
+    int rc;
+
+    (void)uv_timer_init(loop, &child->farewell); /* it cannot fail */
     child->farewell.data = child->poll.data = child->end.data = child;
-    child->refs = 3;
+    child->refs = 1;
+    rc = uv_poll_init(loop, &child->poll, child->socket);
+    if (rc == 0) {
+        child->refs++;
+        rc = uv_poll_init(loop, &child->end, child->end_fd);
+    }
+    if (rc != 0) {
+        if (child->refs == 2) {
+            uv_close((uv_handle_t *)&child->poll, on_closed);
+        }
+        uv_close((uv_handle_t *)&child->farewell, on_closed);
+        return error_set(reterr, BATON_EIO, "baton-camera: %s", uv_strerror(rc));
+    }
+    child->refs++;
     (void)uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     (void)uv_poll_start(&child->end, UV_READABLE, on_process_end);
+    return 0;
 }
 
 int child_start(struct child **ret, uv_loop_t *loop, const char *program,
@@ -430,7 +445,12 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
     child->socket = helper.socket;
     child->pid = helper.pid;
     child->end_fd = end_fd;
-    start_handles(child, loop);
+    rc = start_handles(child, loop, reterr);
+    if (rc != 0) {
+        (void)helper_kill(&helper);
+        helper_close((int[]){helper.socket, end_fd});
+        return rc;
+    }
     *ret = child;
     return 0;
 }

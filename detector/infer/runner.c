@@ -39,8 +39,8 @@ struct runner {
     const struct pipeline *pipeline;
     struct session *sessions[PIPELINE_MODELS_MAX];
     struct picture_scaler scaler;
-    uint64_t runs;             /* of models */
-    struct baton_error single; /* why the first of its models gets one picture at a time */
+    uint64_t runs;           /* of models */
+    struct baton_error note; /* see runner_note() */
     /* a frame on its way through the stages */
     const struct runner_turn *turn;
     struct answer answer;
@@ -80,9 +80,9 @@ static int pictures_of(const struct pipeline *pipeline, size_t model)
 }
 
 /* Runs the model on grey pictures: does it run at all, in time, and with an output that its
- * decoder reads? */
+ * decoder reads? Returns how many numbers the first output has. */
 static int prove(const struct pipeline_model *model, struct session *session, int64_t pictures,
-                 struct baton_error *reterr)
+                 size_t *ret_numbers, struct baton_error *reterr)
 {
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     int count;
@@ -91,21 +91,51 @@ static int prove(const struct pipeline_model *model, struct session *session, in
         session->values[i] = 0.5F;
     }
     count = session_run(session, pictures, outputs, reterr);
+    if (count > 0) {
+        (void)shape_numbers(&outputs[0].shape, ret_numbers);
+    }
     return count < 0 ? count : answer_prove(model, outputs, count, pictures, reterr);
+}
+
+/* With another picture the output may be longer, so this is no error. */
+static void note_missing_number(struct runner *runner, size_t model, size_t numbers)
+{
+    const struct pipeline *pipeline = runner->pipeline;
+
+    for (size_t i = 0; i < pipeline->stage_count; i++) {
+        const struct pipeline_stage *stage = &pipeline->stages[i];
+        for (size_t k = 0; stage->model == model && k < stage->field_count; k++) {
+            const struct pipeline_field *field = &stage->fields[k];
+            if (field->value == VALUE_NUMBER && (size_t)field->index >= numbers &&
+                !runner->note.code) {
+                (void)error_set(&runner->note, BATON_EPROTO,
+                                "model '%s' (%s): gave %zu numbers in its trial, so field '%s' of "
+                                "stage '%s', with index %d, may never be reported",
+                                pipeline->models[model].name, pipeline->models[model].file, numbers,
+                                field->name, stage->name, field->index);
+            }
+        }
+    }
 }
 
 /* Many an export leaves the first side of its input open, and can take one picture only: then the
  * reason is noted. */
-static int prove_batch(const struct pipeline_model *model, struct session *session,
-                       struct baton_error *note, struct baton_error *reterr)
+static int prove_batch(struct runner *runner, size_t index, struct baton_error *reterr)
 {
-    int code = prove(model, session, 1, reterr);
+    const struct pipeline_model *model = &runner->pipeline->models[index];
+    struct session *session = runner->sessions[index];
+    size_t numbers = 0;
+    int code = prove(model, session, 1, &numbers, reterr);
     struct baton_error error;
 
-    if (code || session->batch_max == 1) {
+    if (code) {
         return code;
     }
-    code = prove(model, session, 2, &error);
+    note_missing_number(runner, index, numbers);
+    if (session->batch_max == 1) {
+        return 0;
+    }
+    code = prove(model, session, 2, &numbers, &error);
     if (code == BATON_ECLOSED) { /* its process is lost */
         return error_set(reterr, code, "%s", error.message);
     }
@@ -113,7 +143,7 @@ static int prove_batch(const struct pipeline_model *model, struct session *sessi
         session->batch_max = 1;
         (void)error_wrap(&error, "model '%s' (%s): gets one picture at a time", model->name,
                          model->file);
-        *note = note->code ? *note : error;
+        runner->note = runner->note.code ? runner->note : error;
     }
     return 0;
 }
@@ -125,7 +155,7 @@ static int open_model(struct runner *runner, size_t index, int file, struct engi
     const struct shape largest = input_shape(&model->input, pictures_of(runner->pipeline, index));
     int code = session_open(&runner->sessions[index], engine, file, &largest, reterr);
 
-    code = code ? code : prove_batch(model, runner->sessions[index], &runner->single, reterr);
+    code = code ? code : prove_batch(runner, index, reterr);
     return code ? error_wrap(reterr, "model '%s' (%s)", model->name, model->file) : 0;
 }
 
@@ -160,7 +190,7 @@ void runner_free(struct runner *runner)
 
 const char *runner_note(const struct runner *runner)
 {
-    return runner->single.message;
+    return runner->note.message;
 }
 
 uint64_t runner_runs(const struct runner *runner)

@@ -33,8 +33,8 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *
                struct engine *engine, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* NULL allowed; its views go on with the next one */
 
-/* Why a model gets one picture at a time, although its input seems to take more; of several, the
- * first. "": none does. */
+/* Why a model gets one picture at a time, although its input seems to take more, or that its output
+ * was too short for a field; of several, the first. "": none. */
 const char *runner_note(const struct runner *runner);
 
 struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */

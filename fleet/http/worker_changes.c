@@ -235,14 +235,26 @@ static int ask_master(struct call *call, const char *subscription, struct baton_
     return code;
 }
 
-/* The master carries it out with its next plan. */
+/* NULL: it takes what is new, as far as it has room. */
+static const char *why_not(const struct call *call, const struct fleet_worker *worker)
+{
+    const struct worker_live *live = worker_table_find(call->http->parts.table, worker->id);
+
+    return live == NULL || !live->is_online ? "offline"
+           : worker->is_draining            ? "draining"
+           : worker->is_cordoned            ? "cordoned"
+                                            : NULL;
+}
+
+/* The master carries it out with its next plan, or never: it is a wish for once. */
 void workers_move(struct call *call)
 {
-    const char *subscription = NULL;
+    const struct fleet_worker *worker = call_body(call) ? worker_of(call) : NULL;
+    const char *subscription = NULL, *state;
     struct baton_error error;
     int code;
 
-    if (!call_body(call) || worker_of(call) == NULL) {
+    if (worker == NULL) {
         return;
     }
     code =
@@ -250,6 +262,12 @@ void workers_move(struct call *call)
     if (code == BATON_OK && fleet_state_object(call->http->parts.state, FLEET_SUBSCRIPTION,
                                                subscription, NULL) == NULL) {
         call_refuse(call, 404, "subscription", "there is no subscription \"%s\"", subscription);
+        return;
+    }
+    state = code == BATON_OK ? why_not(call, worker) : NULL;
+    if (state != NULL) {
+        call_refuse(call, 409, NULL, "the worker \"%s\" is %s, and so gets nothing new", worker->id,
+                    state);
         return;
     }
     code = code ? code : ask_master(call, subscription, &error);

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-enum { AHEAD_MAX = 65536, READ_MAX = 65536 };
+enum {
+    AHEAD_MAX = 65536,
+    READ_MAX = 65536,
+    BODY_SMALL = 1 << 20, /* bytes; one of these is never refused for the others */
+};
 
 static void wait_for_request(struct web_exchange *exchange)
 {
@@ -21,6 +25,7 @@ void web_exchange_end(struct web_exchange *exchange)
     exchange->phase = PHASE_ENDS;
     exchange->ticks = LINGER_S * TICKS_PER_S;
     buffer_fini(&exchange->ahead);
+    buffer_fini(&exchange->request.body);
     stream_shutdown(exchange->stream);
     if (exchange->is_paused) {
         exchange->is_paused = false;
@@ -51,6 +56,29 @@ static void send_continue(struct web_exchange *exchange)
     }
 }
 
+/* Whether there is no room for more of this body. */
+static bool is_crowded(const struct web_exchange *exchange)
+{
+    const struct web_server *server = exchange->server;
+    const struct web_exchange *other;
+    size_t bytes = 0;
+
+    if (server->config.bodies_max == 0 || exchange->request.body.bytes <= BODY_SMALL) {
+        return false;
+    }
+    for (other = server->exchanges; other != NULL; other = other->next) {
+        bytes += other->request.body.bytes;
+    }
+    return bytes > server->config.bodies_max;
+}
+
+static void refuse_request(struct web_exchange *exchange, unsigned status, const char *reason)
+{
+    exchange->phase = PHASE_ANSWERS;
+    exchange->is_last = true;
+    web_refuse(exchange, status, reason);
+}
+
 /* Reads one request from the bytes; how many it took. */
 static size_t read_one(struct web_exchange *exchange, const uint8_t *data, size_t bytes)
 {
@@ -60,12 +88,14 @@ static size_t read_one(struct web_exchange *exchange, const uint8_t *data, size_
 
     switch (web_request_read(request, data, bytes, &taken)) {
     case WEB_READ_MORE:
-        send_continue(exchange);
+        if (is_crowded(exchange)) {
+            refuse_request(exchange, 503, "too many large requests at once");
+        } else {
+            send_continue(exchange);
+        }
         return bytes;
     case WEB_READ_REFUSED:
-        exchange->phase = PHASE_ANSWERS;
-        exchange->is_last = true;
-        web_refuse(exchange, request->status, request->reason);
+        refuse_request(exchange, request->status, request->reason);
         return bytes;
     case WEB_READ_WHOLE:
     default:

@@ -51,6 +51,8 @@ struct web_config {
     unsigned read_within_s;   /* a client that takes nothing for so long is cut off */
     size_t head_max;          /* bytes, at most WEB_HEAD_MAX */
     size_t body_max;          /* bytes of a request's body; 0: only GET and HEAD, without a body */
+    size_t bodies_max;        /* bytes of all bodies that are here; a large one beyond it gets 503.
+                                 0: no limit */
     size_t answer_max;        /* bytes that may wait for one client */
     struct web_callbacks callbacks;
     void *userdata;

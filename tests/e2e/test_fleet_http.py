@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import re
+import select
 import socket
 import tempfile
 import threading
@@ -186,7 +187,8 @@ class OneProcess(unittest.TestCase):
         listed = self.expect(200, "GET", "/api/workers").json["items"]
         self.assertIn("registered", [worker["id"] for worker in listed])
         self.expect(404, "POST", path + "/move", {"subscription": "no;such"})
-        self.expect(202, "POST", path + "/move", {"subscription": "d1;c1"})
+        refused = self.expect(409, "POST", path + "/move", {"subscription": "d1;c1"}).json
+        self.assertIn("offline", refused["error"])
         self.expect(204, "DELETE", path)
         self.expect(404, "POST", path + "/cordon")
         self.expect(404, "GET", path)
@@ -394,6 +396,17 @@ class WithWorker(unittest.TestCase):
         self.assertEqual(self.fleet.ask("DELETE", "/api/workers/" + self.id).status, 409)
         self.assertIn("online", self.fleet.command("cameras").stdout)
 
+    def test_a_camera_is_moved_to_a_worker_that_takes_it_only(self):
+        moved = self.fleet.command("move", "d1;c1", self.id)
+        self.assertEqual(moved.returncode, 0, moved.stderr)
+        for action, back, state in (("cordon", "uncordon", "cordoned"),
+                                    ("drain", "undrain", "draining")):
+            self.fleet.command(action, self.id)
+            refused = self.fleet.command("move", "d1;c1", self.id)
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("is %s" % state, refused.stderr)
+            self.fleet.command(back, self.id)
+
     def test_many_who_look_cost_the_worker_one_request(self):
         before = self.figure("baton_fleet_images_total")
         for _ in range(50):
@@ -466,7 +479,6 @@ class Commands(unittest.TestCase):
         self.assertIn("offline, draining, cordoned", self.run_well("workers"))
         self.run_well("undrain", "w1")
         self.run_well("uncordon", "w1")
-        self.run_well("move", "d1;c1", "w1")
         self.run_well("session", "d1", "12")
         self.run_well("stage", "d1", "car_fueling")
         self.assertIn("car_fueling", self.run_well("displays"))
@@ -501,6 +513,8 @@ class Commands(unittest.TestCase):
         for code, words, text in (
                 (1, ["cordon", "no-such"], "no-such"), (64, ["nonsense"], "must be status"),
                 (64, ["move", "d1;c1"], "SUBSCRIPTION WORKER"),
+                (1, ["move", "d1;c1", "no-such"], "no-such"),
+                (1, ["move", "d1;c1", "w1"], "offline"),
                 (64, ["session", "d1", "x"], "none"),
                 (64, ["session", "d1", "9007199254740993"], "0 to 9007199254740992"),
                 (1, ["stage", "d1", "away"], "car_fueling"), (1, ["apply", "-"], "body:1"),
@@ -542,7 +556,7 @@ class Rights(unittest.TestCase):
 
     def test_a_stranger_cannot_send_what_only_a_file_may_be(self):
         with socket.create_connection(("127.0.0.1", self.fleet.port)) as stranger:
-            stranger.sendall(b"POST /api/apply HTTP/1.1\r\nHost: x\r\n"
+            stranger.sendall(b"POST /api/apply HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                              b"Content-Type: application/yaml\r\nContent-Length: 1000000\r\n\r\n")
             self.assertIn(b" 413 ", stranger.recv(4096))
 
@@ -599,6 +613,25 @@ class Limits(unittest.TestCase):
             heard = b"".join(iter(lambda: client.recv(65536), b""))
         self.assertTrue(heard.startswith(b"HTTP/1.1 200 "))
         self.assertIn(b"HTTP/1.1 429 ", heard)
+
+    def test_large_bodies_under_way_have_a_limit_together(self):
+        clients = []
+        for mib in 30, 30, 5:
+            body = b"#" * (mib << 20)
+            clients.append(socket.create_connection(("127.0.0.1", self.fleet.port), DEADLINE_S))
+            clients[-1].sendall(b"POST /api/apply HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                                b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n"
+                                % (YAML.encode(), len(body)) + body[1:])
+        refused = select.select(clients, [], [], DEADLINE_S)[0]
+        self.assertEqual(len(refused), 1)
+        heard = b"".join(iter(lambda: refused[0].recv(65536), b""))
+        self.assertTrue(heard.startswith(b"HTTP/1.1 503 "), heard)
+        self.assertIn(b"retry-after: 1", heard)
+        for client in clients:
+            if client is not refused[0]:
+                client.sendall(b"#")
+                self.assertIn(b" 422 ", client.recv(13))  # read: it says nothing
+            client.close()
 
     def test_a_follower_that_does_not_read_is_cut_off(self):
         slow = socket.socket()

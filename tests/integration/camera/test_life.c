@@ -159,6 +159,38 @@ static void a_child_dies_with_its_worker(void **state)
     process_must_die_with_starter(watch, NULL);
 }
 
+/* Polls until one that fails, as where the kernel watches no descriptor more; 0: none fails. */
+static int polls_left;
+
+int __real_uv_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd);
+int __wrap_uv_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd);
+
+int __wrap_uv_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd)
+{
+    return polls_left > 0 && --polls_left == 0 ? UV_ENOSPC : __real_uv_poll_init(loop, poll, fd);
+}
+
+static void a_child_that_cannot_be_watched_is_ended_and_started_again(void **state)
+{
+    unsigned before = process_count_descriptors();
+
+    (void)state;
+    for (int failing = 1; failing <= 2; failing++) {
+        struct viewer viewer = {0};
+        struct gallery gallery;
+        gallery_init(&gallery);
+        polls_left = failing;
+        viewer_open(&viewer, &gallery, clip("rects.mp4"), &paced);
+        viewer_run_frames(&viewer, 1);
+        assert_int_equal(polls_left, 0);
+        assert_int_equal(viewer_stats(&viewer).restarts, 1);
+        assert_non_null(strstr(viewer_stats(&viewer).last_error, "no space left"));
+        gallery_fini(&gallery);
+        assert_int_equal(process_count_descriptors(), before);
+        assert_int_equal(count_rings(), 0);
+    }
+}
+
 static void a_program_that_is_missing_is_named(void **state)
 {
     struct camera_pool_config config = {.program = "/nonexistent/baton-camera"};
@@ -176,6 +208,7 @@ int main(void)
         cmocka_unit_test(between_two_starts_the_loop_serves_others),
         cmocka_unit_test(a_callback_may_close_every_camera_its_own_too),
         cmocka_unit_test(cameras_that_come_and_go_leave_nothing_behind),
+        cmocka_unit_test(a_child_that_cannot_be_watched_is_ended_and_started_again),
         cmocka_unit_test(a_child_dies_with_its_worker),
         cmocka_unit_test(a_program_that_is_missing_is_named),
     };

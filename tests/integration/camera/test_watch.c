@@ -257,24 +257,6 @@ static bool are_both_online(void)
     return stats_of(IMAGE_STREAM).is_online && stats_of(IMAGE_SNAPSHOT).is_online;
 }
 
-static void snapshots_are_asked_for_while_the_stream_is_shown(void **state)
-{
-    unsigned asked;
-
-    (void)state;
-    send_both(server.port, "still", 50, 1);
-    AWAIT_IN(&gallery, are_both_online());
-    run_frames(1, 0);
-    asked = server_count(&snapshots, "get still");
-    scene.of_snapshots = 0;
-    AWAIT_IN(&gallery, scene.aside >= 3);
-    run_frames(5, 0);
-    assert_true(server_count(&snapshots, "get still") > asked);
-    assert_int_equal(scene.of_snapshots, 0);
-    assert_int_equal(stats_of(IMAGE_SNAPSHOT).width, SNAPSHOT_WIDTH);
-    assert_string_equal(stats_of(IMAGE_SNAPSHOT).codec, "jpeg");
-}
-
 static void the_newest_snapshot_stands_in_at_once(void **state)
 {
     int port;
@@ -301,13 +283,22 @@ static void the_newest_snapshot_stands_in_at_once(void **state)
     assert_int_equal(server_count(&snapshots, "get still"), 1);
 }
 
-static void snapshots_go_on_while_the_stream_is_away(void **state)
+static void snapshots_are_asked_for_while_the_stream_is_shown_and_while_it_is_away(void **state)
 {
     unsigned asked;
 
     (void)state;
     send_both(server.port, "still", 50, 1);
     AWAIT_IN(&gallery, are_both_online());
+    run_frames(1, 0);
+    asked = server_count(&snapshots, "get still");
+    scene.of_snapshots = 0;
+    AWAIT_IN(&gallery, scene.aside >= 3);
+    run_frames(5, 0);
+    assert_true(server_count(&snapshots, "get still") > asked);
+    assert_int_equal(scene.of_snapshots, 0);
+    assert_int_equal(stats_of(IMAGE_SNAPSHOT).width, SNAPSHOT_WIDTH);
+    assert_string_equal(stats_of(IMAGE_SNAPSHOT).codec, "jpeg");
     server_end(&server);
     AWAIT_IN(&gallery, !stats_of(IMAGE_STREAM).is_online);
     asked = server_count(&snapshots, "get still");
@@ -399,9 +390,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(subscriptions_choose_a_stream_and_share_it_until_the_last_is_gone),
         CASE(crops_stages_and_requests_for_the_state_cost_no_frame),
-        CASE(snapshots_are_asked_for_while_the_stream_is_shown),
         CASE(the_newest_snapshot_stands_in_at_once),
-        CASE(snapshots_go_on_while_the_stream_is_away),
+        CASE(snapshots_are_asked_for_while_the_stream_is_shown_and_while_it_is_away),
         CASE(who_subscribes_later_has_the_newest_snapshot_at_once),
         CASE(another_stream_leaves_the_snapshots_as_they_are),
         CASE(snapshots_that_are_taken_away_leave_nothing_online),

@@ -521,6 +521,22 @@ static void a_classifier_may_look_at_the_whole_frame(void **state)
     bench_free(bench);
 }
 
+static void a_field_beyond_a_model_s_numbers_is_told(void **state)
+{
+    static const struct change last[] = {
+        {"stages.2.fields.firstNumber", "{\"value\": \"number\", \"index\": 31}"}, {NULL, NULL}};
+    static const struct change beyond[] = {
+        {"stages.2.fields.firstNumber", "{\"value\": \"number\", \"index\": 32}"}, {NULL, NULL}};
+    struct bench *bench = bench_new(last);
+
+    (void)state;
+    assert_string_equal(runner_note(bench->runner), "");
+    bench_free(bench);
+    bench = bench_new(beyond);
+    assert_non_null(strstr(runner_note(bench->runner), "field 'firstNumber' of stage 'text'"));
+    bench_free(bench);
+}
+
 static void models_that_do_not_fit_are_named(void **state)
 {
     static const struct change other[] = {{"models.stripes.file", "\"product.onnx\""},
@@ -567,6 +583,7 @@ int main(void)
         cmocka_unit_test(stages_run_when_their_condition_holds),
         cmocka_unit_test(only_the_objects_asked_for_are_seen),
         cmocka_unit_test(a_classifier_may_look_at_the_whole_frame),
+        cmocka_unit_test(a_field_beyond_a_model_s_numbers_is_told),
         cmocka_unit_test(models_that_do_not_fit_are_named),
         cmocka_unit_test(a_wrong_number_of_classes_is_an_error_of_the_stage),
     };
