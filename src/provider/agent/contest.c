@@ -414,8 +414,13 @@ int contest_campaign(struct provider_election **ret, struct provider *provider,
     contest->is_eligible = campaign->eligible;
     contest->priority = campaign->priority;
     memcpy(contest->name, campaign->election, strlen(campaign->election) + 1);
-    lease_cell_bind(contest->cell);
     HASH_ADD_STR(remote->contests, name, contest);
+    if (!contest->hh.tbl) {
+        free(metadata);
+        free(contest);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for an election");
+    }
+    lease_cell_bind(contest->cell);
     if (metadata) {
         (void)contest_set_metadata(&contest->base, metadata, reterr);
         free(metadata);

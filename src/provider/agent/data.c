@@ -222,6 +222,10 @@ static void remember(struct feed *feed, const char *key, uint64_t revision)
     if (!seen && (seen = calloc(1, sizeof(*seen) + bytes))) {
         memcpy(seen->key, key, bytes);
         HASH_ADD_STR(feed->seen, key, seen);
+        if (!seen->hh.tbl) {
+            free(seen);
+            return;
+        }
     }
     if (seen) { /* out of memory: it may be reported twice */
         seen->revision = revision;
