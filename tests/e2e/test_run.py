@@ -187,6 +187,29 @@ class Running(ProgramTest):
             env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"})
         self.assertEqual(done.returncode, 7, done.stderr)
 
+    def test_a_guardian_for_whose_greeting_there_is_no_memory_is_known_later(self):
+        one = self.cluster(1)
+        words = ["strace", "-D", "-f", "-o", "/dev/null", "-e",
+                 "inject=sendto:error=ENOBUFS:when=1..9"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        with subprocess.Popen(
+                [*words, BATON, "run", *one.arguments("a"), "--", "sleep", "1000"],
+                stderr=subprocess.DEVNULL,
+                env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"}) as process:
+            self.addCleanup(process.kill)
+            one.wait_leader()
+            # Baton reaps the process that started the guardian when it hears the guardian.
+            until(lambda: "(baton-guardian) Z" not in self.children(process.pid),
+                  "the guardian is heard")
+            process.terminate()
+
+    @staticmethod
+    def children(pid):
+        path = Path("/proc/%d/task/%d/children" % (pid, pid))
+        return "\n".join(Path("/proc/%s/stat" % child).read_text(encoding="ascii")
+                         for child in path.read_text(encoding="ascii").split())
+
     def test_a_program_that_is_stopped_hears_of_the_signal(self):
         one = self.cluster(1)
         process = self.start(one, "a", ["--stop-timeout", "60s"], "sh", "-c", self.script(
