@@ -204,6 +204,22 @@ class Running(ProgramTest):
                   "the guardian is heard")
             process.terminate()
 
+    def test_a_signal_for_which_there_is_no_memory_is_sent_later(self):
+        one = self.cluster(1)
+        # The first message is the order to start it.
+        words = ["strace", "-D", "-o", "/dev/null", "-e", "inject=sendmsg:error=ENOBUFS:when=2..9"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        with subprocess.Popen(
+                [*words, BATON, "run", *one.arguments("a"), "--guardian", "off", "--stop-timeout",
+                 "1000s", "--", "sh", "-c", "trap 'exit 3' TERM; echo; while :; do sleep 0.05; done"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"}) as process:
+            self.addCleanup(process.kill)
+            process.stdout.readline()
+            process.terminate()
+            self.assertEqual(process.wait(timeout=DEADLINE_S), 3)
+
     @staticmethod
     def children(pid):
         path = Path("/proc/%d/task/%d/children" % (pid, pid))
