@@ -220,6 +220,19 @@ class Running(ProgramTest):
             process.terminate()
             self.assertEqual(process.wait(timeout=DEADLINE_S), 3)
 
+    def test_without_a_descriptor_for_its_database_it_ends_as_for_a_failed_disk(self):
+        one = self.cluster(1)
+        words = ["strace", "-f", "-o", "/dev/null", "-P", os.path.join(one.data("a"), "raft.db"),
+                 "-e", "inject=openat:error=EMFILE:when=2+"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        done = subprocess.run(
+            [*words, BATON, "run", *one.arguments("a"), "--", "true"], capture_output=True,
+            text=True, timeout=DEADLINE_S, check=False,
+            env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"})
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertRegex(done.stderr, "raft.db.*Too many open files")
+
     @staticmethod
     def children(pid):
         path = Path("/proc/%d/task/%d/children" % (pid, pid))
