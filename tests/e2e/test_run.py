@@ -212,7 +212,8 @@ class Running(ProgramTest):
             self.skipTest("strace cannot inject here")
         with subprocess.Popen(
                 [*words, BATON, "run", *one.arguments("a"), "--guardian", "off", "--stop-timeout",
-                 "1000s", "--", "sh", "-c", "trap 'exit 3' TERM; echo; while :; do sleep 0.05; done"],
+                 "1000s", "--", "sh", "-c",
+                 "trap 'exit 3' TERM; echo; while :; do sleep 0.05; done"],
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"}) as process:
             self.addCleanup(process.kill)
