@@ -294,6 +294,8 @@ static void send_leave(struct contest *contest)
 
     if (call) {
         call->owner = contest;
+    } else if (contest->remote->local) { /* no memory: the next connection leaves */
+        local_close(contest->remote->local);
     }
 }
 
@@ -335,6 +337,8 @@ static void enter(struct contest *contest)
 
     if (call) {
         call->owner = contest;
+    } else {
+        enter_later(contest);
     }
     if (contest->is_leaving) {
         send_leave(contest);
