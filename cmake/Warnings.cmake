@@ -9,7 +9,8 @@ target_compile_options(baton_flags INTERFACE
 if(CMAKE_C_COMPILER_ID STREQUAL GNU)
     target_compile_options(baton_flags INTERFACE -Wno-format-truncation -Wno-unused-result)
 endif()
-target_compile_definitions(baton_flags INTERFACE _GNU_SOURCE)
+# Out of memory, uthash leaves an element without a table instead of ending the process.
+target_compile_definitions(baton_flags INTERFACE _GNU_SOURCE HASH_NONFATAL_OOM=1)
 
 if(BATON_SANITIZE OR BATON_COVERAGE)
     # Instrumented code makes the compiler see overlaps and overruns that are not there; the dev and

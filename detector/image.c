@@ -1,4 +1,3 @@
-#define HASH_NONFATAL_OOM 1
 #include "detector/image.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-#define HASH_NONFATAL_OOM 1
 #include "detector/program/models.h"
 
 #include "detector/camera/pace.h"

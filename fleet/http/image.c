@@ -97,6 +97,11 @@ static struct image *find_or_add(struct images *images, const char *url, instant
     if (image != NULL) {
         image->images = images;
         HASH_ADD_KEYPTR(hh, images->by_url, image->url, strlen(image->url), image);
+        if (image->hh.tbl == NULL) {
+            free(image->url);
+            free(image);
+            image = NULL;
+        }
     }
     return image;
 }

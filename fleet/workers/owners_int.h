@@ -19,8 +19,6 @@
 #include "member/candidacy.h"
 #include "member/feed.h"
 
-/* Out of memory, uthash leaves an element without a table instead of ending the process. */
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 struct owned {

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Out of memory, uthash leaves an element without a table instead of ending the process. */
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 

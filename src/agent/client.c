@@ -186,11 +186,16 @@ void client_accept(struct agent *agent)
     client->agent = agent;
     client->number = ++agent->last_number;
     client->peer.pidfd = -1;
-    if (local_accept(&client->local, agent->listener, &callbacks, client, &error) != BATON_OK) {
+    HASH_ADD(hh, agent->clients, number, sizeof(client->number), client);
+    if (!client->hh.tbl) {
         free(client);
         return;
     }
-    HASH_ADD(hh, agent->clients, number, sizeof(client->number), client);
+    if (local_accept(&client->local, agent->listener, &callbacks, client, &error) != BATON_OK) {
+        HASH_DEL(agent->clients, client);
+        free(client);
+        return;
+    }
     if (local_peer(client->local, &client->peer, &error) != BATON_OK) {
         local_close(client->local);
         return;

@@ -118,6 +118,25 @@ static void on_event(void *userdata, const struct baton_event *event)
 
 /* ---- Taking part ----------------------------------------------------------------------------- */
 
+static struct part *part_new(struct tenant *tenant, const char *name)
+{
+    struct part *part = calloc(1, sizeof(*part));
+
+    if (!part || !(part->cell = lease_cell_new())) {
+        free(part);
+        return NULL;
+    }
+    part->tenant = tenant;
+    memcpy(part->name, name, strlen(name) + 1);
+    HASH_ADD_STR(tenant->parts, name, part);
+    if (!part->hh.tbl) {
+        lease_cell_free(part->cell);
+        free(part);
+        return NULL;
+    }
+    return part;
+}
+
 void part_free(struct part *part)
 {
     HASH_DEL(part->tenant->parts, part);
@@ -236,15 +255,11 @@ void part_campaign(struct client *client, const json_t *message)
                          : "\"election\": has 1 to 63 bytes, and a process at most 16384 of them");
         return;
     }
-    part = calloc(1, sizeof(*part));
-    if (!part || !(part->cell = lease_cell_new())) {
-        free(part);
+    part = part_new(tenant, name);
+    if (!part) {
         client_fail(client, request_id(message), BATON_ENOMEM, "out of memory");
         return;
     }
-    part->tenant = tenant;
-    memcpy(part->name, name, strlen(name) + 1);
-    HASH_ADD_STR(tenant->parts, name, part);
     client_reply(client, request_id(message), NULL);
     code = begin(client, part, message, &error);
     if (code != BATON_OK) { /* as an event: the reply is out, before what the campaign causes */

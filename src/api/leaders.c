@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 struct leader {

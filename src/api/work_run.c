@@ -86,14 +86,17 @@ void run_start(void *userdata, const struct pool_start *start)
     struct baton_work *work = userdata;
     struct run *run = run_new(work, start);
 
-    if (!run) {
+    if (run) {
+        HASH_ADD_KEYPTR(hh, work->runs, run->shown.id, strlen(run->shown.id), run);
+    }
+    if (!run || !run->hh.tbl) {
         const struct work_result result = {
             .id = start->item->id, .epoch = start->epoch, .code = BATON_ENOMEM};
 
+        free(run);
         (void)pool_ended(work->pool, &result);
         return;
     }
-    HASH_ADD_KEYPTR(hh, work->runs, run->shown.id, strlen(run->shown.id), run);
     work->baton->work_calls++;
     work->on_start(work, &run->shown, work->userdata);
     work->baton->work_calls--;

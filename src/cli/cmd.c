@@ -24,6 +24,7 @@ struct cmd {
     pid_t pid; /* also the number of its process group */
     uv_timer_t limit;
     instant kill_at;
+    uint64_t unsent;  /* signals that wait for memory, or until the supervisor reads: bits */
     instant stays_at; /* when to tell that it is still there, once it was killed */
     bool is_killed;
     struct cmd_end end;
@@ -269,9 +270,40 @@ int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_er
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
+static void on_limit(uv_timer_t *timer);
+
+static void set_limit(struct cmd *cmd)
+{
+    int64_t left_ms = cmd->kill_at.ns == INSTANT_NEVER.ns
+                          ? INT64_MAX
+                          : instant_since(cmd->kill_at, clock_now()).ns / 1000000;
+
+    left_ms = cmd->unsent && left_ms > AGAIN_MS ? AGAIN_MS : left_ms;
+    uv_update_time(cmd->config.loop);
+    (void)uv_timer_start(&cmd->limit, on_limit, left_ms > 0 ? (uint64_t)left_ms : 0, 0);
+}
+
+static void send_signals(struct cmd *cmd)
+{
+    for (int number = 1; number <= SIGRTMAX && cmd->unsent; number++) {
+        struct order order = {.type = ORDER_SIGNAL, .command = cmd->number, .number = number};
+        uint64_t bit = (uint64_t)1 << (number - 1);
+
+        if ((cmd->unsent & bit) && supervise_give(cmd->config.supervise, &order, NULL) == 0) {
+            cmd->unsent &= ~bit;
+        }
+    }
+}
+
 static void on_limit(uv_timer_t *timer)
 {
     struct cmd *cmd = timer->data;
+
+    if (!cmd->is_killed && instant_before(clock_now(), cmd->kill_at)) {
+        send_signals(cmd);
+        set_limit(cmd);
+        return;
+    }
     cmd_kill(cmd);
     if (!instant_before(clock_now(), cmd->stays_at)) {
         cmd->stays_at = INSTANT_NEVER;
@@ -286,9 +318,13 @@ pid_t cmd_pid(const struct cmd *cmd)
 
 void cmd_signal(struct cmd *cmd, int number)
 {
-    if (!is_over(cmd)) {
-        struct order order = {.type = ORDER_SIGNAL, .command = cmd->number, .number = number};
-        (void)supervise_give(cmd->config.supervise, &order, NULL);
+    if (is_over(cmd)) {
+        return;
+    }
+    cmd->unsent |= (uint64_t)1 << (number - 1);
+    send_signals(cmd);
+    if (cmd->unsent && !cmd->is_killed) {
+        set_limit(cmd);
     }
 }
 
@@ -302,10 +338,8 @@ void cmd_stop(struct cmd *cmd, instant kill_at)
 void cmd_limit(struct cmd *cmd, instant kill_at)
 {
     if (!is_over(cmd) && instant_before(kill_at, cmd->kill_at)) {
-        int64_t left_ms = instant_since(kill_at, clock_now()).ns / 1000000;
         cmd->kill_at = kill_at;
-        uv_update_time(cmd->config.loop);
-        (void)uv_timer_start(&cmd->limit, on_limit, left_ms > 0 ? (uint64_t)left_ms : 0, 0);
+        set_limit(cmd);
     }
 }
 

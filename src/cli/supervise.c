@@ -346,8 +346,11 @@ int supervise_give(const struct supervise *supervise, const struct order *order,
         header.msg_controllen = CMSG_SPACE(count * sizeof(int));
     }
     while (sendmsg(supervise->orders, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-        if (!rights || !order_may_pass_later(errno)) {
+        if (!order_may_pass_later(errno)) {
             return errno == ETOOMANYREFS ? errno : 0; /* too many descriptors are under way */
+        }
+        if (!rights) {
+            return errno;
         }
         (void)poll(&(struct pollfd){.fd = supervise->orders, .events = POLLOUT}, 1, -1);
     }

@@ -57,8 +57,8 @@ void supervise_tell(const struct supervise *supervise);
 void supervise_fini(struct supervise *supervise);
 
 /* `rights`: the descriptors of ORDER_START, as many as it says; NULL for other orders, which are
- * lost if the supervisor does not read. Returns 0, or an errno if the kernel refuses the rights; a
- * dead supervisor is found by supervise_hear(). */
+ * not waited for. Returns 0, or an errno: the kernel refuses the rights, or an order without them
+ * may pass later; a dead supervisor is found by supervise_hear(). */
 int supervise_give(const struct supervise *supervise, const struct order *order,
                    const int rights[ORDER_RIGHTS]);
 /* ORDER_KILL, and continues a supervisor that is stopped. */

@@ -254,19 +254,22 @@ static void on_start(void *userdata, const struct pool_start *start)
     struct worker *worker = userdata;
     struct job *job = calloc(1, sizeof(*job));
 
-    if (!job) {
+    if (job) {
+        job->id = start->item->id;
+        HASH_ADD_KEYPTR(hh, worker->jobs, job->id, strlen(job->id), job);
+    }
+    if (!job || !job->hh.tbl) {
         struct work_result result = {.id = start->item->id, .epoch = start->epoch, .code = 1};
 
+        free(job);
         (void)pool_ended(worker->pool, &result);
         return;
     }
     job->worker = worker;
     job->item = work_item_ref(start->item);
-    job->id = job->item->id;
     job->attempt = start->attempt;
     job->result.epoch = start->epoch;
     job->is_waiting = true;
-    HASH_ADD_KEYPTR(hh, worker->jobs, job->id, strlen(job->id), job);
     DL_APPEND(worker->waiting, job);
     (void)uv_idle_start(&worker->turns, on_turn);
 }

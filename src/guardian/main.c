@@ -425,11 +425,18 @@ static bool map_shared(struct guardian *guardian)
     return true;
 }
 
-static bool greet(void)
+/* Again while the kernel has no memory for it: without it the parent never learns who this is. It
+ * fails if the parent is dead: its pidfd shows that. */
+static void greet(void)
 {
     struct guardian_message hello = {
         .version = GUARDIAN_VERSION, .type = GUARDIAN_HELLO, .pid = getpid()};
-    return send(GUARDIAN_FD_SOCKET, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello);
+
+    while (send(GUARDIAN_FD_SOCKET, &hello, sizeof(hello), MSG_NOSIGNAL) < 0 &&
+           (errno == ENOBUFS || errno == ENOMEM) &&
+           poll(&(struct pollfd){.fd = GUARDIAN_FD_PARENT, .events = POLLIN}, 1, LOOK_AGAIN_MS) ==
+               0) {
+    }
 }
 
 int main(int argc, char **argv)
@@ -456,7 +463,7 @@ int main(int argc, char **argv)
     harden();
     guardian.alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guardian.is_socket_open = true;
-    (void)greet(); /* fails if the parent is dead: its pidfd shows that */
+    greet();
     watch(&guardian);
     return EXIT_SUCCESS;
 }

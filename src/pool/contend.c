@@ -5,8 +5,6 @@
  *
  * The worker of this process has its election already: what that hears counts (work.c).
  */
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "pool/pool_int.h"
 
 #include <stdlib.h>

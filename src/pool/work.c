@@ -9,8 +9,6 @@
  * A suspended worker has no session as far as the core knows: all copies are halted, with the end
  * of the lease as their deadline, and the leader places them elsewhere.
  */
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "pool/pool_int.h"
 
 #include "member/feed.h"

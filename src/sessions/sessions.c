@@ -1,5 +1,3 @@
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "sessions/mutants.h"
 #include "sessions/sessions_int.h"
 

@@ -12,8 +12,6 @@
 #ifndef WORK_LEADER_INT_H
 #define WORK_LEADER_INT_H
 
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "work/leader.h"
 #include "work/mutants.h"
 

@@ -2,8 +2,6 @@
 #ifndef WORK_LEDGER_INT_H
 #define WORK_LEDGER_INT_H
 
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "work/ledger.h"
 
 /* Of an entry's JSON without its id: each number and the worker's name at its longest. */

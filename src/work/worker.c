@@ -1,5 +1,3 @@
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "work/worker.h"
 
 #include "work/mutants.h"

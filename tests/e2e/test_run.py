@@ -187,6 +187,59 @@ class Running(ProgramTest):
             env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"})
         self.assertEqual(done.returncode, 7, done.stderr)
 
+    def test_a_guardian_for_whose_greeting_there_is_no_memory_is_known_later(self):
+        one = self.cluster(1)
+        words = ["strace", "-D", "-f", "-o", "/dev/null", "-e",
+                 "inject=sendto:error=ENOBUFS:when=1..9"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        with subprocess.Popen(
+                [*words, BATON, "run", *one.arguments("a"), "--", "sleep", "1000"],
+                stderr=subprocess.DEVNULL,
+                env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"}) as process:
+            self.addCleanup(process.kill)
+            one.wait_leader()
+            # Baton reaps the process that started the guardian when it hears the guardian.
+            until(lambda: "(baton-guardian) Z" not in self.children(process.pid),
+                  "the guardian is heard")
+            process.terminate()
+
+    def test_a_signal_for_which_there_is_no_memory_is_sent_later(self):
+        one = self.cluster(1)
+        # The first message is the order to start it.
+        words = ["strace", "-D", "-o", "/dev/null", "-e", "inject=sendmsg:error=ENOBUFS:when=2..9"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        with subprocess.Popen(
+                [*words, BATON, "run", *one.arguments("a"), "--guardian", "off", "--stop-timeout",
+                 "1000s", "--", "sh", "-c",
+                 "trap 'exit 3' TERM; echo; while :; do sleep 0.05; done"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"}) as process:
+            self.addCleanup(process.kill)
+            process.stdout.readline()
+            process.terminate()
+            self.assertEqual(process.wait(timeout=DEADLINE_S), 3)
+
+    def test_without_a_descriptor_for_its_database_it_ends_as_for_a_failed_disk(self):
+        one = self.cluster(1)
+        words = ["strace", "-f", "-o", "/dev/null", "-P", os.path.join(one.data("a"), "raft.db"),
+                 "-e", "inject=openat:error=EMFILE:when=2+"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        done = subprocess.run(
+            [*words, BATON, "run", *one.arguments("a"), "--", "true"], capture_output=True,
+            text=True, timeout=DEADLINE_S, check=False,
+            env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"})
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertRegex(done.stderr, "raft.db.*Too many open files")
+
+    @staticmethod
+    def children(pid):
+        path = Path("/proc/%d/task/%d/children" % (pid, pid))
+        return "\n".join(Path("/proc/%s/stat" % child).read_text(encoding="ascii")
+                         for child in path.read_text(encoding="ascii").split())
+
     def test_a_program_that_is_stopped_hears_of_the_signal(self):
         one = self.cluster(1)
         process = self.start(one, "a", ["--stop-timeout", "60s"], "sh", "-c", self.script(

@@ -4,7 +4,9 @@
 #include "provider/group.h"
 #include "provider/listener.h"
 
+#include <jansson.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +296,65 @@ static void what_waits_for_the_agent_has_a_limit(void **state)
     free(text);
 }
 
+/* The next request to the agent of this kind finds no memory. */
+static const char *_Atomic forgotten;
+
+int __real_json_object_set_new(json_t *object, const char *key, json_t *value);
+int __wrap_json_object_set_new(json_t *object, const char *key, json_t *value);
+
+int __wrap_json_object_set_new(json_t *object, const char *key, json_t *value)
+{
+    const char *verb = atomic_load(&forgotten);
+    const char *asked = json_string_value(json_object_get(object, "do"));
+
+    if (verb && asked && strcmp(key, "id") == 0 && strcmp(verb, asked) == 0) {
+        atomic_store(&forgotten, NULL);
+        json_decref(value);
+        return -1;
+    }
+    return __real_json_object_set_new(object, key, value);
+}
+
+static void note_value(struct baton *baton, const struct baton_value *value, void *userdata)
+{
+    (void)baton;
+    atomic_store((_Atomic size_t *)userdata, value->bytes);
+}
+
+static void what_the_client_had_no_memory_to_ask_for_is_asked_for_again(void **state)
+{
+    struct agent_host *host = *state;
+    struct member_of_one one;
+    _Atomic size_t seen = 0;
+
+    agent_host_begin(host);
+    atomic_store(&forgotten, "campaign");
+    join(&one, host, "one");
+    ASSERT_OK(baton_wait_leadership(one.election, 30000, failure));
+    assert_null(atomic_load(&forgotten));
+
+    atomic_store(&forgotten, "watch");
+    assert_int_equal(baton_watch(NULL, one.baton, "key", note_value, &seen, NULL),
+                     BATON_ENOMEM);
+    ASSERT_OK(baton_watch(NULL, one.baton, "key", note_value, &seen, failure));
+    ASSERT_OK(baton_put(one.baton, "key", "v", 1, BATON_ANY_REVISION, 0, failure));
+    GROUP_AWAIT(atomic_load(&seen) == 1);
+
+    agent_host_kill(host);
+    atomic_store(&forgotten, "watch");
+    agent_host_start(host);
+    GROUP_AWAIT(baton_put(one.baton, "key", "vw", 2, BATON_ANY_REVISION, 0, NULL) == BATON_OK);
+    GROUP_AWAIT(atomic_load(&seen) == 2);
+
+    atomic_store(&forgotten, "leave");
+    ASSERT_OK(baton_leave(one.election, failure));
+    /* Once the agent has confirmed that it was left. */
+    GROUP_AWAIT(baton_campaign(&one.election, one.baton, "race", NULL, NULL) == BATON_OK);
+    assert_null(atomic_load(&forgotten));
+    ASSERT_OK(baton_wait_leadership(one.election, 30000, failure));
+    baton_close(one.baton);
+}
+
 static void urls_that_name_no_socket_are_refused(void **state)
 {
     struct baton_error error;
@@ -318,6 +379,7 @@ int main(void)
         CASE(what_is_no_agent_is_reported_and_tried_again),
         CASE(more_than_the_connection_has_room_for_is_written_as_the_agent_reads),
         CASE(what_waits_for_the_agent_has_a_limit),
+        CASE(what_the_client_had_no_memory_to_ask_for_is_asked_for_again),
         cmocka_unit_test(urls_that_name_no_socket_are_refused),
     };
 

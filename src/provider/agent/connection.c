@@ -75,9 +75,14 @@ struct call *remote_call(struct remote *remote, json_t *message,
     call->done = done;
     call->message = message;
     call->is_own = true;
-    remote->own_waiting++;
     call->deadline = INSTANT_NEVER;
     HASH_ADD(hh, remote->calls, id, sizeof(call->id), call);
+    if (!call->hh.tbl) {
+        free(call);
+        json_decref(message);
+        return NULL;
+    }
+    remote->own_waiting++;
     return call;
 }
 

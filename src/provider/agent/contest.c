@@ -294,6 +294,8 @@ static void send_leave(struct contest *contest)
 
     if (call) {
         call->owner = contest;
+    } else if (contest->remote->local) { /* no memory: the next connection leaves */
+        local_close(contest->remote->local);
     }
 }
 
@@ -335,6 +337,8 @@ static void enter(struct contest *contest)
 
     if (call) {
         call->owner = contest;
+    } else {
+        enter_later(contest);
     }
     if (contest->is_leaving) {
         send_leave(contest);
@@ -414,8 +418,13 @@ int contest_campaign(struct provider_election **ret, struct provider *provider,
     contest->is_eligible = campaign->eligible;
     contest->priority = campaign->priority;
     memcpy(contest->name, campaign->election, strlen(campaign->election) + 1);
-    lease_cell_bind(contest->cell);
     HASH_ADD_STR(remote->contests, name, contest);
+    if (!contest->hh.tbl) {
+        free(metadata);
+        free(contest);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for an election");
+    }
+    lease_cell_bind(contest->cell);
     if (metadata) {
         (void)contest_set_metadata(&contest->base, metadata, reterr);
         free(metadata);

@@ -222,6 +222,10 @@ static void remember(struct feed *feed, const char *key, uint64_t revision)
     if (!seen && (seen = calloc(1, sizeof(*seen) + bytes))) {
         memcpy(seen->key, key, bytes);
         HASH_ADD_STR(feed->seen, key, seen);
+        if (!seen->hh.tbl) {
+            free(seen);
+            return;
+        }
     }
     if (seen) { /* out of memory: it may be reported twice */
         seen->revision = revision;
@@ -345,14 +349,15 @@ static bool is_subscribed(const struct remote *remote, const struct feed *but)
     return false;
 }
 
-static void enter(struct feed *feed)
+/* False: out of memory. */
+static bool enter(struct feed *feed)
 {
     struct remote *remote = feed->remote;
     struct call *call;
 
     if (!feed->is_watch && is_subscribed(remote, feed)) {
         feed->id = -1;
-        return;
+        return true;
     }
     call = remote_call(remote,
                        feed->is_watch
@@ -360,13 +365,16 @@ static void enter(struct feed *feed)
                            : json_pack("{s:s, s:s}", "do", "subscribe", "channel", feed->name),
                        NULL);
     feed->id = call ? call->id : 0;
+    return call;
 }
 
+/* Without memory the next connection asks for all of them. */
 void feeds_enter(struct remote *remote)
 {
     for (struct feed *feed = remote->feeds; feed; feed = feed->next) {
-        if (!feed->has_ended) {
-            enter(feed);
+        if (!feed->has_ended && !enter(feed)) {
+            local_close(remote->local);
+            return;
         }
     }
 }
@@ -434,8 +442,9 @@ static int add(struct remote *remote, const struct feed *like, struct baton_erro
     feed->remote = remote;
     feed->name = name;
     LL_APPEND(remote->feeds, feed);
-    if (remote->is_ready) {
-        enter(feed);
+    if (remote->is_ready && !enter(feed)) {
+        free_feed(feed);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for \"%.40s\"", like->name);
     }
     remote_step(remote);
     return BATON_OK;

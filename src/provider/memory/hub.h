@@ -11,8 +11,6 @@
 #include "provider/provider.h"
 
 #include <pthread.h>
-/* Out of memory, uthash leaves an element without a table instead of ending the process. */
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 struct memory;

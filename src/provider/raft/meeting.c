@@ -32,6 +32,10 @@ void meeting_begin(struct node *node, const struct storage_loaded *loaded)
         known->incarnation = loaded->peers[i].incarnation;
         known->seen = loaded->peers[i];
         HASH_ADD(hh, node->acquaintances, id, sizeof(known->id), known);
+        if (!known->hh.tbl) {
+            free(known);
+            return;
+        }
     }
 }
 

@@ -219,6 +219,10 @@ static bool meet(struct node *node, const struct greeting *greeting)
         }
         known->id = greeting->id;
         HASH_ADD(hh, node->acquaintances, id, sizeof(known->id), known);
+        if (!known->hh.tbl) {
+            free(known);
+            return false;
+        }
     }
     if (proof_is_guardian_only(known) && greeting->incarnation > known->incarnation) {
         known->uncertified = known->incarnation; /* its certificate may still come */

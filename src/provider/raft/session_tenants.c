@@ -1,6 +1,4 @@
 /* Those that have a session through this node: the node's own process, and attached ones. */
-/* Out of memory, an element has no table, in place of the process's end. */
-#define HASH_NONFATAL_OOM 1
 #include "provider/raft/session_host_int.h"
 
 #include <stdlib.h>

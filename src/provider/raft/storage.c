@@ -124,8 +124,13 @@ int storage_error(const struct storage *storage, const char *doing, struct baton
                          doing);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
-        return error_set(reterr, BATON_EAUTH, "%s: %s: %s", storage->path, doing,
-                         sqlite3_errmsg(storage->db));
+        system = sqlite3_system_errno(storage->db);
+        code = system == EMFILE || system == ENFILE || system == ENOMEM || system == EIO
+                   ? BATON_EIO
+                   : BATON_EAUTH;
+        return error_set(reterr, code, "%s: %s: %s%s%s", storage->path, doing,
+                         sqlite3_errmsg(storage->db), system ? ": " : "",
+                         system ? strerror(system) : "");
     default:
         system = last_errno(storage);
         return error_set(reterr, BATON_EIO, "%s: %s: %s%s%s", storage->path, doing,

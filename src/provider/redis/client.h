@@ -14,8 +14,6 @@
 #include "provider/redis/parse.h"
 #include "provider/redis/scripts.h"
 
-/* Out of memory, uthash leaves an element without a table instead of ending the process. */
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #define WAKE ":wake" /* NAME:wake is the channel of an election's notices */

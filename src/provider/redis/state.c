@@ -294,11 +294,14 @@ static struct known *known_of(struct subscriber *subscriber, const char *name)
     HASH_FIND_STR(subscriber->known, name, known);
     if (!known && (known = calloc(1, sizeof(*known)))) {
         known->name = strdup(name);
-        if (!known->name) {
+        if (known->name) {
+            HASH_ADD_KEYPTR(hh, subscriber->known, known->name, strlen(known->name), known);
+        }
+        if (!known->hh.tbl) {
+            free(known->name);
             free(known);
             return NULL;
         }
-        HASH_ADD_KEYPTR(hh, subscriber->known, known->name, strlen(known->name), known);
     }
     return known;
 }
