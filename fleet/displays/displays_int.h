@@ -4,9 +4,9 @@
 
 #include "fleet/displays/displays.h"
 
-#include <uv.h>
 #include <uthash.h>
 #include <utlist.h>
+#include <uv.h>
 
 /* A change that waits for a write, or is in one. */
 struct change {

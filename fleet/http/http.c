@@ -211,7 +211,7 @@ static int listen_at(struct fleet_http *http, struct baton_error *reterr)
                              .read_within_s = READ_WITHIN_S,
                              .head_max = HEAD_MAX,
                              .body_max = HTTP_APPLY_MAX,
-                             .bodies_max = 2 * HTTP_APPLY_MAX,
+                             .bodies_max = (size_t)2 * HTTP_APPLY_MAX,
                              .answer_max = HTTP_ANSWER_MAX,
                              .callbacks = {.on_request = on_request,
                                            .body_limit = body_limit,

@@ -1,4 +1,5 @@
 /* Opening, stopping, closing: the life of the loop's thread. */
+#include "net/loop.h"
 #include "api/election.h"
 #include "api/listener.h"
 #include "api/measure.h"
@@ -8,7 +9,6 @@
 #include "api/subscription.h"
 #include "api/work.h"
 #include "guardian/fatal.h"
-#include "net/loop.h"
 
 #include <sched.h>
 #include <stdlib.h>

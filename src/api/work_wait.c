@@ -153,8 +153,7 @@ static int take_ids(struct work_wait *wait, const char *const *ids, size_t count
         }
         wait->waited[i].id = wait->ids[i] = strdup(ids[i]);
         if (wait->ids[i]) {
-            HASH_ADD_KEYPTR(hh, wait->by_id, wait->ids[i], strlen(wait->ids[i]),
-                            &wait->waited[i]);
+            HASH_ADD_KEYPTR(hh, wait->by_id, wait->ids[i], strlen(wait->ids[i]), &wait->waited[i]);
         }
         if (!wait->waited[i].hh.tbl) {
             return error_set(reterr, BATON_ENOMEM, "out of memory");

@@ -334,8 +334,7 @@ static void what_the_client_had_no_memory_to_ask_for_is_asked_for_again(void **s
     assert_null(atomic_load(&forgotten));
 
     atomic_store(&forgotten, "watch");
-    assert_int_equal(baton_watch(NULL, one.baton, "key", note_value, &seen, NULL),
-                     BATON_ENOMEM);
+    assert_int_equal(baton_watch(NULL, one.baton, "key", note_value, &seen, NULL), BATON_ENOMEM);
     ASSERT_OK(baton_watch(NULL, one.baton, "key", note_value, &seen, failure));
     ASSERT_OK(baton_put(one.baton, "key", "v", 1, BATON_ANY_REVISION, 0, failure));
     GROUP_AWAIT(atomic_load(&seen) == 1);
