@@ -1,10 +1,12 @@
-/* usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT FIRST
+/* usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT FIRST WORK
  *
  * The least that the work costs, in one process and one thread that do nothing else: every frame
- * of a clip is decoded, and the model runs after each, on numbers that are always the same. Prints
- * CPU milliseconds a frame as JSON; what comes before the frame FIRST does not count.
+ * of a clip is decoded, and the model runs after each, on numbers that are always the same, or, if
+ * WORK is "scaled" and not "alone", on those of the frame, by the detector's own conversion.
+ * Prints CPU milliseconds a frame as JSON; what comes before the frame FIRST does not count.
  */
 #include "base/error.h"
+#include "detector/infer/input.h"
 #include "detector/infer/library.h"
 
 #include <libavcodec/avcodec.h>
@@ -21,6 +23,8 @@ struct job {
     AVCodecContext *decoder;
     int stream;
     struct network network;
+    struct picture_scaler scaler;
+    bool is_scaled;
     int frames, first;
     double begin_ms;
 };
@@ -33,12 +37,37 @@ static double cpu_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static int work(struct job *job, struct baton_error *reterr)
+static int scale(struct job *job, const AVFrame *frame, struct baton_error *reterr)
+{
+    const struct pipeline_input input = {.width = (int)job->network.input.sides[3],
+                                         .height = (int)job->network.input.sides[2],
+                                         .is_letterboxed = true,
+                                         .scale = 1.0F / 255,
+                                         .std = {1, 1, 1}};
+    const int whole[4] = {0, 0, frame->width, frame->height};
+    struct camera_frame given = {.picture = {.width = frame->width, .height = frame->height}};
+    struct fit fit;
+
+    for (int i = 0; i < 3; i++) {
+        given.picture.plane[i] = frame->data[i];
+        given.picture.stride[i] = frame->linesize[i];
+    }
+    return input_make(&job->scaler, &input, &given, whole, job->network.values, &fit, reterr);
+}
+
+static int work(struct job *job, const AVFrame *frame, struct baton_error *reterr)
 {
     struct tensor outputs[SESSION_OUTPUTS_MAX];
+    int code = 0;
 
     if (job->frames++ == job->first) {
         job->begin_ms = cpu_ms();
+    }
+    if (job->is_scaled) {
+        code = scale(job, frame, reterr);
+    }
+    if (code) {
+        return code;
     }
     return job->network.library->run(&job->network, 1, outputs, reterr) < 0 ? reterr->code : 0;
 }
@@ -51,7 +80,7 @@ static int decode(struct job *job, const AVPacket *packet, AVFrame *frame,
 
     (void)avcodec_send_packet(job->decoder, packet);
     while (code == 0 && avcodec_receive_frame(job->decoder, frame) == 0) {
-        code = work(job, reterr);
+        code = work(job, frame, reterr);
         av_frame_unref(frame);
     }
     return code;
@@ -128,10 +157,12 @@ int main(int argc, char **argv)
     struct baton_error error = {0};
     int code;
 
-    if (argc != 7 || engine_kind_parse(argv[2]) < 0) {
-        (void)fputs("usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT FIRST\n", stderr);
+    if (argc != 8 || engine_kind_parse(argv[2]) < 0) {
+        (void)fputs("usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT FIRST WORK\n",
+                    stderr);
         return 2;
     }
+    job.is_scaled = strcmp(argv[7], "scaled") == 0;
     job.first = (int)strtol(argv[6], NULL, 10);
     code = open_clip(&job, argv[1], &error);
     code = code ? code : open_model(&job, argv, &error);
@@ -146,6 +177,7 @@ int main(int argc, char **argv)
     } else {
         (void)fprintf(stderr, "baton-bench-alone: %s\n", error.message);
     }
+    picture_scaler_fini(&job.scaler);
     free(job.network.values);
     avcodec_free_context(&job.decoder);
     avformat_close_input(&job.input);

@@ -3,11 +3,14 @@
 The whole is `baton-detector --try` on a clip, with all of its processes: decode, shared memory,
 scale, model in its confined child, boxes, tracker, and what was found as JSON on standard output.
 Alone is one process that decodes a frame and runs the model, in turn (bench/detector_alone.c).
+Scaled is the same process, if it also scales the frame into the model's input: the least that a
+program can be which finds something. What the whole costs more than that is the price of separate
+processes, of the boxes, the tracker and the output.
 
-Both are of the same frames: those of a long clip after as many as a short one has. Of the whole,
-the short clip's cost is subtracted from the long one's, so that no start is in the figure; alone
-begins to count there. In a round the three take turns on one core, half a second each
-(turns.py), and the overhead is the median of the rounds' own ratios. More of them would leave less
+All are of the same frames: those of a long clip after as many as a short one has. Of the whole,
+the short clip's cost is subtracted from the long one's, so that no start is in the figure; the
+others begin to count there. In a round the four take turns on one core, half a second each
+(turns.py), and a figure is the median of the rounds' own ratios. More of them would leave less
 in the caches for each other. That the pipeline's processes may use two cores is another advantage,
 and not what is measured here.
 """
@@ -27,31 +30,39 @@ def commands_of(stand, name, engine):
     commands = {clip_s: [
         stand.program("baton-detector"), "--try", stand.clip(clip_s), "--model", archive,
         "--engine", engine, "--log-level", "error"] for clip_s in (short_s, long_s)}
-    commands["alone"] = [
-        stand.program("baton-bench-alone"), stand.clip(long_s), engine, model, str(width),
-        str(height), str(short_s * FPS)]
+    for work in ("alone", "scaled"):
+        commands[work] = [
+            stand.program("baton-bench-alone"), stand.clip(long_s), engine, model, str(width),
+            str(height), str(short_s * FPS), work]
     return commands
 
 
 def measure_model(stand, name, engine):
     commands = commands_of(stand, name, engine)
     short_s, long_s = CLIPS_S[name]
-    wholes, alones = [], []
+    wholes, alones, scaleds = [], [], []
     for number in range(stand.rounds):
         stand.progress(f"pipeline {name}: round {number + 1} of {stand.rounds}")
         done = run_in_turns(commands)
         alone = json.loads(done["alone"][0])
         alones.append(alone["ms"])
+        scaleds.append(json.loads(done["scaled"][0])["ms"])
         cpu_s = done[long_s][1] - done[short_s][1]
         wholes.append(1000 * cpu_s / ((long_s - short_s) * FPS))
-    overhead = [whole / least - 1 for whole, least in zip(wholes, alones)]
+    ratios = {"pipeline_overhead": (wholes, alones), "scaling_overhead": (scaleds, alones),
+              "process_overhead": (wholes, scaleds)}
+    ratios = {key: [of / least - 1 for of, least in zip(*pair)] for key, pair in ratios.items()}
     figures = {"engine": alone["engine"], "whole_ms": median(wholes),
-               "decode_model_ms": median(alones), "pipeline_overhead": spread(overhead)}
+               "decode_model_ms": median(alones)}
     stand.show(f"pipeline, {name} model, {alone['engine']}: CPU ms a frame",
                figures["whole_ms"])
     stand.show("  decoding and the model alone", figures["decode_model_ms"])
-    stand.show("  pipeline_overhead (target: 0.05)", median(overhead))
-    stand.show("    of the rounds, between", f"{min(overhead):.4f} {max(overhead):.4f}")
+    for key, text in (("pipeline_overhead", "  pipeline_overhead (target: 0.05)"),
+                      ("scaling_overhead", "    one process that also scales, beside alone"),
+                      ("process_overhead", "    the whole, beside that one")):
+        figures[key] = spread(ratios[key])
+        figure = figures[key]
+        stand.show(text, f"{figure['median']} ({figure['min']} to {figure['max']})")
     return figures
 
 
