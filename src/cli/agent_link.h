@@ -12,9 +12,8 @@
 
 struct agent_link; /* opaque */
 
-/* The socket of --socket, or else of $BATON_PROVIDER where that is agent:/path, as the commands
- * with
- * --provider take it, or else that of this host. BATON_EINVAL: the variable's path. */
+/* The socket of --socket, or else of $BATON_PROVIDER where that is agent:/path, as for the commands
+ * that take --provider, or else that of this host. BATON_EINVAL: the variable's path. */
 int agent_link_path(char ret[static LOCAL_PATH_MAX], const struct options *options,
                     struct baton_error *reterr);
 
