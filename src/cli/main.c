@@ -4,6 +4,7 @@
 #include "cli/init.h"
 #include "options/config.h"
 #include "options/program.h"
+#include "options/url_secret.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static int check_arguments(const struct command *command, int count, char **argv
     }
     if (command->arguments_max >= 0 && count > command->arguments_max) {
         return error_set(reterr, BATON_EINVAL, "'%s': one argument too many",
-                         argv[command->arguments_max]);
+                         secret_hide_word(argv[command->arguments_max]));
     }
     return 0;
 }

@@ -157,6 +157,20 @@ static int append_item(struct value *value, const char *text, struct baton_error
     return 0;
 }
 
+/* A URL that was meant for another option is refused without its password. */
+static int check_hidden(const struct option_spec *spec, const char *text,
+                        struct baton_error *reterr)
+{
+    char *shown = strdup(text);
+    int code = shown ? BATON_OK : error_set(reterr, BATON_ENOMEM, "out of memory");
+
+    if (shown) {
+        code = check_value(spec, secret_hide_word(shown), reterr);
+    }
+    free(shown);
+    return code;
+}
+
 int options_take(struct options *options, enum option_source source, const char *name,
                  const char *text, struct baton_error *reterr)
 {
@@ -167,7 +181,7 @@ int options_take(struct options *options, enum option_source source, const char 
     if (value->spec->is_flag_only && source != OPTION_FLAGS) {
         return 0;
     }
-    int code = check_value(value->spec, text, reterr);
+    int code = check_hidden(value->spec, text, reterr);
     if (code) {
         return code;
     }

@@ -6,6 +6,7 @@
 #include "options/exit_code.h"
 #include "options/misspelt.h"
 #include "options/pages.h"
+#include "options/url_secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,8 @@ int program_take(struct options **ret, const struct program_about *about, int ar
     }
     code = options_take_flags(options, argc, argv, &used, reterr);
     if (code == BATON_OK && used < argc) {
-        code = error_set(reterr, BATON_EINVAL, "'%s': takes no such word", argv[used]);
+        code = error_set(reterr, BATON_EINVAL, "'%s': takes no such word",
+                         secret_hide_word(argv[used]));
     }
     code = code ? code : options_take_environment(options, reterr);
     warn_of_misspelt(about);

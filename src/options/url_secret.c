@@ -51,6 +51,14 @@ void secret_hide(char *url)
     }
 }
 
+char *secret_hide_word(char *word)
+{
+    if (strstr(word, "://")) {
+        secret_hide(word);
+    }
+    return word;
+}
+
 void secret_hide_path(char *url)
 {
     char *scheme = strstr(url, "://");

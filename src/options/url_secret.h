@@ -11,6 +11,8 @@
 bool secret_is_in(const char *url);
 /* Overwrites them with stars, in place. */
 void secret_hide(char *url);
+/* The same of any word, if it is a URL. Returns it. */
+char *secret_hide_word(char *word);
 /* Overwrites all behind the host, too. */
 void secret_hide_path(char *url);
 /* Whether its passwords were overwritten so. */

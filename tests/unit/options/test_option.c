@@ -151,6 +151,22 @@ static void all_behind_the_host_is_written_over_where_a_token_may_be_there(void 
     }
 }
 
+static void a_url_that_was_meant_for_another_option_is_refused_without_its_password(void **state)
+{
+    const char *const url = "redis://app:geheim@127.0.0.1:6379/0";
+    static const char *const names[] = {"preset", "insecure", "lease", "weight"};
+    struct options *options = options_new(groups);
+    struct baton_error error;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(options_take(options, OPTION_FLAGS, names[i], url, &error), BATON_EINVAL);
+        assert_non_null(strstr(error.message, "redis://**********@127.0.0.1"));
+        assert_null(strstr(error.message, "geheim"));
+    }
+    options_free(options);
+}
+
 static void a_flag_beats_the_environment_and_that_the_file(void **state)
 {
     struct options *options = options_new(groups);
@@ -258,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_control_character_is_told_without_the_value),
         cmocka_unit_test(passwords_in_a_url_are_written_over_and_nothing_else),
         cmocka_unit_test(all_behind_the_host_is_written_over_where_a_token_may_be_there),
+        cmocka_unit_test(a_url_that_was_meant_for_another_option_is_refused_without_its_password),
         cmocka_unit_test(a_password_in_the_environment_is_taken_once),
         cmocka_unit_test(a_flag_beats_the_environment_and_that_the_file),
         cmocka_unit_test(a_list_is_replaced_whole_by_a_higher_source),
