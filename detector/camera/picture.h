@@ -2,8 +2,8 @@
  *
  *   Y, U, V where the decoder put them ─▶ scaled by libyuv (means of boxes) ─▶ red, green, blue
  *
- * The scaled samples are as small as the result and stay in the cache; no part of the frame is
- * copied.
+ * The scaled samples stay in the cache; no part of the frame is copied, and of a frame that is at
+ * least four times as large as the result every second row is read.
  */
 #ifndef DETECTOR_CAMERA_PICTURE_H
 #define DETECTOR_CAMERA_PICTURE_H
@@ -16,7 +16,7 @@ struct picture_target {
     size_t to_pixel, to_row; /* how many numbers further the next pixel is, and the next row */
 };
 
-enum { PICTURE_PIECES = 6 }; /* the three planes, two for steps in between, and one row */
+enum { PICTURE_PIECES = 7 }; /* two for the steps of each of the three planes, and one row */
 
 /* Scratch memory of one user at a time; {0} is its first value. */
 struct picture_scaler {

@@ -87,16 +87,19 @@ static void colour_formula(double ret[3], bool is_bt709, bool is_full_range, con
     }
 }
 
-static double mean(const uint8_t *plane, int stride, int x, int y, int side)
+/* The mean of a box, or of every second of its rows. */
+static double mean(const uint8_t *plane, int stride, int x, int y, int side, bool has_all_rows)
 {
     double sum = 0;
+    int count = 0;
 
-    for (int row = y; row < y + side; row++) {
+    for (int row = has_all_rows ? y : y + 1; row < y + side; row += has_all_rows ? 1 : 2) {
         for (int column = x; column < x + side; column++) {
             sum += plane[row * stride + column];
+            count++;
         }
     }
-    return sum / (side * side);
+    return sum / count;
 }
 
 /* Each pixel of a picture that is 1/`side` of the cut, beside the formula on the mean of its box.
@@ -110,9 +113,10 @@ static void compare(struct bench *bench, const int rect[4], int side)
         for (int x = 0; x < bench->target.width; x++) {
             int left = rect[0] + x * side;
             int top = rect[1] + y * side;
-            const double yuv[3] = {mean(bench->luma, WIDTH, left, top, side),
-                                   mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2),
-                                   mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2)};
+            bool all = side < 4;
+            const double yuv[3] = {mean(bench->luma, WIDTH, left, top, side, all),
+                                   mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2, all),
+                                   mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2, all)};
             colour_formula(wanted, bench->frame.picture.is_bt709,
                            bench->frame.picture.is_full_range, yuv);
             for (int i = 0; i < 3; i++) {
