@@ -1,6 +1,7 @@
 #include "net/control.h"
 
 #include "base/buffer.h"
+#include "base/json_load.h"
 #include "net/listener.h"
 
 #include <stdlib.h>
@@ -119,7 +120,7 @@ static void refuse(struct client *client, const char *text)
 static void take_line(struct client *client, size_t bytes)
 {
     json_t *request =
-        json_loadb((const char *)client->line.data, bytes, JSON_REJECT_DUPLICATES, NULL);
+        json_load_bytes((const char *)client->line.data, bytes, JSON_REJECT_DUPLICATES, NULL);
     client->has_asked = true;
     if (json_is_object(request)) {
         client->server->on_request(client->server->userdata, client->id, request);

@@ -1,5 +1,6 @@
 #include "net/local.h"
 
+#include "base/json_load.h"
 #include "net/stream.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static json_t *parse(struct local *local, const char *line)
         return NULL;
     }
     json_t *message =
-        json_loadb(line, local->searched, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+        json_load_bytes(line, local->searched, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     long raw = json_is_object(message) ? local_raw_bytes(message) : -1;
 
     if (raw >= 0) {
