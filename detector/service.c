@@ -125,6 +125,7 @@ static int listen_there(struct service *service, struct baton_error *reterr)
 {
     const struct service_config *config = &service->config;
     struct web_config web = {.loop = config->loop,
+                             .logger = config->logger,
                              .host = config->host,
                              .port = config->port,
                              .tls_cert = config->tls_cert,

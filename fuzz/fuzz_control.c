@@ -47,7 +47,8 @@ static void begin(void)
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/baton-fuzz-%d.sock",
                    (int)getpid());
     (void)atexit(clean_up);
-    expect(control_server_open(&server, &loop, address.sun_path, on_request, NULL, NULL) == 0);
+    expect(control_server_open(&server, &loop, address.sun_path, NULL, on_request, NULL, NULL) ==
+           0);
 }
 
 static void send_piece(int fd, const uint8_t *data, size_t bytes)

@@ -7,6 +7,7 @@
  * nor make anything else: baton-detector writes the files.
  */
 #include "base/error.h"
+#include "base/json_load.h"
 #include "detector/camera/confine.h"
 #include "detector/helper/helper.h"
 #include "detector/model/archive_scan.h"
@@ -85,6 +86,7 @@ int main(int argc, char **argv)
     struct baton_error error = {0};
 
     helper_begin(argc, argv, "It opens one archive of models and tells what is in it.", 2);
+    json_load_guard();
     message.code = open_and_serve(&error);
     if (message.code != 0) {
         size_t count = strlen(error.message);

@@ -1,5 +1,6 @@
 #include "fleet/detections/history.h"
 
+#include "base/json_load.h"
 #include "fleet/detections/line.h"
 #include "protocol/protocol.h"
 
@@ -85,7 +86,7 @@ static bool write_mark(struct buffer *mark, const char *display, const char *cam
 static bool add_if_it_is(json_t *list, const struct history_line *line, const char *display,
                          const char *camera)
 {
-    json_t *detection = json_loadb(line->text, line->bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *detection = json_load_bytes(line->text, line->bytes, JSON_REJECT_DUPLICATES, NULL);
     bool is_done = true;
 
     if (is_of(detection, display, camera)) {

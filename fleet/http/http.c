@@ -201,6 +201,7 @@ static int listen_at(struct fleet_http *http, struct baton_error *reterr)
 {
     const struct fleet_http_config *config = &http->config;
     struct web_config web = {.loop = config->loop,
+                             .logger = config->logger,
                              .host = config->host,
                              .port = config->port,
                              .tls_cert = config->tls_cert,

@@ -11,6 +11,7 @@
 #include "fleet/program/declared.h"
 
 #include "base/buffer.h"
+#include "base/json_load.h"
 #include "fleet/objects/file.h"
 #include "fleet/state/state.h"
 #include "fleet/workers/record.h"
@@ -224,7 +225,7 @@ static void put_note(struct declared *declared)
 static void take_note(struct declared *declared, const struct provider_value *values, size_t count,
                       char ret_hash[static FLEET_FILE_HASH_TEXT])
 {
-    json_t *head = count > 0 ? json_loadb(values[0].data, values[0].bytes, 0, NULL) : NULL;
+    json_t *head = count > 0 ? json_load_bytes(values[0].data, values[0].bytes, 0, NULL) : NULL;
     const char *hash = json_string_value(json_object_get(head, "hash"));
     json_int_t pieces = json_integer_value(json_object_get(head, "pieces"));
     struct buffer text;
@@ -234,7 +235,7 @@ static void take_note(struct declared *declared, const struct provider_value *va
         buffer_put(&text, values[i].data, values[i].bytes);
     }
     declared->revision = head ? values[0].revision : 0;
-    declared->note = hash ? json_loadb((const char *)text.data, text.bytes, 0, NULL) : NULL;
+    declared->note = hash ? json_load_bytes((const char *)text.data, text.bytes, 0, NULL) : NULL;
     (void)snprintf(ret_hash, FLEET_FILE_HASH_TEXT, "%s", hash ? hash : "");
     buffer_fini(&text);
     json_decref(head);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 enum { SWEEPS = 10, SWEEP_MAX_MS = 1000 }; /* in one lease of a client; between two of them */
+enum { BACKLOG = 4096 };                   /* a whole host may connect at once */
 
-static void on_connection(struct local_listener *listener, void *userdata)
+static void on_connection(int fd, void *userdata)
 {
-    (void)listener;
-    client_accept(userdata);
+    client_accept(userdata, fd);
 }
 
 static span sweep_interval(const struct agent *agent)
@@ -153,6 +153,10 @@ static int begin(struct provider *provider, struct baton_error *reterr)
 
 int agent_open(struct agent **ret, const struct agent_config *config, struct baton_error *reterr)
 {
+    struct listener_options options = {.loop = config->loop,
+                                       .logger = config->logger,
+                                       .backlog = BACKLOG,
+                                       .on_connection = on_connection};
     struct agent *agent;
     uint64_t every_ms;
     int code;
@@ -167,15 +171,14 @@ int agent_open(struct agent **ret, const struct agent_config *config, struct bat
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     agent->config = *config;
+    options.userdata = agent;
     (void)uv_timer_init(config->loop, &agent->sweep);
     (void)uv_idle_init(config->loop, &agent->turns);
     agent->sweep.data = agent->turns.data = agent;
     agent->swept = clock_now();
     code = make_attach_config(agent, reterr);
     code = code ? code : begin(config->provider, reterr);
-    code = code ? code
-                : local_listen(&agent->listener, config->loop, &config->place, on_connection, agent,
-                               reterr);
+    code = code ? code : listener_open_unix(&agent->listener, &options, &config->place, reterr);
     if (code) {
         uv_close((uv_handle_t *)&agent->sweep, on_sweep_failed);
         return code;
@@ -194,7 +197,7 @@ void agent_close(struct agent *agent, void (*closed)(void *userdata), void *user
     agent->is_closing = true;
     agent->closed = closed;
     agent->userdata = userdata;
-    local_unlisten(agent->listener);
+    listener_end(agent->listener);
     for (tenant = agent->tenants; tenant; tenant = next) {
         next = tenant->next;
         tenant_detach(tenant);

@@ -17,6 +17,7 @@
 #define AGENT_AGENT_H
 
 #include "agent/access.h"
+#include "net/listener.h"
 #include "provider/provider.h"
 
 enum {
@@ -38,12 +39,12 @@ struct agent_config {
     /* With which it was opened; outlives the agent, with all that it points to. */
     const struct provider_config *provider_config;
     const char *name; /* of the host or node; borrowed as above */
-    struct local_place place;
+    struct listener_place place;
     span client_lease;
     const struct access *access; /* borrowed as above; NULL: everybody may everything */
 };
 
-/* BATON_ENOTSUP: the provider has one election only; and as local_listen(). */
+/* BATON_ENOTSUP: the provider has one election only; and as listener_open_unix(). */
 int agent_open(struct agent **ret, const struct agent_config *config, struct baton_error *reterr);
 
 /* The provider has read certificates, keys and the passwords of `url` again: so do the handles of

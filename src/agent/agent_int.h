@@ -81,7 +81,7 @@ struct agent {
     struct provider_config attach_config;
     struct provider_option *attach_options;
     char *attach_url; /* NULL: that of the start */
-    struct local_listener *listener;
+    struct listener *listener;
     struct client *clients; /* by number */
     struct tenant *tenants;
     size_t tenant_count;
@@ -110,7 +110,7 @@ void agent_finish(struct agent *agent);
 
 /* ---- client.c: connections and what is written to them --------------------------------------- */
 
-void client_accept(struct agent *agent);
+void client_accept(struct agent *agent, int fd);
 /* Reads on from the clients that wait for their next turn. */
 void clients_go_on(uv_idle_t *turns);
 /* Whether there may be one more, of `all` that there are and of `own` of the same user. */

@@ -170,7 +170,7 @@ static bool has_room(const struct client *client)
     return client_has_room(client, all - 1, own); /* it is among them */
 }
 
-void client_accept(struct agent *agent)
+void client_accept(struct agent *agent, int fd)
 {
     static const struct local_callbacks callbacks = {.on_message = on_message,
                                                      .on_close = on_close,
@@ -181,6 +181,7 @@ void client_accept(struct agent *agent)
     struct baton_error error;
 
     if (!client) {
+        (void)close(fd);
         return;
     }
     client->agent = agent;
@@ -188,10 +189,12 @@ void client_accept(struct agent *agent)
     client->peer.pidfd = -1;
     HASH_ADD(hh, agent->clients, number, sizeof(client->number), client);
     if (!client->hh.tbl) {
+        (void)close(fd);
         free(client);
         return;
     }
-    if (local_accept(&client->local, agent->listener, &callbacks, client, &error) != BATON_OK) {
+    if (local_accept(&client->local, agent->config.loop, fd, &callbacks, client, &error) !=
+        BATON_OK) {
         HASH_DEL(agent->clients, client);
         free(client);
         return;

@@ -1,6 +1,8 @@
 /* Elections: what clients ask for, and the provider's events. */
 #include "agent/agent_int.h"
 
+#include "base/json_load.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -390,7 +392,7 @@ void part_leader(struct client *client, const json_t *message)
 
 static json_t *member_json(const struct baton_member *member)
 {
-    json_t *metadata = member->metadata ? json_loads(member->metadata, 0, NULL) : NULL;
+    json_t *metadata = member->metadata ? json_load_text(member->metadata, 0, NULL) : NULL;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:b, s:b, s:o*}", "id", member->id,
                      "name", member->name, "address", member->address, "kind",

@@ -2,6 +2,7 @@
 #include "api/work.h"
 
 #include "api/perform.h"
+#include "base/json_load.h"
 #include "pool/client.h"
 #include "pool/submit.h"
 
@@ -121,7 +122,7 @@ static void run_submit(struct call *base)
 static int parse_items(json_t **ret, const char *items, struct baton_error *reterr)
 {
     json_error_t where;
-    json_t *root = json_loads(items, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = json_load_text(items, JSON_REJECT_DUPLICATES, &where);
 
     if (!root) {
         return error_set(reterr, BATON_EINVAL,

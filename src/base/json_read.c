@@ -1,6 +1,7 @@
 #include "base/json_read.h"
 
 #include "base/error.h"
+#include "base/json_load.h"
 #include "base/text.h"
 
 #include <string.h>
@@ -74,7 +75,7 @@ int json_read_object(const char *bytes, size_t count, size_t bytes_max, size_t d
     if (is_too_deep(bytes, count, depth_max)) {
         return error_set(reterr, BATON_EPROTO, "nested more than %zu levels deep", depth_max);
     }
-    root = json_loadb(count > 0 ? bytes : "", count, JSON_REJECT_DUPLICATES, &why);
+    root = json_load_bytes(count > 0 ? bytes : "", count, JSON_REJECT_DUPLICATES, &why);
     if (root == NULL) {
         if (is_short_of_memory(&why, bytes, count)) {
             return error_set(reterr, BATON_ENOMEM, "out of memory while reading a message");

@@ -134,7 +134,7 @@ static int name_host(struct host *host, struct baton_error *reterr)
     return BATON_OK;
 }
 
-static int read_place(struct host *host, struct local_place *ret, struct baton_error *reterr)
+static int read_place(struct host *host, struct listener_place *ret, struct baton_error *reterr)
 {
     const char *mode = options_text(host->options, "socket-mode");
     const char *group = options_text(host->options, "socket-group");
@@ -151,7 +151,8 @@ static int read_place(struct host *host, struct local_place *ret, struct baton_e
     if (group && !found) {
         return error_set(reterr, BATON_EINVAL, "--socket-group %s: there is no such group", group);
     }
-    *ret = (struct local_place){host->path, (mode_t)bits, found ? found->gr_gid : (gid_t)-1};
+    *ret = (struct listener_place){
+        .path = host->path, .mode = (mode_t)bits, .group = found ? found->gr_gid : (gid_t)-1};
     return BATON_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/ask.h"
 
 #include "base/buffer.h"
+#include "base/json_load.h"
 #include "cli/settings.h"
 #include "member/status_server.h"
 #include "net/control.h"
@@ -57,7 +58,7 @@ static void on_response(void *userdata, const struct web_response *response)
 {
     struct reply *reply = userdata;
     reply->status = response->status;
-    reply->json = json_loadb((const char *)response->body.data, response->body.bytes, 0, NULL);
+    reply->json = json_load_bytes((const char *)response->body.data, response->body.bytes, 0, NULL);
 }
 
 static void on_close(void *userdata, const struct baton_error *error)

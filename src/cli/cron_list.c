@@ -2,6 +2,7 @@
  * agent of this host or of --provider, or, with --data, of a node on this machine. */
 #include "cli/cron.h"
 
+#include "base/json_load.h"
 #include "base/value.h"
 #include "cli/ask.h"
 #include "cli/cron_book.h"
@@ -31,7 +32,7 @@ static void take(json_t *lines, const char *id, const void *data, size_t bytes)
 {
     struct cron_record record;
     json_t *json = cron_record_read(&record, data, bytes, NULL) == BATON_OK
-                       ? json_loadb(data, bytes, 0, NULL)
+                       ? json_load_bytes(data, bytes, 0, NULL)
                        : NULL;
 
     if (json && json_object_set_new(json, "line", json_string(id)) == 0) {

@@ -1,5 +1,6 @@
 /* `baton fleet apply FILE`: makes the fleet what the file says. */
 #include "base/buffer.h"
+#include "base/json_load.h"
 #include "cli/fleet.h"
 #include "cli/print.h"
 
@@ -78,7 +79,7 @@ struct applying {
 static void on_line(void *userdata, const char *line)
 {
     struct applying *applying = userdata;
-    json_t *json = json_loads(line, 0, NULL);
+    json_t *json = json_load_text(line, 0, NULL);
     double of = json_number_value(json_object_get(json, "of"));
 
     if (of > 0) {

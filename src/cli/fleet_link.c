@@ -2,6 +2,7 @@
 
 #include "base/bearer.h"
 #include "base/buffer.h"
+#include "base/json_load.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "web/client.h"
@@ -71,7 +72,8 @@ static void on_response(void *userdata, const struct web_response *response)
             take_line(asking);
         }
     } else if (response->body.bytes > 0) {
-        asking->json = json_loadb((const char *)response->body.data, response->body.bytes, 0, NULL);
+        asking->json =
+            json_load_bytes((const char *)response->body.data, response->body.bytes, 0, NULL);
     }
 }
 

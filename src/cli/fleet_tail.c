@@ -1,4 +1,5 @@
 /* `baton fleet tail`: what happens, as it happens. */
+#include "base/json_load.h"
 #include "cli/fleet.h"
 #include "cli/interrupt.h"
 
@@ -35,7 +36,7 @@ static void print_fields(const json_t *fields)
 
 static void print_event(const struct tail *tail, const char *data)
 {
-    json_t *fields = json_loads(data, 0, NULL);
+    json_t *fields = json_load_text(data, 0, NULL);
     time_t now = time(NULL);
     struct tm local;
     char at[16] = "";

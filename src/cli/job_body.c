@@ -1,5 +1,7 @@
 #include "cli/job_body.h"
 
+#include "base/json_load.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +97,7 @@ int job_body_read(struct job_body *body, const struct work_item *item, uint32_t 
     const json_t *folder, *env;
     int code;
 
-    body->json = json_loadb((const char *)item->body, item->body_bytes, 0, NULL);
+    body->json = json_load_bytes((const char *)item->body, item->body_bytes, 0, NULL);
     folder = json_object_get(body->json, "dir");
     env = json_object_get(body->json, "env");
     if ((folder && !json_is_string(folder)) || (env && !json_is_object(env))) {

@@ -15,6 +15,7 @@
  * SIGTERM first; when leadership is lost or in doubt, CMD is killed at once. In both cases there is
  * no result, and another node runs CMD again.
  */
+#include "base/json_load.h"
 #include "cli/cmd.h"
 #include "cli/command.h"
 #include "cli/participant.h"
@@ -207,7 +208,7 @@ static int64_t seconds_now(void)
 
 static bool is_failure(const struct provider_value *value)
 {
-    json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
+    json_t *json = json_load_bytes(value->data, value->bytes, 0, NULL);
     bool has_failed = json_integer_value(json_object_get(json, "exit_code")) != 0;
     json_decref(json);
     return has_failed;
@@ -217,7 +218,7 @@ static bool is_failure(const struct provider_value *value)
  * result contains the time at which it was stored, by a clock that a reboot does not change. */
 static bool is_spent(const struct once *once, const struct provider_value *value)
 {
-    json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
+    json_t *json = json_load_bytes(value->data, value->bytes, 0, NULL);
     const json_t *at = json_object_get(json, "at");
     bool has_failed = is_failure(value);
     span keep = options_duration(once->invocation->options, has_failed ? "keep-failed" : "keep");
@@ -229,7 +230,7 @@ static bool is_spent(const struct once *once, const struct provider_value *value
 
 static void take_result(struct once *once, const struct provider_value *value)
 {
-    json_t *json = json_loadb(value->data, value->bytes, 0, NULL);
+    json_t *json = json_load_bytes(value->data, value->bytes, 0, NULL);
     const json_t *code = json_object_get(json, "exit_code");
     if (!json_is_integer(code)) {
         fail(once, BATON_ECORRUPT, once->key);

@@ -271,6 +271,7 @@ static int open_control(struct participant *part, const char *data, struct baton
 {
     const struct options *options = part->config.options;
     struct member_control_config config = {.loop = part->config.loop,
+                                           .logger = part->config.logger,
                                            .member = part->member,
                                            .election = part->election,
                                            .status = part->status,
@@ -292,7 +293,7 @@ static int open_control(struct participant *part, const char *data, struct baton
 
 static int open_http(struct participant *part, struct baton_error *reterr)
 {
-    struct http_config config = {.loop = part->config.loop};
+    struct http_config config = {.loop = part->config.loop, .logger = part->config.logger};
     struct http_options space;
     int code = http_options_read(&config, &space, part->config.options, reterr);
 

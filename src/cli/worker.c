@@ -615,7 +615,8 @@ static int serve(struct worker *worker, struct baton_error *reterr)
     if (code == BATON_OK) {
         supervise_tell(&worker->supervise);
         begin_handles(worker);
-        code = worker_http_open(&worker->http, worker->pool, worker->invocation->options, reterr);
+        code = worker_http_open(&worker->http, worker->pool, worker->invocation->options,
+                                worker->logger, reterr);
         if (code != BATON_OK) {
             on_left(worker, code);
         }

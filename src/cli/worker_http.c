@@ -99,10 +99,12 @@ static void on_request(void *userdata, const char *path, struct http_answer *ans
 }
 
 int worker_http_open(struct http_server **ret, struct pool *pool, const struct options *options,
-                     struct baton_error *reterr)
+                     struct logger *logger, struct baton_error *reterr)
 {
-    struct http_config config = {
-        .loop = member_loop(pool_member(pool)), .on_request = on_request, .userdata = pool};
+    struct http_config config = {.loop = member_loop(pool_member(pool)),
+                                 .logger = logger,
+                                 .on_request = on_request,
+                                 .userdata = pool};
     struct http_options space;
     int code = http_options_read(&config, &space, options, reterr);
 

@@ -10,6 +10,6 @@ struct http_server;
 
 /* *ret is NULL without --http; close and free it as http_server. */
 int worker_http_open(struct http_server **ret, struct pool *pool, const struct options *options,
-                     struct baton_error *reterr);
+                     struct logger *logger, struct baton_error *reterr);
 
 #endif

@@ -443,7 +443,7 @@ int member_control_open(struct member_control **ret, const struct member_control
 {
     struct member_control *control = calloc(1, sizeof(*control));
     int code = control ? control_server_open(&control->server, config->loop, config->path,
-                                             on_request, control, reterr)
+                                             config->logger, on_request, control, reterr)
                        : error_set(reterr, BATON_ENOMEM, "out of memory");
 
     if (code) {

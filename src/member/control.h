@@ -19,14 +19,15 @@ struct member_control; /* opaque */
 /* All outlive the control. */
 struct member_control_config {
     uv_loop_t *loop;
-    const char *path; /* of the socket; a stale one there is replaced */
+    struct logger *logger; /* or NULL */
+    const char *path;      /* of the socket; a stale one there is replaced */
     struct member *member;
     struct election *election; /* not joined yet: the control observes it */
     struct status *status;
     bool has_test_switches; /* "isolate" is allowed */
 };
 
-/* BATON_ETOOBIG: the path is longer than the kernel allows; BATON_EIO; BATON_ENOMEM. */
+/* Errors as control_server_open(). */
 int member_control_open(struct member_control **ret, const struct member_control_config *config,
                         struct baton_error *reterr);
 

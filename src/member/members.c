@@ -1,5 +1,6 @@
 #include "member/members.h"
 
+#include "base/json_load.h"
 #include "member/state.h"
 
 #include <jansson.h>
@@ -23,7 +24,7 @@ int members_check_metadata(const char *metadata, struct baton_error *reterr)
     if (!metadata) {
         return BATON_OK;
     }
-    parsed = json_loads(metadata, JSON_REJECT_DUPLICATES, &problem);
+    parsed = json_load_text(metadata, JSON_REJECT_DUPLICATES, &problem);
     is_object = json_is_object(parsed);
     json_decref(parsed);
     return is_object ? BATON_OK

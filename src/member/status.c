@@ -1,5 +1,6 @@
 #include "member/status.h"
 
+#include "base/json_load.h"
 #include "base/version.h"
 #include "member/deaths.h"
 #include "member/members.h"
@@ -32,7 +33,7 @@ static json_t *member_json(const struct baton_member *member)
                              baton_role_name(member->role), "weight", (json_int_t)member->weight,
                              "priority", (int)member->priority, "alive", (int)member->is_alive,
                              "self", (int)member->is_self, "cordoned", (int)member->is_cordoned);
-    json_t *metadata = member->metadata ? json_loads(member->metadata, 0, NULL) : NULL;
+    json_t *metadata = member->metadata ? json_load_text(member->metadata, 0, NULL) : NULL;
     if (json && metadata) {
         (void)json_object_set(json, "metadata", metadata);
     }

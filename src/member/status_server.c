@@ -108,6 +108,7 @@ static int copy_config(struct http_server *server, const struct http_config *con
 static int start(struct http_server *server, struct baton_error *reterr)
 {
     struct web_config config = {.loop = server->config.loop,
+                                .logger = server->config.logger,
                                 .host = server->host,
                                 .port = server->config.port,
                                 .connections_max = HTTP_CLIENTS_MAX,

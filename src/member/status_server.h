@@ -32,9 +32,10 @@ typedef void (*http_request_cb)(void *userdata, const char *path, struct http_an
 
 struct http_config {
     uv_loop_t *loop;
-    const char *host;  /* an address of this machine */
-    int port;          /* 0: the kernel chooses */
-    const char *token; /* NULL: none, which is refused off loopback */
+    struct logger *logger; /* or NULL */
+    const char *host;      /* an address of this machine */
+    int port;              /* 0: the kernel chooses */
+    const char *token;     /* NULL: none, which is refused off loopback */
     /* Further names that a request may ask for; NULL-ended, or NULL. Borrowed for its life. */
     const char *const *hosts;
     http_request_cb on_request;

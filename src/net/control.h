@@ -28,15 +28,16 @@ enum {
 };
 
 struct control_server; /* opaque */
+struct logger;
 
 /* A request has come from the client `id`, which is answered by that number: it may have gone by
  * the time the answer is there. `request` is an object, borrowed during the call. */
 typedef void (*control_request_cb)(void *userdata, uint64_t id, const json_t *request);
 
-/* Listens at `path`; a stale socket there is replaced. BATON_ETOOBIG: the path is longer than the
- * kernel allows; BATON_EIO; BATON_ENOMEM. */
+/* Listens at `path`; logger: or NULL. Errors as listener_open_unix(). */
 int control_server_open(struct control_server **ret, uv_loop_t *loop, const char *path,
-                        control_request_cb on_request, void *userdata, struct baton_error *reterr);
+                        struct logger *logger, control_request_cb on_request, void *userdata,
+                        struct baton_error *reterr);
 /* Removes the socket and ends all clients; the memory goes with the loop's close callbacks. */
 void control_server_close(struct control_server *server); /* NULL allowed */
 

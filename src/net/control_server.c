@@ -1,14 +1,12 @@
 #include "net/control.h"
 
 #include "base/buffer.h"
+#include "base/json_load.h"
 #include "net/listener.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 struct client {
@@ -22,10 +20,10 @@ struct client {
 };
 
 struct control_server {
-    uv_pipe_t pipe;
+    uv_loop_t *loop;
+    struct listener *listener;
     control_request_cb on_request;
     void *userdata;
-    char *path;
     uint64_t last_id;
     size_t client_count;
     struct client *clients;
@@ -40,8 +38,7 @@ struct line_write {
 
 static void free_if_done(struct control_server *server)
 {
-    if (server->is_closing && server->client_count == 0 && !server->pipe.data) {
-        free(server->path);
+    if (server->is_closing && server->client_count == 0 && !server->listener) {
         free(server);
     }
 }
@@ -123,7 +120,7 @@ static void refuse(struct client *client, const char *text)
 static void take_line(struct client *client, size_t bytes)
 {
     json_t *request =
-        json_loadb((const char *)client->line.data, bytes, JSON_REJECT_DUPLICATES, NULL);
+        json_load_bytes((const char *)client->line.data, bytes, JSON_REJECT_DUPLICATES, NULL);
     client->has_asked = true;
     if (json_is_object(request)) {
         client->server->on_request(client->server->userdata, client->id, request);
@@ -166,25 +163,23 @@ static void on_bytes(uv_stream_t *stream, ssize_t count, const uv_buf_t *piece)
     }
 }
 
-static bool is_allowed(const uv_pipe_t *pipe)
+static bool is_allowed(int fd)
 {
     struct ucred peer;
     socklen_t bytes = sizeof(peer);
-    int fd = -1;
-    if (uv_fileno((const uv_handle_t *)pipe, &fd) != 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-        return false;
-    }
-    return peer.uid == 0 || peer.uid == geteuid();
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+           (peer.uid == 0 || peer.uid == geteuid());
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_connection(int fd, void *userdata)
 {
-    struct control_server *server = listener->data;
-    struct client *client = status == 0 ? calloc(1, sizeof(*client)) : NULL;
-    if (!client || uv_pipe_init(listener->loop, &client->pipe, 0) != 0) {
+    struct control_server *server = userdata;
+    struct client *client = is_allowed(fd) ? calloc(1, sizeof(*client)) : NULL;
+
+    if (!client || uv_pipe_init(server->loop, &client->pipe, 0) != 0) {
         free(client);
-        listener_done(listener);
+        (void)close(fd);
         return;
     }
     client->pipe.data = client;
@@ -194,90 +189,46 @@ static void on_connection(uv_stream_t *listener, int status)
     client->next = server->clients;
     server->clients = client;
     server->client_count++;
-    if (uv_accept(listener, (uv_stream_t *)&client->pipe) != 0 ||
-        server->client_count > CONTROL_CLIENTS_MAX || !is_allowed(&client->pipe) ||
-        uv_read_start((uv_stream_t *)&client->pipe, on_room, on_bytes) != 0) {
+    if (uv_pipe_open(&client->pipe, fd) != 0) {
+        (void)close(fd);
+        drop_client(client);
+    } else if (server->client_count > CONTROL_CLIENTS_MAX ||
+               uv_read_start((uv_stream_t *)&client->pipe, on_room, on_bytes) != 0) {
         drop_client(client);
     }
 }
 
-/* A socket on which a process still listens is not stale. */
-static bool is_listened_on(const struct sockaddr_un *address)
+static void on_listener_closed(void *userdata)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int connected = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof(*address));
-    bool is_live = connected == 0 || (fd >= 0 && errno == EAGAIN);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return is_live;
-}
+    struct control_server *server = userdata;
 
-/* Bound by hand, since the mode must be right from the first moment. */
-static int bind_socket(const char *path, struct baton_error *reterr)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "%s: longer than the %zu bytes that a Unix socket's path may have; "
-                         "use a shorter data directory",
-                         path, sizeof(address.sun_path) - 1);
-    }
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    if (is_listened_on(&address)) {
-        return error_set(reterr, BATON_EBUSY,
-                         "%s: a running node listens there; give each node a directory of its own",
-                         path);
-    }
-    (void)unlink(path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || fchmod(fd, 0600) != 0 ||
-        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-        chmod(path, 0600) != 0) {
-        int code = error_set(reterr, error_from_errno(errno), "control socket %s: %s", path,
-                             strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return code;
-    }
-    return fd;
-}
-
-static void on_server_closed(uv_handle_t *handle)
-{
-    struct control_server *server = handle->data;
-    server->pipe.data = NULL;
+    server->listener = NULL;
     free_if_done(server);
 }
 
 int control_server_open(struct control_server **ret, uv_loop_t *loop, const char *path,
-                        control_request_cb on_request, void *userdata, struct baton_error *reterr)
+                        struct logger *logger, control_request_cb on_request, void *userdata,
+                        struct baton_error *reterr)
 {
+    const struct listener_place place = {
+        path, 0600, (gid_t)-1, "; give each node a data directory of its own, with a short path"};
     struct control_server *server = calloc(1, sizeof(*server));
-    char *copy = strdup(path);
-    if (!server || !copy || uv_pipe_init(loop, &server->pipe, 0) != 0) {
+    const struct listener_options options = {.loop = loop,
+                                             .logger = logger,
+                                             .backlog = 16,
+                                             .on_connection = on_connection,
+                                             .on_closed = on_listener_closed,
+                                             .userdata = server};
+    int code = server ? listener_open_unix(&server->listener, &options, &place, reterr)
+                      : error_set(reterr, BATON_ENOMEM, "out of memory");
+
+    if (code) {
         free(server);
-        free(copy);
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+        return code;
     }
-    server->path = copy;
+    server->loop = loop;
     server->on_request = on_request;
     server->userdata = userdata;
-    server->pipe.data = server;
-    int fd = bind_socket(path, reterr);
-    if (fd < 0) {
-        control_server_close(server);
-        return fd;
-    }
-    int failed = uv_pipe_open(&server->pipe, fd);
-    if (failed == 0) {
-        failed = uv_listen((uv_stream_t *)&server->pipe, 16, on_connection);
-    }
-    if (failed) {
-        control_server_close(server);
-        return error_set(reterr, BATON_EIO, "control socket %s: %s", path, uv_strerror(failed));
-    }
     *ret = server;
     return 0;
 }
@@ -288,13 +239,10 @@ void control_server_close(struct control_server *server)
         return;
     }
     server->is_closing = true;
-    if (uv_is_active((uv_handle_t *)&server->pipe)) { /* it listens: the socket is its own */
-        (void)unlink(server->path);
-    }
+    listener_end(server->listener);
     while (server->clients) {
         drop_client(server->clients);
     }
-    uv_close((uv_handle_t *)&server->pipe, on_server_closed);
 }
 
 void control_server_answer(struct control_server *server, uint64_t id, json_t *answer)

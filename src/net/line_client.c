@@ -1,5 +1,7 @@
 #include "net/line_client.h"
 
+#include "base/json_load.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -154,7 +156,7 @@ int line_client_next(struct line_client *client, instant deadline, json_t **ret,
     }
     bytes = (size_t)(end - client->input.data) + 1;
     json_t *json =
-        json_loadb((const char *)client->input.data, bytes, JSON_REJECT_DUPLICATES, NULL);
+        json_load_bytes((const char *)client->input.data, bytes, JSON_REJECT_DUPLICATES, NULL);
     buffer_consume(&client->input, bytes);
     if (!json_is_object(json)) {
         json_decref(json);

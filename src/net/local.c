@@ -1,6 +1,6 @@
 #include "net/local.h"
 
-#include "net/listener.h"
+#include "base/json_load.h"
 #include "net/stream.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096 }; /* a whole host may connect at once; the kernel has a limit of its own */
 enum { TURN_NS = 100000 };
 enum { RECEIVED_MAX = 2 * LOCAL_LINE_MAX + (1 << 17) }; /* a line, its raw bytes, and a read */
 
@@ -28,15 +27,6 @@ struct local {
     bool is_waiting;        /* for its next turn */
     bool is_closing;
     int fault; /* why it was closed here; 0: it was not for a fault of the peer's */
-};
-
-struct local_listener {
-    uv_pipe_t pipe;
-    void (*on_connection)(struct local_listener *listener, void *userdata);
-    void *userdata;
-    dev_t device; /* of the socket's file, so that only that one is removed */
-    ino_t inode;
-    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
 /* ---- Names of errors ------------------------------------------------------------------------- */
@@ -201,7 +191,7 @@ static json_t *parse(struct local *local, const char *line)
         return NULL;
     }
     json_t *message =
-        json_loadb(line, local->searched, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+        json_load_bytes(line, local->searched, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     long raw = json_is_object(message) ? local_raw_bytes(message) : -1;
 
     if (raw >= 0) {
@@ -394,156 +384,23 @@ int local_connect(struct local **ret, uv_loop_t *loop, const char *path,
     return BATON_OK;
 }
 
-int local_accept(struct local **ret, struct local_listener *listener,
+int local_accept(struct local **ret, uv_loop_t *loop, int fd,
                  const struct local_callbacks *callbacks, void *userdata,
                  struct baton_error *reterr)
 {
     struct stream_options options;
-    struct local *local = local_new(&options, listener->pipe.loop, callbacks, userdata);
+    struct local *local = local_new(&options, loop, callbacks, userdata);
     int code;
 
     if (!local) {
+        (void)close(fd);
         return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
     }
     *ret = local;
     local->is_accepted = true;
-    code = stream_accept(&local->stream, &options, (uv_stream_t *)&listener->pipe, reterr);
+    code = stream_accept(&local->stream, &options, fd, true, reterr);
     if (code != BATON_OK) {
         free(local);
     }
     return code;
-}
-
-/* ---- Listening ------------------------------------------------------------------------------- */
-
-static bool is_listened_on(const struct sockaddr_un *address)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int connected = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof(*address));
-    bool is_live = connected == 0 || (fd >= 0 && errno == EAGAIN);
-
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return is_live;
-}
-
-static int fail(int fd, const char *path, int errnum, struct baton_error *reterr)
-{
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return error_set(reterr, error_from_errno(errnum), "socket %s: %s", path, strerror(errnum));
-}
-
-/* Only root and the group's own members may give a file to it. */
-static int fail_bound(int fd, const struct local_place *place, int errnum,
-                      struct baton_error *reterr)
-{
-    int code;
-
-    (void)unlink(place->path);
-    code = fail(fd, place->path, errnum, reterr);
-    if (errnum == EPERM && place->group != (gid_t)-1) {
-        code = error_set(reterr, code,
-                         "socket %s: it cannot be given to group %u, as the user of this process "
-                         "is not in it; of a systemd unit, SupplementaryGroups= names the group",
-                         place->path, (unsigned)place->group);
-    }
-    return code;
-}
-
-/* fchmod() of a socket before bind() gives the file its mode from the first moment on. */
-static int bind_socket(struct local_listener *listener, const struct local_place *place,
-                       struct baton_error *reterr)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat about;
-    int fd;
-
-    if (strlen(place->path) >= sizeof(address.sun_path)) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "socket %s: a Unix socket's path has at most %zu bytes", place->path,
-                         sizeof(address.sun_path) - 1);
-    }
-    memcpy(address.sun_path, place->path, strlen(place->path) + 1);
-    memcpy(listener->path, address.sun_path, sizeof(listener->path));
-    if (is_listened_on(&address)) {
-        return error_set(reterr, BATON_EBUSY, "socket %s: a process listens there already",
-                         place->path);
-    }
-    if (lstat(place->path, &about) == 0 && !S_ISSOCK(about.st_mode)) {
-        return error_set(reterr, BATON_EEXIST, "socket %s: there is a file that is no socket",
-                         place->path);
-    }
-    (void)unlink(place->path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || fchmod(fd, place->group != (gid_t)-1 ? 0600 : place->mode) != 0 ||
-        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
-        return fail(fd, place->path, errno, reterr);
-    }
-    if ((place->group != (gid_t)-1 && lchown(place->path, (uid_t)-1, place->group) != 0) ||
-        chmod(place->path, place->mode) != 0 || lstat(place->path, &about) != 0) {
-        return fail_bound(fd, place, errno, reterr);
-    }
-    listener->device = about.st_dev;
-    listener->inode = about.st_ino;
-    return fd;
-}
-
-static void on_listened(uv_stream_t *pipe, int status)
-{
-    struct local_listener *listener = pipe->data;
-
-    if (status == 0) {
-        listener->on_connection(listener, listener->userdata);
-    }
-    listener_done(pipe);
-}
-
-static void on_unlistened(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
-int local_listen(struct local_listener **ret, uv_loop_t *loop, const struct local_place *place,
-                 void (*on_connection)(struct local_listener *listener, void *userdata),
-                 void *userdata, struct baton_error *reterr)
-{
-    struct local_listener *listener = calloc(1, sizeof(*listener));
-    int fd, failed;
-
-    if (!listener || uv_pipe_init(loop, &listener->pipe, 0) != 0) {
-        free(listener);
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    listener->pipe.data = listener;
-    listener->on_connection = on_connection;
-    listener->userdata = userdata;
-    fd = bind_socket(listener, place, reterr);
-    failed = fd < 0 ? 0 : uv_pipe_open(&listener->pipe, fd);
-    if (fd >= 0 && failed == 0) {
-        failed = uv_listen((uv_stream_t *)&listener->pipe, BACKLOG, on_listened);
-    }
-    if (fd < 0 || failed != 0) {
-        uv_close((uv_handle_t *)&listener->pipe, on_unlistened);
-        return fd < 0 ? fd
-                      : error_set(reterr, BATON_EIO, "socket %s: %s", place->path,
-                                  uv_strerror(failed));
-    }
-    *ret = listener;
-    return BATON_OK;
-}
-
-void local_unlisten(struct local_listener *listener)
-{
-    struct stat about;
-
-    if (listener && !uv_is_closing((uv_handle_t *)&listener->pipe)) {
-        if (lstat(listener->path, &about) == 0 && about.st_dev == listener->device &&
-            about.st_ino == listener->inode) {
-            (void)unlink(listener->path);
-        }
-        uv_close((uv_handle_t *)&listener->pipe, on_unlistened);
-    }
 }

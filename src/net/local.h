@@ -1,6 +1,6 @@
 /* Messages between processes of one machine: lines of JSON over a Unix stream socket.
  *
- *   listener ─▶ on_connection ─▶ local_accept ─┐
+ *   net/listener.h ─▶ local_accept ─┐
  *                                local_connect ─┴▶ on_open ─▶ on_message … ─▶ on_close
  *
  * Each message is one JSON object on one line of at most LOCAL_LINE_MAX bytes. Long texts of bytes
@@ -32,8 +32,7 @@ enum {
         64 * 1024 * 1024, /* bytes of values in one list, which takes several messages */
 };
 
-struct local;          /* a connection; opaque */
-struct local_listener; /* opaque */
+struct local; /* a connection; opaque */
 
 struct local_callbacks {
     /* NULL: not needed. */
@@ -61,23 +60,9 @@ struct local_peer {
     bool is_exact; /* the kernel gave the pidfd with the connection: no number was reused */
 };
 
-struct local_place {
-    const char *path;
-    mode_t mode; /* of the socket, from its first moment on */
-    gid_t group; /* (gid_t)-1: that of the process */
-};
-
-/* Replaces a stale socket at the path. BATON_EBUSY: a process listens there; BATON_ETOOBIG: the
- * path is longer than the kernel allows; BATON_EAUTH, BATON_EIO, BATON_ENOMEM. */
-int local_listen(struct local_listener **ret, uv_loop_t *loop, const struct local_place *place,
-                 void (*on_connection)(struct local_listener *listener, void *userdata),
-                 void *userdata, struct baton_error *reterr);
-/* Removes the socket, unless another listener has replaced it. The memory goes with the loop's
- * close callbacks. NULL allowed. */
-void local_unlisten(struct local_listener *listener);
-
-/* Within on_connection, once. on_open may come before it returns. */
-int local_accept(struct local **ret, struct local_listener *listener,
+/* Of a connection that a listener has accepted. `fd` is the connection's, also when this fails.
+ * on_open may come before it returns. */
+int local_accept(struct local **ret, uv_loop_t *loop, int fd,
                  const struct local_callbacks *callbacks, void *userdata,
                  struct baton_error *reterr);
 int local_connect(struct local **ret, uv_loop_t *loop, const char *path,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 enum { READ_BYTES = 65536, KEEPALIVE_S = 15, USER_TIMEOUT_MS = 30000, UNSENT_BYTES_MAX = 16384 };
 
@@ -444,14 +445,11 @@ static void note_address(struct stream *stream)
                    address.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", host, port);
 }
 
-void stream_hurry(uv_tcp_t *socket)
+void stream_hurry(int fd)
 {
     const int retransmit_us = RETRANSMIT_US;
-    uv_os_fd_t fd;
 
-    if (uv_fileno((uv_handle_t *)socket, &fd) == 0) {
-        (void)setsockopt(fd, IPPROTO_TCP, RETRANSMIT_OPTION, &retransmit_us, sizeof(retransmit_us));
-    }
+    (void)setsockopt(fd, IPPROTO_TCP, RETRANSMIT_OPTION, &retransmit_us, sizeof(retransmit_us));
 }
 
 static void tune(struct stream *stream)
@@ -471,7 +469,7 @@ static void tune(struct stream *stream)
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
     if (stream->options.is_prompt) {
-        stream_hurry(&stream->socket.tcp);
+        stream_hurry(fd);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof(yes));
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof(unsent_bytes));
     }
@@ -518,7 +516,7 @@ static int dial(struct stream *stream, const struct sockaddr *address)
     int result = uv_tcp_connect(&stream->connecting, &stream->socket.tcp, address, connected);
 
     if (result == 0 && stream->options.is_prompt) {
-        stream_hurry(&stream->socket.tcp);
+        stream_hurry(stream_fd(stream));
     }
     return result;
 }
@@ -625,16 +623,23 @@ int stream_connect_unix(struct stream **ret, const struct stream_options *option
     return BATON_OK;
 }
 
-int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
+int stream_accept(struct stream **ret, const struct stream_options *options, int fd, bool is_unix,
                   struct baton_error *reterr)
 {
-    struct stream *stream = stream_new(options, server->type == UV_NAMED_PIPE);
+    struct stream *stream = stream_new(options, is_unix);
+    int failed;
 
     if (!stream) {
+        (void)close(fd);
         return error_set(reterr, BATON_ENOMEM, "out of memory for a connection");
     }
     *ret = stream;
-    if (uv_accept(server, &stream->socket.stream) != 0 || begin(stream, false) != BATON_OK) {
+    failed =
+        is_unix ? uv_pipe_open(&stream->socket.pipe, fd) : uv_tcp_open(&stream->socket.tcp, fd);
+    if (failed != 0) {
+        (void)close(fd);
+    }
+    if (failed != 0 || begin(stream, false) != BATON_OK) {
         close_with(stream, BATON_EIO, "accept failed");
     }
     return BATON_OK;

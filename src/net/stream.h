@@ -70,14 +70,14 @@ int stream_connect(struct stream **ret, const struct stream_options *options, co
 int stream_connect_unix(struct stream **ret, const struct stream_options *options, const char *path,
                         struct baton_error *reterr);
 
-/* Takes the next connection from a listening handle. */
-int stream_accept(struct stream **ret, const struct stream_options *options, uv_stream_t *server,
+/* Of a connection that a listener has accepted. `fd` is the stream's, also when this fails. */
+int stream_accept(struct stream **ret, const struct stream_options *options, int fd, bool is_unix,
                   struct baton_error *reterr);
 
 /* The kernel retransmits what a packet of this socket, or of one that it accepts, has lost, after
  * some milliseconds. Before the first answer of the peer: the kernel's first guess would go down
  * over a dozen messages only. */
-void stream_hurry(uv_tcp_t *socket);
+void stream_hurry(int fd);
 
 /* Begins TLS on an accepted stream, before anything is written to it; until then all is plain text.
  * `first` are the bytes that were read so far. */

@@ -1,5 +1,6 @@
 #include "options/program.h"
 
+#include "base/json_load.h"
 #include "base/version.h"
 #include "options/config.h"
 #include "options/describe.h"
@@ -158,6 +159,7 @@ void program_begin(void)
 {
     hold_standard_descriptors();
     unblock_signals();
+    json_load_guard();
 }
 
 int program_end(const char *name, int result)

@@ -5,6 +5,7 @@
  */
 #include "pool/pool_int.h"
 
+#include "base/json_load.h"
 #include "member/feed.h"
 #include "member/store.h"
 #include "pool/client.h"
@@ -97,7 +98,7 @@ static void finish(struct question *question, int code, const json_t *status,
 
 static void on_reply(void *userdata, const char *channel, const void *data, size_t bytes)
 {
-    json_t *status = json_loadb(data, bytes, 0, NULL);
+    json_t *status = json_load_bytes(data, bytes, 0, NULL);
     (void)channel;
 
     if (json_is_object(status)) {

@@ -3,6 +3,7 @@
 #include "web/server_int.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 #include <utlist.h>
 
 enum {
@@ -237,7 +238,7 @@ static void on_close(struct stream *stream, int code, const char *reason, void *
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 /* The oldest connection that waits for a request, or ends, makes room; but not one whose request is
- * here and not read: the loop accepts all new connections before it reads from any. */
+ * here and not read: the loop accepts many new connections before it reads from any. */
 static void make_room(struct web_server *server)
 {
     struct web_exchange *exchange;
@@ -252,7 +253,7 @@ static void make_room(struct web_server *server)
     }
 }
 
-void web_exchange_accept(struct web_server *server)
+void web_exchange_accept(struct web_server *server, int fd)
 {
     const struct web_config *config = &server->config;
     struct stream_options options = {.loop = config->loop,
@@ -267,6 +268,7 @@ void web_exchange_accept(struct web_server *server)
     struct baton_error error;
 
     if (exchange == NULL) {
+        (void)close(fd);
         return;
     }
     exchange->server = server;
@@ -277,7 +279,7 @@ void web_exchange_accept(struct web_server *server)
     wait_for_request(exchange);
     DL_APPEND(server->exchanges, exchange);
     options.userdata = exchange;
-    if (stream_accept(&exchange->stream, &options, (uv_stream_t *)&server->listener, &error) != 0) {
+    if (stream_accept(&exchange->stream, &options, fd, false, &error) != 0) {
         DL_DELETE(server->exchanges, exchange);
         web_request_fini(&exchange->request);
         free(exchange);

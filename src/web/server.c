@@ -1,4 +1,3 @@
-#include "net/listener.h"
 #include "net/tls.h"
 #include "web/server_int.h"
 
@@ -7,14 +6,11 @@
 #include <string.h>
 #include <utlist.h>
 
-static void on_connection(uv_stream_t *listener, int status)
-{
-    struct web_server *server = listener->data;
+enum { BACKLOG = 4096 };
 
-    if (status == 0 && !server->is_closing) {
-        web_exchange_accept(server);
-    }
-    listener_done(listener);
+static void on_connection(int fd, void *userdata)
+{
+    web_exchange_accept(userdata, fd);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -57,16 +53,13 @@ void web_exchange_drain_soon(struct web_exchange *exchange)
     }
 }
 
-static void start(struct web_server *server, int fd)
+static void start(struct web_server *server)
 {
     uv_loop_t *loop = server->config.loop;
 
     (void)uv_timer_init(loop, &server->ticker); /* these cannot fail */
     (void)uv_timer_init(loop, &server->soon);
-    (void)uv_tcp_init(loop, &server->listener);
-    server->ticker.data = server->soon.data = server->listener.data = server;
-    (void)uv_tcp_open(&server->listener, fd);
-    (void)uv_listen((uv_stream_t *)&server->listener, SOMAXCONN, on_connection);
+    server->ticker.data = server->soon.data = server;
     (void)uv_timer_start(&server->ticker, on_tick, TICK_MS, TICK_MS);
 }
 
@@ -74,7 +67,12 @@ int web_server_open(struct web_server **ret, const struct web_config *config,
                     struct baton_error *reterr)
 {
     struct web_server *server = calloc(1, sizeof(*server));
-    int code = BATON_OK, fd;
+    struct listener_options options = {.loop = config->loop,
+                                       .logger = config->logger,
+                                       .backlog = BACKLOG,
+                                       .on_connection = on_connection,
+                                       .userdata = server};
+    int code = BATON_OK, failed;
 
     if (server == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a server");
@@ -82,32 +80,27 @@ int web_server_open(struct web_server **ret, const struct web_config *config,
     if (config->tls_cert != NULL) {
         code = tls_new_server(&server->tls, config->tls_cert, config->tls_key, reterr);
     }
-    fd = code == BATON_OK ? web_listen(config->host, config->port) : -1;
-    if (fd < 0) {
+    failed =
+        code == BATON_OK ? web_listen(&server->listener, &options, config->host, config->port) : -1;
+    if (failed != 0) {
         web_server_free(server);
         return code != BATON_OK ? code
                                 : error_set(reterr, BATON_EIO,
                                             "cannot listen there: %s; is the address this "
                                             "machine's and the port free?",
-                                            strerror(-fd));
+                                            strerror(-failed));
     }
     server->config = *config;
     server->config.host = server->config.tls_cert = server->config.tls_key = NULL;
-    start(server, fd);
+    server->port = listener_port(server->listener);
+    start(server);
     *ret = server;
     return BATON_OK;
 }
 
 int web_server_port(const struct web_server *server)
 {
-    struct sockaddr_storage address;
-    int bytes = sizeof(address);
-
-    if (uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &bytes) != 0) {
-        return 0;
-    }
-    return ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((const struct sockaddr_in *)&address)->sin_port);
+    return server->port;
 }
 
 unsigned web_server_connections(const struct web_server *server)
@@ -134,7 +127,7 @@ void web_server_close(struct web_server *server)
         return;
     }
     server->is_closing = true;
-    uv_close((uv_handle_t *)&server->listener, NULL);
+    listener_end(server->listener);
     uv_close((uv_handle_t *)&server->ticker, NULL);
     uv_close((uv_handle_t *)&server->soon, NULL);
     for (exchange = server->exchanges; exchange != NULL; exchange = exchange->next) {

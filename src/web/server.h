@@ -21,6 +21,7 @@
 
 #include <uv.h>
 
+struct logger;
 struct web_server;   /* opaque */
 struct web_exchange; /* opaque; ends with its answer's last byte, or before on_gone returns */
 
@@ -40,9 +41,10 @@ struct web_callbacks {
 
 struct web_config {
     uv_loop_t *loop;
-    const char *host;     /* an IPv4 or IPv6 address or "localhost"; NULL: every address */
-    int port;             /* 0: the kernel chooses */
-    const char *tls_cert; /* PEM, with its chain; both NULL: in the clear */
+    struct logger *logger; /* or NULL */
+    const char *host;      /* an IPv4 or IPv6 address or "localhost"; NULL: every address */
+    int port;              /* 0: the kernel chooses */
+    const char *tls_cert;  /* PEM, with its chain; both NULL: in the clear */
     const char *tls_key;
     unsigned connections_max;
     unsigned head_within_s;   /* since the connection, or since the latest answer */

@@ -2,6 +2,7 @@
 #ifndef WEB_SERVER_INT_H
 #define WEB_SERVER_INT_H
 
+#include "net/listener.h"
 #include "web/server.h"
 #include "web/socket_int.h"
 
@@ -42,18 +43,20 @@ struct web_exchange {
 struct web_server {
     struct web_config config;
     struct tls *tls; /* NULL: in the clear */
-    uv_tcp_t listener;
+    struct listener *listener;
+    int port;
     uv_timer_t ticker, soon;
     struct web_exchange *exchanges, *draining;
     unsigned count;
     bool is_closing;
 };
 
-/* Listens on a new socket: returns it, or a negative errno. */
-int web_listen(const char *host, int port);
+/* Returns 0 or a negative errno. */
+int web_listen(struct listener **ret, const struct listener_options *options, const char *host,
+               int port);
 
-/* A connection waits at the listener. */
-void web_exchange_accept(struct web_server *server);
+/* A new connection, whose descriptor it takes. */
+void web_exchange_accept(struct web_server *server, int fd);
 /* Reads as many requests as can be answered now. */
 void web_exchange_parse(struct web_exchange *exchange, const void *data, size_t bytes);
 /* The socket has taken all of the answer. */

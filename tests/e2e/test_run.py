@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import unittest
 from pathlib import Path
@@ -233,6 +234,28 @@ class Running(ProgramTest):
             env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"})
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertRegex(done.stderr, "raft.db.*Too many open files")
+
+    def test_a_node_goes_on_while_the_system_has_no_descriptor_for_a_connection(self):
+        one = self.cluster(1)
+        trace = os.path.join(one.dir, "trace")
+        words = ["strace", "-D", "-f", "-o", trace,
+                 "-e", "inject=accept4:error=ENFILE:when=1..5000"]
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace cannot inject here")
+        with subprocess.Popen(
+                [*words, BATON, "run", *one.arguments("a"), "--guardian", "off", "--", "sh", "-c",
+                 "trap 'exit 3' TERM; echo; while :; do sleep 0.05; done"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env=clean_environment() | {"ASAN_OPTIONS": "detect_leaks=0"}) as process:
+            self.addCleanup(process.kill)
+            process.stdout.readline()
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(os.path.join(one.data("a"), "control.sock"))
+                calls = lambda: Path(trace).read_text(encoding="ascii").count("ENFILE")
+                until(calls, "the client waits")
+                process.terminate()
+                self.assertEqual(process.wait(timeout=DEADLINE_S), 3)
+            self.assertLess(calls(), 1000)
 
     @staticmethod
     def children(pid):

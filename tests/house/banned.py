@@ -15,7 +15,9 @@ BANNED = {
     "alloca": "malloc, with a bound",
     "popen": "uv_spawn",
     "scanf": "strtol", "usleep": "a timer of the loop",
+    "json_loads": "base/json_load.h", "json_loadb": "base/json_load.h",
 }
+APART = ("sim", "fuzz", "bench", "examples")  # they may read what they wrote themselves
 FOLDERS = ("src", "detector", "fleet", "include", "sim", "fuzz", "bench", "examples")
 
 CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")\s*\(")
@@ -27,6 +29,8 @@ def check(root):
         source = without_comments(text_of(path))
         for number, line in enumerate(source.split("\n"), 1):
             for name in CALL.findall(line):
+                if name.startswith("json_") and here.split("/")[0] in APART:
+                    continue
                 yield f"{here}:{number}: {name}() is banned; use {BANNED[name]}"
 
 

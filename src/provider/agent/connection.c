@@ -1,6 +1,8 @@
 /* The connection: it is made and made again, greets, renews, and carries requests. */
 #include "provider/agent/remote.h"
 
+#include "base/json_load.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,7 +268,7 @@ static json_int_t own_start(void)
 /* What the agent asks no end of: the process is the one that connected, and no other. */
 static json_t *hello(const struct remote *remote)
 {
-    json_t *metadata = remote->metadata ? json_loads(remote->metadata, 0, NULL) : NULL;
+    json_t *metadata = remote->metadata ? json_load_text(remote->metadata, 0, NULL) : NULL;
 
     return json_pack("{s:s, s:i, s:s, s:i, s:I, s:b, s:s*, s:s*, s:s*, s:o*}", "do", "hello",
                      "version", VERSION, "secret", remote->secret, "pid", (int)getpid(), "start",

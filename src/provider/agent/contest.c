@@ -6,6 +6,7 @@
  * What was given up is owed to the agent, which learns of it before it may grant it to another, and
  * is told again until it confirms.
  */
+#include "base/json_load.h"
 #include "provider/agent/agent_provider.h"
 #include "provider/agent/remote.h"
 #include "provider/lease_cell.h"
@@ -708,7 +709,7 @@ int contest_set_metadata(struct provider_election *election, const char *metadat
     if (remote->is_ready) {
         (void)remote_call(remote,
                           json_pack("{s:s, s:o?}", "do", "metadata", "metadata",
-                                    copy ? json_loads(copy, 0, NULL) : NULL),
+                                    copy ? json_load_text(copy, 0, NULL) : NULL),
                           NULL);
         remote_step(remote);
     }

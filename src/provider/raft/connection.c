@@ -18,6 +18,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TLS_RECORD_HANDSHAKE = 0x16 };
 
@@ -637,38 +638,44 @@ void connection_give_up(struct connection *connection)
     stream_close(connection->stream);
 }
 
-static void on_accept(uv_stream_t *server, int status)
+static void on_accept(int fd, void *userdata)
 {
-    struct node *node = server->data;
-    struct connection *connection;
+    struct node *node = userdata;
+    struct connection *connection = connection_new(node, NULL);
     struct stream_options options;
 
-    if (status != 0 || node->is_closing) {
-        return;
-    }
-    connection = connection_new(node, NULL);
     if (!connection) {
-        listener_done(server);
+        (void)close(fd);
         return;
     }
     options = options_for(connection);
     list(connection);
     node->open_handles++;
-    if (stream_accept(&connection->stream, &options, server, NULL) != BATON_OK) {
+    if (stream_accept(&connection->stream, &options, fd, false, NULL) != BATON_OK) {
         node->accepted = connection->next;
         if (connection->next) {
             connection->next->prev = NULL;
         }
         node->open_handles--;
         free(connection);
-        listener_done(server);
     } else {
         pending_begin(connection);
     }
 }
 
+static void on_listener_closed(void *userdata)
+{
+    node_release(userdata);
+}
+
 int connection_listen(struct node *node, struct baton_error *reterr)
 {
+    const struct listener_options options = {.loop = node->loop,
+                                             .logger = node->logger,
+                                             .backlog = 128,
+                                             .on_connection = on_accept,
+                                             .on_closed = on_listener_closed,
+                                             .userdata = node};
     struct sockaddr_storage address;
     int result;
 
@@ -676,14 +683,7 @@ int connection_listen(struct node *node, struct baton_error *reterr)
         return error_set(reterr, BATON_EINVAL,
                          "listening: no numeric address"); /* checked before */
     }
-    (void)uv_tcp_init(node->loop, &node->listener);
-    node->listener.data = node;
-    node->open_handles++;
-    result = uv_tcp_bind(&node->listener, (const struct sockaddr *)&address, 0);
-    stream_hurry(&node->listener);
-    if (result == 0) {
-        result = uv_listen((uv_stream_t *)&node->listener, 128, on_accept);
-    }
+    result = listener_open_tcp(&node->listener, &options, (const struct sockaddr *)&address);
     if (result != 0) {
         return error_set(reterr, result == UV_EADDRINUSE ? BATON_EBUSY : BATON_EIO,
                          "listening on %s:%d: %s; %s", node->options.host, node->options.port,
@@ -693,6 +693,8 @@ int connection_listen(struct node *node, struct baton_error *reterr)
                                                  : "it must be an address of this machine, and a "
                                                    "port that this user may take");
     }
+    node->open_handles++;
+    stream_hurry(listener_fd(node->listener));
     datagram_listen(node, (const struct sockaddr *)&address);
     return BATON_OK;
 }

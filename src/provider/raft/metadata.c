@@ -1,5 +1,7 @@
 #include "provider/raft/metadata.h"
 
+#include "base/json_load.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +66,7 @@ int metadata_set(struct node *node, const char *metadata, struct baton_error *re
 /* NULL: none, or what no member would send; or out of memory. */
 static char *object_of(const void *text, size_t bytes)
 {
-    json_t *parsed = bytes > 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *parsed = bytes > 0 ? json_load_bytes(text, bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
     char *object = json_is_object(parsed) ? strndup(text, bytes) : NULL;
 
     json_decref(parsed);

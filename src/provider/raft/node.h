@@ -247,7 +247,7 @@ struct node {
     uint64_t look_round;
     uint8_t secret[32];
 
-    uv_tcp_t listener;
+    struct listener *listener; /* NULL: none yet */
     uv_udp_t datagrams;
     uint8_t datagram[CERTIFICATE_BYTES];
     int timer_fd; /* a timerfd: libuv's timers lack CLOCK_BOOTTIME and nanoseconds */

@@ -1,6 +1,7 @@
 /* The provider's functions: open, campaign, hand over, close. */
 #include "provider/raft/raft_provider.h"
 
+#include "net/listener.h"
 #include "provider/heirs.h"
 #include "provider/raft/asks.h"
 #include "provider/raft/channels.h"
@@ -129,7 +130,7 @@ static void raft_close(struct provider *provider, void (*closed)(void *userdata)
         link_end_all(node);
         connection_close_accepted(node);
     }
-    close_handle(node, (uv_handle_t *)&node->listener);
+    listener_end(node->listener);
     close_handle(node, (uv_handle_t *)&node->datagrams);
     close_handle(node, (uv_handle_t *)&node->timer);
     close_handle(node, (uv_handle_t *)&node->pending_timer);

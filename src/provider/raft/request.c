@@ -8,6 +8,8 @@
  */
 #include "provider/raft/node.h"
 
+#include "base/json_load.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -488,7 +490,7 @@ static int carry_out_text(struct node *node, raft_id from, const json_t *request
 
 void request_receive(struct node *node, raft_id from, const struct frame *frame)
 {
-    json_t *request = json_loadb(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *request = json_load_bytes(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
     struct baton_error error = {0};
     int code = carry_out_text(node, from, request, &error);
     json_t *reply = json_pack("{s:i,s:s}", "code", code, "error", error.message);
@@ -504,7 +506,7 @@ void request_receive(struct node *node, raft_id from, const struct frame *frame)
 
 void request_reply(struct node *node, raft_id from, const struct frame *frame)
 {
-    json_t *reply = json_loadb(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *reply = json_load_bytes(frame->text, frame->text_bytes, JSON_REJECT_DUPLICATES, NULL);
     const char *text = json_string_value(json_object_get(reply, "error"));
     int code = (int)json_integer_value(json_object_get(reply, "code"));
     struct node_request *request = node->requests;

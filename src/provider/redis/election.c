@@ -1,5 +1,6 @@
 /* A registration's life: campaign, requests of the program, and leave.
  */
+#include "base/json_load.h"
 #include "provider/heirs.h"
 #include "provider/redis/client.h"
 #include "provider/redis/redis_provider.h"
@@ -69,7 +70,7 @@ void registrations_free_unused(struct client *client)
 
 static int check_metadata(const char *metadata, struct baton_error *reterr)
 {
-    json_t *object = metadata ? json_loads(metadata, 0, NULL) : NULL;
+    json_t *object = metadata ? json_load_text(metadata, 0, NULL) : NULL;
     size_t bytes = object ? json_dumpb(object, NULL, 0, JSON_COMPACT) : 0;
 
     json_decref(object);

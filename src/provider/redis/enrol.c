@@ -1,6 +1,8 @@
 /* This process's entry in the registry, in the seed's JSON: it expires unless it is renewed. */
 #include "provider/redis/client.h"
 
+#include "base/json_load.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,8 @@ static void put_time(char ret[TIME_BYTES + 1], int64_t unix_ms)
 
 static json_t *metadata_of(const struct registration *registration)
 {
-    json_t *metadata = registration->metadata ? json_loads(registration->metadata, 0, NULL) : NULL;
+    json_t *metadata =
+        registration->metadata ? json_load_text(registration->metadata, 0, NULL) : NULL;
 
     return json_is_object(metadata) ? metadata : json_object();
 }

@@ -1,5 +1,6 @@
 #include "provider/redis/parse.h"
 
+#include "base/json_load.h"
 #include "base/text.h"
 #include "net/redis/redis.h"
 
@@ -126,7 +127,7 @@ void parse_member(struct parsed_member *ret, const redisReply *id, const redisRe
         ret->fault = MEMBER_TOO_LONG;
         return;
     }
-    object = json_loadb(json->str, (size_t)json->len, 0, NULL);
+    object = json_load_bytes(json->str, (size_t)json->len, 0, NULL);
     if (json_is_object(object)) {
         take_object(ret, object, latest_unix_ms);
     } else {

@@ -33,16 +33,20 @@ int __wrap_keys_carry_out(struct keys *keys, const struct keys_order *order, uin
 
 static int accepted;
 
-int __real_stream_accept(struct stream **ret, const struct stream_options *options,
-                         uv_stream_t *server, struct baton_error *reterr);
-int __wrap_stream_accept(struct stream **ret, const struct stream_options *options,
-                         uv_stream_t *server, struct baton_error *reterr);
+int __real_stream_accept(struct stream **ret, const struct stream_options *options, int fd,
+                         bool is_unix, struct baton_error *reterr);
+int __wrap_stream_accept(struct stream **ret, const struct stream_options *options, int fd,
+                         bool is_unix, struct baton_error *reterr);
 
-int __wrap_stream_accept(struct stream **ret, const struct stream_options *options,
-                         uv_stream_t *server, struct baton_error *reterr)
+int __wrap_stream_accept(struct stream **ret, const struct stream_options *options, int fd,
+                         bool is_unix, struct baton_error *reterr)
 {
     accepted++;
-    return is_out_of_memory ? BATON_ENOMEM : __real_stream_accept(ret, options, server, reterr);
+    if (is_out_of_memory) {
+        (void)close(fd);
+        return BATON_ENOMEM;
+    }
+    return __real_stream_accept(ret, options, fd, is_unix, reterr);
 }
 
 void *__real_calloc(size_t count, size_t bytes);

@@ -1,4 +1,5 @@
 /* What JSON from outside may look like: RFC 8259, of which an object is read, and no more. */
+#include "base/json_load.h"
 #include "base/json_read.h"
 
 #include "cmocka_all.h"
@@ -247,17 +248,20 @@ static void what_is_longer_than_it_may_be_is_not_looked_at(void **state)
     assert_null(object);
 }
 
-static int left; /* allocations that succeed; below 0: all */
+static int left = -1; /* allocations that succeed; below 0: all */
 static bool is_for_good;
 
-static void *allocate(size_t bytes)
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
 {
     if (left == 0) {
         left = is_for_good ? 0 : -1;
         return NULL;
     }
     left -= left > 0;
-    return malloc(bytes);
+    return __real_malloc(bytes);
 }
 
 /* What is called wrong is thrown away, and what found no memory is asked for again. */
@@ -267,7 +271,7 @@ static void what_finds_no_memory_is_not_called_wrong(void **state)
     int code = BATON_ENOMEM;
     (void)state;
 
-    json_set_alloc_funcs(allocate, free);
+    json_set_alloc_funcs(__wrap_malloc, free);
     for (int first = 0; code != BATON_OK; first++) {
         for (int for_good = 0; for_good < 2; for_good++) {
             json_t *object = NULL;
@@ -279,6 +283,29 @@ static void what_finds_no_memory_is_not_called_wrong(void **state)
             json_decref(object);
         }
     }
+    left = -1;
+    json_set_alloc_funcs(malloc, free);
+}
+
+/* A string's closing quote, or another byte of it, needs more memory. */
+static void what_finds_no_memory_once_is_not_read_as_another_text(void **state)
+{
+    static const char text[] =
+        "{\"a\": \"fourteen bytes\", \"a key of many bytes\": [\"fifteen, a byte\\n"
+        "and as many bytes as need a lot of memory, more and more\"]}";
+    json_t *whole = json_load_text(text, 0, NULL), *object = NULL;
+    (void)state;
+
+    json_load_guard();
+    is_for_good = false;
+    for (int first = 0; object == NULL; first++) {
+        left = first;
+        object = json_load_text(text, 0, NULL);
+        left = -1;
+    }
+    assert_true(json_equal(object, whole));
+    json_decref(object);
+    json_decref(whole);
     json_set_alloc_funcs(malloc, free);
 }
 
@@ -288,6 +315,7 @@ int main(void)
         cmocka_unit_test(what_is_json_is_read_for_what_it_says),
         cmocka_unit_test(what_is_not_json_is_refused),
         cmocka_unit_test(what_finds_no_memory_is_not_called_wrong),
+        cmocka_unit_test(what_finds_no_memory_once_is_not_read_as_another_text),
         cmocka_unit_test(what_is_longer_than_it_may_be_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,9 @@
 #include "net/control.h"
 
 #include "cmocka_all.h"
+#include "lib/accept_fault.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -74,8 +76,9 @@ static int setup(void **state)
     assert_non_null(mkdtemp(world->dir));
     snprintf(world->path, sizeof(world->path), "%s/control.sock", world->dir);
     assert_int_equal(uv_loop_init(&world->loop), 0);
-    assert_int_equal(
-        control_server_open(&world->server, &world->loop, world->path, on_request, world, NULL), 0);
+    assert_int_equal(control_server_open(&world->server, &world->loop, world->path, NULL,
+                                         on_request, world, NULL),
+                     0);
     assert_int_equal(uv_async_init(&world->loop, &world->stop, on_stop), 0);
     world->stop.data = world;
     assert_int_equal(pthread_create(&world->thread, NULL, serve, world), 0);
@@ -127,6 +130,24 @@ static void a_client_without_memory_is_ended_and_the_next_one_is_served(void **s
     fails_once = true;
     assert_int_not_equal(control_call(world->path, request, SPAN_S(60), &answer, &error), 0);
     json_decref(request);
+    a_request_gets_one_answer(state);
+}
+
+static void a_client_waits_while_the_system_has_no_descriptor(void **state)
+{
+    const struct world *world = *state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", world->path);
+    accept_fault = ENFILE;
+    accept_failures = 0;
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    while (accept_failures < 2) {
+        (void)sched_yield();
+    }
+    accept_fault = 0;
+    (void)close(fd);
     a_request_gets_one_answer(state);
 }
 
@@ -202,8 +223,9 @@ static void a_living_servers_socket_is_not_taken_over(void **state)
     struct baton_error error;
     uv_loop_t loop;
     assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(control_server_open(&second, &loop, world->path, on_request, NULL, &error),
-                     BATON_EBUSY);
+    assert_int_equal(
+        control_server_open(&second, &loop, world->path, NULL, on_request, NULL, &error),
+        BATON_EBUSY);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     a_request_gets_one_answer(state);
@@ -231,7 +253,7 @@ static void a_path_longer_than_the_kernel_allows_is_named(void **state)
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(control_server_open(&server, &loop, path, on_request, NULL, &error),
+    assert_int_equal(control_server_open(&server, &loop, path, NULL, on_request, NULL, &error),
                      BATON_ETOOBIG);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
@@ -245,6 +267,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_client_without_memory_is_ended_and_the_next_one_is_served,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_waits_while_the_system_has_no_descriptor, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_subscriber_is_sent_what_is_published, setup, teardown),
         cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_object_is_refused, setup, teardown),

@@ -1,7 +1,10 @@
+#include "net/listener.h"
 #include "net/local.h"
 
 #include "cmocka_all.h"
+#include "lib/accept_fault.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +18,7 @@ enum { LONG = 5000 };
 /* One side by local.h, the other one a socket. */
 struct world {
     uv_loop_t loop;
-    struct local_listener *listener;
+    struct listener *listener;
     struct local *local; /* NULL: closed */
     json_t *got;         /* the message that came last */
     unsigned count;      /* of messages */
@@ -25,7 +28,6 @@ struct world {
     int fault;
     int peer;
     char dir[64];
-    struct local_place place;
     struct sockaddr_un address;
 };
 
@@ -65,7 +67,7 @@ static void on_close(struct local *local, int code, const char *reason, void *us
     world->fault = code;
 }
 
-static void on_connection(struct local_listener *listener, void *userdata)
+static void on_connection(int fd, void *userdata)
 {
     struct world *world = userdata;
     const struct local_callbacks callbacks = {.on_message =
@@ -75,9 +77,10 @@ static void on_connection(struct local_listener *listener, void *userdata)
 
     if (world->has_no_memory) {
         world->has_no_memory = false;
+        (void)close(fd);
         return;
     }
-    assert_int_equal(local_accept(&world->local, listener, &callbacks, world, NULL), 0);
+    assert_int_equal(local_accept(&world->local, &world->loop, fd, &callbacks, world, NULL), 0);
 }
 
 static void begin_connection(struct world *world)
@@ -115,18 +118,42 @@ static void test_a_connection_that_is_not_taken_is_ended_and_the_next_one_is_tak
     (void)close(first);
 }
 
+static void test_a_connection_waits_while_the_system_has_no_descriptor(void **state)
+{
+    struct world *world = *state;
+    int next = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    accept_fault = ENFILE;
+    accept_failures = 0;
+    assert_int_equal(connect(next, (struct sockaddr *)&world->address, sizeof(world->address)), 0);
+    while (accept_failures < 2) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    (void)close(world->peer);
+    while (world->local) { /* others are served meanwhile */
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    accept_fault = 0;
+    world->peer = next;
+    while (!world->local) {
+        (void)uv_run(&world->loop, UV_RUN_ONCE);
+    }
+}
+
 static int setup(void **state)
 {
     struct world *world = calloc(1, sizeof(*world));
+    const struct listener_options options = {
+        .loop = &world->loop, .backlog = 16, .on_connection = on_connection, .userdata = world};
+    const struct listener_place place = {
+        .path = world->address.sun_path, .mode = 0600, .group = (gid_t)-1};
 
     strcpy(world->dir, "/tmp/baton-local-XXXXXX");
     assert_non_null(mkdtemp(world->dir));
     world->address.sun_family = AF_UNIX;
     snprintf(world->address.sun_path, sizeof(world->address.sun_path), "%s/socket", world->dir);
-    world->place = (struct local_place){world->address.sun_path, 0600, (gid_t)-1};
     assert_int_equal(uv_loop_init(&world->loop), 0);
-    assert_int_equal(
-        local_listen(&world->listener, &world->loop, &world->place, on_connection, world, NULL), 0);
+    assert_int_equal(listener_open_unix(&world->listener, &options, &place, NULL), 0);
     begin_connection(world);
     *state = world;
     return 0;
@@ -139,7 +166,7 @@ static int teardown(void **state)
     if (world->local) {
         local_close(world->local);
     }
-    local_unlisten(world->listener);
+    listener_end(world->listener);
     (void)uv_run(&world->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&world->loop), 0);
     (void)close(world->peer);
@@ -438,6 +465,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_connection_that_is_not_taken_is_ended_and_the_next_one_is_taken),
+        TEST(test_a_connection_waits_while_the_system_has_no_descriptor),
         TEST(test_a_long_text_goes_behind_the_line_once_the_peer_reads_it_there),
         TEST(test_the_texts_of_values_go_behind_the_line_one_after_the_other),
         TEST(test_a_peer_that_has_not_asked_for_it_gets_json_alone),

@@ -2,9 +2,11 @@
 #include "web/server.h"
 
 #include "cmocka_all.h"
+#include "lib/accept_fault.h"
 #include "lib/process.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -393,6 +395,30 @@ static void a_connection_without_memory_is_ended_and_the_next_one_is_served(void
     }
 }
 
+static void a_connection_waits_while_the_system_has_no_descriptor(void **state)
+{
+    static const char request[] = HEAD("/a") "\r\n";
+    struct world *world = *state;
+    int first = dial(world), next;
+    char bytes[256], *heard;
+
+    say(first, request);
+    assert_true(read(first, bytes, sizeof(bytes)) > 0);
+    accept_fault = ENFILE;
+    accept_failures = 0;
+    next = dial(world);
+    say(next, HEAD("/b") LAST);
+    while (accept_failures < 2) {
+        say(first, request); /* others are served meanwhile */
+        assert_true(read(first, bytes, sizeof(bytes)) > 0);
+    }
+    accept_fault = 0;
+    heard = hear(next);
+    assert_non_null(strstr(heard, "\r\n\r\n/b"));
+    free(heard);
+    (void)close(first);
+}
+
 static void the_oldest_silent_connection_makes_room(void **state)
 {
     enum { SILENT = 9 };
@@ -560,6 +586,7 @@ int main(void)
         TEST(a_client_of_http_1_0_gets_no_chunks),
         TEST(a_client_that_reads_nothing_is_cut_off),
         TEST(a_connection_without_memory_is_ended_and_the_next_one_is_served),
+        TEST(a_connection_waits_while_the_system_has_no_descriptor),
         TEST(the_oldest_silent_connection_makes_room),
         TEST(no_connection_makes_room_whose_request_is_here),
         TEST(each_connection_that_is_too_much_makes_another_one_go),
