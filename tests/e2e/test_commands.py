@@ -271,7 +271,7 @@ class Errors(unittest.TestCase):
 
     def test_the_guides_list_the_settings_of_each_provider(self):
         for url, guide in (("raft://127.0.0.1:1", "api.md"), ("redis://127.0.0.1:1", "redis.md"),
-                           ("memory:", "api.md")):
+                           ("memory:", "api.md"), ("agent:", "api.md")):
             done = baton("node", "--provider", url + "?brilliance=1")
             self.assertEqual(done.returncode, 64, done.stderr)
             keys = re.search(r"has no such setting; it has (.*)", done.stderr).group(1).split(", ")
