@@ -195,9 +195,11 @@ class Errors(unittest.TestCase):
             self.expect(64, 'peer "b": must be NAME=HOST:PORT', *loopback, "--peer", "b")
             self.expect(64, 'peer "b=127.0.0.1:2": a peer of this name is given twice', *loopback,
                         "--peer", "b=127.0.0.1:1", "--peer", "b=127.0.0.1:2")
-            self.assertNotIn("raft.db", os.listdir(data))
             self.expect(74, "listening on 127.0.0.1:%d: address already in use; another process has"
                         " this port" % port, *node, "--listen", "127.0.0.1:%d" % port)
+            self.expect(74, "it must be an address of this machine", *node, "--listen",
+                        "192.0.2.1:7400")
+            self.assertNotIn("raft.db", os.listdir(data))
 
     def test_a_flag_that_a_command_lacks_is_not_suggested(self):
         for command in "join", "leave":
