@@ -36,6 +36,14 @@ _baton() {
         *:bench) words=" --provider --nodes --fault --rounds --preset --guardian --lease --rtt --jitter --loss --hang --resident-mb --json --elections --held --url --seconds --interval --clients --bytes --items --workers --strategy --ledger --help --config --log-level --log-json" ;;
         *:help) words=" --format --help --config --log-level --log-json" ;;
     esac
+    case ${COMP_CWORD}:${COMP_WORDS[1]} in
+        2:cron) words+=" run ls check" ;;
+        2:state) words+=" get put delete list watch" ;;
+        2:work) words+=" submit ls show logs watch cancel drain undrain stats" ;;
+        2:fleet) words+=" status workers cameras displays apply cordon uncordon drain undrain move session stage tail" ;;
+        2:bench) words+=" failover renew elections state placement work" ;;
+        2:help) words+="  node agent elections run once cron status members watch pass cordon uncordon join leave state publish subscribe worker work fleet explain demo bench help" ;;
+    esac
     case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in
         node:--init) words="auto on off" ;;
         node:--kind) words="voter witness learner" ;;

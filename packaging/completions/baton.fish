@@ -9,6 +9,12 @@ function __baton_members
 end
 complete -c baton -n '__fish_seen_subcommand_from pass' -l to -x -a '(__baton_members \'$7 == "yes" && $3 == "voter" && $4 != "leader"\')'
 complete -c baton -n '__fish_seen_subcommand_from leave' -f -a '(__baton_members 1)'
+complete -c baton -n 'test (count (commandline -opc)) = 2; and __fish_seen_subcommand_from cron' -f -a "run ls check"
+complete -c baton -n 'test (count (commandline -opc)) = 2; and __fish_seen_subcommand_from state' -f -a "get put delete list watch"
+complete -c baton -n 'test (count (commandline -opc)) = 2; and __fish_seen_subcommand_from work' -f -a "submit ls show logs watch cancel drain undrain stats"
+complete -c baton -n 'test (count (commandline -opc)) = 2; and __fish_seen_subcommand_from fleet' -f -a "status workers cameras displays apply cordon uncordon drain undrain move session stage tail"
+complete -c baton -n 'test (count (commandline -opc)) = 2; and __fish_seen_subcommand_from bench' -f -a "failover renew elections state placement work"
+complete -c baton -n 'test (count (commandline -opc)) = 2; and __fish_seen_subcommand_from help' -f -a " node agent elections run once cron status members watch pass cordon uncordon join leave state publish subscribe worker work fleet explain demo bench help"
 complete -c baton -n __fish_use_subcommand -f -a node -d "be a member of a group until stopped"
 complete -c baton -n '__fish_seen_subcommand_from node' -l node -r -d "name of this node in the group; the host's name if not given"
 complete -c baton -n '__fish_seen_subcommand_from node' -l election -r -d "the election to take part in"

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,15 +41,28 @@ void logger_free(struct logger *logger)
     free(logger);
 }
 
+/* What a service starts inherits the variable, and may write elsewhere. */
+static bool is_journal(int fd)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat status;
+    char own[64];
+
+    if (!stream || fstat(fd, &status) != 0) {
+        return false;
+    }
+    (void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+    return strcmp(stream, own) == 0;
+}
+
 enum log_format log_format_for(int fd, bool json)
 {
-    if (json) {
-        return LOG_FORMAT_JSON;
-    }
-    if (!isatty(fd) && getenv("JOURNAL_STREAM")) {
-        return LOG_FORMAT_JOURNAL;
-    }
-    return LOG_FORMAT_HUMAN;
+    return json ? LOG_FORMAT_JSON : is_journal(fd) ? LOG_FORMAT_JOURNAL : LOG_FORMAT_HUMAN;
+}
+
+const char *log_prefix(int fd, enum log_level level)
+{
+    return !is_journal(fd) ? "" : level == LOG_ERROR ? "<3>" : "<4>";
 }
 
 void log_set_level(struct logger *logger, enum log_level level)

@@ -57,9 +57,11 @@ struct logger *logger_new(int fd, enum log_format format, enum log_level level);
 void logger_free(struct logger *logger);                         /* NULL allowed */
 void log_set_level(struct logger *logger, enum log_level level); /* NULL allowed */
 
-/* The format that suits fd: JSON if asked for, journal under systemd (JOURNAL_STREAM), else human.
- */
+/* The format that suits fd: JSON if asked for, journal if fd leads there (JOURNAL_STREAM), else
+ * human. */
 enum log_format log_format_for(int fd, bool json);
+/* What stands before a line of an error or a warning that is no event: "<3>" for the journal. */
+const char *log_prefix(int fd, enum log_level level);
 
 /* "error", "warning", "notice", "info", "debug"; -1 for any other text. */
 int log_level_parse(const char *word);

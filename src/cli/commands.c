@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include "base/log.h"
 #include "cli/groups.h"
 #include "net/loop.h"
 #include "options/config.h"
@@ -483,7 +484,8 @@ void command_watch(const struct invocation *invocation, uv_loop_t *loop, uv_poll
 
 void command_tell(const struct invocation *invocation, const struct baton_error *error)
 {
-    (void)fprintf(stderr, "baton %s: %s\n", invocation->command->name, error->message);
+    (void)fprintf(stderr, "%sbaton %s: %s\n", log_prefix(STDERR_FILENO, LOG_ERROR),
+                  invocation->command->name, error->message);
 }
 
 int command_fail(const struct invocation *invocation, const struct baton_error *error)
@@ -492,8 +494,8 @@ int command_fail(const struct invocation *invocation, const struct baton_error *
     int code = (int)exit_code_of_error(error->code);
     command_tell(invocation, error);
     if (code == EXIT_USAGE_WRONG) {
-        (void)fprintf(stderr, "baton %s: 'baton %s --help' lists the flags and their values\n",
-                      name, name);
+        (void)fprintf(stderr, "%sbaton %s: 'baton %s --help' lists the flags and their values\n",
+                      log_prefix(STDERR_FILENO, LOG_ERROR), name, name);
     }
     return code;
 }

@@ -150,6 +150,25 @@ static void print_names(FILE *file)
     }
 }
 
+/* A line for each command whose first argument is one of some words, as "run|ls|check". */
+static void print_verbs(FILE *file, const char *before, const char *between, const char *after)
+{
+    for (const struct command *command = commands; command->name; command++) {
+        size_t length = strcspn(command->arguments, " ");
+        if (command->main != help_main && !memchr(command->arguments, '|', length)) {
+            continue;
+        }
+        (void)fprintf(file, "%s%s%s", before, command->name, between);
+        if (command->main == help_main) {
+            print_names(file);
+        }
+        for (size_t i = 0; i < length && command->main != help_main; i++) {
+            (void)fputc(command->arguments[i] == '|' ? ' ' : command->arguments[i], file);
+        }
+        (void)fputs(after, file);
+    }
+}
+
 /* Which lines of `baton members` name one that can be passed leadership, or be removed. */
 #define HEIRS "$7 == \"yes\" && $3 == \"voter\" && $4 != \"leader\""
 #define ANY   "1"
@@ -197,6 +216,8 @@ void help_bash(FILE *file)
         pages_flags(file, command->groups);
         (void)fputs("\" ;;\n", file);
     }
+    (void)fputs("    esac\n    case ${COMP_CWORD}:${COMP_WORDS[1]} in\n", file);
+    print_verbs(file, "        2:", ") words+=\" ", "\" ;;\n");
     (void)fputs("    esac\n    case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in\n", file);
     for (const struct command *command = commands; command->name; command++) {
         pages_values(file, command->name, command->groups, "words=\"", "\" ;;\n");
@@ -223,8 +244,10 @@ void help_zsh(FILE *file)
     (void)fputs("        pass:--to) _baton_members '" HEIRS "'; return ;;\n"
                 "        leave:-*) ;;\n"
                 "        leave:*) _baton_members " ANY " ;;\n"
-                "esac\ncase $words[2] in\n",
+                "esac\ncase $CURRENT:$words[2] in\n",
                 file);
+    print_verbs(file, "    3:", ") compadd -- ", " ;;\n");
+    (void)fputs("esac\ncase $words[2] in\n", file);
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "    %s) compadd --", command->name);
         pages_flags(file, command->groups);
@@ -239,6 +262,10 @@ void help_fish(FILE *file)
 
     (void)fputs("# Completion of baton for fish; written by 'baton help --format fish'.\n", file);
     (void)fputs(fish_members, file);
+    print_verbs(file,
+                "complete -c baton -n 'test (count (commandline -opc)) = 2; and "
+                "__fish_seen_subcommand_from ",
+                "' -f -a \"", "\"\n");
     for (const struct command *command = commands; command->name; command++) {
         (void)fprintf(file, "complete -c baton -n __fish_use_subcommand -f -a %s -d \"%s\"\n",
                       command->name, command->summary);

@@ -167,6 +167,11 @@ static void on_probed(void *userdata, int code, const struct provider_value *val
     work_link_done(userdata, code, &error);
 }
 
+static void on_failed(void *userdata, const struct baton_error *error)
+{
+    ((struct work_link *)userdata)->failure = *error;
+}
+
 /* Some providers refuse requests until they are connected. What else fails is the request's. */
 static int await_provider(struct work_link *link, span time, struct baton_error *reterr)
 {
@@ -179,6 +184,10 @@ static int await_provider(struct work_link *link, span time, struct baton_error 
         if (code != BATON_EUNAVAILABLE) {
             return code == BATON_ETIMEDOUT || code == BATON_ECANCELED ? code : BATON_OK;
         }
+        if (link->failure.code != BATON_OK) {
+            *reterr = link->failure;
+            return reterr->code;
+        }
     } while (instant_before(clock_now(), limit) &&
              work_link_pause(link, SPAN_MS(RETRY_MS), NULL) == BATON_OK);
     return code;
@@ -188,7 +197,11 @@ int work_link_open(struct work_link *link, const struct options *options,
                    struct baton_error *reterr)
 {
     char name[BATON_NAME_MAX];
-    struct provider_config config = {.loop = &link->loop, .url = work_url(options), .node = name};
+    struct provider_config config = {.loop = &link->loop,
+                                     .url = work_url(options),
+                                     .node = name,
+                                     .on_failed = on_failed,
+                                     .userdata = link};
     int code = check_url(config.url, options_duration(options, "timeout"), reterr);
 
     if (code != BATON_OK) {

@@ -17,6 +17,7 @@ struct work_link {
     bool is_asking; /* for a status: that ends a moment after the member */
     int code;
     struct baton_error error;
+    struct baton_error failure; /* of the provider, for good: its server refuses the credentials */
 };
 
 /* The URL of --provider; the agent of this host if it is not given. */

@@ -451,6 +451,7 @@ static const char *explain(struct tls_session *session)
 {
     const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(session->ssl));
     unsigned long code = ERR_peek_last_error();
+    long result;
 
     if (session->problem[0]) {
         return session->problem;
@@ -469,8 +470,14 @@ static const char *explain(struct tls_session *session)
     default:
         return reason();
     }
-    (void)snprintf(session->problem, sizeof(session->problem), "certificate refused: %s",
-                   X509_verify_cert_error_string(SSL_get_verify_result(session->ssl)));
+    result = SSL_get_verify_result(session->ssl);
+    (void)snprintf(session->problem, sizeof(session->problem), "certificate refused: %s%s",
+                   X509_verify_cert_error_string(result),
+                   result == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+                           result == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+                           result == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+                       ? "; give the certificate of its authority as the CA"
+                       : "");
     return session->problem;
 }
 

@@ -1,9 +1,11 @@
 #include "options/misspelt.h"
 
+#include "base/log.h"
 #include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char prefix[] = "BATON_";
 
@@ -47,7 +49,8 @@ void misspelt_warn(const struct misspelt *misspelt, const char *program)
 
     if (misspelt->meant && misspelt->changes > 0) {
         option_variable(misspelt->meant, option);
-        (void)fprintf(stderr, "%s: %.*s: names no option and is ignored; is %s meant?\n", program,
-                      misspelt->bytes, misspelt->variable, option);
+        (void)fprintf(stderr, "%s%s: %.*s: names no option and is ignored; is %s meant?\n",
+                      log_prefix(STDERR_FILENO, LOG_WARNING), program, misspelt->bytes,
+                      misspelt->variable, option);
     }
 }

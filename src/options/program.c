@@ -1,6 +1,7 @@
 #include "options/program.h"
 
 #include "base/json_load.h"
+#include "base/log.h"
 #include "base/version.h"
 #include "options/config.h"
 #include "options/describe.h"
@@ -126,11 +127,12 @@ static void print_help(const struct program_about *about, const char *format)
 static int fail(const struct program_about *about, const struct baton_error *error)
 {
     int code = (int)exit_code_of_error(exit_code_local_error(error->code));
+    const char *prefix = log_prefix(STDERR_FILENO, LOG_ERROR);
 
-    (void)fprintf(stderr, "%s: %s\n", about->name, error->message);
+    (void)fprintf(stderr, "%s%s: %s\n", prefix, about->name, error->message);
     if (error->code == BATON_EINVAL) {
-        (void)fprintf(stderr, "%s: '%s --help' lists the flags and their values\n", about->name,
-                      about->name);
+        (void)fprintf(stderr, "%s%s: '%s --help' lists the flags and their values\n", prefix,
+                      about->name, about->name);
     }
     return code;
 }

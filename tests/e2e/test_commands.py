@@ -195,9 +195,11 @@ class Errors(unittest.TestCase):
             self.expect(64, 'peer "b": must be NAME=HOST:PORT', *loopback, "--peer", "b")
             self.expect(64, 'peer "b=127.0.0.1:2": a peer of this name is given twice', *loopback,
                         "--peer", "b=127.0.0.1:1", "--peer", "b=127.0.0.1:2")
-            self.assertNotIn("raft.db", os.listdir(data))
             self.expect(74, "listening on 127.0.0.1:%d: address already in use; another process has"
                         " this port" % port, *node, "--listen", "127.0.0.1:%d" % port)
+            self.expect(74, "it must be an address of this machine", *node, "--listen",
+                        "192.0.2.1:7400")
+            self.assertNotIn("raft.db", os.listdir(data))
 
     def test_a_flag_that_a_command_lacks_is_not_suggested(self):
         for command in "join", "leave":
@@ -271,7 +273,7 @@ class Errors(unittest.TestCase):
 
     def test_the_guides_list_the_settings_of_each_provider(self):
         for url, guide in (("raft://127.0.0.1:1", "api.md"), ("redis://127.0.0.1:1", "redis.md"),
-                           ("memory:", "api.md")):
+                           ("memory:", "api.md"), ("agent:", "api.md")):
             done = baton("node", "--provider", url + "?brilliance=1")
             self.assertEqual(done.returncode, 64, done.stderr)
             keys = re.search(r"has no such setting; it has (.*)", done.stderr).group(1).split(", ")

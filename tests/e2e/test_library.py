@@ -188,6 +188,27 @@ class Library(unittest.TestCase):
         self.assertNotIn("libbaton.so", run("readelf", "-d", program))
         self.check_runs(program)
 
+    @unittest.skipUnless(shutil.which("dpkg"), "dpkg is not installed")
+    def test_the_debian_package_brings_what_linking_statically_needs(self):
+        control = text_of("packaging", "debian", "control")
+        depends = re.search(r"Package: libbaton-dev\n(?:.*\n)*?Depends: (.*)", control).group(1)
+        for word in set(self.flags("--static", "--libs")) - {"-lbaton"}:
+            if word.startswith("-l"):
+                names = [run(CC, "-print-file-name=lib%s.%s" % (word[2:], kind)).strip()
+                         for kind in ("so", "a")]
+                path = os.path.normpath([name for name in names if os.path.isabs(name)][0])
+                owner = run("dpkg", "-S", path).split(":")[0]
+                self.assertIn(owner, depends.split(", ") + ["libc6-dev"], word)
+
+    def test_cmake_finds_the_shared_library_without_pkg_config(self):
+        with open(os.path.join(self.dir, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+            file.write(CMAKE.replace("baton static", "baton"))
+        build = os.path.join(self.dir, "build")
+        run("cmake", "-S", self.dir, "-B", build, "-DCMAKE_PREFIX_PATH=" + self.prefix,
+            "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON")
+        run("cmake", "--build", build)
+        self.check_runs(os.path.join(build, "with_baton"))
+
     def test_cmake_finds_the_package(self):
         with open(os.path.join(self.dir, "CMakeLists.txt"), "w", encoding="utf-8") as file:
             file.write(CMAKE)

@@ -278,12 +278,13 @@ class OnRedis(ProgramTest):
         with open(crontab, "w", encoding="ascii") as file:
             file.write("* * * * * true\n")
         programs = {"node": (), "run": ("--", "true"), "once x": ("--", "true"),
-                    "cron run": ("--file", crontab), "worker": (),
+                    "cron run": ("--file", crontab), "worker": (), "work ls": (), "cron ls": (),
                     "agent": ("--socket", os.path.join(one.dir, "agent.sock"))}
         for words, more in programs.items():
             with self.subTest(words):
-                name = "--worker" if words == "worker" else "--node"
-                done = baton(*words.split(), name, "a", "--provider", wrong, *more)
+                name = [] if "ls" in words else \
+                    ["--worker" if words == "worker" else "--node", "a"]
+                done = baton(*words.split(), *name, "--provider", wrong, *more)
                 self.assertEqual(done.returncode, 77, done.stderr)
                 self.assertIn("user or password is wrong", done.stderr)
 

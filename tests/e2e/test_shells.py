@@ -102,6 +102,17 @@ class Values(unittest.TestCase):
         self.assertEqual(bash("node", "--preset", ""), ["default", "lan", "wan", "fast"])
         self.assertEqual(bash("run", "--preset", "w"), ["wan"])
 
+    def test_bash_offers_what_a_command_does(self):
+        self.assertEqual(bash("cron", "l"), ["ls"])
+        self.assertEqual(bash("help", "el"), ["elections"])
+        self.assertEqual(bash("work", "submit", "ca"), [])
+
+    @needs("fish")
+    def test_fish_offers_what_a_command_does(self):
+        self.assertEqual(fish("work", "subm"), ["submit"])
+        self.assertEqual(fish("help", "unc"), ["uncordon"])
+        self.assertNotIn("cancel", fish("work", "submit", ""))
+
     @needs("fish")
     def test_fish_offers_values_and_commands(self):
         self.assertEqual(fish("node", "--preset", "w"), ["wan"])

@@ -35,18 +35,48 @@ def exposure(text, name):
     return float(found.group(1)) if found else 10.0
 
 
+def owner_of(folder, name):
+    return [one for one in os.listdir(folder) if one.endswith(".install") and
+            "/" + name in pathlib.Path(folder, one).read_text(encoding="utf-8")][0]
+
+
 def left_running(root):
     """A unit of a Debian package is stopped where the package is removed, and by no upgrade."""
     folder = os.path.join(root, "packaging/debian")
     bad = []
     for name in MOST:
-        owner = [one for one in os.listdir(folder) if one.endswith(".install") and
-                 "/" + name in pathlib.Path(folder, one).read_text(encoding="utf-8")][0]
+        owner = owner_of(folder, name)
         prerm = pathlib.Path(folder, owner.replace(".install", ".prerm"))
         script = prerm.read_text(encoding="utf-8") if prerm.exists() else ""
         if not re.search(r'= remove .*deb-systemd-invoke stop\b.*[ \']' +
                          re.escape(name.replace("@", "@*")), script, re.S):
             bad.append("%s: %s does not stop it" % (name, prerm.name))
+    return bad
+
+
+def left_behind(root):
+    """Once its package is purged, no link in /etc of a unit that was enabled is left."""
+    folder = os.path.join(root, "packaging/debian")
+    bad = []
+    for name in MOST:
+        owner = owner_of(folder, name)
+        postrm = pathlib.Path(folder, owner.replace(".install", ".postrm"))
+        if not postrm.exists():
+            bad.append("%s: there is no %s" % (name, postrm.name))
+            continue
+        with tempfile.TemporaryDirectory() as etc:
+            wants = pathlib.Path(etc, "multi-user.target.wants")
+            wants.mkdir()
+            ours, others = wants / name.replace("@", "@a"), wants / "baton-cron.service"
+            for link in (ours, others):
+                link.symlink_to("/lib/systemd/system/" + name)
+            script = postrm.read_text(encoding="utf-8").replace("/etc/systemd/system", etc)
+            for step, left in (("upgrade", True), ("remove", True), ("purge", False)):
+                subprocess.run(["sh", "-c", script.replace("#DEBHELPER#", ""), "postrm", step],
+                               check=True, env={"PATH": "/nonexistent:/bin"})
+                if ours.is_symlink() != left or not others.is_symlink():
+                    bad.append("%s: %s %s: links that are left: %s" %
+                               (name, postrm.name, step, [one.name for one in wants.iterdir()]))
     return bad
 
 
@@ -63,6 +93,9 @@ def main():
         got = exposure(text, name)
         if got > most:
             bad.append("%s: exposure %.1f; %.1f is the most" % (name, got, most))
+        user = (re.search(r"^User=(.*)$", text, re.M) or [0, re.split("[@.]", name)[0]])[1]
+        if user == "baton": # the group that docs/agent.md has users make
+            bad.append("%s: User=: systemd refuses the name of a group" % name)
         wanted = dict(UNTIL_IT_RUNS, RestartPreventExitStatus=ACTED_ON[name])
         if name == "baton-run@.service":
             wanted.update(SuccessExitStatus="143", RestartForceExitStatus="143")
@@ -73,7 +106,7 @@ def main():
         with open(path, encoding="utf-8") as file:
             if "\nStartLimitIntervalSec=0\n" not in file.read():
                 bad.append("%s: is given up after five starts: StartLimitIntervalSec=0" % name)
-    bad += left_running(sys.argv[1])
+    bad += left_running(sys.argv[1]) + left_behind(sys.argv[1])
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
 

@@ -63,6 +63,10 @@ static int take_host(struct redis_address *ret, const char *text, size_t length,
         return error_set(reterr, BATON_ETOOBIG, "Redis URL: a host has at most %d bytes",
                          REDIS_HOST_MAX - 1);
     }
+    if (!bracket && rest < text + length &&
+        memchr(rest + 1, ':', (size_t)(text + length - rest - 1))) {
+        return error_set(reterr, BATON_EINVAL, "Redis URL: write an IPv6 address as [ADDR]:PORT");
+    }
     if (!ret->host[0]) {
         return error_set(
             reterr, BATON_EINVAL,

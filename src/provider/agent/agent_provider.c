@@ -1,6 +1,6 @@
 #include "provider/agent/agent_provider.h"
 #include "provider/agent/remote.h"
-#include "provider/setting.h"
+#include "provider/setting_rows.h"
 
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
@@ -12,7 +12,12 @@
 
 /* ---- Settings -------------------------------------------------------------------------------- */
 
-static const struct provider_setting agent_settings[] = {{.key = NULL}};
+#define TARGET struct remote
+
+static const struct provider_setting agent_settings[] = {
+    TEXT("node", node),
+    END,
+};
 
 static int take_node(struct remote *remote, const char *node, struct baton_error *reterr)
 {
@@ -20,7 +25,9 @@ static int take_node(struct remote *remote, const char *node, struct baton_error
         return error_set(reterr, BATON_EINVAL, "node \"%.40s\": must have 1 to %d bytes", node,
                          BATON_NAME_MAX - 1);
     }
-    (void)snprintf(remote->node, sizeof(remote->node), "%s", node ? node : "");
+    if (node) {
+        memcpy(remote->node, node, strlen(node) + 1);
+    }
     return BATON_OK;
 }
 

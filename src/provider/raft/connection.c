@@ -16,8 +16,10 @@
 #include "provider/raft/node.h"
 #include "provider/raft/session_host.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { TLS_RECORD_HANDSHAKE = 0x16 };
@@ -668,6 +670,38 @@ static void on_listener_closed(void *userdata)
     node_release(userdata);
 }
 
+static int refused_to_listen(const struct node *node, int result, struct baton_error *reterr)
+{
+    return error_set(reterr, result == UV_EADDRINUSE ? BATON_EBUSY : BATON_EIO,
+                     "listening on %s:%d: %s; %s", node->options.host, node->options.port,
+                     uv_strerror(result),
+                     result == UV_EADDRINUSE ? "another process has this port: end it, or give "
+                                               "another port"
+                                             : "it must be an address of this machine, and a "
+                                               "port that this user may take");
+}
+
+int connection_may_listen(const struct node *node, struct baton_error *reterr)
+{
+    struct sockaddr_storage address;
+    const int on = 1;
+    int result = 0;
+    int fd;
+
+    if (!raft_options_listen_address(&node->options, &address)) {
+        return BATON_OK; /* connection_listen() says it */
+    }
+    fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+            result = uv_translate_sys_error(errno);
+        }
+        (void)close(fd);
+    }
+    return result == 0 ? BATON_OK : refused_to_listen(node, result, reterr);
+}
+
 int connection_listen(struct node *node, struct baton_error *reterr)
 {
     const struct listener_options options = {.loop = node->loop,
@@ -685,13 +719,7 @@ int connection_listen(struct node *node, struct baton_error *reterr)
     }
     result = listener_open_tcp(&node->listener, &options, (const struct sockaddr *)&address);
     if (result != 0) {
-        return error_set(reterr, result == UV_EADDRINUSE ? BATON_EBUSY : BATON_EIO,
-                         "listening on %s:%d: %s; %s", node->options.host, node->options.port,
-                         uv_strerror(result),
-                         result == UV_EADDRINUSE ? "another process has this port: end it, or give "
-                                                   "another port"
-                                                 : "it must be an address of this machine, and a "
-                                                   "port that this user may take");
+        return refused_to_listen(node, result, reterr);
     }
     node->open_handles++;
     stream_hurry(listener_fd(node->listener));

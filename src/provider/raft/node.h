@@ -357,6 +357,8 @@ void node_fail_storage(struct node *node, int code, const struct baton_error *er
 
 /* connection.c */
 int connection_listen(struct node *node, struct baton_error *reterr);
+/* Whether it would succeed now; nothing listens. */
+int connection_may_listen(const struct node *node, struct baton_error *reterr);
 void connection_close_accepted(struct node *node);
 /* NULL: out of memory, or no address. All other failures are reported by link_ended(). */
 struct connection *connection_dial(struct link *link);

@@ -258,7 +258,11 @@ int node_begin(struct node *node, struct baton_error *reterr)
     int r;
 
     node->cluster = frame_cluster_of(node->options.cluster);
-    r = begin_core(node, reterr);
+    /* The address that the first start stores counts from then on. */
+    r = storage_is_there(node->options.data) ? BATON_OK : connection_may_listen(node, reterr);
+    if (r == BATON_OK) {
+        r = begin_core(node, reterr);
+    }
     if (r == BATON_OK) {
         r = begin_timers(node, reterr);
     }

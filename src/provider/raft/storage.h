@@ -58,6 +58,9 @@ struct storage_loaded {
     size_t entry_count;
 };
 
+/* Whether an earlier start has stored something there. */
+bool storage_is_there(const char *directory);
+
 /* `first` is the configuration of a new directory, kept as the state at index 0.
  *   BATON_EBUSY     another process holds the directory (the message has its pid)
  *   BATON_EEXIST    the directory belongs to another cluster or node

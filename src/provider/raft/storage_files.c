@@ -101,6 +101,14 @@ static off_t prepare_log(const char *path)
 
 /* ---- The files ------------------------------------------------------------------------------- */
 
+bool storage_is_there(const char *directory)
+{
+    char path[STORAGE_PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/raft.db", directory);
+    return access(path, F_OK) == 0;
+}
+
 /* SQLite makes the file readable for all users, and its log gets the file's mode; it drops a log
  * beside an empty file, although the file is never empty once there is a log. The file's creation
  * time is what no copy or restore can reproduce. */

@@ -45,9 +45,12 @@ static int check(const struct client *client, const char *name, size_t bytes,
                          name);
     }
     if (!redis_is_up(client->commands)) {
-        return error_set(reterr, BATON_EUNAVAILABLE,
-                         "key \"%.60s\": Redis at %.200s:%d cannot be reached now", name,
-                         client->address.host, client->address.port);
+        const char *trouble = client->servers[0].trouble;
+        char where[REDIS_HOST_MAX];
+        redis_address_name(&client->address, where, sizeof(where));
+        return error_set(reterr, BATON_EUNAVAILABLE, "key \"%.60s\": %s%s%s", name,
+                         trouble[0] ? trouble : "Redis at ", trouble[0] ? "" : where,
+                         trouble[0] ? "" : " cannot be reached now");
     }
     return BATON_OK;
 }

@@ -65,6 +65,7 @@ static void a_setting_that_the_provider_does_not_have_is_refused(void **state)
         const char *url, *says;
     } rows[] = {
         {"memory:?peers=b@127.0.0.1:2", "\"peers\": memory: has no such setting; it has node"},
+        {"agent:?lease=3s", "\"lease\": agent: has no such setting; it has node"},
         {"redis://127.0.0.1:1?wait-replica=1", "is \"wait-replicas\" meant?"},
         {"redis://127.0.0.1:1?lease=1s&lease=9s", "lease: is given twice"},
         {"redis://127.0.0.1:1?lease=30", "lease: '30': must be a duration with its unit"},

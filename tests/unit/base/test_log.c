@@ -2,7 +2,10 @@
 #include "cmocka_all.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char line[4096];
@@ -47,6 +50,31 @@ static void the_journal_gets_a_priority(void **state)
 {
     (void)state;
     assert_int_equal(strncmp(written_by(LOG_FORMAT_JOURNAL, "b"), "<4>peer-refused ", 16), 0);
+}
+
+/* What a service starts inherits the variable, and may write to a file. */
+static void the_journal_is_known_by_its_descriptor(void **state)
+{
+    struct stat status;
+    char own[64];
+    int ends[2];
+    (void)state;
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fstat(ends[1], &status), 0);
+    (void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+    assert_int_equal(setenv("JOURNAL_STREAM", "8:4711", 1), 0);
+    assert_int_equal(log_format_for(ends[1], false), LOG_FORMAT_HUMAN);
+    assert_string_equal(log_prefix(ends[1], LOG_ERROR), "");
+    assert_int_equal(setenv("JOURNAL_STREAM", own, 1), 0);
+    assert_int_equal(log_format_for(ends[1], false), LOG_FORMAT_JOURNAL);
+    assert_int_equal(log_format_for(ends[1], true), LOG_FORMAT_JSON);
+    assert_string_equal(log_prefix(ends[1], LOG_ERROR), "<3>");
+    assert_string_equal(log_prefix(ends[1], LOG_WARNING), "<4>");
+    assert_int_equal(unsetenv("JOURNAL_STREAM"), 0);
+    assert_int_equal(log_format_for(ends[1], false), LOG_FORMAT_HUMAN);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void a_field_without_a_value_is_left_out(void **state)
@@ -116,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_person_reads_words),
         cmocka_unit_test(a_program_reads_json),
         cmocka_unit_test(the_journal_gets_a_priority),
+        cmocka_unit_test(the_journal_is_known_by_its_descriptor),
         cmocka_unit_test(a_newline_from_outside_stays_inside_its_value),
         cmocka_unit_test(no_value_moves_a_terminals_cursor),
         cmocka_unit_test(a_field_without_a_value_is_left_out),

@@ -197,6 +197,19 @@ static void tls_is_asked_for_by_the_scheme_alone(void **state)
     }
 }
 
+static void an_ipv6_address_without_brackets_is_refused_by_that_name(void **state)
+{
+    static const char *const urls[] = {"redis://::1:6379", "redis://::1", "redis://me:p@fe80::1/1"};
+    struct redis_address address;
+    struct baton_error error;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        assert_int_equal(redis_address_parse(&address, urls[i], &error), BATON_EINVAL);
+        assert_string_equal(error.message, "Redis URL: write an IPv6 address as [ADDR]:PORT");
+    }
+}
+
 static void a_wrong_address_is_refused_without_its_password(void **state)
 {
     static const char *const urls[] = {
@@ -546,6 +559,7 @@ int main(void)
         cmocka_unit_test(a_switch_of_masters_is_taken_apart),
         cmocka_unit_test(a_redirection_is_taken_apart),
         cmocka_unit_test(tls_is_asked_for_by_the_scheme_alone),
+        cmocka_unit_test(an_ipv6_address_without_brackets_is_refused_by_that_name),
         cmocka_unit_test(a_wrong_address_is_refused_without_its_password),
         cmocka_unit_test(a_password_that_is_not_encoded_is_told_to_be),
         cmocka_unit_test(an_empty_host_is_refused),
