@@ -23,7 +23,11 @@ void process_end(pid_t child);
 
 /* Whether the process exists and is no zombie. */
 bool process_lives(pid_t pid);
-/* Waits until it is not. */
+/* The number behind a key of /proc/PID/status, in that base; -1: no such process or key. */
+long process_status(pid_t pid, const char *key, int base);
+/* A child of any of its threads; 0: it has none. */
+pid_t process_child(pid_t pid);
+/* Waits until it is not alive. */
 void process_wait_gone(pid_t pid);
 /* Waits until it is stopped by a signal. */
 void process_wait_stopped(pid_t pid);

@@ -203,26 +203,6 @@ static void the_faster_engine_is_preferred(void **state)
     engine_free(onnx);
 }
 
-/* The value of a line of /proc/PID/status. */
-static long status_of(int pid, const char *key)
-{
-    char path[64];
-    char line[256];
-    long value = -1;
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        if (strncmp(line, key, strlen(key)) == 0) {
-            value = strtol(line + strlen(key), NULL, 16);
-        }
-    }
-    (void)fclose(file);
-    return value;
-}
-
 static void provider_with(enum engine_provider provider, const char *name)
 {
     struct engine *engine = stand_started(
@@ -234,7 +214,7 @@ static void provider_with(enum engine_provider provider, const char *name)
                                          : strstr(engine_name(engine), name) != NULL);
     detect_as(DECODER_YOLOV8, session, (struct drawn[]){{RED, 40, 40, 64, 32}}, 1);
     /* ONNX Runtime's telemetry would be a thread. */
-    assert_true(provider != PROVIDER_CPU || status_of(engine_pid(engine), "Threads:") == 1);
+    assert_true(provider != PROVIDER_CPU || process_status(engine_pid(engine), "Threads", 10) == 1);
     engine_free(engine);
 }
 
@@ -288,10 +268,10 @@ static void the_child_is_confined_before_it_sees_a_model(void **state)
     int pid = engine_pid(engine);
 
     (void)state;
-    assert_int_equal(status_of(pid, "Seccomp:"), 2);
-    assert_true(status_of(pid, "Seccomp_filters:") >= 2);
-    assert_int_equal(status_of(pid, "NoNewPrivs:"), 1);
-    assert_int_equal(status_of(pid, "CapEff:"), 0);
+    assert_int_equal(process_status(pid, "Seccomp", 10), 2);
+    assert_true(process_status(pid, "Seccomp_filters", 10) >= 2);
+    assert_int_equal(process_status(pid, "NoNewPrivs", 10), 1);
+    assert_int_equal(process_status(pid, "CapEff", 16), 0);
     engine_free(engine);
     assert_int_equal(kill(pid, 0), -1);
 }
@@ -410,7 +390,7 @@ static void a_model_may_have_several_threads(struct engine *engine)
                     .threads = 2}});
 
     crops_are_told_apart_by_colour(twice);
-    assert_int_equal(status_of(engine_pid(twice), "Seccomp:"), 2);
+    assert_int_equal(process_status(engine_pid(twice), "Seccomp", 10), 2);
     engine_free(twice);
 }
 
