@@ -21,7 +21,6 @@ enum { GREY = 110, NEUTRAL = 128, FRAME_MS = 100 };
 static const uint8_t colours[PALETTE][3] = {
     {76, 98, 214}, {125, 70, 54}, {46, 220, 111}, {68, 108, 191}};
 
-static const int bench_whole[4] = {0, 0, WIDTH, HEIGHT}; /* the cut that is the whole frame */
 /* What all benches of a group run on: setups and teardown of the group. */
 static struct engine *bench_engine;
 
@@ -38,31 +37,24 @@ struct bench {
     json_t *reports; /* array */
 };
 
-static int bench_open(struct runner **ret, const struct pipeline *pipeline,
-                      struct baton_error *reterr)
-{
-    int files[PIPELINE_MODELS_MAX], code;
-
-    for (size_t i = 0; i < pipeline->model_count; i++) {
-        files[i] = stand_model(pipeline->models[i].file);
-    }
-    code = runner_new(ret, pipeline, files, bench_engine, reterr);
-    for (size_t i = 0; i < pipeline->model_count; i++) {
-        (void)close(files[i]);
-    }
-    return code;
-}
-
 /* See stand_pipeline(); the runner is on bench_engine. */
 static struct bench *bench_new(const struct change *changes)
 {
     struct bench *bench = calloc(1, sizeof(*bench));
+    struct pipeline *pipeline = &bench->pipeline;
     struct baton_error error = {0};
+    int files[PIPELINE_MODELS_MAX];
 
     assert_non_null(bench);
-    bench->pipeline = stand_pipeline(changes);
-    if (bench_open(&bench->runner, &bench->pipeline, &error) != 0) {
+    *pipeline = stand_pipeline(changes);
+    for (size_t i = 0; i < pipeline->model_count; i++) {
+        files[i] = stand_model(pipeline->models[i].file);
+    }
+    if (runner_new(&bench->runner, pipeline, files, bench_engine, &error) != 0) {
         fail_msg("%s", error.message);
+    }
+    for (size_t i = 0; i < pipeline->model_count; i++) {
+        (void)close(files[i]);
     }
     bench->view = runner_view_new(bench->runner);
     assert_non_null(bench->view);
@@ -110,13 +102,13 @@ static void draw(struct bench *bench, int step, const struct drawn *drawn, int c
 
 /* Draws the frame of that step, 100 ms after the one before it, and runs it. It is grey but for
  * what is drawn, on even coordinates. */
-static int bench_run(struct bench *bench, const int rect[4], enum stage progression, int step,
+static int bench_run(struct bench *bench, enum stage progression, int step,
                      const struct drawn *drawn, int count, struct baton_error *reterr)
 {
     static struct sighting sightings[RUNNER_SIGHTINGS_MAX];
     struct runner_turn turn = {.view = bench->view,
                                .frame = &bench->frame,
-                               .rect = {rect[0], rect[1], rect[2], rect[3]},
+                               .rect = {0, 0, WIDTH, HEIGHT},
                                .progression = progression,
                                .reterr = reterr};
 
@@ -136,20 +128,19 @@ static int bench_run(struct bench *bench, const int rect[4], enum stage progress
 }
 
 /* An error fails the test. */
-static void bench_show_at(struct bench *bench, const int rect[4], enum stage progression, int step,
+static void bench_show_in(struct bench *bench, enum stage progression, int step,
                           const struct drawn *drawn, int count)
 {
     struct baton_error error = {0};
 
-    if (bench_run(bench, rect, progression, step, drawn, count, &error) < 0) {
+    if (bench_run(bench, progression, step, drawn, count, &error) < 0) {
         fail_msg("%s", error.message);
     }
 }
 
-/* The same, of the whole frame. */
 static void bench_show(struct bench *bench, int step, const struct drawn *drawn, int count)
 {
-    bench_show_at(bench, bench_whole, STAGE_NONE, step, drawn, count);
+    bench_show_in(bench, STAGE_NONE, step, drawn, count);
 }
 
 /* What was reported of that frame. */
@@ -282,19 +273,6 @@ static void a_model_that_takes_one_picture_at_a_time_gets_one_at_a_time(void **s
     assert_true(
         (strstr(runner_note(bench->runner), "(single.onnx): gets one picture at a time: ") !=
          NULL) == stand_is_onnxruntime(bench_engine));
-    bench_free(bench);
-}
-
-static void a_subscription_sees_its_cut_only(void **state)
-{
-    const struct drawn drawn[] = {{RED, 100, 100, 160, 80}, {GREEN, 760, 400, 200, 120}};
-    const int rect[4] = {640, 360, 640, 360};
-    struct bench *bench = bench_new(none);
-
-    (void)state;
-    bench_show_at(bench, rect, STAGE_NONE, 0, drawn, 2);
-    stand_assert_boxes(bench->boxes, bench->count, &drawn[1], 1, 2);
-    assert_int_equal(bench_reports(bench), 1);
     bench_free(bench);
 }
 
@@ -471,12 +449,12 @@ static void stages_run_when_their_condition_holds(void **state)
     struct bench *bench = bench_new(while_fueling);
 
     (void)state;
-    bench_show_at(bench, bench_whole, STAGE_NONE, 0, &drawn, 1);
+    bench_show_in(bench, STAGE_NONE, 0, &drawn, 1);
     assert_int_equal(bench->count, 0);
-    bench_show_at(bench, bench_whole, STAGE_WELCOME, 1, &drawn, 1);
+    bench_show_in(bench, STAGE_WELCOME, 1, &drawn, 1);
     assert_int_equal(bench_reports(bench), 1);
     assert_null(json_object_get(json_array_get(bench->reports, 0), "carBrand"));
-    bench_show_at(bench, bench_whole, STAGE_CAR_FUELING, 2, &drawn, 1);
+    bench_show_in(bench, STAGE_CAR_FUELING, 2, &drawn, 1);
     bench_assert_text(bench, 0, "carBrand", "Ferrari");
     bench_free(bench);
 }
@@ -537,21 +515,6 @@ static void a_field_beyond_a_model_s_numbers_is_told(void **state)
     bench_free(bench);
 }
 
-static void models_that_do_not_fit_are_named(void **state)
-{
-    static const struct change other[] = {{"models.stripes.file", "\"product.onnx\""},
-                                          {NULL, NULL}};
-    struct pipeline pipeline = stand_pipeline(other);
-    struct runner *runner = NULL;
-    struct baton_error error = {0};
-
-    (void)state;
-    assert_int_not_equal(bench_open(&runner, &pipeline, &error), 0);
-    assert_non_null(strstr(error.message, "model 'stripes' (product.onnx)"));
-    assert_null(runner);
-    pipeline_fini(&pipeline);
-}
-
 static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
 {
     struct bench *bench = bench_new(none);
@@ -559,7 +522,7 @@ static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
 
     (void)state;
     bench->pipeline.models[0].class_count = 2;
-    assert_int_equal(bench_run(bench, bench_whole, STAGE_NONE, 0, NULL, 0, &error), BATON_EPROTO);
+    assert_int_equal(bench_run(bench, STAGE_NONE, 0, NULL, 0, &error), BATON_EPROTO);
     assert_non_null(strstr(error.message, "stage 'objects'"));
     bench->pipeline.models[0].class_count = COLOURS;
     bench_show(bench, 1, NULL, 0);
@@ -572,7 +535,6 @@ int main(void)
         cmocka_unit_test(an_object_becomes_one_flat_detection),
         cmocka_unit_test(many_objects_are_classified_in_batches),
         cmocka_unit_test(a_model_that_takes_one_picture_at_a_time_gets_one_at_a_time),
-        cmocka_unit_test(a_subscription_sees_its_cut_only),
         cmocka_unit_test(an_object_is_reported_once),
         cmocka_unit_test(a_report_waits_until_all_is_known),
         cmocka_unit_test(an_object_goes_on_down_to_half_of_the_confidence_but_does_not_begin_there),
@@ -584,7 +546,6 @@ int main(void)
         cmocka_unit_test(only_the_objects_asked_for_are_seen),
         cmocka_unit_test(a_classifier_may_look_at_the_whole_frame),
         cmocka_unit_test(a_field_beyond_a_model_s_numbers_is_told),
-        cmocka_unit_test(models_that_do_not_fit_are_named),
         cmocka_unit_test(a_wrong_number_of_classes_is_an_error_of_the_stage),
     };
     return cmocka_run_group_tests_name("with the preferred engine", tests, bench_load_any,
