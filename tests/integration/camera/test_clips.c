@@ -75,15 +75,6 @@ static void a_clip_of_a_phone_is_shown_upright(void **state)
     viewer_let_go(&upright, 0);
 }
 
-static void a_picture_that_is_too_large_is_named_with_the_limit(void **state)
-{
-    struct viewer viewer = {0};
-
-    (void)state;
-    viewer_open(&viewer, &gallery, clip("large.mp4"), NULL);
-    stage_run_failed(&viewer, "picture of 8400x4500: sides must be 1 to 8192");
-}
-
 /* Until the viewer holds as many frames as it can, and the next ones are left out; then gives them
  * back, and is shown a further one. False: the clip had ended before. */
 static bool hold_and_let_go(struct viewer *viewer)
@@ -220,7 +211,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(every_frame_of_each_codec_arrives_and_shows_what_it_should),
         CASE(a_clip_of_a_phone_is_shown_upright),
-        CASE(a_picture_that_is_too_large_is_named_with_the_limit),
         CASE(frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on),
         CASE(who_holds_frames_for_long_holds_nobody_else_up),
         CASE(a_frame_outlives_its_camera_and_the_pool),

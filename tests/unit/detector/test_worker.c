@@ -192,35 +192,6 @@ static void a_list_is_reconciled_and_the_result_reported(void **state)
     expect("! subscription-removed b;1\n! subscription-removed c;1\n1< " REPORT(""));
 }
 
-static void another_camera_is_offline_until_its_frames_arrive(void **state)
-{
-    (void)state;
-    begin();
-    worker_set_online(worker, "a;1", true);
-    forget();
-    tell(1, LIST("{\"subscriptionIdentifier\":\"a;1\",\"rtspUrl\":\"rtsp://h/2\","
-                 "\"modelUrl\":\"http://m/1\",\"modelName\":\"M\",\"modelId\":1}"));
-    expect("! subscription-updated a;1 1\n1< " REPORT(CONNECTION("a;1", "false")));
-}
-
-static void a_bad_message_is_an_event_and_changes_nothing(void **state)
-{
-    (void)state;
-    begin();
-    forget();
-    assert_int_equal(receive(1, "{\"type\":\"setSubscriptionList\"}"), BATON_EPROTO);
-    assert_int_equal(receive(1, SESSION("a", "\"x\"")), BATON_EPROTO);
-    assert_int_equal(receive(1, "nonsense"), BATON_EPROTO);
-    worker_refuse(worker, 1, "binary");
-    worker_refuse(worker, 2, "nobody's");
-    expect("! message-refused\n! message-refused\n! message-refused\n! message-refused\n");
-    assert_int_equal(worker_subscription_count(worker), 1);
-    assert_false(worker_session(worker, "a;1").is_set);
-    assert_int_equal(worker_counters(worker)->messages, 5);
-    assert_int_equal(worker_counters(worker)->messages_refused, 4);
-    assert_int_equal(worker_owner(worker), 1);
-}
-
 static void a_bad_subscription_costs_no_other_and_not_its_older_form(void **state)
 {
     (void)state;
@@ -592,8 +563,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_backend_gets_a_report_at_once_and_with_every_tick),
         TEST(a_list_is_reconciled_and_the_result_reported),
-        TEST(another_camera_is_offline_until_its_frames_arrive),
-        TEST(a_bad_message_is_an_event_and_changes_nothing),
         TEST(a_bad_subscription_costs_no_other_and_not_its_older_form),
         TEST(session_and_stage_hold_for_a_display_now_and_later),
         TEST(an_unknown_type_is_reported_once),
