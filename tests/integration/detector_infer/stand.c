@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const float colours[COLOURS][3] = {{0.9F, 0.1F, 0.1F}, {0.1F, 0.8F, 0.1F}, {0, 0.1F, 0.9F}};
-
 int stand_model(const char *name)
 {
     char path[512];
@@ -104,24 +102,6 @@ struct session *stand_opened(struct engine *engine, const char *model, const str
     }
     (void)close(fd);
     return session;
-}
-
-void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count)
-{
-    size_t plane = (size_t)width * (size_t)height;
-
-    for (size_t i = 0; i < 3 * plane; i++) {
-        values[i] = 0.4F;
-    }
-    for (int i = 0; i < count; i++) {
-        for (int y = drawn[i].y; y < drawn[i].y + drawn[i].height; y++) {
-            for (int x = drawn[i].x; x < drawn[i].x + drawn[i].width; x++) {
-                for (size_t c = 0; c < 3; c++) {
-                    values[c * plane + (size_t)(y * width + x)] = colours[drawn[i].colour][c];
-                }
-            }
-        }
-    }
 }
 
 static bool is_box(const struct box *box, const struct drawn *drawn, float tolerance)

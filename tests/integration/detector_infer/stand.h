@@ -34,9 +34,6 @@ bool stand_is_onnxruntime(const struct engine *engine);
 struct engine *stand_started(const struct engine_options *options);
 struct session *stand_opened(struct engine *engine, const char *model, const struct shape *largest);
 
-/* A picture of 3 x height x width numbers from 0 to 1, RGB, grey but for what is drawn. */
-void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count);
-
 /* Every drawn thing has a box within `tolerance` pixels on each side, and nothing else has. */
 void stand_assert_boxes(const struct box *boxes, int box_count, const struct drawn *drawn,
                         int drawn_count, float tolerance);

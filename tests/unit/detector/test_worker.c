@@ -273,6 +273,8 @@ static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **
            "2< " REPORT(CONNECTION("a;1", "false")));
     /* What was still on its way from the older one has no effect. */
     assert_int_equal(receive(1, LIST("")), BATON_ECLOSED);
+    worker_refuse(worker, 1, "binary");
+    expect("");
     assert_int_equal(worker_subscription_count(worker), 1);
     worker_disconnected(worker, 1);
     assert_true(worker_owner(worker) == 2);
