@@ -14,11 +14,36 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { RECTANGLES_WIDTH = 320, RECTANGLES_HEIGHT = 192 }; /* of the model's input */
 enum { CROP_SIDE = 32, CROP_NUMBERS = 3 * CROP_SIDE * CROP_SIDE };
 
 static const enum engine_kind kinds[] = {ENGINE_ONNXRUNTIME, ENGINE_OPENCV};
 static const struct shape picture = {4, {1, 3, RECTANGLES_HEIGHT, RECTANGLES_WIDTH}};
 static const struct shape crops = {4, {4, 3, CROP_SIDE, CROP_SIDE}};
+
+static struct engine *started(const struct engine_options *options)
+{
+    struct engine *engine = NULL;
+    struct baton_error error = {0};
+
+    if (engine_start(&engine, options, &error) != 0) {
+        fail_msg("%s", error.message);
+    }
+    return engine;
+}
+
+static struct session *opened(struct engine *engine, const char *model, const struct shape *largest)
+{
+    struct session *session = NULL;
+    struct baton_error error = {0};
+    int fd = stand_model(model);
+
+    if (session_open(&session, engine, fd, largest, &error) != 0) {
+        fail_msg("%s: %s: %s", engine_name(engine), model, error.message);
+    }
+    (void)close(fd);
+    return session;
+}
 
 /* Returns the code of a model that is refused. */
 static int refused(struct engine *engine, int fd, const struct shape *largest,
@@ -73,7 +98,7 @@ static void paint(float *values, int colour)
 static void crops_are_told_apart_by_colour(struct engine *engine)
 {
     static const int wanted[] = {BLUE, RED, GREEN, BLUE};
-    struct session *session = stand_opened(engine, "colours.onnx", &crops);
+    struct session *session = opened(engine, "colours.onnx", &crops);
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     struct baton_error error = {0};
 
@@ -146,7 +171,7 @@ static void the_faster_engine_is_preferred(void **state)
 
 static void provider_with(enum engine_provider provider, const char *name)
 {
-    struct engine *engine = stand_started(
+    struct engine *engine = started(
         &(struct engine_options){.library = {.kind = ENGINE_ONNXRUNTIME, .provider = provider}});
 
     print_message("%s\n", engine_name(engine));
@@ -204,7 +229,7 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
 
 static void the_child_is_confined_before_it_sees_a_model(void **state)
 {
-    struct engine *engine = stand_started(&(struct engine_options){0});
+    struct engine *engine = started(&(struct engine_options){0});
     int pid = engine_pid(engine);
 
     (void)state;
@@ -226,8 +251,8 @@ static void a_child_that_dies_or_hangs_is_an_error_and_is_ended(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct engine *engine = stand_started(&(struct engine_options){.run_ms = cases[i].run_ms});
-        struct session *session = stand_opened(engine, "colours.onnx", &crops);
+        struct engine *engine = started(&(struct engine_options){.run_ms = cases[i].run_ms});
+        struct session *session = opened(engine, "colours.onnx", &crops);
         struct baton_error error = {0};
         int pid = engine_pid(engine);
 
@@ -264,7 +289,7 @@ static void a_child_that_says_nothing_any_more_is_ended(void **state)
 static pid_t load(void *userdata)
 {
     (void)userdata;
-    return engine_pid(stand_started(&(struct engine_options){0}));
+    return engine_pid(started(&(struct engine_options){0}));
 }
 
 /* One that is stopped does not look at its socket, as one that is in a model without end. */
@@ -325,7 +350,7 @@ static void models_that_are_damaged_cost_their_child_at_most(void **state)
 
 static void a_model_may_have_several_threads(struct engine *engine)
 {
-    struct engine *twice = stand_started(&(struct engine_options){
+    struct engine *twice = started(&(struct engine_options){
         .library = {.kind = stand_is_onnxruntime(engine) ? ENGINE_ONNXRUNTIME : ENGINE_OPENCV,
                     .threads = 2}});
 

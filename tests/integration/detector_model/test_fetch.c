@@ -325,18 +325,8 @@ static void a_full_disk_is_an_error(void **state)
     close(fd);
 }
 
-/* The server is on the loopback, so each of these redirects leads inside. */
-static void a_redirect_into_a_private_network_is_refused_unless_it_is_allowed(void **state)
-{
-    struct place *place = *state;
-
-    assert_fails(place, "away", BATON_EAUTH, "redirected into a private network");
-    assert_int_equal(server_count(&place->server, "get good"), 0);
-    place->rules.leads_inside = true;
-    assert_arrives(place, "away");
-}
-
-/* Were one of them dialled, most would lead to this machine. */
+/* Were one of them dialled, most would lead to this machine. That it can be allowed, and with which
+ * option, is in detector_infer/program.js. */
 static void a_redirect_may_spell_an_inner_address_as_it_likes(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1",  "127.1",           "2130706433",
@@ -470,7 +460,6 @@ int main(void)
         TEST(all_tries_together_have_a_limit),
         TEST(a_host_that_is_not_allowed_is_refused_also_by_redirect),
         TEST(a_full_disk_is_an_error),
-        TEST(a_redirect_into_a_private_network_is_refused_unless_it_is_allowed),
         TEST(a_redirect_may_spell_an_inner_address_as_it_likes),
         cmocka_unit_test(private_networks_are_known_by_their_addresses),
         cmocka_unit_test_setup_teardown(a_certificate_must_be_right, set_up_tls, tear_down),

@@ -474,6 +474,7 @@ static void what_cannot_be_had_is_asked_for_again(void **state)
 {
     struct place *place = *state;
     struct asker asker;
+    char archives[512];
 
     close_supply(place);
     open_supply_with(place, 1, 1);
@@ -488,6 +489,8 @@ static void what_cannot_be_had_is_asked_for_again(void **state)
     assert_true(asker.is_refused);
     assert_non_null(strstr(asker.error.message, "model from http://127.0.0.1:"));
     assert_null(strstr(asker.error.message, "canary"));
+    (void)snprintf(archives, sizeof(archives), "%s/archives", place->folder);
+    assert_int_equal(process_count_entries(archives), 1); /* the other one */
     wait_gets(place, "get bad if \"v1\"", 2); /* by its ETag, so that it is not sent again */
     cancel(&asker);
 }
