@@ -325,6 +325,28 @@ unsigned process_count_descriptors(void)
     return process_count_entries("/proc/self/fd") - 1 - reservations;
 }
 
+size_t process_read_file(const char *path, void *ret, size_t bytes)
+{
+    FILE *file = fopen(path, "rbe");
+    size_t got;
+
+    assert_non_null(file);
+    got = fread(ret, 1, bytes, file);
+    (void)fclose(file);
+    assert_true(got < bytes);
+    ((char *)ret)[got] = '\0';
+    return got;
+}
+
+void process_write_file(const char *path, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wbe");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
 void process_make_folder(char *ret, size_t ret_bytes)
 {
     const char *base = getenv("TMPDIR");

@@ -55,6 +55,11 @@ int process_accept(int listener);
 unsigned process_count_entries(const char *folder);
 /* How many descriptors this process has open. */
 unsigned process_count_descriptors(void);
+/* Puts what a file holds there, and a NUL, if it has less than `bytes`; returns how much that is.
+ */
+size_t process_read_file(const char *path, void *ret, size_t bytes);
+/* Makes that file, or replaces it. */
+void process_write_file(const char *path, const void *bytes, size_t count);
 /* A fresh folder, and its removal with all that is in it. */
 void process_make_folder(char *ret, size_t ret_bytes);
 void process_remove_folder(const char *folder);

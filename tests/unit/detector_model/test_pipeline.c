@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include "detector/model/pipeline.h"
+#include "lib/process.h"
 #include "protocol/protocol.h"
 
 #include <jansson.h>
@@ -147,12 +148,9 @@ static void what_is_left_out_has_its_default(void **state)
 static char *documented_example(void)
 {
     char *text = calloc(1, EXAMPLE_BYTES_MAX), *start, *end;
-    FILE *file = fopen(PIPELINE_PAGE, "re");
 
     assert_non_null(text);
-    assert_non_null(file);
-    (void)fread(text, 1, EXAMPLE_BYTES_MAX - 1, file);
-    (void)fclose(file);
+    (void)process_read_file(PIPELINE_PAGE, text, EXAMPLE_BYTES_MAX);
     start = strstr(text, "```json\n");
     assert_non_null(start);
     start += strlen("```json\n");
