@@ -9,7 +9,8 @@ const os = require('os');
 const path = require('path');
 
 const { score } = require('./score');
-const { DEADLINE_MS, deadline, until, program, Stand, run_all } = require('../detector/tools');
+const { DEADLINE_MS, deadline, until, program, Stand, decoders, run_all } =
+    require('../detector/tools');
 
 const [ffmpeg, models, ...engines] = process.argv.slice(3);
 const archive = path.join(models, 'rectangles.mpta');
@@ -312,10 +313,7 @@ run_all({
     async 'a decoder that dies ends the try: the clip does not begin again'() {
         const one = start([], {});
         await one.says(/10 %/);
-        const { pid } = one.child;
-        const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-        process.kill(Number(children.trim().split(' ').find((child) =>
-            fs.readFileSync(`/proc/${child}/comm`, 'utf8') === 'baton-camera\n')), 'SIGKILL');
+        process.kill(decoders(one.child.pid)[0], 'SIGKILL');
         assert.strictEqual(await one.ended, 1, one.log);
         assert.match(one.log, /broke off after \d+ frames: .*killed by signal 9/);
         const frames = one.stdout.trim().split('\n').map((line) => JSON.parse(line).frame);
