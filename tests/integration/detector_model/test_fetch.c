@@ -397,7 +397,7 @@ static void models_come_from_the_hosts_that_are_allowed(void **state)
         {"http://a.one.example/x", BATON_EAUTH},
         {"http://two.example/x", 0},
         {"http://a.b.two.example/x", 0},
-        {"http://atwo.example/x", BATON_EAUTH},
+        {"http://notwo.example/x", BATON_EAUTH},
         {"http://two.example.evil/x", BATON_EAUTH},
         {"http://two.example@evil/x", BATON_EAUTH},
         {"http://evil/two.example", BATON_EAUTH},

@@ -33,4 +33,25 @@ static inline int run_fenced(int (*set_up)(void), int (*body)(void))
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+struct fenced {
+    int (*set_up)(void), (*body)(void);
+    int end;
+};
+
+static inline void run_fenced_test(void **state)
+{
+    const struct fenced *fenced = *state;
+
+    assert_int_equal(run_fenced(fenced->set_up, fenced->body), fenced->end);
+}
+
+/* The test of that body, which ends so behind what `set_up` begins. */
+#define FENCED(body, set_up, end)                                                                  \
+    {                                                                                              \
+        .name = #body, .test_func = run_fenced_test, .initial_state = &(struct fenced)             \
+        {                                                                                          \
+            (set_up), (body), (end)                                                                \
+        }                                                                                          \
+    }
+
 #endif
