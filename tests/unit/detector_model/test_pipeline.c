@@ -314,8 +314,7 @@ static const struct slip {
     {"stages/2/from", "\"year\"", "stages[2].from is \"year\", which finds no objects to look at"},
     {"stages/0/classes", "[\"bus\"]", "stages[0].classes[0] is \"bus\": must be a class"},
     {"stages/0/classes", "[\"car\", \"trukc\"]",
-     "classes[1] is \"trukc\": must be a class of the "
-     "objects' model; did you mean \"truck\"?"},
+     "classes[1] is \"trukc\": must be a class of the objects' model; did you mean \"truck\"?"},
     {"stages/0/classes", "[]", "stages[0].classes has 0 elements"},
     {"stages/0/minWidth", "-1", "stages[0].minWidth is -1: must be 0 to 65535"},
     {"stages/0/minwidth", "1", "stages[0].minwidth is no field here; did you mean \"minWidth\"?"},
@@ -327,8 +326,7 @@ static const struct slip {
     {"stages/0/regions", "[[[0, 0], [0.5, 0.5], [1, 1]]]", "stages[0].regions[0] has no area"},
     {"stages/0/when", "[]", "stages[0].when has 0 elements"},
     {"stages/0/when", "[\"car_fuelling\"]",
-     "stages[0].when[0] is \"car_fuelling\": must be a "
-     "progression stage, or none; did you mean "
+     "stages[0].when[0] is \"car_fuelling\": must be a progression stage, or none; did you mean "
      "\"car_fueling\"?"},
     {"stages/0/when", "[7]", "stages[0].when[0] is an integer"},
     {"stages/1/fields", NULL, "stages[1] (\"year\") fills no field and no stage is from it"},
