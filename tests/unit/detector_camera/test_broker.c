@@ -5,8 +5,6 @@
 #include "detector/camera/confine.h"
 #include "unit/detector_camera/fenced.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
@@ -38,14 +36,6 @@ static struct {
 void landlock_restrict(const struct confinement *confinement)
 {
     (void)confinement;
-}
-
-static struct sockaddr_in at(const char *host, uint16_t port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-
-    (void)inet_pton(AF_INET, host, &address.sin_addr);
-    return address;
 }
 
 static int bound(const char *host, int type, uint16_t *port)
@@ -105,23 +95,6 @@ static int begin_for_http(void)
 {
     url = (struct url){.scheme = "http"};
     return begin_brokered();
-}
-
-/* 0 or the errno. */
-static int dial(int type, const void *address, socklen_t bytes)
-{
-    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
-    int error = connect(fd, address, bytes) == 0 ? 0 : errno;
-
-    (void)close(fd);
-    return error;
-}
-
-static int dial_at(int type, const char *host, uint16_t port)
-{
-    struct sockaddr_in address = at(host, port);
-
-    return dial(type, &address, sizeof(address));
 }
 
 static int the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused(void)

@@ -3,8 +3,6 @@
 #include "detector/camera/ring.h"
 #include "unit/detector_camera/fenced.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -101,21 +99,12 @@ static int no_further_connection_file_or_code_is_had_once_connected(void)
     return another_process_is_refused();
 }
 
-static int dial(uint16_t port)
-{
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc = connect(fd, (struct sockaddr *)&address, sizeof(address));
-    int error = rc == 0 ? 0 : errno;
-    (void)close(fd);
-    return error;
-}
-
 static int dial_other_port(void)
 {
-    CHECK(dial(8554) == ECONNREFUSED || dial(8554) == 0);
-    CHECK(dial(8555) == EACCES);
+    int error = dial_at(SOCK_STREAM, "127.0.0.1", 8554);
+
+    CHECK(error == ECONNREFUSED || error == 0);
+    CHECK(dial_at(SOCK_STREAM, "127.0.0.1", 8555) == EACCES);
     return 0;
 }
 
