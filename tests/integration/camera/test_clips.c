@@ -82,7 +82,7 @@ static bool hold_and_let_go(struct viewer *viewer)
     const struct camera_options options = {.is_paced = true};
 
     *viewer = (struct viewer){.holds = VIEWER_HELD_MAX};
-    viewer_open(viewer, &gallery, clip("rects.mp4"), &options);
+    viewer_open(viewer, &gallery, clip("bframes.mp4"), &options);
     AWAIT_IN(&gallery, viewer_stats(viewer).skipped >= 3 || viewer->is_ended);
     assert_in_range(viewer->frames, 1, VIEWER_HELD_MAX);
     if (viewer->frames == VIEWER_HELD_MAX) {
@@ -115,8 +115,8 @@ static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
     struct viewer slow = {.holds = 16}, fast = {.check = CHECK_TIME};
 
     (void)state;
-    viewer_open(&slow, &gallery, clip("rects.mp4"), &options);
-    viewer_open(&fast, &gallery, clip("rects.mp4"), &options);
+    viewer_open(&slow, &gallery, clip("rects265.mp4"), &options);
+    viewer_open(&fast, &gallery, clip("rects265.mp4"), &options);
     AWAIT_IN(&gallery, fast.is_ended);
     assert_int_equal(slow.kept_count, 16);
     assert_int_equal(fast.wrong, 0);
