@@ -68,11 +68,6 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     show->dropped += inference_feed_frame(show->feed, frame, rect, STAGE_NONE);
 }
 
-static void run_until(struct show *show, const unsigned *counter, unsigned wanted)
-{
-    AWAIT_IN(&show->gallery, *counter >= wanted);
-}
-
 /* Of a detector in that file. */
 static struct pipeline pipeline_of(const char *file)
 {
@@ -155,7 +150,9 @@ static void show_free(struct show *show)
 
 static void run_results(struct show *show, unsigned more)
 {
-    run_until(show, &show->results, show->results + more);
+    unsigned wanted = show->results + more;
+
+    AWAIT_IN(&show->gallery, show->results >= wanted);
 }
 
 static int child_of(const struct show *show)
@@ -178,7 +175,7 @@ static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
     run_results(show, 1);
     before = show->number;
     assert_int_equal(kill(pid, SIGSTOP), 0);
-    run_until(show, &show->dropped, 8);
+    AWAIT_IN(&show->gallery, show->dropped >= 8);
     assert_int_equal(kill(pid, SIGCONT), 0);
     run_results(show, 2); /* the one that was under way, and the newest */
     assert_true(show->number >= before + 9);
@@ -282,7 +279,7 @@ static void closing_does_not_wait_for_a_model_that_hangs(void **state)
     (void)state;
     run_results(show, 1);
     assert_int_equal(kill(child_of(show), SIGSTOP), 0);
-    run_until(show, &show->dropped, 1); /* so one is under way */
+    AWAIT_IN(&show->gallery, show->dropped >= 1); /* so one is under way */
     show_free(show); /* within the gallery's patience, which is less than a run may take */
 }
 
