@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <glob.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -103,6 +104,45 @@ bool process_lives(pid_t pid)
 {
     char state = state_of(pid);
     return state != 0 && state != 'Z' && state != 'X';
+}
+
+long process_status(pid_t pid, const char *key, int base)
+{
+    size_t bytes = strlen(key);
+    char path[64], line[256];
+    long value = -1;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, key, bytes) == 0 && line[bytes] == ':') {
+            value = strtol(line + bytes + 1, NULL, base);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return value;
+}
+
+pid_t process_child(pid_t pid)
+{
+    glob_t found = {0};
+    char path[64];
+    pid_t child = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/*/children", (int)pid);
+    (void)glob(path, 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc && child == 0; i++) {
+        FILE *file = fopen(found.gl_pathv[i], "re");
+        if (file != NULL) { /* else the thread has ended meanwhile */
+            child = fscanf(file, "%d", &child) == 1 ? child : 0;
+            (void)fclose(file);
+        }
+    }
+    globfree(&found);
+    return child;
 }
 
 void process_wait_gone(pid_t pid)
@@ -283,6 +323,28 @@ unsigned process_count_descriptors(void)
 {
     /* Without the one that counts, and what reserves ports. */
     return process_count_entries("/proc/self/fd") - 1 - reservations;
+}
+
+size_t process_read_file(const char *path, void *ret, size_t bytes)
+{
+    FILE *file = fopen(path, "rbe");
+    size_t got;
+
+    assert_non_null(file);
+    got = fread(ret, 1, bytes, file);
+    (void)fclose(file);
+    assert_true(got < bytes);
+    ((char *)ret)[got] = '\0';
+    return got;
+}
+
+void process_write_file(const char *path, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wbe");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
 }
 
 void process_make_folder(char *ret, size_t ret_bytes)

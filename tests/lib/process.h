@@ -23,7 +23,11 @@ void process_end(pid_t child);
 
 /* Whether the process exists and is no zombie. */
 bool process_lives(pid_t pid);
-/* Waits until it is not. */
+/* The number behind a key of /proc/PID/status, in that base; -1: no such process or key. */
+long process_status(pid_t pid, const char *key, int base);
+/* A child of any of its threads; 0: it has none. */
+pid_t process_child(pid_t pid);
+/* Waits until it is not alive. */
 void process_wait_gone(pid_t pid);
 /* Waits until it is stopped by a signal. */
 void process_wait_stopped(pid_t pid);
@@ -51,6 +55,11 @@ int process_accept(int listener);
 unsigned process_count_entries(const char *folder);
 /* How many descriptors this process has open. */
 unsigned process_count_descriptors(void);
+/* Puts what a file holds there, and a NUL, if it has less than `bytes`; returns how much that is.
+ */
+size_t process_read_file(const char *path, void *ret, size_t bytes);
+/* Makes that file, or replaces it. */
+void process_write_file(const char *path, const void *bytes, size_t count);
 /* A fresh folder, and its removal with all that is in it. */
 void process_make_folder(char *ret, size_t ret_bytes);
 void process_remove_folder(const char *folder);

@@ -215,27 +215,7 @@ static void a_child_that_stands_still_or_is_killed_is_replaced(void **state)
     }
 }
 
-static size_t read_clip(const char *name, uint8_t *ret)
-{
-    FILE *file = fopen(clip(name), "rbe");
-    size_t bytes;
-
-    assert_non_null(file);
-    bytes = fread(ret, 1, CLIP_BYTES_MAX, file);
-    (void)fclose(file);
-    return bytes;
-}
-
-static void write_file(const char *path, const uint8_t *bytes, size_t count)
-{
-    FILE *file = fopen(path, "wbe");
-
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
-
-/* Plays it; returns how it ended. */
+/* Plays it, and counts how it ended. */
 static void play_damaged(const char *path, unsigned *ended, unsigned *failed)
 {
     const struct camera_options options = {.is_lossless = true, .stall_ms = 5000, .open_ms = 5000};
@@ -266,9 +246,9 @@ static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
     process_make_folder(folder, sizeof(folder));
     (void)snprintf(path, sizeof(path), "%s/clip", folder);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        size_t bytes = read_clip(names[i], whole);
+        size_t bytes = process_read_file(clip(names[i]), whole, sizeof(whole));
         for (size_t cut = 1; cut <= CUT; cut++) {
-            write_file(path, whole, bytes * cut / (CUT + 1));
+            process_write_file(path, whole, bytes * cut / (CUT + 1));
             play_damaged(path, &ended, &failed);
         }
         for (int round = 0; round < FLIPPED; round++) {
@@ -277,7 +257,7 @@ static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
                 seed = seed * 1664525 + 1013904223;
                 damaged[(seed >> 4) % bytes] ^= (uint8_t)(1 << (seed >> 29));
             }
-            write_file(path, damaged, bytes);
+            process_write_file(path, damaged, bytes);
             play_damaged(path, &ended, &failed);
         }
     }

@@ -90,29 +90,6 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     assert_int_equal(gallery_logged(&gallery, "canary") + gallery_logged(&gallery, "viewer"), 0);
 }
 
-/* Some cameras lock a user out after five. */
-static void a_refused_password_is_tried_seldom_and_another_one_at_once(void **state)
-{
-    struct viewer wrong = {0}, none = {0}, absent = {0}, right = {0};
-    struct camera_stats stats;
-
-    (void)state;
-    restart_cameras("auth=viewer:canary7");
-    stage_open(&wrong, &server, "rtsp://viewer:canary8@", "cam", NULL);
-    AWAIT_IN(&gallery, is_refused(&wrong));
-    stage_open(&none, &server, "rtsp://", "cam", NULL);
-    AWAIT_IN(&gallery, is_refused(&none));
-    assert_non_null(strstr(viewer_stats(&none).last_error, "; the URL has none"));
-    stage_open(&absent, &server, "rtsp://viewer:canary7@", "absent", NULL);
-    AWAIT_IN(&gallery, viewer_stats(&absent).restarts >= 8);
-    camera_stats(wrong.camera, &stats);
-    assert_in_range(stats.restarts, 0, 3); /* the first try is none of them */
-    assert_non_null(strstr(stats.last_error, "; next try in "));
-    viewer_close(&wrong);
-    stage_open(&right, &server, "rtsp://viewer:canary7@", "cam", NULL);
-    viewer_run_frames(&right, 1);
-}
-
 enum { LOGIN_URLS = 5 };
 
 static bool is_held(const struct viewer *viewer)
@@ -303,7 +280,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(streams_of_each_codec_arrive_whole_over_tcp_and_udp),
         CASE(a_password_is_given_and_shown_nowhere),
-        CASE(a_refused_password_is_tried_seldom_and_another_one_at_once),
         CASE(a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera),
         CASE(refusals_of_some_urls_do_not_hold_others_up_that_had_the_password),
         CASE(a_password_and_the_goodbye_go_through_tls),

@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include "base/crc32c.h"
+#include "lib/process.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -204,40 +205,15 @@ struct camera_stats viewer_stats(const struct viewer *viewer)
     return stats;
 }
 
-static int count_filters(int pid)
-{
-    char path[64], line[256];
-    int count = 0;
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    file = fopen(path, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file) != NULL) {
-        (void)sscanf(line, "Seccomp_filters: %d", &count);
-    }
-    (void)fclose(file);
-    return count;
-}
-
 int viewer_fences(const struct viewer *viewer)
 {
-    return count_filters(viewer_stats(viewer).pid) - count_filters(getpid());
+    return (int)(process_status(viewer_stats(viewer).pid, "Seccomp_filters", 10) -
+                 process_status(getpid(), "Seccomp_filters", 10));
 }
 
 pid_t viewer_broker(const struct viewer *viewer)
 {
-    int pid = viewer_stats(viewer).pid;
-    char path[64];
-    int child = 0;
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-    file = fopen(path, "re");
-    assert_non_null(file);
-    (void)!fscanf(file, "%d", &child);
-    (void)fclose(file);
-    return child;
+    return process_child(viewer_stats(viewer).pid);
 }
 
 void viewer_let_go(struct viewer *viewer, unsigned count)

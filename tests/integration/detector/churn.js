@@ -1,5 +1,6 @@
-// Cameras added, changed and removed at random, for BATON_CHURN_SECONDS (10): when they are gone,
-// nothing of them is left in the program baton-detector: no child, no descriptor, no memory.
+// Cameras added, changed and removed at random, and their processes killed, for BATON_CHURN_SECONDS
+// (10): when they are gone, nothing of them is left in the program baton-detector: no child, no
+// descriptor, no memory.
 //   node churn.js BATON-DETECTOR CURL RTSP-SERVER CLIP [STILL.jpg ARCHIVE.mpta ARCHIVE.mpta]
 // With a still and archives, some cameras have snapshots beside their stream or alone, and models,
 // whose archives are replaced meanwhile.
@@ -7,7 +8,7 @@
 const assert = require('assert');
 const fs = require('fs');
 const path = require('path');
-const { DEADLINE_MS, Backend, list, subscription, session, stage } = require('./tools');
+const { DEADLINE_MS, Backend, list, subscription, session, stage, decoders } = require('./tools');
 const { Camera, Worker } = require('./life');
 const { Shop } = require('../detector_infer/shop');
 
@@ -56,11 +57,21 @@ function random_camera(camera, shop, name) {
     return subscription(name, more);
 }
 
+function kill_one_of(pids) {
+    if (pids.length === 0) return;
+    try {
+        process.kill(pick(pids), 'SIGKILL');
+    } catch (error) {
+        assert.strictEqual(error.code, 'ESRCH'); // it has ended meanwhile
+    }
+}
+
 function footprint(pid) {
     const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
     const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
     return { children: children === '' ? 0 : children.split(' ').length,
         descriptors: fs.readdirSync(`/proc/${pid}/fd`).length,
+        rings: fs.readFileSync(`/proc/${pid}/maps`, 'utf8').split('baton-frames').length - 1,
         kib: Number(/VmRSS:\s+(\d+)/.exec(status)[1]),
         // A sanitizer reserves terabytes and keeps what is freed; leaks are its own to tell, at the end.
         is_sanitized: Number(/VmSize:\s+(\d+)/.exec(status)[1]) > 2 ** 32 };
@@ -80,7 +91,7 @@ async function empty(backend, worker, expected) {
         const is_settled = expected ? now.descriptors <= expected.descriptors &&
             (now.is_sanitized || now.kib <= expected.kib + SLACK_KIB) :
             last.length > 15 && last.slice(0, 15).every((one) => one === now.descriptors);
-        if (now.children === 0 && is_settled) return now;
+        if (now.children === 0 && now.rings === 0 && is_settled) return now;
         assert.ok(Date.now() < until, `left behind: ${JSON.stringify(now)}, not ` +
             JSON.stringify(expected));
         await backend.report();
@@ -112,6 +123,7 @@ async function churn(camera, shop, worker, backend, seconds) {
         if (random(4) === 0) backend.send(stage('d' + random(4), pick([null, 'welcome'])));
         if (random(4) === 0) worker.curl(`/camera/${pick(['d0;c0', 'd1;c1'])}/image?` +
             pick(['width=64', 'source=snapshot']));
+        if (random(4) === 0) kill_one_of(decoders(worker.child.pid));
         const names = [...wanted.keys()].sort().join();
         await backend.report((all) => all.map((one) => one.subscriptionIdentifier).sort()
             .join() === names);

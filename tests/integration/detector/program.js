@@ -89,10 +89,12 @@ const tests = {
         const scene = await Scene.start('--backoff-max', '60s');
         const { camera, worker, backend } = scene;
         const wants = (url) => backend.send(list(subscription('hall;door', { rtspUrl: url }),
-            subscription('hall;gate', { rtspUrl: camera.url('nothing') })));
+            subscription('hall;gate', { rtspUrl: camera.url('nothing') }),
+            subscription('hall;none', { rtspUrl: camera.url().replace('eye:canary@', '') })));
         const stream = (name) => worker.camera(name).stream;
         wants(camera.url().replace('canary', 'canary2'));
         await worker.says(/camera-offline .*hall;door.*refuses name or password.*; next try in \d+ s/);
+        await worker.says(/camera-offline .*hall;none.*refuses name or password.*; the URL has none/);
         await until('other failures to be tried again', () => stream('hall;gate').restarts >= 5);
         assert.ok(stream('hall;door').restarts <= 1);
         assert.match(stream('hall;door').last_error,

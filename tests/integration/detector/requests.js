@@ -11,7 +11,8 @@ const get = (target, headers = 'Host: x\r\n', method = 'GET') =>
 const AGAIN = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'; // the connection stays
 const upgrade = (headers) => 'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n' +
     'Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' + headers + '\r\n';
-const long = (bytes) => `/camera/a;${'x'.repeat(bytes)}/image`;
+const LONGEST = 256; // name of a camera, in bytes
+const long = (bytes) => `/camera/${'a;'.padEnd(bytes, 'x')}/image`;
 
 // Of targets; `a;1` is subscribed.
 const targets = {
@@ -21,11 +22,12 @@ const targets = {
     '/camera//image': 400, '/camera/image': 400, '/camera/./image': 400,
     '/camera/%00/image': 400, '/camera/%ff;1/image': 400, '/camera/a;%7f/image': 400,
     '/camera/a;1/image%0d%0aX-A:%20b': 400, '/camera/a;%c0%ae%c0%ae%c0%af/image': 400,
-    '/camera/a&1/image': 400, [long(300)]: 400, [long(60000)]: 400, [long(100000)]: 431,
+    '/camera/a&1/image': 400, [long(LONGEST + 1)]: 400, [long(1000)]: 400, [long(60000)]: 400,
+    [long(100000)]: 431,
     // names that would walk to one that is there
     '/camera/a;1x%2f..%2f/image': 400, '/camera/x/../a;1/image': 400, '/camera/a;1/./image': 400,
     '/camera//a;1/image': 400, '/camera/%2fa;1/image': 400, '/x/../healthz': 400,
-    '/camera/../../etc/passwd': 400,
+    '/camera/../../etc/passwd': 400, '/camera/a;..%5cx/image': 400,
     // percent-encoding that is none
     '/camera/%zz/image': 400, '/camera/a;1/image%': 400, '/camera/a;1/image?x=%': 400,
     '/camera/a;1/image?x=%00': 400, '/camera/a;1/image?crop=1%0a': 400, '/status%zz': 400,
@@ -34,9 +36,13 @@ const targets = {
     '/camera/a;1/stream?boxes=many': 400, '/camera/a;1/image?width=0': 400,
     '/camera/a;1/image?crop=1&&width=8193': 400, '/camera/a;1/image?width=%31e3': 400,
     '/camera/a;1/image?source=shown': 400,
+    ...Object.fromEntries(['crop=', 'crop=11', 'width', 'width=15', 'width=4294967360', 'width=1e3',
+        'source', 'source=', 'source=Stream', 'source=stream,', 'x=1&&width=0'].map((query) =>
+        ['/camera/a;1/image?' + query, 400])),
     // what is not there
     '/camera/nobody;1/image': 404, '/camera/a;1/video': 404, '/camera/a;1': 404, '/nothing': 404,
-    '/camera/': 404, '/': 404, '/x/image': 404, '/camera/a;1/image&': 404, '/camera/a;+1/image': 404,
+    '/camera/': 404, '/': 404, '/x/image': 404, '/kamera/a;1/stream': 404, [long(LONGEST)]: 404,
+    '/camera/a;1/image&': 404, '/camera/a;+1/image': 404,
     // what is there
     '/camera/a;1/image': 200, '/camera/%61%3B%31/%69mage': 200, '///camera/a;1/image?crop=1': 200,
     '/camera/a;1/image?x=../..//&y=a%26crop=2&;width=0': 200, '/camera/a;1/image?%63rop=%31': 200,
@@ -46,7 +52,7 @@ const targets = {
 // Name: [bytes, statuses].
 const cases = {
     ...Object.fromEntries(Object.entries(targets).map(([target, status]) =>
-        [target.slice(0, 60), [get(target), [status]]])),
+        [`${target.slice(0, 60)}, ${target.length}`, [get(target), [status]]])),
     'HEAD': [get('/healthz', 'Host: x\r\n', 'HEAD'), [200]],
     'two in one': [AGAIN + get('/healthz'), [200, 200]],
     'many headers': [get('/healthz', 'Host: x\r\n' + 'X-A: y\r\n'.repeat(400)), [200]],

@@ -210,6 +210,17 @@ class Backend {
     }
 }
 
+// The numbers of a program's processes that decode; one may end meanwhile.
+function decoders(pid) {
+    return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter((child) => {
+        try {
+            return fs.readFileSync(`/proc/${child}/comm`, 'utf8') === 'baton-camera\n';
+        } catch {
+            return false;
+        }
+    }).map(Number);
+}
+
 // So many WebSocket connections that say nothing and never answer; a hundred at a time, or a busy
 // machine lets those wait that have not asked yet, until the server thinks they never will.
 async function upgrade(stand, count) {
@@ -290,4 +301,4 @@ const online = (count) => (c) => c.length === count && c.every((one) => one.onli
 
 module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, until, get, status, size,
     Stand, Viewer, Backend, subscription, list, session, stage, online, upgrade,
-    certificate, in_folder, refuses, run_all };
+    decoders, certificate, in_folder, refuses, run_all };

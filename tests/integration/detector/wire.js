@@ -89,7 +89,9 @@ const tests = {
         assert.deepStrictEqual(size(cropped.body), [32, 16]);
         for (const [query, expected] of Object.entries({ 'width=32': [32, 24], 'width=33': [33, 25],
             'width=64': [64, 48], 'width=8192': [64, 48], 'crop=1&width=16': [16, 8],
-            'width=20&crop=1': [20, 10], 'crop=1&width=50': [32, 16] })) {
+            'width=20&crop=1': [20, 10], 'crop=1&width=50': [32, 16], 'width=0032': [32, 24],
+            't=99&%63rop=%31&=': [32, 16], 'crop=0&&': [64, 48],
+            'cropped=7&sources=7&;width=0&x=a%26width=32': [64, 48] })) {
             const scaled = stand.curl('/camera/display-001;cam-001/image?' + query);
             assert.deepStrictEqual(size(scaled.body), expected, query);
         }

@@ -3,13 +3,10 @@
 #include "cmocka_all.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const float colours[COLOURS][3] = {{0.9F, 0.1F, 0.1F}, {0.1F, 0.8F, 0.1F}, {0, 0.1F, 0.9F}};
 
 int stand_model(const char *name)
 {
@@ -80,73 +77,4 @@ struct engine *stand_engine(enum engine_kind kind)
 bool stand_is_onnxruntime(const struct engine *engine)
 {
     return strncmp(engine_name(engine), "onnxruntime", 11) == 0;
-}
-
-struct engine *stand_started(const struct engine_options *options)
-{
-    struct engine *engine = NULL;
-    struct baton_error error = {0};
-
-    if (engine_start(&engine, options, &error) != 0) {
-        fail_msg("%s", error.message);
-    }
-    return engine;
-}
-
-struct session *stand_opened(struct engine *engine, const char *model, const struct shape *largest)
-{
-    struct session *session = NULL;
-    struct baton_error error = {0};
-    int fd = stand_model(model);
-
-    if (session_open(&session, engine, fd, largest, &error) != 0) {
-        fail_msg("%s: %s: %s", engine_name(engine), model, error.message);
-    }
-    (void)close(fd);
-    return session;
-}
-
-void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count)
-{
-    size_t plane = (size_t)width * (size_t)height;
-
-    for (size_t i = 0; i < 3 * plane; i++) {
-        values[i] = 0.4F;
-    }
-    for (int i = 0; i < count; i++) {
-        for (int y = drawn[i].y; y < drawn[i].y + drawn[i].height; y++) {
-            for (int x = drawn[i].x; x < drawn[i].x + drawn[i].width; x++) {
-                for (size_t c = 0; c < 3; c++) {
-                    values[c * plane + (size_t)(y * width + x)] = colours[drawn[i].colour][c];
-                }
-            }
-        }
-    }
-}
-
-static bool is_box(const struct box *box, const struct drawn *drawn, float tolerance)
-{
-    return box->label == drawn->colour && fabsf(box->x - (float)drawn->x) <= tolerance &&
-           fabsf(box->y - (float)drawn->y) <= tolerance &&
-           fabsf(box->x + box->width - (float)(drawn->x + drawn->width)) <= tolerance &&
-           fabsf(box->y + box->height - (float)(drawn->y + drawn->height)) <= tolerance;
-}
-
-void stand_assert_boxes(const struct box *boxes, int box_count, const struct drawn *drawn,
-                        int drawn_count, float tolerance)
-{
-    for (int i = 0; i < drawn_count; i++) {
-        int found = 0;
-        for (int k = 0; k < box_count; k++) {
-            found += is_box(&boxes[k], &drawn[i], tolerance);
-        }
-        if (found != 1) {
-            for (int k = 0; k < box_count; k++) {
-                print_message("box: %d at %.2f,%.2f, %.2fx%.2f\n", boxes[k].label, boxes[k].x,
-                              boxes[k].y, boxes[k].width, boxes[k].height);
-            }
-            fail_msg("%d boxes for what is drawn at %d,%d", found, drawn[i].x, drawn[i].y);
-        }
-    }
-    assert_int_equal(box_count, drawn_count);
 }

@@ -1,18 +1,11 @@
-/* Engines, models, pipelines and drawn pictures for the tests of this folder. */
+/* Engines, models and pipelines for the tests of this folder. */
 #ifndef TESTS_DETECTOR_INFER_STAND_H
 #define TESTS_DETECTOR_INFER_STAND_H
 
-#include "detector/infer/boxes.h"
 #include "detector/infer/engine.h"
 #include "detector/model/pipeline.h"
 
 enum { RED, GREEN, BLUE, COLOURS };
-enum { RECTANGLES_WIDTH = 320, RECTANGLES_HEIGHT = 192 }; /* of the model's input */
-
-struct drawn {
-    int colour;
-    int x, y, width, height;
-};
 
 /* Opens a model of tests/models; the caller closes the file. */
 int stand_model(const char *name);
@@ -30,15 +23,5 @@ struct pipeline stand_pipeline(const struct change *changes);
 /* NULL: it is not there, and a line says so. */
 struct engine *stand_engine(enum engine_kind kind);
 bool stand_is_onnxruntime(const struct engine *engine);
-/* An error fails the test. */
-struct engine *stand_started(const struct engine_options *options);
-struct session *stand_opened(struct engine *engine, const char *model, const struct shape *largest);
-
-/* A picture of 3 x height x width numbers from 0 to 1, RGB, grey but for what is drawn. */
-void stand_draw(float *values, int width, int height, const struct drawn *drawn, int count);
-
-/* Every drawn thing has a box within `tolerance` pixels on each side, and nothing else has. */
-void stand_assert_boxes(const struct box *boxes, int box_count, const struct drawn *drawn,
-                        int drawn_count, float tolerance);
 
 #endif

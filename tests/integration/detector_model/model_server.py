@@ -233,10 +233,6 @@ class Server(Answers):
     def get_vast(self):
         self.answer_without_end(200, ETag=self.etag())
 
-    def get_replaced(self):
-        """Each time another one: a model, none, and the first again."""
-        self.answer(200, self.body if self.count % 2 else b"PK no archive", ETag=f'"r{self.count}"')
-
     def get_bad(self):
         self.answer(200, b"PK no archive", ETag=self.etag())
 

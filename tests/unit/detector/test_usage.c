@@ -32,7 +32,6 @@ static int tear_down(void **state)
 static void put(const char *path, const char *text)
 {
     char full[512];
-    FILE *file;
 
     (void)snprintf(full, sizeof(full), "%s%s", root, path);
     for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
@@ -40,10 +39,7 @@ static void put(const char *path, const char *text)
         (void)mkdir(full, 0700);
         *slash = '/';
     }
-    file = fopen(full, "w");
-    assert_non_null(file);
-    (void)fputs(text, file);
-    (void)fclose(file);
+    process_write_file(full, text, strlen(text));
 }
 
 static struct usage measure(int64_t at_s)

@@ -5,8 +5,6 @@
 #include "detector/camera/confine.h"
 #include "unit/detector_camera/fenced.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
@@ -38,14 +36,6 @@ static struct {
 void landlock_restrict(const struct confinement *confinement)
 {
     (void)confinement;
-}
-
-static struct sockaddr_in at(const char *host, uint16_t port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-
-    (void)inet_pton(AF_INET, host, &address.sin_addr);
-    return address;
 }
 
 static int bound(const char *host, int type, uint16_t *port)
@@ -94,29 +84,20 @@ static int begin_brokered(void)
     return 0;
 }
 
-static int run_brokered(int (*body)(void))
+static int begin_with_hardware(void)
 {
-    return run_fenced(begin_brokered, body);
+    uses_hardware = true;
+    return begin_brokered();
 }
 
-/* 0 or the errno. */
-static int dial(int type, const void *address, socklen_t bytes)
+/* Many connections, which no stream makes. */
+static int begin_for_http(void)
 {
-    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
-    int error = connect(fd, address, bytes) == 0 ? 0 : errno;
-
-    (void)close(fd);
-    return error;
+    url = (struct url){.scheme = "http"};
+    return begin_brokered();
 }
 
-static int dial_at(int type, const char *host, uint16_t port)
-{
-    struct sockaddr_in address = at(host, port);
-
-    return dial(type, &address, sizeof(address));
-}
-
-static int dial_all(void)
+static int the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused(void)
 {
     struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/run/baton"};
     struct sockaddr_in camera = at(any, world.camera_port);
@@ -137,7 +118,7 @@ static int dial_all(void)
 }
 
 /* It is known to the C library alone; nothing is sent. */
-static int dial_nameserver(void)
+static int the_name_servers_of_this_machine_are_reached(void)
 {
     struct __res_state names = {0};
     const struct sockaddr_in6 *v6;
@@ -180,7 +161,7 @@ static int send_all(void)
     return 0;
 }
 
-static int send_messages(void)
+static int no_other_call_takes_an_address(void)
 {
     struct sockaddr_in address = at(other, world.astray_port);
     struct iovec part = {.iov_base = (char *)"word", .iov_len = 4};
@@ -195,7 +176,7 @@ static int send_messages(void)
     return 0;
 }
 
-static int take_other_sockets(void)
+static int other_sockets_are_refused(void)
 {
     static const char route[24];
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
@@ -214,7 +195,7 @@ static int take_other_sockets(void)
     return 0;
 }
 
-static int answer_instead(void)
+static int what_the_broker_is_asked_only_the_broker_answers(void)
 {
     struct seccomp_notif asked = {0};
     struct seccomp_notif_resp result = {.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
@@ -228,7 +209,7 @@ static int answer_instead(void)
     return 0;
 }
 
-static int use_ring_of_calls(void)
+static int a_ring_of_calls_is_the_end(void)
 {
     (void)syscall(SYS_io_uring_setup, 1, NULL);
     return 1;
@@ -248,7 +229,7 @@ static void *change_target(void *userdata)
 }
 
 /* On a busy machine the other thread may not run for thousands of rounds: what sleeps lets it. */
-static int dial_what_changes(void)
+static int an_address_that_changes_during_the_call_leads_nowhere_else(void)
 {
     const struct timespec turn = {.tv_nsec = 1000000};
     unsigned refused = 0, connected = 0;
@@ -276,7 +257,7 @@ static void *dial_elsewhere(void *userdata)
     return NULL;
 }
 
-static int dial_from_a_thread(void)
+static int a_thread_dials_no_other_port_either(void)
 {
     pthread_t thread;
     int error = 0;
@@ -286,27 +267,15 @@ static int dial_from_a_thread(void)
     return 0;
 }
 
-static void assert_nothing_came_elsewhere(void)
+/* The last test, after all attempts. */
+static void what_was_allowed_came_to_the_camera_and_nothing_elsewhere(void **state)
 {
     char byte;
 
+    (void)state;
+    assert_true(accept(world.camera, NULL, NULL) >= 0);
     assert_int_equal(accept(world.elsewhere, NULL, NULL), -1);
     assert_int_equal(recv(world.astray, &byte, 1, 0), -1);
-}
-
-static void the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused(void **state)
-{
-    (void)state;
-    assert_int_equal(run_brokered(dial_all), 0);
-    assert_int_equal(run_brokered(dial_from_a_thread), 0);
-    assert_true(accept(world.camera, NULL, NULL) >= 0);
-    assert_nothing_came_elsewhere();
-}
-
-static void the_name_servers_of_this_machine_are_reached(void **state)
-{
-    (void)state;
-    assert_int_equal(run_brokered(dial_nameserver), 0);
 }
 
 static void datagrams_go_to_a_host_that_was_dialled(void **state)
@@ -314,37 +283,9 @@ static void datagrams_go_to_a_host_that_was_dialled(void **state)
     char word[8];
 
     (void)state;
-    assert_int_equal(run_brokered(send_all), 0);
+    assert_int_equal(run_fenced(begin_brokered, send_all), 0);
     assert_int_equal(recv(world.datagrams, word, sizeof(word), 0), 4);
     assert_memory_equal(word, "word", 4);
-    assert_nothing_came_elsewhere();
-}
-
-static void no_other_call_takes_an_address(void **state)
-{
-    (void)state;
-    assert_int_equal(run_brokered(send_messages), 0);
-    assert_int_equal(run_brokered(take_other_sockets), 0);
-    assert_int_equal(run_brokered(use_ring_of_calls), -SIGSYS);
-    assert_nothing_came_elsewhere();
-}
-
-static void an_address_that_changes_during_the_call_leads_nowhere_else(void **state)
-{
-    (void)state;
-    url = (struct url){.scheme = "http"}; /* a stream makes few connections */
-    assert_int_equal(run_brokered(dial_what_changes), 0);
-    url = (struct url){.scheme = "rtsp"};
-    assert_nothing_came_elsewhere();
-}
-
-static void what_the_broker_is_asked_only_the_broker_answers(void **state)
-{
-    (void)state;
-    assert_int_equal(run_brokered(answer_instead), 0);
-    uses_hardware = true;
-    assert_int_equal(run_brokered(answer_instead), 0);
-    uses_hardware = false;
 }
 
 static int listen_first(void)
@@ -357,7 +298,8 @@ static int listen_first(void)
                         &program) < 0;
 }
 
-static int say_why_not(void)
+/* As within some containers. */
+static int where_the_runtime_listens_already_the_error_says_so(void)
 {
     int listener = -1;
     const struct confinement confinement = {.port = 8554, .listener = &listener};
@@ -366,13 +308,6 @@ static int say_why_not(void)
     CHECK(confine_process(&confinement, &error) == BATON_EUNAVAILABLE);
     CHECK(strstr(error.message, "container") != NULL);
     return 0;
-}
-
-/* As within some containers. */
-static void where_the_runtime_listens_already_the_error_says_so(void **state)
-{
-    (void)state;
-    assert_int_equal(run_fenced(listen_first, say_why_not), 0);
 }
 
 /* ---- without a broker ---- */
@@ -402,20 +337,15 @@ static int begin_beside_victim(void)
     return victim < 0 || confine_process(&alone, NULL) || confine_stream(&alone, NULL);
 }
 
-static int signal_by_call(void)
+/* Whoever owns a descriptor is sent a signal of one's choice when there is something to read. */
+static int no_other_process_can_be_sent_a_signal(void)
 {
+    int pipes[2];
+
     CHECK(syscall(SYS_tgkill, victim, victim, SIGKILL) < 0 && errno == EPERM);
     CHECK(syscall(SYS_tkill, victim, SIGKILL) < 0 && errno == EPERM);
     CHECK(kill(victim, SIGKILL) < 0 && errno == EPERM);
     CHECK(syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 0) == 0); /* abort() needs it */
-    return 0;
-}
-
-/* Whoever owns a descriptor is sent a signal of one's choice when there is something to read. */
-static int signal_by_descriptor(void)
-{
-    int pipes[2];
-
     CHECK(pipe2(pipes, O_CLOEXEC) == 0);
     CHECK(fcntl(pipes[0], F_SETOWN, victim) < 0 && errno == EPERM);
     CHECK(fcntl(pipes[0], F_SETSIG, SIGKILL) < 0 && errno == EPERM);
@@ -423,24 +353,23 @@ static int signal_by_descriptor(void)
     return 0;
 }
 
-static void no_other_process_can_be_sent_a_signal(void **state)
-{
-    (void)state;
-    assert_int_equal(run_fenced(begin_beside_victim, signal_by_call), 0);
-    assert_int_equal(run_fenced(begin_beside_victim, signal_by_descriptor), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused),
-        cmocka_unit_test(the_name_servers_of_this_machine_are_reached),
+        FENCED(the_port_of_the_camera_is_connected_to_and_no_address_that_is_refused,
+               begin_brokered, 0),
+        FENCED(a_thread_dials_no_other_port_either, begin_brokered, 0),
+        FENCED(the_name_servers_of_this_machine_are_reached, begin_brokered, 0),
         cmocka_unit_test(datagrams_go_to_a_host_that_was_dialled),
-        cmocka_unit_test(no_other_call_takes_an_address),
-        cmocka_unit_test(an_address_that_changes_during_the_call_leads_nowhere_else),
-        cmocka_unit_test(what_the_broker_is_asked_only_the_broker_answers),
-        cmocka_unit_test(where_the_runtime_listens_already_the_error_says_so),
-        cmocka_unit_test(no_other_process_can_be_sent_a_signal),
+        FENCED(no_other_call_takes_an_address, begin_brokered, 0),
+        FENCED(other_sockets_are_refused, begin_brokered, 0),
+        FENCED(a_ring_of_calls_is_the_end, begin_brokered, -SIGSYS),
+        FENCED(an_address_that_changes_during_the_call_leads_nowhere_else, begin_for_http, 0),
+        FENCED(what_the_broker_is_asked_only_the_broker_answers, begin_brokered, 0),
+        FENCED(what_the_broker_is_asked_only_the_broker_answers, begin_with_hardware, 0),
+        FENCED(where_the_runtime_listens_already_the_error_says_so, listen_first, 0),
+        FENCED(no_other_process_can_be_sent_a_signal, begin_beside_victim, 0),
+        cmocka_unit_test(what_was_allowed_came_to_the_camera_and_nothing_elsewhere),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_broker", tests, set_up, NULL);
 }

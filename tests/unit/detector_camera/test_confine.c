@@ -3,8 +3,6 @@
 #include "detector/camera/ring.h"
 #include "unit/detector_camera/fenced.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -28,7 +26,7 @@ static int both_steps(void)
     return confine_process(&strict, NULL) || confine_stream(&strict, NULL);
 }
 
-static int write_files(void)
+static int nothing_can_be_written(void)
 {
     CHECK(open("/tmp/baton-confine", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0);
     CHECK(open("/dev/null", O_RDWR | O_CLOEXEC) < 0);
@@ -39,8 +37,10 @@ static int write_files(void)
 }
 
 /* The ring, and of the largest size sixteen references of two bytes a sample, the picture that is
- * decoded and the one that is shown. */
-static int have_a_decoders_memory(void)
+ * decoded and the one that is shown. A file in memory could be filled although it is mapped
+ * nowhere.
+ */
+static int there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted(void)
 {
     struct ring_layout layout;
     size_t bytes;
@@ -49,146 +49,97 @@ static int have_a_decoders_memory(void)
     bytes = RING_BYTES + 18 * 2 * layout.bytes;
     CHECK(mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
           MAP_FAILED);
-    return 0;
-}
-
-/* It could be filled although it is mapped nowhere. */
-static int make_a_file_in_memory(void)
-{
     CHECK(memfd_create("x", MFD_CLOEXEC) < 0 && errno == EPERM);
     return 0;
 }
 
-static int read_etc(void)
-{
-    int fd = open("/etc/hosts", O_RDONLY | O_CLOEXEC);
-    CHECK(fd >= 0);
-    CHECK(close(fd) == 0);
-    return 0;
-}
-
-/* Of a service with a user of its own, /etc may hold what that user alone can read. */
-static int read_more_of_etc(void)
-{
-    CHECK(open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES);
-    CHECK(open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0);
-    return 0;
-}
-
-static int look_a_name_up(void)
+static int what_names_need_can_be_read(void)
 {
     const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
+    int fd = open("/etc/hosts", O_RDONLY | O_CLOEXEC);
+
+    CHECK(fd >= 0);
+    CHECK(close(fd) == 0);
     CHECK(getaddrinfo("localhost", "554", &hints, &found) == 0);
     CHECK(((struct sockaddr_in *)found->ai_addr)->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
     freeaddrinfo(found);
     return 0;
 }
 
-static int read_proc(void)
+/* Of a service with a user of its own, /etc may hold what that user alone can read. */
+static int read_more(void)
 {
     CHECK(open("/proc/self/environ", O_RDONLY | O_CLOEXEC) < 0);
+    CHECK(open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES);
+    CHECK(open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0);
     return 0;
 }
 
-static int run_program(void)
+static int another_program_is_the_end(void)
 {
     char *argv[] = {(char *)"true", NULL};
     (void)execv("/bin/true", argv);
     return 1;
 }
 
-static int make_process(void)
+static int another_process_is_refused(void)
 {
-    pid_t child = fork();
-    CHECK(child < 0 && errno == EPERM);
+    CHECK(fork() < 0 && errno == EPERM);
     return 0;
 }
 
-static int make_socket(void)
+static int no_further_connection_file_or_code_is_had_once_connected(void)
 {
     CHECK(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
     CHECK(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
     CHECK(open("/etc/hosts", O_RDONLY | O_CLOEXEC) < 0);
     CHECK(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
           MAP_FAILED);
-    return 0;
-}
-
-static int dial(uint16_t port)
-{
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc = connect(fd, (struct sockaddr *)&address, sizeof(address));
-    int error = rc == 0 ? 0 : errno;
-    (void)close(fd);
-    return error;
+    return another_process_is_refused();
 }
 
 static int dial_other_port(void)
 {
-    CHECK(dial(8554) == ECONNREFUSED || dial(8554) == 0);
-    CHECK(dial(8555) == EACCES);
+    int error = dial_at(SOCK_STREAM, "127.0.0.1", 8554);
+
+    CHECK(error == ECONNREFUSED || error == 0);
+    CHECK(dial_at(SOCK_STREAM, "127.0.0.1", 8555) == EACCES);
     return 0;
 }
 
-static void nothing_can_be_written(void **state)
+/* For what Landlock alone forbids. */
+static void with_landlock(int version, int (*body)(void))
 {
-    (void)state;
-    assert_int_equal(run_fenced(first_step, write_files), 0);
-}
-
-static void there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted(void **state)
-{
-    (void)state;
-    assert_int_equal(run_fenced(first_step, have_a_decoders_memory), 0);
-    assert_int_equal(run_fenced(first_step, make_a_file_in_memory), 0);
-}
-
-static void what_names_need_can_be_read_and_nothing_else_of_etc_or_proc(void **state)
-{
-    (void)state;
-    assert_int_equal(run_fenced(first_step, read_etc), 0);
-    assert_int_equal(run_fenced(first_step, look_a_name_up), 0);
-    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 1) {
-        assert_int_equal(run_fenced(first_step, read_proc), 0);
-        assert_int_equal(run_fenced(first_step, read_more_of_etc), 0);
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < version) {
+        skip();
     }
+    assert_int_equal(run_fenced(first_step, body), 0);
 }
 
-static void another_program_is_the_end_and_another_process_refused(void **state)
+static void nothing_else_of_etc_or_proc_can_be_read(void **state)
 {
     (void)state;
-    assert_int_equal(run_fenced(first_step, run_program), -SIGSYS);
-    assert_int_equal(run_fenced(first_step, make_process), 0);
-}
-
-static void once_connected_there_is_no_further_connection_file_or_code(void **state)
-{
-    (void)state;
-    assert_int_equal(run_fenced(both_steps, make_socket), 0);
-    assert_int_equal(run_fenced(both_steps, make_process), 0);
-    assert_int_equal(run_fenced(both_steps, run_program), -SIGSYS);
+    with_landlock(1, read_more);
 }
 
 static void only_the_port_of_the_camera_can_be_dialled(void **state)
 {
     (void)state;
-    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < 4) {
-        skip(); /* this kernel has no fence around ports */
-    }
-    assert_int_equal(run_fenced(first_step, dial_other_port), 0);
+    with_landlock(4, dial_other_port);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_can_be_written),
-        cmocka_unit_test(there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted),
-        cmocka_unit_test(what_names_need_can_be_read_and_nothing_else_of_etc_or_proc),
-        cmocka_unit_test(another_program_is_the_end_and_another_process_refused),
-        cmocka_unit_test(once_connected_there_is_no_further_connection_file_or_code),
+        FENCED(nothing_can_be_written, first_step, 0),
+        FENCED(there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted, first_step, 0),
+        FENCED(what_names_need_can_be_read, first_step, 0),
+        cmocka_unit_test(nothing_else_of_etc_or_proc_can_be_read),
+        FENCED(another_program_is_the_end, first_step, -SIGSYS),
+        FENCED(another_program_is_the_end, both_steps, -SIGSYS),
+        FENCED(another_process_is_refused, first_step, 0),
+        FENCED(no_further_connection_file_or_code_is_had_once_connected, both_steps, 0),
         cmocka_unit_test(only_the_port_of_the_camera_can_be_dialled),
     };
     return cmocka_run_group_tests_name("unit_detector_camera_confine", tests, NULL, NULL);

@@ -48,15 +48,6 @@ static void a_pause_is_not_made_up_for(void **state)
     assert_true(pace_is_due(&pace, instant_add(at, SPAN_MS(100)), SPAN_MS(100)));
 }
 
-static void after_a_steady_while_failures_are_counted_anew(void **state)
-{
-    (void)state;
-    assert_int_equal(failures_after(0, SPAN_MS(0)), 1);
-    assert_int_equal(failures_after(5, SPAN_MS(0)), 6);
-    assert_int_equal(failures_after(5, SPAN_MS(2000)), 1);
-    assert_int_equal(failures_after(5, SPAN_S(86400)), 1);
-}
-
 /* Each restart is over after a second; tries before that fail. Returns the longest pause, in ms. */
 static int64_t longest_pause(int restarts, span online, uint32_t random)
 {
@@ -145,7 +136,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cap_is_met),
         cmocka_unit_test(a_pause_is_not_made_up_for),
-        cmocka_unit_test(after_a_steady_while_failures_are_counted_anew),
         cmocka_unit_test(a_camera_that_restarts_again_and_again_is_tried_again_soon),
         cmocka_unit_test(a_refused_password_is_tried_a_few_times_far_apart),
         cmocka_unit_test(half_of_the_time_is_not_for_starts),

@@ -471,20 +471,13 @@ static void a_child_that_is_missing_is_named(void **state)
     assert_empty(place);
 }
 
-/* The file of /proc of that process, with a NUL. */
+/* The file of /proc of that process. */
 static void read_proc(pid_t pid, const char *name, char text[TEXT_BYTES])
 {
     char path[64];
-    ssize_t got;
-    int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    got = fd >= 0 ? read(fd, text, TEXT_BYTES - 1) : 0;
-    text[got > 0 ? got : 0] = '\0';
-    if (fd >= 0) {
-        close(fd);
-    }
+    (void)process_read_file(path, text, TEXT_BYTES);
 }
 
 /* One that is too large to be told at once. */

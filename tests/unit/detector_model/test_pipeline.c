@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include "detector/model/pipeline.h"
+#include "lib/process.h"
 #include "protocol/protocol.h"
 
 #include <jansson.h>
@@ -147,12 +148,9 @@ static void what_is_left_out_has_its_default(void **state)
 static char *documented_example(void)
 {
     char *text = calloc(1, EXAMPLE_BYTES_MAX), *start, *end;
-    FILE *file = fopen(PIPELINE_PAGE, "re");
 
     assert_non_null(text);
-    assert_non_null(file);
-    (void)fread(text, 1, EXAMPLE_BYTES_MAX - 1, file);
-    (void)fclose(file);
+    (void)process_read_file(PIPELINE_PAGE, text, EXAMPLE_BYTES_MAX);
     start = strstr(text, "```json\n");
     assert_non_null(start);
     start += strlen("```json\n");
@@ -316,8 +314,7 @@ static const struct slip {
     {"stages/2/from", "\"year\"", "stages[2].from is \"year\", which finds no objects to look at"},
     {"stages/0/classes", "[\"bus\"]", "stages[0].classes[0] is \"bus\": must be a class"},
     {"stages/0/classes", "[\"car\", \"trukc\"]",
-     "classes[1] is \"trukc\": must be a class of the "
-     "objects' model; did you mean \"truck\"?"},
+     "classes[1] is \"trukc\": must be a class of the objects' model; did you mean \"truck\"?"},
     {"stages/0/classes", "[]", "stages[0].classes has 0 elements"},
     {"stages/0/minWidth", "-1", "stages[0].minWidth is -1: must be 0 to 65535"},
     {"stages/0/minwidth", "1", "stages[0].minwidth is no field here; did you mean \"minWidth\"?"},
@@ -329,8 +326,7 @@ static const struct slip {
     {"stages/0/regions", "[[[0, 0], [0.5, 0.5], [1, 1]]]", "stages[0].regions[0] has no area"},
     {"stages/0/when", "[]", "stages[0].when has 0 elements"},
     {"stages/0/when", "[\"car_fuelling\"]",
-     "stages[0].when[0] is \"car_fuelling\": must be a "
-     "progression stage, or none; did you mean "
+     "stages[0].when[0] is \"car_fuelling\": must be a progression stage, or none; did you mean "
      "\"car_fueling\"?"},
     {"stages/0/when", "[7]", "stages[0].when[0] is an integer"},
     {"stages/1/fields", NULL, "stages[1] (\"year\") fills no field and no stage is from it"},

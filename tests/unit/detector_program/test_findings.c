@@ -1,29 +1,24 @@
 #include "cmocka_all.h"
 
 #include "detector/program/findings.h"
+#include "lib/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { WIDTH = 640, HEIGHT = 360, TEXT_MAX = 1 << 16 };
 
 static uint8_t luma[WIDTH * HEIGHT];
-static char folder[] = "/tmp/test_findings-XXXXXX";
+static char folder[64];
 static char text[TEXT_MAX];
 
 static const char *content(const char *name)
 {
     char path[128];
-    FILE *file;
 
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    (void)fclose(file);
-    (void)unlink(path);
+    (void)process_read_file(path, text, sizeof(text));
     return text;
 }
 
@@ -60,6 +55,7 @@ static void each_file_says_what_was_seen(void **state)
     struct findings findings;
 
     (void)state;
+    process_make_folder(folder, sizeof(folder));
     assert_int_equal(findings_open(&findings, folder, NULL), 0);
     show(&findings, 12);
     assert_int_equal(findings.counts.objects, 2);
@@ -82,18 +78,7 @@ static void each_file_says_what_was_seen(void **state)
     assert_non_null(strstr(text, ">Ü 0.30 #8</text>"));
     assert_non_null(strstr(text, ">12: 1.50 s</text>"));
     assert_null(strstr(text, "gone"));
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder); /* each test has removed its files */
+    process_remove_folder(folder);
 }
 
 int main(void)
@@ -102,5 +87,5 @@ int main(void)
         cmocka_unit_test(each_file_says_what_was_seen),
     };
 
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
