@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_S = 10, RENEWALS = 3 }; /* of a command that has no --timeout; in a lifetime */
@@ -85,6 +86,7 @@ static void say_goodbye(struct agent_link *link)
 static int ask_when_connected(json_t **ret, struct agent_link *link, const char *election,
                               span patience, struct baton_error *reterr)
 {
+    const struct timespec pause = {.tv_nsec = 20000000};
     instant limit = instant_add(clock_now(), patience);
     int code;
 
@@ -92,7 +94,7 @@ static int ask_when_connected(json_t **ret, struct agent_link *link, const char 
                                   json_pack("{s:s, s:s}", "do", "members", "election", election),
                                   reterr)) == BATON_EUNAVAILABLE &&
            instant_before(clock_now(), limit)) {
-        (void)usleep(20000);
+        (void)nanosleep(&pause, NULL);
     }
     return code;
 }
