@@ -324,7 +324,7 @@ int guardian_check_hang(span hang, span lease, bool has_guardian, struct baton_e
     }
     if (hang.ns > lease.ns) {
         return error_set(reterr, BATON_EINVAL,
-                         "hang <= lease fails: %g ms > %g ms; a hang beyond the lease costs the "
+                         "hang <= lease fails: %.0f ms > %.0f ms; a hang beyond the lease costs the "
                          "lease",
                          hang_ms, (double)lease.ns / 1e6);
     }
