@@ -56,12 +56,35 @@ static void tell(struct engine *engine, const char *name, json_t *fields)
     }
 }
 
-static void log_event(struct engine *engine, const char *name, const json_t *fields)
+/* With the event's members as fields of the line. */
+static void log_event(struct engine *engine, const char *name, const json_t *event)
 {
-    char *text = fields ? json_dumps(fields, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    enum { MOST = 16 };
+    struct log_field fields[MOST];
+    char *texts[MOST];
+    size_t count = 0;
+    const char *key;
+    json_t *value;
 
-    log_notice(engine->config.logger, name, LOG_STR("fields", text));
-    free(text);
+    json_object_foreach((json_t *)event, key, value)
+    {
+        if (count == MOST) {
+            break;
+        }
+        texts[count] = json_is_object(value) || json_is_array(value)
+                           ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS)
+                           : NULL;
+        fields[count] = json_is_integer(value)   ? LOG_I64(key, json_integer_value(value))
+                        : json_is_real(value)    ? LOG_F64(key, json_real_value(value))
+                        : json_is_boolean(value) ? LOG_BOOL(key, json_is_true(value))
+                        : texts[count]           ? LOG_STR(key, texts[count])
+                                                 : LOG_STR(key, json_string_value(value));
+        count++;
+    }
+    log_emit(engine->config.logger, LOG_NOTICE, name, fields, count);
+    while (count > 0) {
+        free(texts[--count]);
+    }
 }
 
 static void send_out(struct engine *engine, const char *name, const json_t *fields)

@@ -2,6 +2,7 @@
 #include "base/bearer.h"
 #include "base/host.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "base/value.h"
 #include "fleet/program/program.h"
 #include "fleet/state/state.h"
@@ -131,6 +132,8 @@ static int check(const struct engine_config *engine, struct baton_error *reterr)
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr)
 {
+    char space[BATON_NAME_MAX];
+    const char *name;
     int code;
 
     *ret = (struct program_settings){
@@ -161,7 +164,11 @@ int program_settings(struct program_settings *ret, const struct options *options
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
         .log_json = options_flag(options, "log-json"),
     };
-    code = name_node(ret->node, options_text(options, "node"), reterr);
+    name = options_text(options, "node");
+    if (!name && url_find(space, sizeof(space), ret->engine.provider, "node")) {
+        name = space;
+    }
+    code = name_node(ret->node, name, reterr);
     code = code ? code
                 : value_address(options_text(options, "http"), true, ret->host, sizeof(ret->host),
                                 &ret->engine.http_port, reterr);

@@ -62,3 +62,18 @@ bool url_next(const char **query, struct url_pair *ret)
     ret->value_bytes = (size_t)(text + length - ret->value);
     return true;
 }
+
+bool url_find(char *ret, size_t ret_bytes, const char *url, const char *key)
+{
+    const char *query = url_query(url);
+    struct url_pair pair;
+
+    while (url_next(&query, &pair)) {
+        if (pair.key_bytes == strlen(key) && strncmp(pair.key, key, pair.key_bytes) == 0 &&
+            pair.value_bytes > 0 &&
+            url_decode(ret, ret_bytes, pair.value, pair.value_bytes) == BATON_OK) {
+            return true;
+        }
+    }
+    return false;
+}

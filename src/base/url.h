@@ -29,5 +29,7 @@ struct url_pair {
 const char *url_query(const char *url);
 /* The next pair; empty pairs are skipped. False: there is none, or only a fragment. */
 bool url_next(const char **query, struct url_pair *ret);
+/* Decodes the first value of that key, which has to fit. False: there is none, or an empty one. */
+bool url_find(char *ret, size_t ret_bytes, const char *url, const char *key);
 
 #endif

@@ -121,7 +121,8 @@ static void start_handles(struct host *host)
 
 static int name_host(struct host *host, struct baton_error *reterr)
 {
-    const char *name = options_text(host->options, "node");
+    char space[BATON_NAME_MAX];
+    const char *name = settings_node(space, host->options);
     char machine[256] = "";
 
     (void)gethostname(machine, sizeof(machine) - 1);

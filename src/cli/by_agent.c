@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_S = 10, RENEWALS = 3 }; /* of a command that has no --timeout; in a lifetime */
@@ -81,6 +82,23 @@ static void say_goodbye(struct agent_link *link)
     (void)agent_link_ask(NULL, link, json_pack("{s:s}", "do", "bye"), &ignored);
 }
 
+/* The agent connects to Redis for each client anew. */
+static int ask_when_connected(json_t **ret, struct agent_link *link, const char *election,
+                              span patience, struct baton_error *reterr)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    instant limit = instant_add(clock_now(), patience);
+    int code;
+
+    while ((code = agent_link_ask(ret, link,
+                                  json_pack("{s:s, s:s}", "do", "members", "election", election),
+                                  reterr)) == BATON_EUNAVAILABLE &&
+           instant_before(clock_now(), limit)) {
+        (void)nanosleep(&pause, NULL);
+    }
+    return code;
+}
+
 /* As an observer, which is not in the list. */
 static int list_members(json_t **ret, struct agent_link *link, const char *election,
                         struct baton_error *reterr)
@@ -91,9 +109,8 @@ static int list_members(json_t **ret, struct agent_link *link, const char *elect
     int code = observe(link, election, &lifetime_ms, reterr);
 
     code = code ? code
-                : agent_link_ask(&reply, link,
-                                 json_pack("{s:s, s:s}", "do", "members", "election", election),
-                                 reterr);
+                : ask_when_connected(&reply, link, election, SPAN_MS((int64_t)(lifetime_ms / 2)),
+                                     reterr);
     json_array_foreach(json_object_get(reply, "members"), index, one)
     {
         if (!json_is_true(json_object_get(one, "self"))) {

@@ -235,7 +235,8 @@ static void on_event(struct observer *observer, const struct baton_event *event)
 /* Through an agent, several processes of a host take part in one election. */
 static int name_node(struct participant *part, bool has_agent, struct baton_error *reterr)
 {
-    const char *name = options_text(part->config.options, "node");
+    char space[BATON_NAME_MAX];
+    const char *name = settings_node(space, part->config.options);
     char host[256] = "";
     if (!name) {
         size_t used;

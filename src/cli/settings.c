@@ -25,16 +25,17 @@ const char *settings_data(const struct options *options)
 /* Returns the directory that the URL names; NULL: none. */
 static char *data_in_url(const char *url)
 {
-    const char *query = url_query(url);
-    struct url_pair pair;
     char path[OPTION_TEXT_MAX + 1];
-    while (url_next(&query, &pair)) {
-        if (pair.key_bytes == 4 && strncmp(pair.key, "data", 4) == 0 && pair.value_bytes > 0 &&
-            url_decode(path, sizeof(path), pair.value, pair.value_bytes) == 0) {
-            return strdup(path);
-        }
-    }
-    return NULL;
+
+    return url_find(path, sizeof(path), url, "data") ? strdup(path) : NULL;
+}
+
+const char *settings_node(char space[static BATON_NAME_MAX], const struct options *options)
+{
+    const char *name = options_text(options, "node");
+    const char *url = options_text(options, "provider");
+
+    return name || !url || !url_find(space, BATON_NAME_MAX, url, "node") ? name : space;
 }
 
 /* Whether the agent of this host takes part for this process: nothing is said of a group of its

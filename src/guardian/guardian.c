@@ -323,10 +323,11 @@ int guardian_check_hang(span hang, span lease, bool has_guardian, struct baton_e
                          hang_ms, HANG_MIN_MS);
     }
     if (hang.ns > lease.ns) {
-        return error_set(reterr, BATON_EINVAL,
-                         "hang <= lease fails: %g ms > %g ms; a hang beyond the lease costs the "
-                         "lease",
-                         hang_ms, (double)lease.ns / 1e6);
+        return error_set(
+            reterr, BATON_EINVAL,
+            "hang <= lease fails: %.0f ms > %.0f ms; a hang beyond the lease costs the "
+            "lease",
+            hang_ms, (double)lease.ns / 1e6);
     }
     return BATON_OK;
 }

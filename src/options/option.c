@@ -1,6 +1,7 @@
 #include "options/option.h"
 
 #include "base/invariant.h"
+#include "base/text.h"
 #include "base/value.h"
 #include "options/url_secret.h"
 
@@ -257,6 +258,26 @@ static int take_flag(struct options *options, int found, struct baton_error *ret
     return code ? error_wrap(reterr, "--%s", spec->name) : 0;
 }
 
+/* Of a word that is a flag except for its value: "". */
+static const char *nearest(char ret[static TEXT_NEAREST_BYTES], const struct options *options,
+                           const char *word)
+{
+    const char *names[OPTIONS_MAX];
+    char typed[TEXT_DISTANCE_MAX];
+    bool is_long = strncmp(word, "--", 2) == 0;
+
+    (void)snprintf(typed, sizeof(typed), "%.*s", is_long ? (int)strcspn(word + 2, "=") : 0,
+                   word + (is_long ? 2 : 0));
+    for (size_t i = 0; i < options->count; i++) {
+        names[i] = options->values[i].spec->name;
+        if (strcmp(names[i], typed) == 0) {
+            typed[0] = '\0';
+        }
+    }
+    ret[0] = '\0';
+    return typed[0] ? text_nearest(ret, typed, names, options->count) : ret;
+}
+
 int options_take_flags(struct options *options, int argc, char **argv, int *ret_used,
                        struct baton_error *reterr)
 {
@@ -273,8 +294,10 @@ int options_take_flags(struct options *options, int argc, char **argv, int *ret_
             return error_set(reterr, BATON_EINVAL, "%s: a value is missing", word);
         }
         if (found == '?') {
+            char meant[TEXT_NEAREST_BYTES];
             return error_set(reterr, BATON_EINVAL,
-                             "%s: no such flag, or a value where none belongs", word);
+                             "%s: no such flag, or a value where none belongs%s", word,
+                             nearest(meant, options, word));
         }
         int code = take_flag(options, found, reterr);
         if (code) {

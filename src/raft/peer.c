@@ -40,7 +40,10 @@ bool member_may_lead(const struct raft_member *member)
 
 bool peer_is_ready(const struct raft *raft, const struct peer *peer)
 {
-    return peer->is_active && peer->may_lead && !instant_before(raft->now, peer->silent_until);
+    bool is_dead = peer->dead_through > 0 && peer->incarnation <= peer->dead_through;
+
+    return peer->is_active && !is_dead && peer->may_lead &&
+           !instant_before(raft->now, peer->silent_until);
 }
 
 bool peer_answers(const struct raft *raft, const struct peer *peer)

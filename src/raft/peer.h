@@ -16,7 +16,8 @@ int peers_rebuild(struct raft *raft, const struct raft_configuration *configurat
 void peers_reset(struct raft *raft);
 
 bool member_votes(const struct raft_member *member);
-/* Whether the peer could campaign at once: it answers, is not cordoned, and votes already. */
+/* Whether the peer could campaign at once: it answers and is not proved dead, is not cordoned, and
+ * votes already. */
 bool peer_is_ready(const struct raft *raft, const struct peer *peer);
 bool member_may_lead(const struct raft_member *member);
 

@@ -4,6 +4,7 @@
 #include "raft/convert.h"
 #include "raft/election.h"
 #include "raft/heartbeat.h"
+#include "raft/heir.h"
 #include "raft/leader.h"
 #include "raft/leader_lease.h"
 #include "raft/log.h"
@@ -125,6 +126,9 @@ static void take_proof(struct raft *raft, const struct raft_input *input)
     if (promise_apply_proof(raft, input->proof.kind, &input->proof.proof) &&
         raft->role != RAFT_LEADER) {
         election_inherit(raft, heir);
+    }
+    if (raft->role == RAFT_LEADER) {
+        heir_choose(raft); /* it may have been the heir that died */
     }
 }
 

@@ -452,6 +452,14 @@ class OverRedis(AgentTest):
         self.assertIsNotNone(heir.event("leadership-acquired"))
         self.assertGreaterEqual(time.clock_gettime_ns(time.CLOCK_BOOTTIME), end_ns)
 
+    def test_members_are_told_although_the_connection_for_it_is_made_only_now(self):
+        agent = self.agent("--client-lease", LONG, provider=self.provider)
+        self.leader(agent)
+        self.ask("CLIENT", "PAUSE", "500", "ALL")
+        done = baton("members", "--socket", agent.path, "--election", "e", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([one["role"] for one in json.loads(done.stdout)], ["leader"])
+
     def test_a_watch_begins_with_any_number_of_values(self):
         agent = self.agent("--client-lease", LONG, provider=self.provider)
         writer, reader = self.client(agent), self.client(agent)

@@ -463,6 +463,7 @@ class Beginnings(FleetTest):
         self.declare({"displays": [{"id": "d0"}]})
         until(lambda: process.log().count("declared ") == 2, process.log)
         self.assertEqual(process.ask("GET", "/api/displays?limit=1")[1]["count"], 1)
+        self.assertRegex(process.log(), r" leader-changed leader=a epoch=\d+\n")
 
     def check_file_that_grows(self, seldom):
         """With `seldom` the process runs for three writes of twenty only: what it has to do at

@@ -25,6 +25,12 @@ class Running(ProgramTest):
         self.assertGreater(int(epoch), 0)
         self.assertEqual(done.returncode, 0)
 
+    def test_the_name_in_the_url_counts_unless_a_flag_gives_another(self):
+        for words, name in ((), "b"), (("--node", "c"), "c"):
+            done = baton("run", "--provider", "memory:?node=b", *words, "--", "sh", "-c",
+                         "echo $BATON_NODE")
+            self.assertEqual((done.returncode, done.stdout), (0, name + "\n"), done.stderr)
+
     def test_a_program_that_reads_the_terminal_finds_its_end(self):
         """Not the terminal's foreground group, it would be stopped there, and baton wait for it."""
         one = self.cluster(1)

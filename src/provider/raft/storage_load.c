@@ -68,7 +68,7 @@ static int check_owner(const struct storage *storage, const struct storage_ident
         return error_set(reterr, BATON_EEXIST,
                          "data directory %s belongs to node \"%s\" of cluster \"%s\", not to "
                          "\"%s\" of \"%s\"; give each node a directory of its own, or start this "
-                         "one by its name (--node)",
+                         "one by its own names (--node, and --election or --group)",
                          identity->directory, node, cluster, identity->node, identity->cluster);
     }
     return BATON_OK;

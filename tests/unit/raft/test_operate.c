@@ -43,6 +43,33 @@ static void leadership_is_passed_to_the_best_node_if_none_is_named(void **state)
     cluster_free(cluster);
 }
 
+/* And not to the one that has died a moment ago, which nobody has missed yet. */
+static void leadership_is_passed_to_another_node_if_the_heir_is_proved_dead(void **state)
+{
+    struct cluster *cluster = cluster_new(3);
+    raft_id leader, heir, other;
+    instant asked;
+    (void)state;
+
+    leader = cluster_settle(cluster);
+    heir = node_of(cluster, leader)->heir;
+    other = 6 - leader - heir;
+    node_crash(cluster, heir);
+    node_proof(cluster, leader, RAFT_PROOF_GUARDIAN,
+               (struct raft_proof){.node = heir,
+                                   .incarnation = node_of(cluster, heir)->incarnation,
+                                   .through_term = RAFT_TERM_FOREVER},
+               RAFT_NOBODY);
+    cluster_deliver(cluster);
+    assert_int_equal(node_status(cluster, other).heir, other);
+    asked = cluster->now;
+    assert_int_equal(node_transfer(cluster, leader, RAFT_NOBODY, false), 0);
+    cluster_deliver(cluster);
+    assert_true(cluster->now.ns == asked.ns);
+    assert_int_equal(cluster_leader(cluster), other);
+    cluster_free(cluster);
+}
+
 static void a_transfer_to_a_node_that_cannot_lead_is_refused(void **state)
 {
     struct cluster *cluster = cluster_new(3);
@@ -477,6 +504,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leadership_is_passed_to_the_named_node_without_a_wait),
         cmocka_unit_test(leadership_is_passed_to_the_best_node_if_none_is_named),
+        cmocka_unit_test(leadership_is_passed_to_another_node_if_the_heir_is_proved_dead),
         cmocka_unit_test(a_transfer_to_a_node_that_cannot_lead_is_refused),
         cmocka_unit_test(a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays),
         cmocka_unit_test(a_member_that_has_just_started_gets_leadership_when_it_votes),
