@@ -295,6 +295,7 @@ int options_take_flags(struct options *options, int argc, char **argv, int *ret_
         }
         if (found == '?') {
             char meant[TEXT_NEAREST_BYTES];
+            (void)secret_hide_word(argv[optind - 1]);
             return error_set(reterr, BATON_EINVAL,
                              "%s: no such flag, or a value where none belongs%s", word,
                              nearest(meant, options, word));

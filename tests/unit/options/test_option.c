@@ -158,8 +158,10 @@ static void a_url_that_was_meant_for_another_option_is_refused_without_its_passw
 {
     const char *const url = "redis://app:geheim@127.0.0.1:6379/0";
     static const char *const names[] = {"preset", "insecure", "lease", "weight"};
+    char misspelt[] = "--prvider=redis://app:geheim@127.0.0.1:6379/0";
     struct options *options = options_new(groups);
     struct baton_error error;
+    int used;
     (void)state;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -167,6 +169,8 @@ static void a_url_that_was_meant_for_another_option_is_refused_without_its_passw
         assert_non_null(strstr(error.message, "redis://**********@127.0.0.1"));
         assert_null(strstr(error.message, "geheim"));
     }
+    assert_int_equal(TAKE(options, &used, &error, "run", misspelt), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "--prvider=redis://**********@127.0.0.1"));
     options_free(options);
 }
 
