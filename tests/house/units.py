@@ -55,7 +55,7 @@ def left_running(root):
 
 
 def left_behind(root):
-    """Once its package is purged, no link in /etc of a unit that was enabled is left."""
+    """Once its package is purged, no link of a unit that was enabled is left, and no cache."""
     folder = os.path.join(root, "packaging/debian")
     bad = []
     for name in MOST:
@@ -70,13 +70,21 @@ def left_behind(root):
             ours, others = wants / name.replace("@", "@a"), wants / "baton-cron.service"
             for link in (ours, others):
                 link.symlink_to("/lib/systemd/system/" + name)
-            script = postrm.read_text(encoding="utf-8").replace("/etc/systemd/system", etc)
+            cache = pathlib.Path(etc, "private", name.split(".")[0])
+            cache.mkdir(parents=True)
+            script = re.sub("/etc/systemd/system|/var/cache", etc, postrm.read_text("utf-8"))
+            script = script.replace("#DEBHELPER#", "").replace("/run/", "/nonexistent/")
             for step, left in (("upgrade", True), ("remove", True), ("purge", False)):
-                subprocess.run(["sh", "-c", script.replace("#DEBHELPER#", ""), "postrm", step],
-                               check=True, env={"PATH": "/nonexistent:/bin"})
+                subprocess.run(["sh", "-c", script, "postrm", step], check=True,
+                               env={"PATH": "/nonexistent:/bin"})
+                if step != "purge" and not cache.exists():
+                    bad.append("%s: %s %s: removes the cache" % (name, postrm.name, step))
                 if ours.is_symlink() != left or not others.is_symlink():
                     bad.append("%s: %s %s: links that are left: %s" %
                                (name, postrm.name, step, [one.name for one in wants.iterdir()]))
+            if cache.exists() and "CacheDirectory=" + cache.name in \
+                    pathlib.Path(root, "packaging/systemd", name + ".in").read_text("utf-8"):
+                bad.append("%s: %s: leaves the cache" % (name, postrm.name))
     return bad
 
 
