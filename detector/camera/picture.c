@@ -97,10 +97,9 @@ static bool scale(struct picture_scaler *scaler, int index, struct plane *plane,
         bool is_wide = plane->width >= many * width;
         bool is_high = plane->height >= many * height;
         int piece = 2 * index + step % 2;
-        is_done = is_wide || is_high
-                      ? halve(scaler, piece, plane, is_wide, is_high,
-                              step == 0 ? kFilterLinear : kFilterBox)
-                      : scale_step(scaler, piece, plane, width, height, kFilterBox);
+        is_done = is_wide || is_high ? halve(scaler, piece, plane, is_wide, is_high,
+                                             step == 0 ? kFilterLinear : kFilterBox)
+                                     : scale_step(scaler, piece, plane, width, height, kFilterBox);
     }
     return is_done;
 }

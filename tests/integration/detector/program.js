@@ -5,7 +5,7 @@ const assert = require('assert');
 const fs = require('fs');
 const net = require('net');
 const path = require('path');
-const { spawnSync } = require('child_process');
+const { spawn, spawnSync } = require('child_process');
 const { once } = require('events');
 const { program, deadline, until, Viewer, Backend, list, subscription, session, online, certificate,
     in_folder, refuses, run_all } = require('./tools');
@@ -61,6 +61,8 @@ const tests = {
             console.log('skipped: a process that cannot be killed takes root and the first freezer');
             return;
         }
+        const thaw = spawn('sh', ['-c', 'cat; echo THAWED >freezer.state; until rmdir "$PWD"; do sleep 0.1; done'],
+            { cwd: ice, detached: true, stdio: ['pipe', 'ignore', 'ignore'] }); // if this test is killed, too
         const scene = await Scene.start('--stall-timeout', '1s');
         const { camera, worker, backend } = scene;
         const tasks = `/proc/${worker.child.pid}/task/${worker.child.pid}`;
@@ -77,10 +79,8 @@ const tests = {
             worker.signal('SIGTERM'); // its errors are open for as long as the other one is there
             assert.deepStrictEqual(await deadline(once(worker.child, 'exit'), 'the end'), [0, null]);
         } finally {
-            fs.writeFileSync(ice + '/freezer.state', 'THAWED');
-            await until('the folder to be empty', () =>
-                fs.readFileSync(ice + '/cgroup.procs', 'utf8') === '');
-            fs.rmdirSync(ice);
+            thaw.stdin.end();
+            await deadline(once(thaw, 'exit'), 'the folder to be empty');
         }
         await camera.end();
     },
