@@ -257,9 +257,8 @@ static int write_model(struct writing *to, const struct pipeline_model *model,
     return rc == 0 ? ret : rc;
 }
 
-/* Writes what the child gives. */
-static int write_all(struct unpacked *ret, struct helper *child, uint64_t archive_bytes,
-                     int folder_fd, const struct archive_rules *rules, struct baton_error *reterr)
+int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_bytes, int folder_fd,
+                  const struct archive_rules *rules, struct baton_error *reterr)
 {
     static const struct timeval look = {.tv_usec = LOOK_MS * 1000L};
     struct writing *to = calloc(1, sizeof(*to));
@@ -324,7 +323,7 @@ int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
 
     rc = rc ? rc : unpack_child_start(&child, archive_fd, rules, reterr);
     if (rc == 0) {
-        rc = write_all(ret, &child, bytes, folder_fd, rules, reterr);
+        rc = archive_write(ret, &child, bytes, folder_fd, rules, reterr);
         unpack_child_end(&child);
     }
     return rc;

@@ -73,4 +73,8 @@ int unpack_child_start(struct helper *ret, int archive_fd, const struct archive_
                        struct baton_error *reterr);
 void unpack_child_end(struct helper *child); /* kills it if it still runs */
 
+/* Writes what the child gives. */
+int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_bytes, int folder_fd,
+                  const struct archive_rules *rules, struct baton_error *reterr);
+
 #endif
