@@ -3,6 +3,8 @@
  * In place of uv_listen(): as long as the system has no descriptor or memory for a connection,
  * libuv calls accept() again and again, and the loop does nothing else. Here such connections wait
  * in the kernel, the loop goes on, and accept() is called again some tenths of a second later.
+ *
+ * All of it belongs to the loop's thread.
  */
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H

@@ -40,30 +40,29 @@ def owner_of(folder, name):
             "/" + name in pathlib.Path(folder, one).read_text(encoding="utf-8")][0]
 
 
+def script_of(root, name, kind):
+    """The package's maintainer script: its name, and its text, which is empty if there is none."""
+    folder = os.path.join(root, "packaging/debian")
+    script = pathlib.Path(folder, owner_of(folder, name).replace(".install", "." + kind))
+    return script.name, script.read_text(encoding="utf-8") if script.exists() else ""
+
+
 def left_running(root):
     """A unit of a Debian package is stopped where the package is removed, and by no upgrade."""
-    folder = os.path.join(root, "packaging/debian")
     bad = []
     for name in MOST:
-        owner = owner_of(folder, name)
-        prerm = pathlib.Path(folder, owner.replace(".install", ".prerm"))
-        script = prerm.read_text(encoding="utf-8") if prerm.exists() else ""
+        prerm, script = script_of(root, name, "prerm")
         if not re.search(r'= remove .*deb-systemd-invoke stop\b.*[ \']' +
                          re.escape(name.replace("@", "@*")), script, re.S):
-            bad.append("%s: %s does not stop it" % (name, prerm.name))
+            bad.append("%s: %s does not stop it" % (name, prerm))
     return bad
 
 
 def left_behind(root):
     """Once its package is purged, no link of a unit that was enabled is left, and no cache."""
-    folder = os.path.join(root, "packaging/debian")
     bad = []
     for name in MOST:
-        owner = owner_of(folder, name)
-        postrm = pathlib.Path(folder, owner.replace(".install", ".postrm"))
-        if not postrm.exists():
-            bad.append("%s: there is no %s" % (name, postrm.name))
-            continue
+        postrm, text = script_of(root, name, "postrm")
         with tempfile.TemporaryDirectory() as etc:
             wants = pathlib.Path(etc, "multi-user.target.wants")
             wants.mkdir()
@@ -72,19 +71,19 @@ def left_behind(root):
                 link.symlink_to("/lib/systemd/system/" + name)
             cache = pathlib.Path(etc, "private", name.split(".")[0])
             cache.mkdir(parents=True)
-            script = re.sub("/etc/systemd/system|/var/cache", etc, postrm.read_text("utf-8"))
+            script = re.sub("/etc/systemd/system|/var/cache", etc, text)
             script = script.replace("#DEBHELPER#", "").replace("/run/", "/nonexistent/")
             for step, left in (("upgrade", True), ("remove", True), ("purge", False)):
                 subprocess.run(["sh", "-c", script, "postrm", step], check=True,
                                env={"PATH": "/nonexistent:/bin"})
                 if step != "purge" and not cache.exists():
-                    bad.append("%s: %s %s: removes the cache" % (name, postrm.name, step))
+                    bad.append("%s: %s %s: removes the cache" % (name, postrm, step))
                 if ours.is_symlink() != left or not others.is_symlink():
                     bad.append("%s: %s %s: links that are left: %s" %
-                               (name, postrm.name, step, [one.name for one in wants.iterdir()]))
+                               (name, postrm, step, [one.name for one in wants.iterdir()]))
             if cache.exists() and "CacheDirectory=" + cache.name in \
                     pathlib.Path(root, "packaging/systemd", name + ".in").read_text("utf-8"):
-                bad.append("%s: %s: leaves the cache" % (name, postrm.name))
+                bad.append("%s: %s: leaves the cache" % (name, postrm))
     return bad
 
 
