@@ -5,8 +5,6 @@
 
 static void on_event(struct baton_work *work, const struct baton_work_event *event, void *userdata)
 {
-    (void)work;
-    (void)userdata;
     if (event->type == BATON_WORK_EVENT_READY) {
         (void)puts("ready");
         (void)fflush(stdout);

@@ -356,9 +356,6 @@ void process_make_folder(char *ret, size_t ret_bytes)
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
-    (void)status;
-    (void)type;
-    (void)walk;
     return remove(path);
 }
 

@@ -23,7 +23,6 @@ struct heard {
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
     struct heard *heard = userdata;
-    (void)election;
 
     heard->thread = pthread_self();
     if (heard->stopped > 0 || event->at_ns <= 0) {
@@ -144,8 +143,6 @@ static void take_self_off(struct baton_election *election, const struct baton_ev
                           void *userdata)
 {
     struct self_off *self = userdata;
-    (void)election;
-    (void)event;
 
     self->calls++;
     baton_off(self->listener);
@@ -249,7 +246,6 @@ static void cordoning_waits_until_the_work_has_stopped(void **state)
 static void resign_from_the_loop(struct baton_election *election, const struct baton_event *event,
                                  void *userdata)
 {
-    (void)event;
     *(_Atomic int *)userdata =
         1 + (baton_resign(election, BATON_TIMEOUT_DEFAULT, NULL) == BATON_OK);
     assert_int_equal(baton_wait_leadership(election, 1000, NULL),

@@ -192,7 +192,6 @@ static void a_conflict_has_the_revision_at_which_the_key_is(void **state)
 static void write_inside(struct baton *baton, const struct baton_value *value, void *userdata)
 {
     uint64_t revision;
-    (void)value;
 
     *(_Atomic int *)userdata = baton_put_revision(baton, "out", "2", 1, 0, 0, &revision, NULL);
 }

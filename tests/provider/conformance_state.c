@@ -74,7 +74,6 @@ struct watched {
 static void watch(struct baton *baton, const struct baton_value *value, void *userdata)
 {
     struct watched *watched = userdata;
-    (void)baton;
 
     watched->out_of_order += value->revision < watched->revision;
     watched->revision = value->revision;
@@ -239,7 +238,6 @@ static void what_is_too_big_is_refused_whole(void **state)
 static void count_message(struct baton *baton, const char *channel, const void *data, size_t bytes,
                           void *userdata)
 {
-    (void)baton;
     if (strcmp(channel, "news") == 0 && bytes == 5 && memcmp(data, "hel\0o", 5) == 0) {
         (*(_Atomic int *)userdata)++;
     }

@@ -42,30 +42,18 @@ static void hear(void)
 static void on_event(struct baton_election *election, const struct baton_event *event,
                      void *userdata)
 {
-    (void)election;
-    (void)event;
-    (void)userdata;
     hear();
 }
 
 static void on_message(struct baton *baton, const char *channel, const void *data, size_t bytes,
                        void *userdata)
 {
-    (void)baton;
-    (void)channel;
-    (void)data;
-    (void)bytes;
-    (void)userdata;
     hear();
 }
 
 /* The first one says which thread is the loop's. */
 static void on_change(struct baton *baton, const struct baton_value *value, void *userdata)
 {
-    (void)baton;
-    (void)value;
-    (void)userdata;
-
     if (!atomic_load(&is_loop_known)) {
         loops_thread = pthread_self();
         atomic_store(&is_loop_known, true);

@@ -26,7 +26,6 @@ static void on_start(struct baton_work *work, struct baton_work_run *run, void *
 {
     struct hand *hand = userdata;
     int job;
-    (void)work;
 
     assert_true(baton_work_may_act(run, NULL));
     if (run->is_service) {
@@ -43,8 +42,6 @@ static void on_halt(struct baton_work *work, struct baton_work_run *run, int64_t
                     void *userdata)
 {
     struct hand *hand = userdata;
-    (void)work;
-    (void)left_ns;
 
     hand->halts++;
     if (hand->service == run && !hand->hangs) {
@@ -56,7 +53,6 @@ static void on_halt(struct baton_work *work, struct baton_work_run *run, int64_t
 static void on_event(struct baton_work *work, const struct baton_work_event *event, void *userdata)
 {
     struct hand *hand = userdata;
-    (void)work;
 
     hand->sessions += event->type == BATON_WORK_EVENT_SESSION;
 }
@@ -167,12 +163,6 @@ static atomic_int is_open, is_entered; /* a gate, at which the loop's thread wai
 static void wait_at_gate(struct baton *baton, const char *channel, const void *data, size_t bytes,
                          void *userdata)
 {
-    (void)baton;
-    (void)channel;
-    (void)data;
-    (void)bytes;
-    (void)userdata;
-
     is_entered = 1;
     GROUP_AWAIT(is_open);
 }

@@ -8,7 +8,6 @@
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
     struct listener *listener = userdata;
-    (void)election;
 
     pthread_mutex_lock(&listener->lock);
     if (!listener->is_there) {

@@ -23,13 +23,11 @@ static void *memory_begin(void)
 
 static void memory_url(void *group, int number, char *ret, size_t ret_bytes)
 {
-    (void)number;
     snprintf(ret, ret_bytes, "memory:%s", (const char *)group);
 }
 
 static void memory_end(void *group)
 {
-    (void)group;
 }
 
 /* ---- raft: ----------------------------------------------------------------------------------- */
@@ -118,7 +116,6 @@ static void *redis_begin(void)
 static void redis_url(void *group, int number, char *ret, size_t ret_bytes)
 {
     const struct redis_server *server = group;
-    (void)number;
 
     snprintf(ret, ret_bytes,
              "redis://127.0.0.1:%d/"
@@ -128,7 +125,6 @@ static void redis_url(void *group, int number, char *ret, size_t ret_bytes)
 
 static void redis_end(void *group)
 {
-    (void)group;
 }
 
 /* ---- agent: ---------------------------------------------------------------------------------- */
@@ -156,7 +152,6 @@ static void *agent_group_begin(void)
 static void agent_url(void *group, int number, char *ret, size_t ret_bytes)
 {
     const struct agent_host *host = group;
-    (void)number;
 
     snprintf(ret, ret_bytes, "%s", host->url);
 }

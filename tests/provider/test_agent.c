@@ -317,7 +317,6 @@ int __wrap_json_object_set_new(json_t *object, const char *key, json_t *value)
 
 static void note_value(struct baton *baton, const struct baton_value *value, void *userdata)
 {
-    (void)baton;
     atomic_store((_Atomic size_t *)userdata, value->bytes);
 }
 
@@ -358,7 +357,6 @@ static void urls_that_name_no_socket_are_refused(void **state)
 {
     struct baton_error error;
     struct baton *baton = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "agent:relative", NULL, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "agent:relative"));

@@ -94,7 +94,6 @@ static int forward(void *userdata)
 
 static int set_up(void **state)
 {
-    (void)state;
     process_make_folder(directory, sizeof(directory));
     process_free_ports(ports, WITNESS_NODES);
     process_free_ports(tunnels, WITNESS_NODES);
@@ -111,7 +110,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     witnesses_end(&witnesses);
     for (int i = 0; i < WITNESS_NODES; i++) {
         process_end(forwarders[i]);
@@ -142,7 +140,6 @@ static void a_dead_tunnel_to_the_leader_deposes_nobody(void **state)
     int leader = witnesses_await_leader(&witnesses, 0);
     uint64_t epoch = witnesses.of[leader]->epoch;
     instant later;
-    (void)state;
 
     /* All have heard of it, and dialled it, before its first lease is over. */
     later = instant_add(clock_now(), SPAN_MS(LEASE_MS));

@@ -19,7 +19,6 @@ static pid_t server;
 static int server_main(void *userdata)
 {
     char text[12];
-    (void)userdata;
 
     snprintf(text, sizeof(text), "%d", port);
     execlp("redis-server", "redis-server", "--port", text, "--bind", "127.0.0.1", "--save", "",
@@ -90,8 +89,6 @@ static void *begin(void)
 
 static void url(void *own, int number, char *ret, size_t ret_bytes)
 {
-    (void)own;
-    (void)number;
     snprintf(ret, ret_bytes,
              "redis://"
              "127.0.0.1:%d?lease=900ms&max-lease=900ms&check-interval=300ms&answer-timeout=500ms",
@@ -100,7 +97,6 @@ static void url(void *own, int number, char *ret, size_t ret_bytes)
 
 static void end(void *own)
 {
-    (void)own;
     process_end(server);
 }
 
@@ -202,7 +198,6 @@ static void a_leader_keeps_its_lease_when_the_server_comes_back_empty(void **sta
 static void hear_difference(struct baton_election *election, const struct baton_event *event,
                             void *userdata)
 {
-    (void)election;
     if (event->type == BATON_EVENT_ERROR && strstr(event->error.message, "max-lease=0.9s") &&
         strstr(event->error.message, "max-lease=2s")) {
         *(_Atomic bool *)userdata = true;
@@ -317,7 +312,6 @@ static void a_first_replica_is_no_reason_to_wait(void **state)
 static void hear_errors(struct baton_election *election, const struct baton_event *event,
                         void *userdata)
 {
-    (void)election;
     if (event->type == BATON_EVENT_ERROR) {
         *(_Atomic int *)userdata = event->error.code;
     }
@@ -388,7 +382,6 @@ static void hear(struct baton_election *election, const struct baton_event *even
 {
     struct heard *heard = userdata;
     size_t used = strlen(heard->text);
-    (void)election;
 
     snprintf(heard->text + used, sizeof(heard->text) - used, "%s%s ", baton_event_name(event->type),
              event->type != BATON_EVENT_ROLE       ? ""
@@ -440,7 +433,6 @@ static void count_members(struct baton_election *election, const struct baton_ev
 {
     struct comings *comings = userdata;
     bool is_ghost = strcmp(event->member.name, "ghost") == 0;
-    (void)election;
 
     if (event->type == BATON_EVENT_MEMBER_JOINED) {
         ++*(is_ghost ? &comings->ghost_joined : &comings->joined);
@@ -685,7 +677,6 @@ static void metadata_that_the_others_would_not_read_is_refused(void **state)
 static void set_other_metadata(struct baton_election *election, const struct baton_event *event,
                                void *userdata)
 {
-    (void)userdata;
     if (event->member.is_self) {
         (void)baton_set_metadata(election, "{\"load\":2}", NULL);
     }
@@ -696,7 +687,6 @@ static void read_metadata(struct baton_election *election, const struct baton_ev
 {
     atomic_int *load = userdata;
     const char *seen = event->member.metadata ? strstr(event->member.metadata, ":") : NULL;
-    (void)election;
 
     if (event->member.is_self) {
         *load = seen ? seen[1] - '0' : -1;

@@ -55,7 +55,6 @@ static int read_rule(void **state)
     FILE *file = fopen(BATON_SOURCE "/docs/redis.md", "r");
     char *at;
     char *end;
-    (void)state;
 
     assert_non_null(file);
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
@@ -118,7 +117,6 @@ static void forget_all(void)
 
 static int begin(void **state)
 {
-    (void)state;
     server_init(&server);
     server_start(&server);
     snprintf(url, sizeof(url), "redis://baton:geheim@127.0.0.1:%d", server.port);
@@ -127,7 +125,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&server);
     return 0;
 }
@@ -156,7 +153,6 @@ static void note(struct life *life, const char *message)
 static void hear_error(struct baton_election *election, const struct baton_event *event,
                        void *userdata)
 {
-    (void)election;
     note(userdata, event->error.message);
 }
 
@@ -212,18 +208,12 @@ static void on_message(struct baton *baton, const char *channel, const void *dat
                        void *userdata)
 {
     struct life *life = userdata;
-    (void)baton;
-    (void)channel;
-    (void)data;
-    (void)bytes;
     life->messages++;
 }
 
 static void on_change(struct baton *baton, const struct baton_value *value, void *userdata)
 {
     struct life *life = userdata;
-    (void)baton;
-    (void)value;
     life->changes++;
 }
 
@@ -343,7 +333,6 @@ static bool live(struct life *life)
 static void the_rule_of_the_guide_is_enough(void **state)
 {
     struct life life;
-    (void)state;
 
     set_user(-1);
     forget_all();
@@ -378,7 +367,6 @@ static bool is_denied(const char *command)
 static void each_part_of_the_rule_is_needed(void **state)
 {
     int tried = 0;
-    (void)state;
 
     for (int i = 0; i < rule_count; i++) {
         struct life life;
@@ -406,7 +394,6 @@ static void each_part_of_the_rule_is_needed(void **state)
 static int baton_main(void *userdata)
 {
     char full[320];
-    (void)userdata;
 
     snprintf(full, sizeof(full), "%s?lease=600s&max-lease=600s&heartbeat-interval=5s", url);
     execl(BATON_PROGRAM, "baton", "run", "--provider", full, "--election", "race", "--node", "g",
@@ -417,7 +404,6 @@ static int baton_main(void *userdata)
 static void a_guardian_releases_under_the_rule(void **state)
 {
     pid_t child;
-    (void)state;
 
     set_user(-1);
     forget_all();

@@ -12,7 +12,6 @@ static struct server server;
 
 static int begin(void **state)
 {
-    (void)state;
     server_init(&server);
     server_start(&server);
     for (int i = 0; i < MANY; i++) {
@@ -26,7 +25,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&server);
     return 0;
 }
@@ -129,7 +127,6 @@ static void the_beats_of_many_elections_are_few_commands(void **state)
 {
     struct process *leads;
     struct process *follows;
-    (void)state;
 
     leads = take_part();
     check_cost(1, 450);
@@ -159,7 +156,6 @@ static void elections_that_fail_keep_no_other_from_its_beat(void **state)
 {
     struct process *process = take_part();
     static double ends[MANY];
-    (void)state;
 
     for (int i = 0; i < MANY; i += SPOILT_EACH) {
         server_tell(&server, "DEL election-%d:processes", i);

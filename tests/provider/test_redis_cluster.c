@@ -49,7 +49,6 @@ static int begin(void **state)
 {
     static const int first[] = {0, 5461, 10923, CLUSTER_SLOTS};
     int bus[NODES];
-    (void)state;
 
     for (int i = 0; i < NODES; i++) {
         redisReply *id;
@@ -88,7 +87,6 @@ static int begin_secured(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     for (int i = 0; i < NODES; i++) {
         server_fini(&nodes[i]);
     }
@@ -153,8 +151,6 @@ static struct heard heard;
 
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
-    (void)election;
-    (void)userdata;
     if (heard.wanted && strstr(event->error.message, heard.wanted)) {
         heard.is_there = true;
     }
@@ -199,7 +195,6 @@ static void await_renewal(const struct member *member)
 static void a_key_has_the_slot_that_the_cluster_says(void **state)
 {
     static const char *const keys[] = {"foo", "{foo}:master", "a{}b", "a{b}c{d}", "{", "}{", ""};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         redisReply *reply = server_ask(&nodes[0], "CLUSTER KEYSLOT %s", keys[i]);
@@ -211,16 +206,11 @@ static void a_key_has_the_slot_that_the_cluster_says(void **state)
 static void on_message(struct baton *baton, const char *channel, const void *data, size_t bytes,
                        void *userdata)
 {
-    (void)baton;
-    (void)channel;
-    (void)data;
-    (void)bytes;
     *(_Atomic int *)userdata = 1;
 }
 
 static void on_change(struct baton *baton, const struct baton_value *value, void *userdata)
 {
-    (void)baton;
     *(_Atomic int *)userdata = value->data ? 1 : 2;
 }
 
@@ -233,7 +223,6 @@ static void whichever_node_is_known_all_are_used(void **state)
     _Atomic int has_come = 0;
     _Atomic int has_changed = 0;
     size_t count;
-    (void)state;
 
     open_at(&one, 0, "lease=60s&max-lease=60s");
     open_at(&other, 2, "lease=60s&max-lease=60s&node=other");
@@ -291,7 +280,6 @@ static void a_slot_moves_while_a_lease_is_held(void **state)
     uint64_t epoch;
     unsigned slot;
     char name[16];
-    (void)state;
 
     name_on(1, name);
     slot = slot_of(name);
@@ -324,7 +312,6 @@ static void a_slot_moves_while_a_lease_is_held(void **state)
 static void a_name_without_a_tag_is_told(void **state)
 {
     struct member member;
-    (void)state;
 
     open_at(&member, 0, "lease=600ms&max-lease=600ms&check-interval=100ms");
     want_error("CROSSSLOT");
@@ -339,7 +326,6 @@ static void a_cluster_that_is_down_is_told_and_waited_for(void **state)
     struct member member;
     uint64_t epoch;
     char name[16];
-    (void)state;
 
     name_on(1, name);
     open_at(&member, 0, "lease=2s&max-lease=2s&check-interval=100ms&answer-timeout=500ms");
@@ -363,7 +349,6 @@ static void the_node_that_was_named_may_die(void **state)
     uint64_t epoch;
     char name[16];
     redisReply *reply;
-    (void)state;
 
     for (int i = 0; i < NODES; i++) {
         server_tell(&nodes[i], "CONFIG SET cluster-require-full-coverage no");
@@ -391,7 +376,6 @@ static int lead_on_all(void *userdata)
     char url[512];
     struct baton *baton;
     struct baton_election *election;
-    (void)userdata;
 
     write_url(url, 0, LONG);
     ASSERT_OK(baton_open(&baton, url, NULL, failure));
@@ -408,7 +392,6 @@ static void a_guardian_releases_to_every_node_that_has_an_election(void **state)
 {
     char names[NODES][16];
     pid_t child;
-    (void)state;
 
     for (int i = 0; i < NODES; i++) {
         name_on(i, names[i]);
@@ -436,7 +419,6 @@ static void replicas_are_not_waited_for_in_a_cluster_and_that_is_told(void **sta
 {
     struct member member;
     char name[16];
-    (void)state;
 
     name_on(1, name);
     server_trust(&nodes[1], name);
@@ -467,7 +449,6 @@ static void a_guardian_releases_to_the_node_of_the_election(void **state)
 {
     char name[16];
     pid_t child;
-    (void)state;
 
     name_on(2, name);
     server_trust(&nodes[2], name);

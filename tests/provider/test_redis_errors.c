@@ -160,7 +160,6 @@ static void whatever_it_says_is_named_and_over_with_its_cause(void **state)
         {"no answer in time", stop_answering, go_on_answering, false},
         {"MISCONF", lose_disk, do_without_disk, false},
     };
-    (void)state;
 
     server_start(&server);
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -187,7 +186,6 @@ static void a_missing_or_wrong_password_is_named(void **state)
     static const struct {
         const char *user, *word;
     } rows[] = {{"", "NOAUTH"}, {":geheimer@", "WRONGPASS"}, {"me:geheim@", "WRONGPASS"}};
-    (void)state;
 
     server_set(&server, "requirepass", "geheim");
     server_start(&server);
@@ -203,7 +201,6 @@ static void a_missing_or_wrong_password_is_named(void **state)
 static void a_trouble_that_lasts_is_told_again(void **state)
 {
     static struct listener listener;
-    (void)state;
 
     server_set(&server, "requirepass", "geheim");
     server_start(&server);
@@ -217,7 +214,6 @@ static void a_trouble_that_lasts_is_told_again(void **state)
 static void loading_is_named_and_waited_for(void **state)
 {
     static struct listener listener;
-    (void)state;
 
     server_set(&server, "enable-debug-command", "yes");
     server_set(&server, "loading-process-events-interval-bytes", "1024");

@@ -15,7 +15,6 @@ static char folder[128];
 
 static int begin(void **state)
 {
-    (void)state;
     certificates_make(folder, sizeof(folder));
     server_init(&server);
     return 0;
@@ -23,7 +22,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&server);
     process_remove_folder(folder);
     return 0;
@@ -75,25 +73,21 @@ static void is_released(const char *name, const char *wants_clients, const char 
 
 static void a_lease_behind_tls_is_released(void **state)
 {
-    (void)state;
     is_released("right", "no", "ca=ca.crt");
 }
 
 static void a_server_that_wants_our_certificate_is_shown_it(void **state)
 {
-    (void)state;
     is_released("right", "yes", "ca=ca.crt&cert=client.crt&key=client.key");
 }
 
 static void the_name_that_was_demanded_is_demanded_again(void **state)
 {
-    (void)state;
     is_released("elsewhere", "no", "ca=ca.crt&sni=elsewhere.test");
 }
 
 static void who_is_not_verified_is_told_all_the_same(void **state)
 {
-    (void)state;
     is_released("expired", "no", "verify=off");
 }
 
@@ -107,7 +101,6 @@ static void several_servers_behind_tls_are_told(void **state)
     int ports[SERVERS];
     char url[512];
     pid_t child;
-    (void)state;
 
     for (int i = 0; i < SERVERS; i++) {
         if (i > 0) {
@@ -147,7 +140,6 @@ static void exchange(const char *end)
 static void a_server_that_is_another_is_told_nothing(void **state)
 {
     pid_t child;
-    (void)state;
 
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     child = start_leader("right", "no", "ca=ca.crt");

@@ -15,7 +15,6 @@ static char url[512];
 static int begin(void **state)
 {
     int port;
-    (void)state;
 
     certificates_make(folder, sizeof(folder));
     server_init(&server);
@@ -31,7 +30,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&server);
     process_remove_folder(folder);
     return 0;
@@ -63,7 +61,6 @@ static int lead(void *userdata)
 {
     struct member member;
     FILE *file = tmpfile();
-    (void)userdata;
 
     open_with_log(&member, file);
     (void)pause(); /* until it is killed */
@@ -74,7 +71,6 @@ static void what_is_lost_is_told_and_elections_go_on(void **state)
 {
     FILE *file = tmpfile();
     struct member member;
-    (void)state;
 
     assert_non_null(file);
     open_with_log(&member, file);
@@ -94,7 +90,6 @@ static void whoever_dies_is_followed_when_the_lease_has_run_out(void **state)
     FILE *file = tmpfile();
     struct member member;
     pid_t child = process_fork(lead, NULL);
-    (void)state;
 
     SERVER_AWAIT(server_says(&server, "GET race:master_process", "-"));
     process_end(child);

@@ -126,7 +126,6 @@ static void what_spoils_the_lock_is_told_until_it_is_gone(void **state)
         {{"HSET race:epoch epoch 99999999999999999999999"}, "SPOILED", "DEL race:epoch"},
         {{"SET race:master \x1b[31mme"}, "\"?[31mme\" is no process's id", "DEL race:master"},
     };
-    (void)state;
 
     take_part(SHORT, "");
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -137,7 +136,6 @@ static void what_spoils_the_lock_is_told_until_it_is_gone(void **state)
 
 static void a_huge_lock_is_told_and_followed(void **state)
 {
-    (void)state;
     take_part(SHORT, "is no process's id");
     GROUP_AWAIT(baton_is_leader(ours.election));
     server_tell(&server, "SETRANGE spoilt %d x", HUGE_BYTES);
@@ -151,7 +149,6 @@ static void a_huge_lock_is_told_and_followed(void **state)
 
 static void a_foreign_lock_without_a_lifetime_is_told(void **state)
 {
-    (void)state;
     take_part(SHORT, "race:master has no lifetime");
     GROUP_AWAIT(baton_is_leader(ours.election));
     tell_line("SET race:master somebody");
@@ -164,7 +161,6 @@ static void a_foreign_lock_without_a_lifetime_is_told(void **state)
 
 static void an_epoch_far_from_our_clock_is_told(void **state)
 {
-    (void)state;
     take_part(SHORT, "ahead of this process's clock");
     GROUP_AWAIT(baton_is_leader(ours.election));
     server_tell(&server, "HSET race:epoch epoch 4000000000000"); /* of a server in the year 2096 */
@@ -177,7 +173,6 @@ static void an_epoch_that_is_none_is_told_and_gone_on_from(void **state)
 {
     static const char *const rows[] = {"garbage", "-7", "1e300", "nan", "0x10", "7.5", "\"\""};
     uint64_t epoch = 0;
-    (void)state;
 
     take_part(SHORT, "");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -196,7 +191,6 @@ static void an_epoch_that_is_none_is_told_and_gone_on_from(void **state)
 static void what_we_only_write_is_written_over(void **state)
 {
     uint64_t epoch;
-    (void)state;
 
     take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
@@ -242,7 +236,6 @@ static void an_entry_that_is_none_of_ours_is_told(void **state)
         {longest, "{}", "is no process's id"},
     };
     uint64_t epoch;
-    (void)state;
 
     take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
@@ -277,7 +270,6 @@ static long script_memory(void)
 static void a_huge_entry_is_told_and_costs_no_connection(void **state)
 {
     uint64_t epoch;
-    (void)state;
 
     take_part(PATIENT, "says more of itself than is read");
     GROUP_AWAIT(baton_is_leader(ours.election));
@@ -301,7 +293,6 @@ static void among_too_many_entries_ours_are_found(void **state)
     const char *add[] = {"EVAL", fill, "1", "race:processes"};
     static struct listener other;
     char url[256];
-    (void)state;
 
     take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
@@ -324,7 +315,6 @@ static void a_registry_of_another_type_is_told(void **state)
          "DEL race:processes:expiry"},
     };
     static const char *const keys[] = {"channels", "slaves"};
-    (void)state;
 
     take_part(PATIENT, "");
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -349,7 +339,6 @@ static void a_registry_of_another_type_is_told(void **state)
 
 static void a_heartbeat_years_ahead_or_of_another_type_is_told(void **state)
 {
-    (void)state;
     server_tell(&server, "SET race:leader plain EX 300");
     take_part(SHORT "&layout=sovereign", "ahead of the server's clock"); /* it may be to come */
     server_tell(&server, "SET race:heartbeat:plain 4000000000000");
@@ -377,7 +366,6 @@ static void notices_of_others_change_nothing(void **state)
     };
     char *huge = malloc(1 << 20);
     uint64_t epoch;
-    (void)state;
 
     take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
@@ -432,7 +420,6 @@ static void put(const char *key)
 static void values_of_others_are_refused_and_left_out(void **state)
 {
     struct baton_error error;
-    (void)state;
 
     take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
@@ -481,7 +468,6 @@ struct watched {
 static void on_change(struct baton *baton, const struct baton_value *value, void *userdata)
 {
     struct watched *watched = userdata;
-    (void)baton;
 
     pthread_mutex_lock(&watched->lock);
     snprintf(watched->latest, sizeof(watched->latest), "%.15s",
@@ -507,7 +493,6 @@ static void a_change_that_somebody_made_up_is_set_right(void **state)
     static struct watched watched = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct baton_subscription *keys;
     uint64_t revision;
-    (void)state;
 
     take_part(SHORT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));
@@ -533,7 +518,6 @@ static void a_list_that_is_too_long_is_refused_and_costs_no_connection(void **st
     static char data[BYTES];
     char key[32];
     uint64_t epoch;
-    (void)state;
 
     take_part(PATIENT, "");
     GROUP_AWAIT(baton_is_leader(ours.election));

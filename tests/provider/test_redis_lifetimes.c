@@ -21,7 +21,6 @@ static const char *way;
 
 static int begin(void **state)
 {
-    (void)state;
     server_init(&server);
     server_start(&server);
     server_tell(&server, "SET race:master somebody"); /* so that a member stays what it is */
@@ -30,7 +29,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&server);
     return 0;
 }
@@ -79,7 +77,6 @@ static void entries_have_the_lifetime_of_their_process(void **state)
 {
     struct baton *member;
     char field[BATON_NAME_MAX];
-    (void)state;
 
     open_member(&member);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -106,7 +103,6 @@ static void a_member_that_goes_on_renews_its_entry(void **state)
 {
     struct baton *member;
     char field[BATON_NAME_MAX];
-    (void)state;
 
     open_member(&member);
     SERVER_AWAIT((take_field(keys[0], field), field[0]));
@@ -124,7 +120,6 @@ static int take_part(void *userdata)
 {
     struct baton *member;
 
-    (void)userdata;
     open_member(&member);
     (void)pause();
     return 0;
@@ -136,7 +131,6 @@ static void the_entry_of_a_killed_process_ends_by_itself(void **state)
 {
     pid_t child;
     char field[BATON_NAME_MAX];
-    (void)state;
 
     if (!has_lifetimes()) {
         skip();
@@ -184,7 +178,6 @@ static void where_there_is_no_hsetex_it_is_hpexpire(void **state)
                            "{}",
                            "{}"};
     redisContext *context;
-    (void)state;
 
     if (!has_lifetimes()) {
         skip();
@@ -212,7 +205,6 @@ static int baton_main(void *userdata)
 {
     char url[96];
 
-    (void)userdata;
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
     execl(BATON_PROGRAM, "baton", "node", "--provider", url, "--election", "race", "--node", "a",
           "--data", server.folder, (char *)NULL);
@@ -239,7 +231,6 @@ static void the_way_is_told_in_the_status(void **state)
     pid_t child = process_fork(baton_main, NULL);
     char status[4096];
     char wanted[64];
-    (void)state;
 
     snprintf(wanted, sizeof(wanted), "\"entries_end_by\":\"%s\"", way);
     SERVER_AWAIT((take_status(status, sizeof(status)), strstr(status, wanted)));
@@ -252,7 +243,6 @@ static void another_max_lease_is_told_in_the_status(void **state)
     pid_t child = process_fork(baton_main, NULL);
     struct baton *member;
     char status[4096];
-    (void)state;
 
     open_member(&member);
     SERVER_AWAIT(

@@ -20,7 +20,6 @@ static struct server server;
 
 static int begin(void **state)
 {
-    (void)state;
     server_init(&server);
     server_start(&server);
     for (int i = 0; i <= MANY; i++) {
@@ -34,16 +33,12 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&server);
     return 0;
 }
 
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
-    (void)election;
-    (void)event;
-    (void)userdata;
 }
 
 /* A process with elections 0, 1, …, each with a listener. */
@@ -114,7 +109,6 @@ static void one_election_costs_a_kilobyte_at_most(void **state)
 {
     struct process *leads;
     struct process *follows;
-    (void)state;
 
     if (bytes_in_use() == 0) {
         skip(); /* another allocator than glibc's: a sanitizer's */

@@ -17,7 +17,6 @@ static char hosts[96];
 
 static int begin(void **state)
 {
-    (void)state;
     for (int i = 0; i < SERVERS; i++) {
         server_init(&servers[i]);
         server_start(&servers[i]);
@@ -29,7 +28,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     witnesses_end(&witnesses);
     for (int i = 0; i < SERVERS; i++) {
         server_fini(&servers[i]);
@@ -104,7 +102,6 @@ static void a_minority_may_be_lost_and_another_once_it_is_back(void **state)
 {
     struct member members[2];
     uint64_t epoch;
-    (void)state;
 
     trust_all();
     open_two(members, LONG);
@@ -127,7 +124,6 @@ static void a_server_that_hangs_is_not_waited_for(void **state)
 {
     struct member members[2];
     uint64_t epoch;
-    (void)state;
 
     trust_all();
     open_two(members, LONG "&answer-timeout=500ms");
@@ -147,7 +143,6 @@ static void one_of_three_is_too_few(void **state)
     char url[512];
     uint64_t epoch;
     int leader;
-    (void)state;
 
     url_of(url, sizeof(url), QUICK);
     witnesses_start(&witnesses, url);
@@ -169,7 +164,6 @@ static void whatever_ends_no_instant_has_two_leaders(void **state)
 {
     char url[512];
     uint64_t epoch = 0;
-    (void)state;
 
     url_of(url, sizeof(url), QUICK);
     witnesses_start(&witnesses, url);
@@ -196,7 +190,6 @@ static void a_guardian_releases_on_every_server(void **state)
 {
     char url[512];
     uint64_t epoch;
-    (void)state;
 
     trust_all();
     snprintf(
@@ -234,7 +227,6 @@ static void the_epoch_is_the_greatest_and_most_have_it(void **state)
     struct baton_election *election;
     uint64_t epoch;
     int on_record = 0;
-    (void)state;
 
     trust_all();
     server_tell(&servers[1], "HSET race:epoch epoch 4000000000000 holder nobody");
@@ -258,10 +250,6 @@ static void the_epoch_is_the_greatest_and_most_have_it(void **state)
 static void on_message(struct baton *baton, const char *channel, const void *data, size_t bytes,
                        void *userdata)
 {
-    (void)baton;
-    (void)channel;
-    (void)data;
-    (void)bytes;
     ++*(_Atomic int *)userdata;
 }
 
@@ -284,7 +272,6 @@ static void registry_and_channels_do_without_one_and_state_is_refused(void **sta
     struct baton_error error;
     struct baton_value *value;
     _Atomic int came = 0;
-    (void)state;
 
     trust_all();
     url_of(url, sizeof(url), "lease=60s&max-lease=60s&heartbeat-interval=200ms");
@@ -311,7 +298,6 @@ static void registry_and_channels_do_without_one_and_state_is_refused(void **sta
 
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
-    (void)election;
     if (strstr(event->error.message, "same server")) {
         *(_Atomic bool *)userdata = true;
     }
@@ -324,7 +310,6 @@ static void a_server_does_not_count_twice(void **state)
     struct baton *baton;
     struct baton_election *election;
     _Atomic bool is_told = false;
-    (void)state;
 
     snprintf(url, sizeof(url),
              "redis://127.0.0.1:%d,127.0.0.2:%d,127.0.0.1:%d?quorum=majority&guardian=off&" QUICK,
@@ -354,7 +339,6 @@ static void a_url_that_cannot_be_safe_is_refused(void **state)
                 {"redis://a,b,a:6379?quorum=majority", "twice"},
                 {"redis://a,b,c?quorum=all", "must be majority"},
                 {"redis://1,2,3,4,5,6,7,8,9,10?quorum=majority", "more than 9"}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct baton *baton;

@@ -17,7 +17,6 @@ static struct redis_script scripts[SCRIPT_COUNT];
 static int begin(void **state)
 {
     struct server *const servers[] = {&first, &second};
-    (void)state;
 
     scripts_fill(scripts);
     for (size_t i = 0; i < 2; i++) {
@@ -30,7 +29,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&first);
     server_fini(&second);
     return 0;
@@ -151,7 +149,6 @@ static struct answer take_at_both(void)
 
 static void a_server_that_has_just_begun_gives_none(void **state)
 {
-    (void)state;
     assert_int_equal(take(&first, "A", 0).outcome, ANSWER_NOT_YET);
     assert_int_equal(take(&first, "A", 0).outcome, ANSWER_NOT_YET);
     server_trust(&first, "e");
@@ -162,7 +159,6 @@ static void a_server_that_has_just_begun_gives_none(void **state)
 static void a_restart_with_old_data_gives_none(void **state)
 {
     struct answer granted;
-    (void)state;
 
     server_trust(&first, "e");
     granted = take(&first, "A", 0);
@@ -178,7 +174,6 @@ static void a_promoted_replica_gives_none_not_even_to_whoever_it_thinks_has_it(v
 {
     struct answer ours = take_at_both();
     char history[SERVER_HISTORY_BYTES];
-    (void)state;
 
     lead(&second);
     /* What the replica does not see: A gave it back, B has it. */
@@ -198,7 +193,6 @@ static void whoever_still_holds_it_renews_and_hands_on_at_once(void **state)
 {
     struct answer ours = take_at_both();
     char history[SERVER_HISTORY_BYTES];
-    (void)state;
 
     server_kill(&first);
     lead(&second);
@@ -212,7 +206,6 @@ static void a_renewal_that_tells_an_old_history_ends_no_waiting(void **state)
 {
     struct answer ours = take_at_both();
     char history[SERVER_HISTORY_BYTES];
-    (void)state;
 
     server_history(&second, history); /* of its master, as of now */
     lead(&second);
@@ -226,7 +219,6 @@ static void a_renewal_that_tells_an_old_history_ends_no_waiting(void **state)
 static void a_second_promotion_of_one_process_gives_none(void **state)
 {
     struct answer ours;
-    (void)state;
 
     server_trust(&first, "e");
     ours = take(&first, "A", 0);
@@ -250,7 +242,6 @@ static bool has_run_for(const struct server *server, int seconds)
 
 static void a_promoted_replica_that_knows_nothing_gives_none(void **state)
 {
-    (void)state;
     SERVER_AWAIT(has_run_for(&first, 2));
     assert_int_equal(take_for(&first, "A", "900", "900").outcome, ANSWER_GRANTED);
     server_tell(&first, "FLUSHALL");
@@ -263,7 +254,6 @@ static void a_promoted_replica_that_knows_nothing_gives_none(void **state)
 static void a_time_from_the_future_is_not_waited_for(void **state)
 {
     char history[SERVER_HISTORY_BYTES];
-    (void)state;
 
     server_history(&first, history);
     server_tell(&first, "HSET e:epoch server %s since 99999999999999", history);
@@ -276,7 +266,6 @@ static void a_time_from_the_future_is_not_waited_for(void **state)
 /* The lease that the server lost may have been another one's, and longer than the asker's. */
 static void a_server_that_began_less_than_the_longest_lease_ago_gives_none(void **state)
 {
-    (void)state;
     SERVER_AWAIT(has_run_for(&first, 2));
     assert_int_equal(take_for(&first, "B", "900", LONG).outcome, ANSWER_NOT_YET);
     assert_int_equal(take_for(&first, "B", "900", "900").outcome, ANSWER_GRANTED);
@@ -285,7 +274,6 @@ static void a_server_that_began_less_than_the_longest_lease_ago_gives_none(void 
 /* B does not know what A's longest lease may be; the record does. */
 static void after_another_history_the_recorded_longest_lease_is_waited_for(void **state)
 {
-    (void)state;
     server_trust(&first, "e");
     assert_int_equal(take(&first, "A", 0).outcome, ANSWER_GRANTED);
     server_tell(&first, "DEL e:master");
@@ -306,7 +294,6 @@ static struct answer take_from_a_peer(void)
 static void a_peers_lock_that_ran_out_is_not_there_for_its_late_expire(void **state)
 {
     redisReply *reply;
-    (void)state;
 
     server_trust(&first, "e");
     server_tell(&first, "SET e:master P PX 300");
@@ -319,7 +306,6 @@ static void a_peers_lock_that_ran_out_is_not_there_for_its_late_expire(void **st
 
 static void a_peers_lock_that_was_deleted_is_taken_at_once(void **state)
 {
-    (void)state;
     server_trust(&first, "e");
     server_tell(&first, "SET e:master P PX " LONG);
     assert_int_equal(take_from_a_peer().outcome, ANSWER_HELD);
@@ -341,7 +327,6 @@ static void a_lock_of_another_layout_is_a_lock(void **state)
 {
     char history[SERVER_HISTORY_BYTES];
     struct answer ours;
-    (void)state;
 
     server_trust(&first, "e");
     server_history(&first, history);
@@ -366,7 +351,6 @@ static void a_leader_has_its_lock_back_in_its_epoch_from_a_server_that_came_back
     char history[SERVER_HISTORY_BYTES];
     struct answer ours;
     struct answer again;
-    (void)state;
 
     server_trust(&first, "e");
     ours = take(&first, "A", 0);
@@ -386,7 +370,6 @@ static void a_late_renewal_does_not_bring_back_what_was_released(void **state)
 {
     char history[SERVER_HISTORY_BYTES];
     struct answer ours;
-    (void)state;
 
     server_trust(&first, "e");
     server_history(&first, history);
@@ -401,7 +384,6 @@ static void a_late_renewal_does_not_bring_back_what_another_one_had_since(void *
     char history[SERVER_HISTORY_BYTES];
     struct answer ours;
     struct answer theirs;
-    (void)state;
 
     server_trust(&first, "e");
     server_history(&first, history);
@@ -456,7 +438,6 @@ static void a_list_has_all_names_that_begin_with_the_prefix(void **state)
     static const char *const names[] = {"p",          "p/", "p/a", "p/a\xff", "p/\xff",
                                         "p/\xff\xff", "p0", "q",   "\xff",    "\xff\xff/"};
     redisContext *context = redisConnectUnix(first.socket);
-    (void)state;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         put(context, names[i]);

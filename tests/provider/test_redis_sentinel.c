@@ -52,7 +52,6 @@ static void start_all(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     memset(servers, 0, sizeof(servers));
     memset(sentinels, 0, sizeof(sentinels));
     return 0;
@@ -60,7 +59,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     witnesses_end(&witnesses);
     for (int i = 0; i < SENTINELS; i++) {
         server_fini(&sentinels[i]);
@@ -149,7 +147,6 @@ static void the_election_survives_its_master(void **state)
     uint64_t epoch;
     int leader;
     int master;
-    (void)state;
 
     leader = start_all_with_witnesses(url, sizeof(url));
     epoch = witnesses.of[leader]->epoch;
@@ -173,7 +170,6 @@ static void a_replica_that_missed_the_lock_grants_none_beside_it(void **state)
     char url[512];
     char direct[128];
     uint64_t epoch;
-    (void)state;
 
     start_all();
     server_trust(&servers[0], "race");
@@ -204,7 +200,6 @@ static void a_planned_failover_is_followed(void **state)
     int leader;
     int master;
     uint64_t epoch;
-    (void)state;
 
     leader = start_all_with_witnesses(url, sizeof(url));
     epoch = witnesses.of[leader]->epoch;
@@ -253,7 +248,6 @@ static void a_guardian_releases_to_the_master_of_today(void **state)
     redisReply *reply;
     pid_t child;
     int master;
-    (void)state;
 
     start_all();
     server_trust(&servers[0], "race");
@@ -289,7 +283,6 @@ struct heard {
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
     struct heard *heard = userdata;
-    (void)election;
 
     if (!heard->is_there) {
         snprintf(heard->message, sizeof(heard->message), "%s", event->error.message);
@@ -331,7 +324,6 @@ static void expect(const char *url, const char *wanted)
 static void an_unknown_service_is_named(void **state)
 {
     char url[512];
-    (void)state;
 
     start_all();
     url_of(url, sizeof(url), "theirs", "guardian=off");
@@ -341,7 +333,6 @@ static void an_unknown_service_is_named(void **state)
 static void sentinels_that_do_not_answer_are_named(void **state)
 {
     char url[512];
-    (void)state;
 
     for (int i = 0; i < SENTINELS; i++) {
         sentinels[i].port = process_free_port();
@@ -356,7 +347,6 @@ static void sentinels_and_server_have_passwords_of_their_own(void **state)
     char url[512];
     struct baton *baton;
     struct baton_election *election;
-    (void)state;
 
     server_init(&servers[0]);
     server_set(&servers[0], "requirepass", "eins");
@@ -389,7 +379,6 @@ static void a_replica_is_not_taken_for_the_master(void **state)
     char url[512];
     struct baton *baton;
     struct baton_election *election;
-    (void)state;
 
     server_init(&servers[0]);
     server_start(&servers[0]);

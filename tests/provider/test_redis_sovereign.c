@@ -24,8 +24,6 @@ static void *begin(void)
 
 static void url(void *own, int number, char *ret, size_t ret_bytes)
 {
-    (void)own;
-    (void)number;
     snprintf(ret, ret_bytes,
              "redis://127.0.0.1:%d?layout=sovereign&lease=%dms&max-lease=%dms"
              "&check-interval=300ms&answer-timeout=500ms",
@@ -161,7 +159,6 @@ static void a_plain_instance_and_we_exclude_each_other(void **state)
 static void hear_error(struct baton_election *election, const struct baton_event *event,
                        void *userdata)
 {
-    (void)election;
     if (strstr(event->error.message, "gave no heartbeat")) {
         ++*(_Atomic int *)userdata;
     }
@@ -257,7 +254,6 @@ static void a_layout_that_does_not_exist_is_refused(void **state)
 {
     struct baton *baton;
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "redis://127.0.0.1:1?layout=etcd", NULL, &error),
                      BATON_EINVAL);

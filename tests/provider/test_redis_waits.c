@@ -21,7 +21,6 @@ static void follow(void)
 
 static int begin(void **state)
 {
-    (void)state;
     server_init(&master);
     server_set(&master, "repl-diskless-sync-delay", "0");
     server_start(&master);
@@ -40,7 +39,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&replica);
     server_fini(&master);
     return 0;
@@ -56,7 +54,6 @@ struct heard {
 static void hear(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
     struct heard *heard = userdata;
-    (void)election;
 
     if (event->type == BATON_EVENT_ERROR) {
         heard->refusals += strstr(event->error.message, "of wait-replicas=1 had the ") != NULL;
@@ -104,7 +101,6 @@ static void a_leader_has_its_lock_on_the_replica(void **state)
     struct baton_election *election = campaign(baton, "race", &heard);
     int64_t before;
     int64_t now;
-    (void)state;
 
     GROUP_AWAIT(baton_is_leader(election));
     assert_true(has_lock(&replica, "race")); /* without waiting for it */
@@ -122,7 +118,6 @@ static void without_its_replica_nobody_leads(void **state)
     struct heard heard = {0};
     struct baton *baton;
     struct baton_election *election;
-    (void)state;
 
     server_kill(&replica);
     baton = open_with("lease=60s&max-lease=60s&wait-timeout=20ms");
@@ -143,7 +138,6 @@ static void a_lock_that_the_replica_does_not_have_is_given_back(void **state)
     struct heard heard = {0};
     struct baton *baton;
     struct baton_election *election;
-    (void)state;
 
     assert_int_equal(kill(replica.pid, SIGSTOP), 0);
     baton = open_with("lease=60s&max-lease=60s&wait-timeout=20ms");
@@ -164,7 +158,6 @@ static void a_renewal_that_the_replica_does_not_have_does_not_count(void **state
     struct heard heard = {0};
     struct baton_election *election = campaign(baton, "race", &heard);
     uint64_t epoch;
-    (void)state;
 
     GROUP_AWAIT(baton_is_leader(election));
     epoch = baton_epoch(election);
@@ -184,7 +177,6 @@ static void many_elections_wait_together(void **state)
     struct baton *baton = open_with("lease=60s&max-lease=60s" PATIENT);
     struct baton_election *elections[MANY];
     struct heard heard = {0};
-    (void)state;
 
     for (int i = 0; i < MANY; i++) {
         char name[32];
@@ -205,7 +197,6 @@ static void a_server_that_ends_meanwhile_grants_nothing(void **state)
     struct heard heard = {0};
     struct baton *baton;
     struct baton_election *election;
-    (void)state;
 
     assert_int_equal(kill(replica.pid, SIGSTOP), 0);
     baton = open_with("lease=60s&max-lease=60s&wait-timeout=10s&answer-timeout=30s");
@@ -227,7 +218,6 @@ static void what_cannot_hold_is_refused(void **state)
                 {"wait-replicas=1&wait-timeout=0", "wait-timeout"},
                 {"wait-replicas=1&wait-timeout=2s", "answer-timeout >= 3 x wait-timeout"},
                 {"quorum=majority&wait-replicas=1", "not with quorum=majority"}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct baton_error error = {0};

@@ -20,7 +20,6 @@ void server_start_streams(struct server *ret, int port, const char *auth)
 
 int stage_end(void **state)
 {
-    (void)state;
     gallery_fini(&gallery);
     server_end(&server);
     return 0;

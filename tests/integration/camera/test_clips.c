@@ -10,7 +10,6 @@ enum { TURNS_MAX = 20 };
 
 static int begin(void **state)
 {
-    (void)state;
     gallery_init(&gallery);
     return 0;
 }
@@ -29,7 +28,6 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
         {"rects.mp4", "h264", 320, 240, "nonesuch"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++) {
         const struct camera_options options = {.is_lossless = true, .hardware = clips[i].hardware};
         struct viewer viewer = {.check = CHECK_TIME};
@@ -65,7 +63,6 @@ static void a_clip_of_a_phone_is_shown_upright(void **state)
 {
     struct viewer turned, upright;
 
-    (void)state;
     play_once(&turned, "turned.mp4");
     play_once(&upright, "upright.mp4"); /* turned by ffmpeg */
     assert_int_equal(viewer_stats(&turned).width, 240);
@@ -97,7 +94,6 @@ static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void *
     const struct camera_options options = {.is_paced = true};
     struct viewer viewer, witness = {0};
 
-    (void)state;
     for (int turn = 0; !hold_and_let_go(&viewer); turn++) { /* a busy machine leaves frames out */
         assert_true(turn < TURNS_MAX);
         viewer_let_go(&viewer, 0);
@@ -114,7 +110,6 @@ static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
     const struct camera_options options = {.is_paced = true};
     struct viewer slow = {.holds = 16}, fast = {.check = CHECK_TIME};
 
-    (void)state;
     viewer_open(&slow, &gallery, clip("rects265.mp4"), &options);
     viewer_open(&fast, &gallery, clip("rects265.mp4"), &options);
     AWAIT_IN(&gallery, fast.is_ended);
@@ -132,7 +127,6 @@ static void a_frame_outlives_its_camera_and_the_pool(void **state)
     struct gallery passing;
     struct viewer viewer = {.holds = CAMERA_HELD_MAX};
 
-    (void)state;
     gallery_init(&passing);
     viewer_open(&viewer, &passing, clip("rects.mp4"), &(struct camera_options){.is_paced = true});
     viewer_run_frames(&viewer, 2);
@@ -147,7 +141,6 @@ static void the_shortest_interval_of_all_counts(void **state)
     struct viewer viewers[2] = {0};
     struct camera_stats stats;
 
-    (void)state;
     viewer_open(&viewers[0], &gallery, clip("rects.mp4"), &slow);
     viewer_open(&viewers[1], &gallery, clip("rects.mp4"), &fast);
     AWAIT_IN(&gallery, viewers[1].is_ended);
@@ -164,7 +157,6 @@ static void with_a_motion_gate_only_what_moves_is_shown(void **state)
     const struct camera_options none = {.is_lossless = true, .motion_permille = 900};
     struct viewer moving = {0}, still = {0};
 
-    (void)state;
     viewer_open(&moving, &gallery, clip("rects.mp4"), &all);
     viewer_open(&still, &gallery, clip("rects.mp4"), &none);
     AWAIT_IN(&gallery, moving.is_ended);
@@ -178,7 +170,6 @@ static void a_file_is_decoded_behind_both_fences(void **state)
     const struct camera_options paced = {.is_paced = true};
     struct viewer viewer = {0};
 
-    (void)state;
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &paced);
     viewer_run_frames(&viewer, 1);
     assert_int_equal(viewer_fences(&viewer), 2);
@@ -193,7 +184,6 @@ static void a_file_is_refused_where_files_are_not_allowed(void **state)
     struct camera_pool *pool;
     struct camera *camera;
 
-    (void)state;
     assert_int_equal(camera_pool_new(&pool, &config, NULL), 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(

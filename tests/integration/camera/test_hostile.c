@@ -22,7 +22,6 @@ static const struct camera_options hasty = {.stall_ms = 400, .open_ms = 800};
 
 static int begin(void **state)
 {
-    (void)state;
     server_start(&server, "rtsp_faults.py", clip("rects.h264"), NULL);
     gallery_init(&gallery);
     return 0;
@@ -103,7 +102,6 @@ static void lie(const char *const *names)
 
 static void servers_that_lie_cost_their_own_camera_and_no_other(void **state)
 {
-    (void)state;
     for (size_t row = 0; row < sizeof(lies) / sizeof(lies[0]); row++) {
         lie(lies[row]);
     }
@@ -118,7 +116,6 @@ static void damage_on_the_way_leaves_a_stream(void **state)
     enum { COUNT = sizeof(names) / sizeof(names[0]), FRAMES = 30, SIZES = 10 };
     struct viewer viewers[COUNT] = {0};
 
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         open_at(&viewers[i], &server, names[i], NULL);
     }
@@ -141,7 +138,6 @@ static void a_stream_that_falls_silent_is_offline_without_another_picture(void *
     enum { PICTURES = 20 };
     struct viewer viewer = {.check = CHECK_SHAPE};
 
-    (void)state;
     open_at(&viewer, &server, "hush", &(struct camera_options){.stall_ms = 1500});
     AWAIT_IN(&gallery, viewer.is_online);
     AWAIT_IN(&gallery, !viewer.is_online);
@@ -173,7 +169,6 @@ static void the_step_and_the_fault_of_a_camera_are_named(void **state)
          "open: the host's name is not known"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         struct viewer viewer = {0};
 
@@ -195,7 +190,6 @@ static void a_child_that_stands_still_or_is_killed_is_replaced(void **state)
     } rows[] = {{SIGSTOP, "does not answer"}, {SIGKILL, "killed by signal 9"}};
     const struct camera_options patient = {.stall_ms = 600000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct viewer viewer = {.check = CHECK_SHAPE};
         struct camera_stats before;
@@ -242,7 +236,6 @@ static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
     unsigned ended = 0, failed = 0;
     uint32_t seed = 20;
 
-    (void)state;
     process_make_folder(folder, sizeof(folder));
     (void)snprintf(path, sizeof(path), "%s/clip", folder);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -276,7 +269,6 @@ static void a_child_that_was_taken_over_is_killed_and_nothing_leaks(void **state
     struct tries tries = {names, viewers, COUNT, 3};
     char url[128];
 
-    (void)state;
     gallery_init_with(&own, BATON_LIAR_PROGRAM);
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1/%s", names[i]);

@@ -61,7 +61,6 @@ static void between_two_starts_the_loop_serves_others(void **state)
     struct viewer viewers[CROWD];
     struct gallery gallery;
 
-    (void)state;
     gallery_init(&gallery);
     for (uint32_t i = 0; i < CROWD; i++) {
         open_clip(&viewers[i], &gallery, i);
@@ -86,7 +85,6 @@ static void a_callback_may_close_every_camera_its_own_too(void **state)
     struct viewer viewers[2] = {0};
     const struct camera_callbacks mine = {.frame = on_frame_close, .userdata = viewers};
 
-    (void)state;
     gallery_init(&gallery);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
@@ -102,7 +100,6 @@ static pid_t watch(void *userdata)
     static struct gallery gallery;
     static struct viewer viewer;
 
-    (void)userdata;
     gallery_init(&gallery);
     viewer_open(&viewer, &gallery, clip("rects.mp4"), &paced);
     viewer_run_frames(&viewer, 1);
@@ -111,7 +108,6 @@ static pid_t watch(void *userdata)
 
 static void a_child_dies_with_its_worker(void **state)
 {
-    (void)state;
     process_must_die_with_starter(watch, NULL);
 }
 
@@ -130,7 +126,6 @@ static void a_child_that_cannot_be_watched_is_ended_and_started_again(void **sta
 {
     unsigned before = process_count_descriptors();
 
-    (void)state;
     for (int failing = 1; failing <= 2; failing++) {
         struct viewer viewer = {0};
         struct gallery gallery;
@@ -153,7 +148,6 @@ static void a_program_that_is_missing_is_named(void **state)
     struct camera_pool *pool;
     struct baton_error error;
 
-    (void)state;
     assert_int_equal(camera_pool_new(&pool, &config, &error), BATON_ENOENT);
     assert_non_null(strstr(error.message, "/nonexistent/baton-camera"));
 }

@@ -12,7 +12,6 @@
 
 static int begin(void **state)
 {
-    (void)state;
     server_start_streams(&server, 0, NULL);
     gallery_init(&gallery);
     return 0;
@@ -29,7 +28,6 @@ static void streams_of_each_codec_arrive_whole_over_tcp_and_udp(void **state)
 {
     static const char *const names[] = {"cam", "hevc", "jpeg"};
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         const struct camera_options options = {.uses_udp = i >= 3};
         struct viewer viewer = {.check = CHECK_SHAPE};
@@ -62,7 +60,6 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     FILE *file;
     size_t bytes;
 
-    (void)state;
     restart_cameras("auth=viewer:canary7");
     stage_open(&right, &server, "rtsp://viewer:canary7@", "cam?key=canary7", NULL);
     stage_open(&wrong, &server, "rtsp://viewer:canary8@", "cam", NULL);
@@ -115,7 +112,6 @@ static void a_password_that_is_wrong_is_wrong_for_all_urls_of_a_camera(void **st
     struct viewer wrong[LOGIN_URLS] = {{0}}, right = {0};
     struct server snapshots;
 
-    (void)state;
     restart_cameras("auth=viewer:canary7");
     server_start(&snapshots, "snapshot_server.py", clip("still.jpg"), NULL);
     stage_open(&wrong[0], &snapshots, "http://viewer:canary8@", "secret", NULL);
@@ -138,7 +134,6 @@ static void refusals_of_some_urls_do_not_hold_others_up_that_had_the_password(vo
     struct server other;
     int port;
 
-    (void)state;
     restart_cameras("auth=viewer:canary7");
     port = server.port;
     server_start_streams(&other, 0, "auth=viewer:other");
@@ -170,7 +165,6 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
     const struct camera_options options = {.ca_file = ca, .uses_udp = true};
     instant limit;
 
-    (void)state;
     process_make_folder(folder, sizeof(folder));
     assert_int_equal(chmod(folder, 0755), 0);
     (void)snprintf(ca, sizeof(ca), "%s/ca.pem", folder);
@@ -195,7 +189,6 @@ static void a_password_and_the_goodbye_go_through_tls(void **state)
 
 static void a_connected_stream_has_its_second_fence_and_no_broker_but_for_udp(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct camera_options options = {.uses_udp = i == 1};
         struct viewer viewer = {0};
@@ -235,7 +228,6 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
     int port = server.port;
     unsigned count;
 
-    (void)state;
     stage_open(&viewer, &server, "rtsp://", "cam", NULL);
     viewer_run_frames(&viewer, 5);
     server_end(&server);
@@ -262,7 +254,6 @@ static void a_change_of_resolution_goes_through_without_a_break(void **state)
 {
     struct viewer viewer = {.check = CHECK_SHAPE, .holds = CAMERA_HELD_MAX};
 
-    (void)state;
     stage_open(&viewer, &server, "rtsp://", "resized", NULL);
     viewer_run_frames(&viewer, 1);
     viewer_let_go(&viewer, 2); /* one is held over the change, in memory of the last size */

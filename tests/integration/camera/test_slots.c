@@ -89,7 +89,6 @@ static void assert_same_picture(const AVFrame *one, const AVFrame *other)
 
 static int begin(void **state)
 {
-    (void)state;
     slots = (struct slots){.memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE,
                                           MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)};
     return slots.memory == MAP_FAILED;
@@ -97,7 +96,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     (void)munmap(slots.memory, RING_BYTES);
     return slots.lent != 0; /* somebody still has something of it */
 }
@@ -132,7 +130,6 @@ static void pictures_of_cameras_are_decoded_where_they_are_shown(void **state)
     static const char *const clips[] = {"/rects.mp4",    "/bframes.mp4",  "/full_range.mp4",
                                         "/rects265.mp4", "/resized.h264", "/larger.h264"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++) {
         char clip[256];
         unsigned in_ring, frames;
@@ -148,7 +145,6 @@ static void what_does_not_suit_a_ring_lies_elsewhere(void **state)
 {
     unsigned in_ring;
 
-    (void)state;
     assert_true(compare(BATON_CLIPS "/odd.mp4", &in_ring) >= 45);
     assert_int_equal(in_ring, 0);
     assert_true(compare(BATON_CLIPS "/mjpeg.avi", &in_ring) >= 45);
@@ -202,7 +198,6 @@ static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **st
     uint32_t taken = 0;
     int count = 0, slot;
 
-    (void)state;
     assert_int_equal(ring_layout(&layout, SIDE, SIDE, NULL), 0);
     for (int i = 0; i < RING_SHOWN_MAX; i++) {
         slot = slots_find_free(&slots, &layout);
@@ -265,7 +260,6 @@ static void a_smaller_picture_costs_no_more_memory_than_it_needs(void **state)
     AVFrame *frame;
     int slot;
 
-    (void)state;
     slot = take(&frame, 640, 480);
     rest = frame->data[2];
     memset(frame->data[2], 1, 1);

@@ -15,7 +15,6 @@ static void begin_with(const char *file)
 
 static int begin(void **state)
 {
-    (void)state;
     begin_with("still.jpg");
     return 0;
 }
@@ -36,7 +35,6 @@ static void pictures_are_asked_for_once_for_all_and_come_as_frames(void **state)
     struct camera_stats stats;
     unsigned asked;
 
-    (void)state;
     open_path(&first, "still", 50, SHORT_STALL_MS);
     open_path(&second, "still", 50, SHORT_STALL_MS);
     viewer_run_frames(&first, 10);
@@ -57,7 +55,6 @@ static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
 {
     struct viewer viewer = {0};
 
-    (void)state;
     open_path(&viewer, "still", 6500, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 2);
     assert_int_equal(viewer.offlines, 0);
@@ -68,7 +65,6 @@ static void a_shorter_interval_counts_at_once(void **state)
 {
     struct viewer viewer = {0};
 
-    (void)state;
     open_path(&viewer, "still", 600000, SHORT_STALL_MS);
     viewer_run_frames(&viewer, 1);
     camera_set_interval(viewer.camera, 50);
@@ -81,7 +77,6 @@ static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
     struct viewer viewer = {0};
     struct camera_stats stats;
 
-    (void)state;
     open_path(&viewer, "uneven", 400, LONG_STALL_MS);
     viewer_run_frames(&viewer, 4);
     camera_stats(viewer.camera, &stats);
@@ -93,7 +88,6 @@ static void every_kind_of_picture_is_shown(void **state)
 {
     static const char *const files[] = {"odd420.jpg", "odd422.jpg", "odd444.jpg"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct viewer viewer = {.check = CHECK_SHAPE};
 
@@ -113,7 +107,6 @@ static void a_password_is_given_and_shown_nowhere(void **state)
     static const char *const paths[] = {"secret", "digest"};
     struct viewer viewers[2] = {{.check = CHECK_SHAPE}, {.check = CHECK_SHAPE}};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         open_path(&viewers[i], paths[i], 50, LONG_STALL_MS);
         viewer_run_frames(&viewers[i], 3);
@@ -138,7 +131,6 @@ static void a_camera_that_lies_is_offline_with_the_reason(void **state)
         {"chunk", "above", LONG_STALL_MS},       {"chunks", "receiving", LONG_STALL_MS},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct viewer viewer = {0};
 

@@ -69,7 +69,6 @@ static void assert_frames(const char *scheme, const char *path, struct camera_op
 
 static void rtsps_gives_no_word_to_a_stranger(void **state)
 {
-    (void)state;
     begin_with("rtsp_faults.py", clip("rects.h264"), "IP:127.0.0.1");
     assert_refused("rtsps", "hush", NULL,
                    "certificate is refused (SSL certificate problem: self-signed certificate)");
@@ -88,7 +87,6 @@ static void a_tunnel_ends_with_its_camera(void **state)
     struct pollfd broker = {.events = POLLIN};
     bool has_ended;
 
-    (void)state;
     begin_with("rtsp_faults.py", clip("rects.h264"), "IP:127.0.0.1");
     open_at(&viewer, "rtsps", "burst", (struct camera_options){.ca_file = ca});
     viewer_run_frames(&viewer, 3);
@@ -104,7 +102,6 @@ static void a_tunnel_ends_with_its_camera(void **state)
 
 static void a_certificate_of_another_host_is_none(void **state)
 {
-    (void)state;
     begin_with("rtsp_faults.py", clip("rects.h264"), "DNS:evil.example");
     assert_refused("rtsps", "hush", ca, "matches target host name");
     assert_int_equal(server_count(&server, "asked"), 0);
@@ -112,7 +109,6 @@ static void a_certificate_of_another_host_is_none(void **state)
 
 static void snapshots_by_https_know_the_same_certificates(void **state)
 {
-    (void)state;
     begin_with("snapshot_server.py", clip("still.jpg"), NULL);
     assert_refused("https", "still", NULL, "self-signed certificate");
     assert_int_equal(server_count(&server, "get still"), 0);

@@ -41,8 +41,6 @@ static bool on_send(void *userdata, uint64_t backend, const char *text, size_t b
 
 static void on_close(void *userdata, uint64_t backend, int code, const char *reason)
 {
-    (void)userdata;
-    (void)backend;
     fail_msg("closed with %d: %s", code, reason);
 }
 
@@ -78,7 +76,6 @@ static void on_away(void *userdata, const char *identifier, enum image_source so
 {
     struct scene *scene = userdata;
 
-    (void)identifier;
     scene->away[source] += !is_gone;
     scene->gone[source] += is_gone;
 }
@@ -143,7 +140,6 @@ static int begin(void **state)
     const struct watch_hooks watch_hooks = {on_frame, on_away, on_online, &scene};
     const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
 
-    (void)state;
     server_start_streams(&server, 0, NULL);
     server_start(&snapshots, "snapshot_server.py", clip("larger.jpg"), NULL);
     gallery_init(&gallery);
@@ -172,7 +168,6 @@ static void subscriptions_choose_a_stream_and_share_it_until_the_last_is_gone(vo
 {
     struct camera_stats stats[NAMES];
 
-    (void)state;
     send_list(server.port, "cam", "hevc", "");
     assert_false(reports_online(names[0]));
     run_frames(3, 3);
@@ -215,7 +210,6 @@ static void crops_stages_and_requests_for_the_state_cost_no_frame(void **state)
     char text[256];
     struct camera_stats before, after;
 
-    (void)state;
     server_end(&server);
     server_start(&server, "rtsp_faults.py", clip("rects.h264"), NULL);
     send_list(server.port, "healthy", NULL, "");
@@ -261,7 +255,6 @@ static void snapshots_are_asked_for_while_the_stream_is_shown_and_while_it_is_aw
 {
     unsigned asked;
 
-    (void)state;
     send_both(server.port, "still", 50, 1);
     AWAIT_IN(&gallery, are_both_online());
     run_frames(1, 0);
@@ -289,7 +282,6 @@ static void snapshots_are_asked_for_while_the_stream_is_shown_and_while_it_is_aw
 
 static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
 {
-    (void)state;
     send_both(NO_PORT, "still", LONG_MS, 1);
     run_frames(1, 0);
     send_both(NO_PORT, "still", LONG_MS, NAMES);
@@ -304,7 +296,6 @@ static void who_subscribes_later_has_the_newest_snapshot_at_once(void **state)
 
 static void another_stream_leaves_the_snapshots_as_they_are(void **state)
 {
-    (void)state;
     send_both(server.port, "still", LONG_MS, 1);
     AWAIT_IN(&gallery, are_both_online());
     run_frames(2, 0);
@@ -318,7 +309,6 @@ static void another_stream_leaves_the_snapshots_as_they_are(void **state)
 
 static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
 {
-    (void)state;
     send_both(NO_PORT, "still", 50, 1);
     run_frames(2, 0);
     assert_true(reports_online(names[0]));
@@ -339,7 +329,6 @@ static void a_url_that_is_none_is_logged_without_being_named(void **state)
 {
     struct camera_stats stats;
 
-    (void)state;
     send_list(70000, "canary", NULL, "");
     assert_false(reports_online(names[0]));
     assert_int_equal(gallery_logged(&gallery, "camera-refused"), 1);
@@ -352,7 +341,6 @@ static void a_url_that_is_none_is_logged_without_being_named(void **state)
 /* All cameras of one recorder have the same host and port. */
 static void a_camera_that_goes_offline_is_told_by_its_subscriptions(void **state)
 {
-    (void)state;
     send_list(NO_PORT, "cam", "cam", "");
     AWAIT_IN(&gallery, gallery_logged(&gallery, "camera-offline") > 0);
     assert_true(gallery_logged(&gallery, names[0]) > 0);

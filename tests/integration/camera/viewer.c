@@ -16,7 +16,6 @@ enum { TICK_MS = 20, RED_ROW = 40, RED_WIDTH = 60, RED_SPEED = 60, FPS = 15 };
 
 static void on_tick(uv_timer_t *timer)
 {
-    (void)timer;
 }
 
 void gallery_init(struct gallery *gallery)

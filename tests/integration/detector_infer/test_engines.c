@@ -162,7 +162,6 @@ static void the_faster_engine_is_preferred(void **state)
     struct engine *onnx = stand_engine(ENGINE_ONNXRUNTIME);
     struct engine *any = stand_engine(ENGINE_ANY);
 
-    (void)state;
     assert_non_null(any);
     assert_int_equal(stand_is_onnxruntime(any), onnx != NULL);
     engine_free(any);
@@ -188,7 +187,6 @@ static void a_provider_that_is_not_there_leaves_the_work_to_the_cpu(void **state
     static const char *const names[] = {"cpu", "cuda", "tensorrt"};
     struct engine *engine = stand_engine(ENGINE_ONNXRUNTIME);
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(engine_provider_parse(names[i]), i);
         if (engine) {
@@ -214,7 +212,6 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
         {{.library = {.path = "/nonexistent/library.so"}}, BATON_ENOENT, "make deps-onnxruntime"}};
     struct engine *engine = NULL;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct baton_error error = {0};
         assert_int_equal(engine_start(&engine, &cases[i].options, &error), cases[i].code);
@@ -232,7 +229,6 @@ static void the_child_is_confined_before_it_sees_a_model(void **state)
     struct engine *engine = started(&(struct engine_options){0});
     int pid = engine_pid(engine);
 
-    (void)state;
     assert_int_equal(process_status(pid, "Seccomp", 10), 2);
     assert_true(process_status(pid, "Seccomp_filters", 10) >= 2);
     assert_int_equal(process_status(pid, "NoNewPrivs", 10), 1);
@@ -249,7 +245,6 @@ static void a_child_that_dies_or_hangs_is_an_error_and_is_ended(void **state)
     } cases[] = {{SIGKILL, 0, "was ended by signal 9"}, {SIGSTOP, 50, "50 ms"}};
     struct tensor outputs[SESSION_OUTPUTS_MAX];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct engine *engine = started(&(struct engine_options){.run_ms = cases[i].run_ms});
         struct session *session = opened(engine, "colours.onnx", &crops);
@@ -276,7 +271,6 @@ static void a_child_that_says_nothing_any_more_is_ended(void **state)
     struct baton_error error = {0};
     const struct engine_options options = {.program = path};
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, script, sizeof(script) - 1), sizeof(script) - 1);
     assert_int_equal(fchmod(fd, 0700), 0);
@@ -288,14 +282,12 @@ static void a_child_that_says_nothing_any_more_is_ended(void **state)
 
 static pid_t load(void *userdata)
 {
-    (void)userdata;
     return engine_pid(started(&(struct engine_options){0}));
 }
 
 /* One that is stopped does not look at its socket, as one that is in a model without end. */
 static void a_child_that_hangs_dies_with_who_started_it(void **state)
 {
-    (void)state;
     process_must_die_with_starter(load, NULL);
 }
 
@@ -318,7 +310,6 @@ static void models_that_are_damaged_cost_their_child_at_most(void **state)
     unsigned descriptors = process_count_descriptors();
     int refusals = 0, runs = 0, losses = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 120; i++) {
         struct session *session = NULL;
         struct engine *engine = stand_engine(kinds[i / 3 % 2]);

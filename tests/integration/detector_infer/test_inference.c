@@ -171,7 +171,6 @@ static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
     uint64_t before;
     int pid = child_of(show);
 
-    (void)state;
     run_results(show, 1);
     before = show->number;
     assert_int_equal(kill(pid, SIGSTOP), 0);
@@ -197,7 +196,6 @@ static void a_model_that_hangs_is_ended_and_opened_again(void **state)
     struct show *show = show_of(pipeline_of("rectangles.onnx"), 500);
     int pid = child_of(show);
 
-    (void)state;
     open_camera(show);
     run_results(show, 1);
     end_camera(show);
@@ -217,7 +215,6 @@ static void a_model_that_never_ends_is_told_once(void **state)
 {
     struct show *show = show_of(pipeline_of("endless.onnx"), 200);
 
-    (void)state;
     /* OpenCV cannot read it. */
     assert_true(show->error.code == BATON_ECLOSED || show->error.code == BATON_EINVAL);
     assert_non_null(strstr(show->error.message, "model 'rectangles' (endless.onnx)"));
@@ -228,7 +225,6 @@ static void a_model_that_finds_nothing_runs(void **state)
 {
     struct show *show = show_of(pipeline_of("nothing.onnx"), 0);
 
-    (void)state;
     if (show->error.code) { /* OpenCV has no empty output */
         assert_non_null(strstr(show->error.message, "opencv"));
     } else {
@@ -265,7 +261,6 @@ static void a_process_that_is_killed_says_nothing_of_its_model(void **state)
 {
     int code = BATON_EINVAL;
 
-    (void)state;
     for (int tries = 0; tries < KILL_TRIES && code == BATON_EINVAL; tries++) {
         code = killed_while_opening(); /* OpenCV may have refused it by then */
     }
@@ -276,7 +271,6 @@ static void closing_does_not_wait_for_a_model_that_hangs(void **state)
 {
     struct show *show = show_new();
 
-    (void)state;
     run_results(show, 1);
     assert_int_equal(kill(child_of(show), SIGSTOP), 0);
     AWAIT_IN(&show->gallery, show->dropped >= 1); /* so one is under way */
@@ -287,7 +281,6 @@ static void closing_at_once_leaves_nothing_behind(void **state)
 {
     struct show *show = show_begin(pipeline_of("rectangles.onnx"), 0);
 
-    (void)state;
     open_camera(show);
     show_free(show);
 }

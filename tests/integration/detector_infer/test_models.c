@@ -164,7 +164,6 @@ static void models_are_exchanged_without_losing_a_frame(void **state)
     struct stand *stand = stand_new();
     unsigned wanted;
 
-    (void)state;
     subscribe(stand, WORKER_SUBSCRIPTION_ADDED, 0, 1);
     AWAIT_IN(&stand->gallery, described(stand, "running_id") != 0);
     stand->is_rewound = true;
@@ -185,7 +184,6 @@ static void what_another_camera_shows_are_other_objects(void **state)
 {
     static const unsigned moved_at[] = {0, 20};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct stand *stand = stand_new();
 

@@ -211,21 +211,18 @@ static void bench_assert_near(const struct bench *bench, size_t report, const ch
 
 static int bench_load_any(void **state)
 {
-    (void)state;
     bench_engine = stand_engine(ENGINE_ANY);
     return bench_engine ? 0 : -1;
 }
 
 static int bench_load_opencv(void **state)
 {
-    (void)state;
     bench_engine = stand_engine(ENGINE_OPENCV);
     return bench_engine ? 0 : -1;
 }
 
 static int bench_unload(void **state)
 {
-    (void)state;
     engine_free(bench_engine);
     bench_engine = NULL;
     return 0;
@@ -242,7 +239,6 @@ static void an_object_becomes_one_flat_detection(void **state)
     struct bench *bench = bench_new(none);
     json_t *report;
 
-    (void)state;
     bench_show(bench, 0, drawn, 1);
     bench_assert_seen(bench, drawn, 1);
     assert_int_equal(bench_reports(bench), 1);
@@ -270,7 +266,6 @@ static void many_objects_are_classified_in_batches(void **state)
     struct drawn drawn[12];
     struct bench *bench = bench_new(letterboxed);
 
-    (void)state;
     for (int i = 0; i < 12; i++) {
         drawn[i] = (struct drawn){i % 3, 40 + i % 4 * 300, 40 + i / 4 * 220, 240, 160};
     }
@@ -296,7 +291,6 @@ static void a_model_that_takes_one_picture_at_a_time_gets_one_at_a_time(void **s
     const struct drawn drawn[] = {{RED, 100, 100, 160, 80}, {BLUE, 800, 400, 160, 80}};
     struct bench *bench = bench_new(single);
 
-    (void)state;
     bench_show(bench, 0, drawn, 2);
     assert_int_equal(bench_reports(bench), 2);
     bench_assert_text(bench, 0, "colour", "red");
@@ -318,7 +312,6 @@ static void an_object_is_reported_once(void **state)
     size_t total = 0;
     long long ids[2] = {0};
 
-    (void)state;
     for (int step = 0; step < 20; step++) {
         const struct drawn drawn[] = {{RED, 100 + 20 * step, 100, 160, 80},
                                       {RED, 800 - 20 * step, 400, 160, 80}};
@@ -344,7 +337,6 @@ static void a_report_waits_until_all_is_known(void **state)
 {
     struct bench *bench = bench_new(sure_of_brands);
 
-    (void)state;
     for (int step = 0; step < 6; step++) {
         bench_show(bench, step, &still, 1);
         assert_int_equal(bench->count, 1);
@@ -364,7 +356,6 @@ static void an_object_goes_on_down_to_half_of_the_confidence_but_does_not_begin_
     const struct drawn pale = {PALE_RED, still.x, still.y, still.width, still.height};
     struct bench *bench = bench_new(tracked);
 
-    (void)state;
     bench_show(bench, 0, &pale, 1);
     assert_int_equal(bench->count, 0);
     for (int step = 1; step < 8; step++) {
@@ -381,7 +372,6 @@ static void a_report_does_not_wait_for_ever(void **state)
     struct bench *bench = bench_new(sure_of_brands);
     size_t total = 0;
 
-    (void)state;
     for (int step = 0; step < 20; step++) {
         bench_show(bench, step, &still, 1);
         total += bench_reports(bench);
@@ -408,7 +398,6 @@ static void an_object_of_which_nothing_is_to_be_said_is_not_reported(void **stat
     static const char fields[] =
         "{\"carBrand\": {\"value\": \"class\", \"map\": {\"red\": \"Ferrari\"}}}";
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct change brands_alone[] = {{"stages.2", NULL},
                                               {"stages.1", NULL},
@@ -439,7 +428,6 @@ static void an_object_that_changes_is_reported_again(void **state)
     struct bench *bench = bench_new(on_change);
     size_t total = 0;
 
-    (void)state;
     for (int step = 0; step < 20; step++) {
         /* It moves, which is no change. */
         const struct drawn drawn = {step < 10 ? RED : BLUE, 300 + 4 * step, 200, 320, 200};
@@ -462,7 +450,6 @@ static void an_object_is_reported_as_often_as_asked(void **state)
     struct bench *bench = bench_new(every_second);
     size_t total = 0;
 
-    (void)state;
     for (int step = 0; step < 32; step++) {
         bench_show(bench, step, &still, 1);
         total += bench_reports(bench);
@@ -480,7 +467,6 @@ static void stages_run_when_their_condition_holds(void **state)
     const struct drawn drawn = {RED, 300, 200, 320, 200};
     struct bench *bench = bench_new(while_fueling);
 
-    (void)state;
     bench_show_in(bench, STAGE_NONE, 0, &drawn, 1);
     assert_int_equal(bench->count, 0);
     bench_show_in(bench, STAGE_WELCOME, 1, &drawn, 1);
@@ -504,7 +490,6 @@ static void only_the_objects_asked_for_are_seen(void **state)
                                   {BLUE, 900, 40, 200, 100}};
     struct bench *bench = bench_new(large_ones_on_the_left);
 
-    (void)state;
     bench_show(bench, 0, drawn, 4);
     bench_assert_seen(bench, drawn, 2);
     assert_int_equal(bench_reports(bench), 2);
@@ -523,7 +508,6 @@ static void a_classifier_may_look_at_the_whole_frame(void **state)
         {"models.rectangles", NULL}, {"models.stripes", NULL}, {NULL, NULL}};
     struct bench *bench = bench_new(classify_the_frame);
 
-    (void)state;
     bench_show(bench, 0, &(struct drawn){RED, 0, 0, WIDTH, HEIGHT}, 1);
     assert_int_equal(bench_reports(bench), 1);
     bench_assert_text(bench, 0, "carBrand", "Ferrari");
@@ -539,7 +523,6 @@ static void a_field_beyond_a_model_s_numbers_is_told(void **state)
         {"stages.2.fields.firstNumber", "{\"value\": \"number\", \"index\": 32}"}, {NULL, NULL}};
     struct bench *bench = bench_new(last);
 
-    (void)state;
     assert_string_equal(runner_note(bench->runner), "");
     bench_free(bench);
     bench = bench_new(beyond);
@@ -552,7 +535,6 @@ static void a_wrong_number_of_classes_is_an_error_of_the_stage(void **state)
     struct bench *bench = bench_new(none);
     struct baton_error error = {0};
 
-    (void)state;
     bench->pipeline.models[0].class_count = 2;
     assert_int_equal(bench_run(bench, STAGE_NONE, 0, NULL, 0, &error), BATON_EPROTO);
     assert_non_null(strstr(error.message, "stage 'objects'"));

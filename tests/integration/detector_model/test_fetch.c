@@ -347,7 +347,6 @@ static void private_networks_are_known_by_their_addresses(void **state)
     const size_t count = sizeof(inside) / sizeof(inside[0]);
     const struct addrinfo number = {.ai_flags = AI_NUMERICHOST};
 
-    (void)state;
     for (size_t i = 0; i < count + sizeof(outside) / sizeof(outside[0]); i++) {
         const char *text = i < count ? inside[i] : outside[i - count];
         struct addrinfo *address;
@@ -399,7 +398,6 @@ static void models_come_from_the_hosts_that_are_allowed(void **state)
     };
     struct url address;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (address_parse(&address, rows[i].url, hosts, NULL) != rows[i].code) {
             fail_msg("%s", rows[i].url);
@@ -420,7 +418,6 @@ static void a_signature_is_no_part_of_an_identity(void **state)
         {7, "https://h/a.mpta", "7 https://h:443/a.mpta"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char *identity = NULL;
         assert_int_equal(address_identity(&identity, rows[i].model_id, rows[i].url, NULL), 0);

@@ -62,7 +62,6 @@ static void be_the_child(void)
 
 static void on_fork_wanted(int number)
 {
-    (void)number;
     atomic_fetch_add(&forks_wanted, 1);
 }
 
@@ -141,5 +140,4 @@ struct lease_cell *__wrap_lease_cell_new(void)
 /* Never: the thread looks until the process ends. */
 void __wrap_lease_cell_free(struct lease_cell *cell)
 {
-    (void)cell;
 }

@@ -163,7 +163,6 @@ static const char example[] =
 static void a_detection_reaches_every_process_once(void **state)
 {
     json_t *list, *line;
-    (void)state;
 
     open_all();
     take(1, example);
@@ -188,8 +187,6 @@ static void a_detection_reaches_every_process_once(void **state)
 
 static void what_a_worker_sends_again_to_another_process_is_known_there(void **state)
 {
-    (void)state;
-
     open_all();
     take(1, example);
     AWAIT(processes[2].lines == 1);
@@ -203,8 +200,6 @@ static void what_a_worker_sends_again_to_another_process_is_known_there(void **s
 
 static void all_of_many_reach_every_process(void **state)
 {
-    (void)state;
-
     open_all();
     for (int n = 0; n < MANY; n++) {
         take_numbered(n % PEERS, n);
@@ -218,7 +213,6 @@ static void all_of_many_reach_every_process(void **state)
 static void a_detection_has_its_own_session_or_its_displays(void **state)
 {
     char text[512];
-    (void)state;
 
     open_all();
     put_raw(0, "yard/data/d1", "{\"sessionId\":77}");
@@ -238,7 +232,6 @@ static void a_detection_has_its_own_session_or_its_displays(void **state)
 static void what_the_fleet_does_not_know_is_refused(void **state)
 {
     char text[512];
-    (void)state;
 
     open_all();
     (void)snprintf(text, sizeof(text), "%s", example);
@@ -252,8 +245,6 @@ static void what_the_fleet_does_not_know_is_refused(void **state)
 
 static void what_is_closed_hears_nothing(void **state)
 {
-    (void)state;
-
     open_all();
     detections_close(processes[2].detections);
     processes[2].detections = NULL;
@@ -265,8 +256,6 @@ static void what_is_closed_hears_nothing(void **state)
 
 static void what_waits_at_the_end_is_published(void **state)
 {
-    (void)state;
-
     open_all();
     take(0, example);
     detections_close(processes[0].detections);
@@ -278,7 +267,6 @@ static void what_waits_at_the_end_is_published(void **state)
 
 static void on_published(void *userdata, int code, const struct baton_error *error)
 {
-    (void)error;
     *(int *)userdata = code;
 }
 
@@ -294,8 +282,6 @@ static void publish(int number, const char *text)
 
 static void what_strangers_publish_is_no_detection(void **state)
 {
-    (void)state;
-
     open_all();
     publish(0, "{\"type\":\"stateReport\"}\nnonsense\n\n{\"key\":\"\n{\"key\":\"0123456789abcdeX\","
                "\"worker\":\"w\"}\n{\"key\":\"0123456789abcdef\",\"worker\":\"w\"");

@@ -14,7 +14,6 @@ static char failure_text[BATON_ERROR_MESSAGE_MAX];
 
 static void on_end(void *userdata, int code, const struct baton_error *error)
 {
-    (void)userdata;
     ended++;
     if (code != BATON_OK) {
         failed++;
@@ -24,8 +23,6 @@ static void on_end(void *userdata, int code, const struct baton_error *error)
 
 static void on_event(void *userdata, const char *name, json_t *fields)
 {
-    (void)userdata;
-    (void)name;
     events++;
     json_decref(fields);
 }
@@ -86,7 +83,6 @@ static const json_t *field(int peer, const char *display, const char *name)
 static void concurrent_patches_of_several_processes_lose_nothing(void **state)
 {
     uint64_t conflicts = 0;
-    (void)state;
 
     open_all();
     for (int n = 0; n < PATCHES; n++) {
@@ -126,7 +122,6 @@ static size_t having(int peer, int64_t session)
 static void a_session_that_moves_from_process_to_process_is_at_one_display(void **state)
 {
     char id[8] = "";
-    (void)state;
 
     open_all();
     for (int n = 0; n < MOVES; n++) {
@@ -148,7 +143,6 @@ static void a_session_that_moves_from_process_to_process_is_at_one_display(void 
 static void every_process_sees_sessions_and_takes_patches_of_them(void **state)
 {
     json_t *patch = json_pack("{s:{s:s}}", "currentCar", "carModel", "Civic");
-    (void)state;
 
     open_all();
     ASSERT_OK(displays_set_session(displays[0], "d1",
@@ -168,7 +162,6 @@ static void the_data_of_a_deleted_display_is_deleted(void **state)
 {
     struct written written = {0};
     uint64_t revision;
-    (void)state;
 
     open_all();
     ASSERT_OK(displays_set_session(displays[1], "d2", (struct session_id){.is_set = true, .id = 5},
@@ -206,8 +199,6 @@ static void await_none_of(const char *display)
 /* As of a process that did not know of the deletion yet, or that died after it. */
 static void data_that_is_written_behind_the_deletion_is_deleted(void **state)
 {
-    (void)state;
-
     open_all();
     close_all();
     put_session("data/before");
@@ -222,7 +213,6 @@ static void data_that_is_written_behind_the_deletion_is_deleted(void **state)
 static void a_state_that_closes_ends_what_is_being_written(void **state)
 {
     json_t *patch = json_pack("{s:s}", "qrCode", "x");
-    (void)state;
 
     open_all();
     for (int i = 0; i < 3; i++) {

@@ -256,9 +256,6 @@ int __wrap_members_list(struct election *election, provider_members_cb done, voi
 static void on_failing_list(void *userdata, int code, const struct baton_member *members,
                             size_t count)
 {
-    (void)code;
-    (void)members;
-    (void)count;
     real_done(userdata, BATON_EUNAVAILABLE, NULL, 0);
 }
 

@@ -31,7 +31,6 @@ static void a_worker_that_is_deleted_lets_go_before_another_one_gets_it(void **s
     bool is_first;
     const char *worker = delete_the_one_with_d1(&is_first);
 
-    (void)state;
     AWAIT(yard_is_leaving(worker, "d1;c1"));
     assert_null(fleet_state_worker(yard_state(), worker));
     yard_settle();
@@ -48,7 +47,6 @@ static void the_next_master_ends_what_a_deletion_began(void **state)
     bool is_first;
     const char *worker = delete_the_one_with_d1(&is_first);
 
-    (void)state;
     AWAIT(yard_is_leaving(worker, "d1;c1"));
     yard_open(1, NULL);
     AWAIT(yard_owner(worker, 1)[0]);
@@ -66,7 +64,6 @@ static void a_deleted_worker_that_does_not_let_go_is_gone_after_a_while(void **s
     bool is_first;
     const char *worker = delete_the_one_with_d1(&is_first);
 
-    (void)state;
     AWAIT(yard_is_leaving(worker, "d1;c1"));
     yard_worker(is_first ? "w2" : "w1", ",\"cordoned\":true"); /* or both would run it */
     yard_pass(MASTER_LEAVES_WITHIN);
@@ -79,7 +76,6 @@ static void a_deleted_worker_that_is_away_is_gone(void **state)
     bool is_first;
     const char *worker = delete_the_one_with_d1(&is_first);
 
-    (void)state;
     AWAIT(yard_is_leaving(worker, "d1;c1"));
     yard_hear(worker, false);
     AWAIT(is_at("d1;c1", is_first ? "w2" : "w1"));
@@ -91,7 +87,6 @@ static void a_worker_that_is_added_again_before_it_has_let_go_stays(void **state
     bool is_first;
     const char *worker = delete_the_one_with_d1(&is_first);
 
-    (void)state;
     AWAIT(yard_is_leaving(worker, "d1;c1"));
     yard_worker(worker, "");
     yard_settle();

@@ -40,7 +40,6 @@ static bool has_every_one(void)
 
 static void a_subscription_gets_a_worker_and_the_worker_an_owner(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -52,7 +51,6 @@ static void a_subscription_gets_a_worker_and_the_worker_an_owner(void **state)
 /* The first list must be stored before the second is written: the yard watches that. */
 static void what_a_dead_worker_had_goes_to_another_one(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     yard_subscribe("d2", "c1");
@@ -70,7 +68,6 @@ static void what_a_dead_worker_had_goes_to_another_one(void **state)
 static void a_worker_that_comes_back_at_a_late_owner_does_not_get_its_old_list(void **state)
 {
     enum { LONG = 1000000 };
-    (void)state;
     yard_open(0, NULL);
     yard_open(1, NULL);
     yard_worker("w1", "");
@@ -102,7 +99,6 @@ static void a_new_master_that_hears_late_does_not_give_what_was_given(void **sta
     enum { LONG = 1000000 };
     static const char *const workers[] = {"w1", "w2", "w3"};
     const char *has = NULL;
-    (void)state;
     for (int i = 0; i < 3; i++) {
         yard_open(i, NULL);
         yard_worker(workers[i], "");
@@ -139,7 +135,6 @@ static void a_new_master_that_hears_late_does_not_give_what_was_given(void **sta
 static void a_new_master_that_hears_late_leaves_a_new_worker_its_list(void **state)
 {
     enum { LONG = 1000000 };
-    (void)state;
     for (int i = 0; i < 3; i++) {
         yard_open(i, NULL);
     }
@@ -168,7 +163,6 @@ static void a_new_master_that_hears_late_leaves_a_new_worker_its_list(void **sta
 
 static void the_only_worker_keeps_its_list_while_it_is_away(void **state)
 {
-    (void)state;
     yard_open(0, NULL);
     yard_worker("w1", "");
     yard_hear("w1", true);
@@ -185,7 +179,6 @@ static void the_only_worker_keeps_its_list_while_it_is_away(void **state)
 
 static void a_worker_that_drains_lets_go_before_another_one_gets_it(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -205,7 +198,6 @@ static void a_worker_that_drains_lets_go_before_another_one_gets_it(void **state
 
 static void a_worker_that_never_lets_go_is_passed_over_with_an_alarm(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -227,7 +219,6 @@ static void a_worker_that_never_lets_go_is_passed_over_with_an_alarm(void **stat
 /* It may be sent the list still, for all that the master knows. */
 static void what_an_offline_worker_had_stays_while_it_is_marked_but_not_for_ever(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -247,7 +238,6 @@ static void what_an_offline_worker_had_stays_while_it_is_marked_but_not_for_ever
 
 static void a_new_master_changes_nothing(void **state)
 {
-    (void)state;
     open_yard();
     yard_open(1, NULL);
     yard_subscribe("d1", "c1");
@@ -268,7 +258,6 @@ static void a_new_master_changes_nothing(void **state)
 
 static void a_worker_that_nobody_heard_of_keeps_what_it_has_and_gets_nothing(void **state)
 {
-    (void)state;
     yard_open(0, NULL);
     yard_worker("w1", "");
     yard_put("assigned/w1", "{\"epoch\":0,\"subscriptions\":[\"d1;c1\"],\"leaving\":[]}");
@@ -288,7 +277,6 @@ static void a_worker_that_nobody_heard_of_keeps_what_it_has_and_gets_nothing(voi
 
 static void the_first_plan_waits_for_workers_that_were_just_registered(void **state)
 {
-    (void)state;
     yard_open(0, NULL);
     yard_pass(SPAN_S(3)); /* the process is not new */
     yard_hear("nobody", false);
@@ -308,7 +296,6 @@ static void a_master_that_was_superseded_writes_no_more(void **state)
     char json[128];
     uint64_t epoch;
 
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -333,7 +320,6 @@ static void what_another_program_wrote_into_its_keys_is_made_anew(void **state)
     static const char *const keys[] = {"owners", "assigned/w1", "assigned/w2"};
     char display[16];
 
-    (void)state;
     open_yard();
     yard_confirm_always(true);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -347,7 +333,6 @@ static void what_another_program_wrote_into_its_keys_is_made_anew(void **state)
 
 static void an_epoch_that_is_none_supersedes_nobody(void **state)
 {
-    (void)state;
     open_yard();
     yard_settle();
     yard_put("owners", "{\"epoch\":-1,\"workers\":{}}");
@@ -358,7 +343,6 @@ static void an_epoch_that_is_none_supersedes_nobody(void **state)
 
 static void what_an_older_master_wrote_late_is_put_right(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -375,7 +359,6 @@ static void what_an_older_master_wrote_late_is_put_right(void **state)
 
 static void a_write_that_fails_is_made_again(void **state)
 {
-    (void)state;
     open_yard();
     yard_settle();
     yard_put_fails = 3;
@@ -388,7 +371,6 @@ static void a_write_that_fails_is_made_again(void **state)
 
 static void a_list_of_the_processes_that_fails_is_asked_for_again(void **state)
 {
-    (void)state;
     yard_list_fails = 5;
     yard_open(0, NULL);
     yard_worker("w1", "");
@@ -405,7 +387,6 @@ static void a_list_of_the_processes_that_fails_is_asked_for_again(void **state)
 /* The list of the dead worker could not be emptied: then nobody else may have what is in it. */
 static void nothing_is_given_while_the_list_of_a_dead_worker_cannot_be_written(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -421,7 +402,6 @@ static void nothing_is_given_while_the_list_of_a_dead_worker_cannot_be_written(v
 /* A master that leads no more while a write is under way: its end changes nothing. */
 static void a_write_may_be_answered_after_the_end_of_its_master(void **state)
 {
-    (void)state;
     open_yard();
     yard_open(1, NULL);
     yard_settle();
@@ -456,7 +436,6 @@ static void run_for_a_while(void)
 /* Or it would be stored after the next one has read the state. */
 static void a_master_leaves_when_its_writes_are_answered(void **state)
 {
-    (void)state;
     const char *id = open_yard_with_a_write_under_way();
     yard_leave(0);
     run_for_a_while();
@@ -469,7 +448,6 @@ static void a_master_leaves_when_its_writes_are_answered(void **state)
 
 static void on_passed(void *userdata, int code, const struct baton_error *error)
 {
-    (void)error;
     *(int *)userdata = code;
 }
 
@@ -489,7 +467,6 @@ static void pass_to_the_other(int *ret_code)
 static void a_master_passes_leadership_on_when_its_writes_are_answered(void **state)
 {
     int code;
-    (void)state;
     const char *id = open_yard_with_a_write_under_way();
     pass_to_the_other(&code);
     yard_keep(-1);
@@ -502,7 +479,6 @@ static void a_master_passes_leadership_on_when_its_writes_are_answered(void **st
 static void a_master_that_passes_leadership_on_may_leave(void **state)
 {
     int code;
-    (void)state;
     const char *id = open_yard_with_a_write_under_way();
     pass_to_the_other(&code);
     yard_leave(0);
@@ -516,7 +492,6 @@ static void a_master_that_passes_leadership_on_may_leave(void **state)
 
 static void a_move_is_carried_out_once(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -532,7 +507,6 @@ static void a_move_is_carried_out_once(void **state)
 
 static void a_move_that_cannot_be_ends_without_effect(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -546,7 +520,6 @@ static void a_move_that_cannot_be_ends_without_effect(void **state)
 
 static void a_worker_that_is_registered_no_more_has_no_list(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -560,7 +533,6 @@ static void a_worker_that_is_registered_no_more_has_no_list(void **state)
 
 static void what_is_deleted_leaves_its_worker(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -571,7 +543,6 @@ static void what_is_deleted_leaves_its_worker(void **state)
 
 static void a_camera_that_does_not_exist_is_the_reason(void **state)
 {
-    (void)state;
     open_yard();
     yard_subscribe("d1", "c1");
     AWAIT(yard_worker_of("d1;c1")[0]);
@@ -582,7 +553,6 @@ static void a_camera_that_does_not_exist_is_the_reason(void **state)
 
 static void workers_are_shared_by_all_processes(void **state)
 {
-    (void)state;
     yard_open(0, NULL);
     for (int i = 0; i < 4; i++) {
         yard_worker((const char *[]){"w1", "w2", "w3", "w4"}[i], "");
@@ -605,7 +575,6 @@ static void workers_are_shared_by_all_processes(void **state)
 
 static void two_processes_of_one_name_are_reported(void **state)
 {
-    (void)state;
     yard_open(0, NULL);
     yard_open_as(1, "p1", NULL);
     yard_open_as(2, "p1", NULL);
@@ -621,7 +590,6 @@ static void what_is_found_is_registered(void **state)
     static const struct discovered found[] = {{"a-8000", "ws://a:8000", "dns"},
                                               {"b-8000", "ws://b:8000", "dns"}};
 
-    (void)state;
     yard_find(found, 2, true);
     yard_open(0, urls);
     AWAIT(fleet_state_worker(yard_state(), "b-8000"));
@@ -635,7 +603,6 @@ static void what_people_set_stays_when_a_worker_is_found_elsewhere(void **state)
     static const struct discovered found[] = {{"a-8000", "ws://new:8000", "dns"},
                                               {"r", "ws://new:8000", "static"}};
 
-    (void)state;
     yard_open(0, urls);
     yard_worker("a-8000", ",\"source\":\"dns\",\"labels\":\"gpu\",\"cordoned\":true,"
                           "\"maxSubscriptions\":7");
@@ -654,7 +621,6 @@ static void what_is_found_no_more_goes_once_it_is_offline(void **state)
     static const struct discovered found[] = {{"a-8000", "ws://a:8000", "dns"},
                                               {"b-8000", "ws://b:8000", "dns"}};
 
-    (void)state;
     yard_find(found, 2, true);
     yard_open(0, urls);
     AWAIT(fleet_state_worker(yard_state(), "b-8000"));
@@ -679,7 +645,6 @@ static void a_worker_that_a_file_declares_stays_while_it_is_offline(void **state
     static const struct discovered found[] = {{"a-8000", "ws://a:8000", "dns"},
                                               {"f-8000", "ws://f:8000", "static"}};
 
-    (void)state;
     yard_find(found, 2, true);
     yard_open(0, urls);
     yard_worker("f-8000", ",\"source\":\"declared\"");
@@ -697,7 +662,6 @@ static void a_worker_that_is_registered_under_another_id_is_not_registered_twice
     static const struct discovered found[] = {{"a-8000", "ws://a:8000/", "dns"},
                                               {"b-8000", "ws://b:8000/", "dns"}};
 
-    (void)state;
     yard_open(0, urls);
     yard_worker("a", "");
     yard_find(found, 2, true);
@@ -714,7 +678,6 @@ static void a_url_that_is_none_is_refused(void **state)
     struct master *master = NULL;
     struct baton_error error;
 
-    (void)state;
     yard_open(0, NULL);
     config.state = peers[0].state;
     config.table = peers[0].table;
@@ -726,7 +689,6 @@ static void a_url_that_is_none_is_refused(void **state)
 
 static void a_loaded_worker_gets_nothing_new(void **state)
 {
-    (void)state;
     open_yard();
     yard_settle();
     yard_report("w1", 90);
@@ -802,7 +764,6 @@ static void something_happens(void)
 /* The yard fails the test if two workers may run the same at any moment. */
 static void whatever_happens_no_two_workers_have_the_same_and_in_the_end_all_have_one(void **state)
 {
-    (void)state;
     yard_open(0, NULL);
     yard_open(1, NULL);
     random_state = 1;

@@ -169,7 +169,6 @@ void worker_table_ignore(struct worker_table *table, const struct worker_observe
 
 const struct worker_live *worker_table_find(const struct worker_table *table, const char *id)
 {
-    (void)table;
     for (size_t i = 0; i < YARD_WORKERS; i++) {
         if (workers[i].is_heard && strcmp(workers[i].id, id) == 0) {
             return &workers[i].live;
@@ -309,7 +308,6 @@ static void watch_lists(const char *id)
 /* Each list that is stored may run from now on; one may be told of late, by another peer. */
 static void on_change(struct fleet_observer *observer, const struct fleet_state_event *event)
 {
-    (void)observer;
     if (event->change == FLEET_CHANGED_ASSIGNED) {
         size_t number = find(event->id);
         const struct fleet_assigned *assigned = fleet_state_assigned(watched, event->id);

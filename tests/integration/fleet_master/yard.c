@@ -30,7 +30,6 @@ enum { URL_MAX = 256, DATABASES = 64 }; /* one for each life: no member of anoth
 static int redis_main(void *userdata)
 {
     char port[12];
-    (void)userdata;
 
     (void)snprintf(port, sizeof(port), "%d", server_port);
     (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1",
@@ -160,7 +159,6 @@ struct fleet_state *yard_state(void)
 
 static void on_event(void *userdata, const char *name, json_t *fields)
 {
-    (void)userdata;
     json_decref(fields);
     if (yard_event_count < EVENTS_MAX) {
         (void)snprintf(yard_events[yard_event_count++], sizeof(yard_events[0]), "%s", name);
@@ -264,14 +262,12 @@ int yard_leader(void)
 
 static void on_wake(uv_timer_t *timer)
 {
-    (void)timer;
     faults_turn();
     workers_turn();
 }
 
 int yard_set_up(void **state)
 {
-    (void)state;
     lives++;
     offset = SPAN_NS(0);
     workers_reset();
@@ -287,7 +283,6 @@ int yard_set_up(void **state)
 
 int yard_tear_down(void **state)
 {
-    (void)state;
     workers_check();
     for (int i = 0; i < PEERS; i++) {
         if (peers[i].member) {
@@ -311,8 +306,6 @@ struct written {
 static void on_written(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     struct written *written = userdata;
-    (void)revision;
-    (void)error;
 
     *written = (struct written){true, code};
 }

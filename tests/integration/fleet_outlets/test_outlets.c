@@ -23,14 +23,12 @@ static char reason[BATON_ERROR_MESSAGE_MAX];
 
 static void on_refused(void *userdata, const struct baton_error *error)
 {
-    (void)userdata;
     refused++;
     (void)snprintf(reason, sizeof(reason), "%s", error->message);
 }
 
 static void on_published(void *userdata, int code, const struct baton_error *error)
 {
-    (void)error;
     *(int *)userdata = code;
 }
 
@@ -112,8 +110,6 @@ static void command(const char *text)
 
 static void commands_of_other_programs_are_carried_out(void **state)
 {
-    (void)state;
-
     open_commands();
     command("{\"type\":\"setSessionId\",\"payload\":{\"displayIdentifier\":\"d1\","
             "\"sessionId\":12345}}");
@@ -133,8 +129,6 @@ static void commands_of_other_programs_are_carried_out(void **state)
 
 static void wrong_and_other_commands_change_nothing(void **state)
 {
-    (void)state;
-
     open_commands();
     command("{\"type\":\"setSessionId\",\"payload\":{\"displayIdentifier\":\"d1\","
             "\"sessionId\":5}}");
@@ -161,7 +155,6 @@ static redisContext *reader;
 static int redis_main(void *userdata)
 {
     char text[12];
-    (void)userdata;
 
     (void)snprintf(text, sizeof(text), "%d", port);
     (void)execlp("redis-server", "redis-server", "--port", text, "--bind", "127.0.0.1", "--save",
@@ -215,7 +208,6 @@ static bool is_master(void *userdata)
 
 static void on_failed(void *userdata, const struct baton_error *error)
 {
-    (void)userdata;
     failed++;
     (void)snprintf(reason, sizeof(reason), "%s", error->message);
 }
@@ -286,8 +278,6 @@ static bool state_has(const char *worker, const char *text)
 
 static void the_master_writes_the_names_of_the_protocol(void **state)
 {
-    (void)state;
-
     open_fleet();
     masters[0].leads = true;
     AWAIT(is("GET", "worker:owners:w1", NULL, "p1"));
@@ -304,8 +294,6 @@ static void the_master_writes_the_names_of_the_protocol(void **state)
 
 static void what_changes_is_written(void **state)
 {
-    (void)state;
-
     open_fleet();
     masters[0].leads = true;
     AWAIT(is("HLEN", "worker:assignments", NULL, "2"));
@@ -332,7 +320,6 @@ static void what_changes_is_written(void **state)
 static void only_the_master_writes_and_a_new_one_writes_all(void **state)
 {
     int asked;
-    (void)state;
 
     open_fleet();
     masters[0].leads = true;
@@ -361,8 +348,6 @@ static void only_the_master_writes_and_a_new_one_writes_all(void **state)
 
 static void a_server_that_has_lost_its_data_gets_all_again(void **state)
 {
-    (void)state;
-
     open_fleet();
     masters[0].leads = true;
     AWAIT(is("HLEN", "worker:assignments", NULL, "2"));
@@ -375,8 +360,6 @@ static void a_server_that_has_lost_its_data_gets_all_again(void **state)
 
 static void a_refusal_is_told_once_and_mended(void **state)
 {
-    (void)state;
-
     open_fleet();
     (void)ask("SADD", "worker:assignments", "in the way");
     freeReplyObject(redisCommand(reader, "SET worker:states text"));
@@ -395,7 +378,6 @@ static void what_is_no_single_server_is_refused(void **state)
     struct seed_names *ret;
     struct baton_error error;
     struct seed_names_config config = {.url = "redis+sentinel://h:1/service"};
-    (void)state;
 
     assert_int_equal(seed_names_open(&ret, &config, &error), BATON_ENOTSUP);
     config.url = "redis://:secret@h:port";

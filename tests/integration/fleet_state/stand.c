@@ -26,7 +26,6 @@ static int ports[PEERS];
 static int redis_main(void *userdata)
 {
     char port[12];
-    (void)userdata;
 
     (void)snprintf(port, sizeof(port), "%d", server_port);
     (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
@@ -103,12 +102,10 @@ void stand_open_members(void)
 
 static void on_wake(uv_timer_t *timer)
 {
-    (void)timer;
 }
 
 int stand_set_up(void **state)
 {
-    (void)state;
     (void)signal(SIGPIPE, SIG_IGN);
     memset(peers, 0, sizeof(peers));
     lives++;
@@ -131,7 +128,6 @@ static void on_closed(void *userdata)
 
 int stand_tear_down(void **state)
 {
-    (void)state;
     for (int i = 0; i < PEERS; i++) {
         stand_close(i);
         member_close(peers[i].member, on_closed, &peers[i]);

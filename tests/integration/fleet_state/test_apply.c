@@ -92,8 +92,6 @@ static struct fleet_apply_result compare(int number, const char *text, bool prun
 
 static void only_what_differs_is_written(void **state)
 {
-    (void)state;
-
     stand_ready(0);
     check_result(compare(0, small, true), 6, 0, 0, 0);
     check_result(apply(0, small, false), 6, 0, 0, 0);
@@ -111,7 +109,6 @@ static void only_what_differs_is_written(void **state)
 static void nothing_ever_refers_to_what_is_not_there(void **state)
 {
     enum fleet_kind last = FLEET_MODEL;
-    (void)state;
 
     stand_ready(0);
     (void)apply(0, small, false);
@@ -137,7 +134,6 @@ static void files_applied_at_once_at_several_processes_all_end(void **state)
 {
     static const char *const texts[PEERS] = {small, next, small};
     struct applied applied[PEERS] = {0};
-    (void)state;
 
     for (int i = 0; i < PEERS; i++) {
         stand_ready(i);
@@ -161,7 +157,6 @@ static void files_applied_at_once_at_several_processes_all_end(void **state)
 static void a_foreign_key_stops_it_and_says_which(void **state)
 {
     struct applied applied = {0};
-    (void)state;
 
     put_raw(0, "yard/camera/c2", "{");
     stand_ready(0);
@@ -178,7 +173,6 @@ static void a_foreign_key_stops_it_and_says_which(void **state)
 static void a_state_that_closes_ends_it(void **state)
 {
     struct applied applied = {0};
-    (void)state;
 
     stand_ready(0);
     begin(0, small, false, &applied);
@@ -191,7 +185,6 @@ static void a_state_that_is_not_loaded_applies_nothing(void **state)
 {
     struct fleet_file file = {0};
     struct baton_error error = {0};
-    (void)state;
 
     stand_open(0);
     assert_int_equal(
@@ -242,7 +235,6 @@ static void ten_thousand_subscriptions_are_read_applied_and_loaded(void **state)
     const struct fleet_object *cursor = NULL;
     instant start = clock_now();
     size_t walked = 0;
-    (void)state;
 
     ASSERT_OK(fleet_file_read(&file, "fleet.yaml", text, strlen(text), failure));
     print_message("read: %.0f ms for %zu objects of %zu bytes\n", ms_since(start), file.count,

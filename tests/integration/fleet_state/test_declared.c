@@ -24,13 +24,11 @@ int __wrap_json_object_set_new(json_t *object, const char *key, json_t *value);
 
 struct fleet_state *__wrap_engine_state(const struct engine *engine)
 {
-    (void)engine;
     return peers[0].state;
 }
 
 bool __wrap_engine_is_ready(const struct engine *engine)
 {
-    (void)engine;
     return true;
 }
 
@@ -81,7 +79,6 @@ static void a_file_that_is_read_while_memory_is_short_deletes_nothing_that_it_ha
     char path[] = "/tmp/baton-declared-XXXXXX";
     struct declared *declared;
     bool has_gone = false;
-    (void)state;
 
     assert_int_equal(close(mkstemp(path)), 0);
     stand_ready(0);

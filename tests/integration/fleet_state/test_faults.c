@@ -113,10 +113,6 @@ int __wrap_value_read(struct value **ret, const char *key, const void *data, siz
 
 static void ignore(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    (void)userdata;
-    (void)code;
-    (void)revision;
-    (void)error;
 }
 
 /* BY_REPLY: it is carried out, but the reply says that it timed out. */
@@ -164,8 +160,6 @@ static int set_up(void **state)
 
 static void a_provider_that_cannot_be_reached_is_tried_again(void **state)
 {
-    (void)state;
-
     watch_faults = 1;
     list_fault = AT_ONCE;
     list_faults = 1;
@@ -182,7 +176,6 @@ static void a_list_that_comes_after_the_end_is_ignored(void **state)
 {
     const struct provider_value value = {
         .key = "yard/display/d", .data = DISPLAY, .bytes = strlen(DISPLAY), .revision = 1};
-    (void)state;
 
     list_fault = KEPT;
     list_faults = 1;
@@ -199,7 +192,6 @@ static void a_list_that_comes_after_the_end_is_ignored(void **state)
 static void a_list_of_which_something_was_lost_is_not_loaded(void **state)
 {
     uint64_t number;
-    (void)state;
 
     stand_ready(0);
     value_faults = 2;
@@ -214,7 +206,6 @@ static void a_list_of_which_something_was_lost_is_not_loaded(void **state)
 static void a_list_that_was_under_way_does_not_count(void **state)
 {
     uint64_t number;
-    (void)state;
 
     list_fault = KEPT;
     list_faults = 1;
@@ -232,8 +223,6 @@ static void a_list_that_was_under_way_does_not_count(void **state)
 
 static void a_conflict_is_told_although_the_key_cannot_be_read(void **state)
 {
-    (void)state;
-
     stand_ready(0);
     put_raw(1, "yard/display/d", DISPLAY);
     for (enum fault fault = AT_ONCE; fault <= BY_REPLY; fault++) {
@@ -249,7 +238,6 @@ static void a_write_that_is_refused_at_once_has_no_callback(void **state)
     struct fleet_object *object = object_of(FLEET_DISPLAY, DISPLAY);
     struct written written = {0};
     struct baton_error error = {0};
-    (void)state;
 
     stand_ready(0);
     put_fault = AT_ONCE;
@@ -265,7 +253,6 @@ static void a_reply_that_comes_after_the_end_is_ignored(void **state)
 {
     struct fleet_object *object = object_of(FLEET_DISPLAY, DISPLAY);
     struct written written = {0};
-    (void)state;
 
     stand_ready(0);
     put_fault = KEPT;
@@ -292,7 +279,6 @@ static void on_applied(void *userdata, int code, const struct fleet_apply_result
                        const struct baton_error *error)
 {
     struct applied *applied = userdata;
-    (void)error;
 
     applied->count++;
     applied->code = code;
@@ -313,7 +299,6 @@ static void apply(struct applied *applied)
 static void a_write_that_timed_out_and_was_carried_out_is_no_failure(void **state)
 {
     struct applied applied = {0};
-    (void)state;
 
     stand_ready(0);
     put_fault = BY_REPLY;
@@ -332,7 +317,6 @@ static void kinds_wait_for_each_other(void **state)
                               "displays: [{id: d}]\n"
                               "subscriptions: [{id: d;c, model: 1}]\n";
     struct fleet_file file = {0};
-    (void)state;
 
     stand_ready(0);
     ASSERT_OK(fleet_file_read(&file, "fleet.yaml", all, strlen(all), failure));
@@ -356,7 +340,6 @@ static void kinds_wait_for_each_other(void **state)
 static void a_key_that_always_changes_ends_it(void **state)
 {
     struct applied applied = {0};
-    (void)state;
 
     stand_ready(0);
     put_fault = CONFLICT;
@@ -374,7 +357,6 @@ static void only_so_many_keys_are_written_at_once(void **state)
     size_t used = 0;
     struct fleet_file file = {0};
     struct applied applied = {0};
-    (void)state;
 
     used += (size_t)snprintf(text, sizeof(text), "displays:\n");
     for (int i = 0; i < MANY; i++) {
@@ -400,7 +382,6 @@ static void only_so_many_keys_are_written_at_once(void **state)
 static void a_failure_ends_it_and_the_file_can_be_applied_again(void **state)
 {
     struct applied applied = {0};
-    (void)state;
 
     stand_ready(0);
     put_fault = AT_ONCE;

@@ -13,7 +13,6 @@ static void a_state_that_opens_later_has_all_and_in_order(void **state)
 {
     const struct fleet_object *object;
     uint64_t revision = 0, seen = 0;
-    (void)state;
 
     stand_ready(0);
     assert_int_equal(put(0, FLEET_DISPLAY, "{\"id\":\"d2\"}", 0, NULL), BATON_OK);
@@ -39,7 +38,6 @@ static void a_change_is_told_to_all_with_what_was_before(void **state)
 {
     struct written deleted = {0};
     uint64_t revision = 0;
-    (void)state;
 
     stand_ready(0);
     stand_ready(1);
@@ -78,7 +76,6 @@ static void an_own_write_can_be_read_when_it_is_done(void **state)
 {
     struct fleet_object *object = object_of(FLEET_DISPLAY, DISPLAY);
     struct written written = {0};
-    (void)state;
 
     stand_ready(0);
     ASSERT_OK(fleet_state_put(peers[0].state, object, 0, look, &written, failure));
@@ -93,7 +90,6 @@ static void after_a_conflict_the_cache_has_what_is_there(void **state)
 {
     const struct fleet_object *object;
     uint64_t revision = 0, seen = 0;
-    (void)state;
 
     stand_ready(0);
     stand_ready(1);
@@ -115,7 +111,6 @@ static void what_is_none_of_ours_is_told_and_never_overwritten(void **state)
                                          "[\"c4nary\"]", "", "{\"id\":\"other\"}"};
     struct fleet_object *camera = object_of(FLEET_CAMERA, CAMERA);
     struct baton_error error = {0};
-    (void)state;
 
     stand_ready(0);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
@@ -142,8 +137,6 @@ static void what_is_none_of_ours_is_told_and_never_overwritten(void **state)
 
 static void a_good_value_that_is_torn_later_is_gone(void **state)
 {
-    (void)state;
-
     stand_ready(0);
     assert_int_equal(put(0, FLEET_DISPLAY, DISPLAY, 0, NULL), BATON_OK);
     peers[0].heard_count = 0;
@@ -155,8 +148,6 @@ static void a_good_value_that_is_torn_later_is_gone(void **state)
 
 static void keys_and_fields_of_a_newer_version_do_no_harm(void **state)
 {
-    (void)state;
-
     put_raw(0, "yard/display/d", "{\"id\":\"d\",\"colour\":\"blue\"}");
     put_raw(0, "yard/fridge/f", "{}");
     put_raw(0, "yardstick/display/e", "{\"id\":\"e\"}"); /* of another fleet */
@@ -172,7 +163,6 @@ static size_t used_count;
 
 static void count_used(void *userdata, const struct fleet_object *subscription)
 {
-    (void)userdata;
     assert_int_equal(subscription->kind, FLEET_SUBSCRIPTION);
     used_count++;
 }
@@ -190,7 +180,6 @@ static void an_index_says_who_uses_what(void **state)
     struct baton_error error = {0};
     const char *by = NULL;
     uint64_t revision = 0;
-    (void)state;
 
     stand_ready(0);
     assert_int_equal(fleet_state_check_references(peers[0].state, pair, &error), BATON_EINVAL);
@@ -235,7 +224,6 @@ static void workers_and_what_they_have_are_read_too(void **state)
     struct baton_error error = {0};
     const struct fleet_worker *worker;
     const struct fleet_assigned *assigned;
-    (void)state;
 
     stand_ready(0);
     stand_ready(1);
@@ -274,7 +262,6 @@ static void a_move_says_which_subscription_goes_where(void **state)
 {
     struct baton_error error = {0};
     const struct fleet_move *move;
-    (void)state;
 
     stand_ready(0);
     stand_ready(1);
@@ -293,7 +280,6 @@ static void what_the_master_makes_of_the_others_is_made_anew(void **state)
     static const char *const keys[] = {"owners", "unplaced", "assigned/w1"};
     struct baton_error error = {0};
     char full[64];
-    (void)state;
 
     stand_ready(0);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -318,7 +304,6 @@ static void what_would_be_foreign_is_not_written(void **state)
         {"owners", "[]"},
     };
     struct baton_error error = {0};
-    (void)state;
 
     stand_ready(0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -333,7 +318,6 @@ static void a_write_under_way_is_canceled_when_the_state_closes(void **state)
 {
     struct fleet_object *object = object_of(FLEET_DISPLAY, DISPLAY);
     struct written written = {0};
-    (void)state;
 
     stand_ready(0);
     ASSERT_OK(fleet_state_put(peers[0].state, object, 0, on_written, &written, failure));
@@ -347,8 +331,6 @@ static struct fleet_observer closer;
 
 static void close_it(struct fleet_observer *observer, const struct fleet_state_event *event)
 {
-    (void)observer;
-    (void)event;
     stand_close(0);
 }
 
@@ -356,7 +338,6 @@ static void an_observer_may_close_the_state(void **state)
 {
     struct fleet_object *object = object_of(FLEET_DISPLAY, DISPLAY);
     struct written written = {0};
-    (void)state;
 
     stand_ready(0);
     closer.on_change = close_it;
@@ -372,7 +353,6 @@ static int calls;
 
 static void ignore_it(struct fleet_observer *observer, const struct fleet_state_event *event)
 {
-    (void)event;
     calls++;
     fleet_state_ignore(peers[0].state, observer);
 }
@@ -380,7 +360,6 @@ static void ignore_it(struct fleet_observer *observer, const struct fleet_state_
 static void an_observer_that_is_ignored_hears_nothing_more(void **state)
 {
     static struct fleet_observer observer;
-    (void)state;
 
     calls = 0;
     observer = (struct fleet_observer){.on_change = ignore_it};
@@ -394,8 +373,6 @@ static void an_observer_that_is_ignored_hears_nothing_more(void **state)
 
 static void a_state_may_close_while_it_loads(void **state)
 {
-    (void)state;
-
     stand_open(0);
     stand_close(0);
     stand_open(0);
@@ -408,7 +385,6 @@ static void names_are_checked(void **state)
 {
     struct fleet_state *none = NULL;
     struct baton_error error = {0};
-    (void)state;
 
     assert_int_equal(fleet_state_open(&none, peers[0].member, "a/b", NULL, NULL, &error),
                      BATON_EINVAL);

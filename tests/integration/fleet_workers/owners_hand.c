@@ -67,7 +67,6 @@ static void on_detection(void *userdata, const char *worker, json_t *message)
     const json_t *data = json_object_get(message, "data");
     json_t *detection = json_object_get(data, "detection");
 
-    (void)userdata;
     say("detection",
         json_pack("{s:s, s:O?}", "worker", worker, "n", json_object_get(detection, "n")));
 }
@@ -76,7 +75,6 @@ static void on_patch(void *userdata, const char *worker, json_t *message, uint64
 {
     json_int_t session = json_integer_value(json_object_get(message, "sessionId"));
 
-    (void)userdata;
     owners_answer_patch(owners, worker, ticket, session, true, "merged");
 }
 
@@ -85,13 +83,11 @@ static char *model_url(void *userdata, const struct fleet_object *model)
     static unsigned calls;
     char *url = NULL;
 
-    (void)userdata;
     return asprintf(&url, "%s?n=%u", model->model.url, ++calls) > 0 ? url : NULL;
 }
 
 static void on_event(void *userdata, const char *name, json_t *fields)
 {
-    (void)userdata;
     say(name, fields);
 }
 
@@ -100,7 +96,6 @@ static void on_change(struct worker_observer *self, const struct worker_live *wo
 {
     static const char *const names[] = {"online", "offline", "owner", "sync", "report"};
 
-    (void)self;
     if (change != WORKER_CHANGED_REPORT) {
         say("live",
             json_pack("{s:s, s:s, s:s, s:b, s:b, s:I, s:I}", "worker", worker->id, "change",
@@ -152,12 +147,10 @@ static void on_ready(void *userdata)
 
 static void on_member_closed(void *userdata)
 {
-    (void)userdata;
 }
 
 static void on_owners_closed(void *userdata)
 {
-    (void)userdata;
     say("closed", json_object());
     if (hung != NULL) {
         hung(hung_userdata, BATON_ECANCELED, 0, NULL);
@@ -186,7 +179,6 @@ static void on_put(void *userdata, int code, uint64_t revision, const struct bat
 {
     char *key = userdata;
 
-    (void)error;
     say("put",
         json_pack("{s:s, s:i, s:I}", "key", key, "code", code, "revision", (json_int_t)revision));
     free(key);
@@ -208,7 +200,6 @@ static void put(const char *key, const char *value)
 static void on_elections(void *userdata, int code, const struct provider_election_state *elections,
                          size_t count)
 {
-    (void)userdata;
     for (size_t i = 0; code == BATON_OK && i < count; i++) {
         say("line", json_pack("{s:s, s:s, s:I}", "name", elections[i].name, "leader",
                               elections[i].leader, "waiting", (json_int_t)elections[i].waiting));
@@ -241,7 +232,6 @@ static void on_input(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf)
 {
     char *end;
 
-    (void)stream;
     if (bytes < 0) {
         close_all();
         free(buf->base);
@@ -259,7 +249,6 @@ static void on_input(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf)
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    (void)handle;
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): on_input() frees it */
     *buf = uv_buf_init(malloc(suggested), (unsigned)suggested);
 }

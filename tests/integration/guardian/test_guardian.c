@@ -77,7 +77,6 @@ static void pass_on(void *userdata, struct addrinfo *result, const char *fault)
 int __wrap_addresses_ask(struct addresses **ret, uv_loop_t *loop, const char *host, int port,
                          addresses_done *done, void *userdata)
 {
-    (void)host;
     on_lookup = done;
     return lookups++ < PEERS
                ? UV_EAGAIN
@@ -94,7 +93,6 @@ static void void_lease(void *lease)
 static void wait_for_letter(int number)
 {
     char letter;
-    (void)number;
     /* libuv made the pipe non-blocking. */
     while (read(in_leader->command[0], &letter, 1) < 0 && (errno == EINTR || errno == EAGAIN)) {
         (void)poll(&(struct pollfd){.fd = in_leader->command[0], .events = POLLIN}, 1, -1);
@@ -105,7 +103,6 @@ static void wait_for_letter(int number)
 /* Tells of each new guardian that knows the peers. */
 static void on_tick(uv_timer_t *timer)
 {
-    (void)timer;
     if (in_leader->has_names && found < PEERS) {
         return;
     }
@@ -118,16 +115,12 @@ static void on_tick(uv_timer_t *timer)
 
 static void on_stopped(void *userdata)
 {
-    (void)userdata;
     _exit(0);
 }
 
 static void on_command(uv_poll_t *poll_handle, int status, int events)
 {
     char letter = 0;
-    (void)poll_handle;
-    (void)status;
-    (void)events;
     (void)!read(in_leader->command[0], &letter, 1);
     if (letter == 'f') {
         guardian_stop(guardian, on_stopped, NULL);
@@ -138,7 +131,6 @@ static void on_command(uv_poll_t *poll_handle, int status, int events)
 
 static int sleep_for_ever(void *userdata)
 {
-    (void)userdata;
     (void)setpgid(0, 0);
     while (pause() < 0) {
     }
@@ -307,7 +299,6 @@ static void a_killed_leader_is_certified_to_every_peer(void **state)
 {
     struct scene scene = {0};
     struct report first = start(&scene);
-    (void)state;
     process_end(scene.leader);
     expect_certificates(&scene);
     process_wait_gone(first.guardian);
@@ -317,7 +308,6 @@ static void a_killed_leader_is_certified_to_every_peer(void **state)
 static void a_peer_whose_name_is_not_found_at_first_gets_the_certificate(void **state)
 {
     struct scene scene = {.has_names = true};
-    (void)state;
     (void)start(&scene);
     process_end(scene.leader);
     expect_certificates(&scene);
@@ -328,7 +318,6 @@ static void a_clean_end_certifies_nothing(void **state)
 {
     struct scene scene = {0};
     struct report first = start(&scene);
-    (void)state;
     say(&scene, 'f');
     assert_int_equal(process_wait(scene.leader), 0);
     process_wait_gone(first.guardian);
@@ -340,7 +329,6 @@ static void a_child_that_keeps_the_sockets_open_changes_nothing(void **state)
 {
     struct scene scene = {.forks = true};
     struct report first = start(&scene);
-    (void)state;
     process_end(scene.leader);
     expect_certificates(&scene);
     process_wait_gone(first.guardian);
@@ -354,7 +342,6 @@ static void signals_of_the_terminal_do_not_reach_the_guardian(void **state)
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct scene scene = {0};
     struct report first = start(&scene);
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(kill(first.guardian, numbers[i]), 0);
     }
@@ -368,7 +355,6 @@ static void a_guardian_that_dies_is_replaced_and_leadership_goes_on(void **state
 {
     struct scene scene = {0};
     struct report first = start(&scene), second;
-    (void)state;
     assert_int_equal(kill(first.guardian, SIGKILL), 0);
     process_read(scene.report[0], &second, sizeof(second));
     assert_int_not_equal(second.guardian, first.guardian);
@@ -383,7 +369,6 @@ static void whoever_acts_for_the_leader_is_dead_before_it_is_certified(void **st
 {
     struct scene scene = {.has_victims = true};
     struct report first = start(&scene);
-    (void)state;
     assert_true(process_lives(first.victim));
     process_end(scene.leader);
     for (int i = 0; i < PEERS; i++) {
@@ -402,7 +387,6 @@ static void a_leader_that_outlives_its_lease_is_killed_and_certified(void **stat
     struct scene scene = {.kills_outliving = true, .has_victims = true, .lease = SPAN_MS(200)};
     struct report first = start(&scene);
     int status;
-    (void)state;
     (void)kill(scene.leader, SIGSTOP);
     expect_certificates(&scene);
     status = process_wait(scene.leader);
@@ -417,7 +401,6 @@ static void a_crash_is_certified_before_the_kernel_tells_of_the_death(void **sta
 {
     struct scene scene = {.is_big = true, .waits_in_crash = true};
     int pidfd;
-    (void)state;
     start(&scene);
     pidfd = pidfd_open(scene.leader, 0);
     say(&scene, 'a');
@@ -434,7 +417,6 @@ static void a_crash_keeps_its_signal(void **state)
 {
     struct scene scene = {0};
     int status;
-    (void)state;
     start(&scene);
     say(&scene, 'a');
     expect_certificates(&scene);
@@ -499,7 +481,6 @@ static void the_end_of_the_socket_proves_nothing(void **state)
     struct alone alone;
     int port, listener = process_listen(&port), fd;
     char byte;
-    (void)state;
     start_alone(&alone, port);
     close(alone.socket);
     fd = process_accept(listener); /* it makes ready */
@@ -520,7 +501,6 @@ static void the_certificate_goes_as_a_datagram_too(void **state)
     uint8_t frame[CERTIFICATE_BYTES + 1];
     int port, listener = process_listen(&port);
     int datagrams = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    (void)state;
 
     address.sin_port = htons((uint16_t)port);
     assert_int_equal(bind(datagrams, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -541,7 +521,6 @@ static void words_sent_before_the_death_are_heard_after_it(void **state)
 {
     struct alone alone;
     int port, listener = process_listen(&port);
-    (void)state;
     start_alone(&alone, port);
     assert_int_equal(kill(alone.pid, SIGSTOP), 0);
     tell(&alone, (struct guardian_message){0}, GUARDIAN_FAREWELL);
@@ -565,7 +544,6 @@ static void a_peer_that_refuses_is_tried_again(void **state)
                                   .sin_port = htons((uint16_t)other_port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int one = 1, again;
-    (void)state;
     close(closed);
     start_alone(&alone, port);
     memcpy(&peer.peer.address, &address, sizeof(address));
@@ -621,7 +599,6 @@ static void a_peer_that_does_not_answer_is_dialled_a_second_time(void **state)
     struct alone alone;
     int port, listener = process_listen(&port),
               other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)state;
 
     address.sin_port = htons((uint16_t)port);
     assert_int_equal(listen(listener, 0), 0);
@@ -648,7 +625,6 @@ static void it_is_small(void **state)
     char path[64], line[256];
     long resident_kb = -1;
     FILE *file;
-    (void)state;
     start_alone(&alone, port);
     (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)alone.pid);
     file = fopen(path, "re");
@@ -677,7 +653,6 @@ static void a_missing_program_is_named(void **state)
     struct guardian *none = NULL;
     uv_loop_t loop;
     struct guardian_options options = {.loop = &loop, .program = "/nowhere/baton-guardian"};
-    (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(guardian_start(&none, &options, &error), BATON_ENOENT);
     assert_non_null(strstr(error.message, "/nowhere/baton-guardian"));

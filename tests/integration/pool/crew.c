@@ -143,7 +143,6 @@ static void end_some(void)
 
 static void on_wake(uv_timer_t *timer)
 {
-    (void)timer;
     end_some();
 }
 
@@ -183,7 +182,6 @@ static void memory_url(char *ret, size_t ret_bytes)
 static int redis_main(void *userdata)
 {
     char port[12];
-    (void)userdata;
 
     (void)snprintf(port, sizeof(port), "%d", redis_port);
     (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
@@ -254,7 +252,6 @@ bool crew_choose(const char *provider)
 
 int crew_set_up(void **state)
 {
-    (void)state;
     lives++;
     crew_worker_lease = SPAN_MS(2500); /* an agent's clients have 2 s */
     memset(crew, 0, sizeof(crew));
@@ -269,8 +266,6 @@ int crew_set_up(void **state)
 
 static void on_any(void *userdata, int code, const struct provider_value *values, size_t count)
 {
-    (void)values;
-    (void)count;
     *(int *)userdata = code;
 }
 
@@ -364,7 +359,6 @@ int crew_leader(void)
 
 int crew_tear_down(void **state)
 {
-    (void)state;
     for (int i = 0; i < CREW_MAX; i++) {
         if (crew[i].member) {
             crew_kill(i);
@@ -423,15 +417,12 @@ char *crew_items(size_t count, const char *members)
 
 void crew_on_done(void *userdata, int code, const struct baton_error *error)
 {
-    (void)error;
     *(int *)userdata = code;
 }
 
 static void on_submitted(void *userdata, int code, const struct pool_submission *submission,
                          const struct baton_error *error)
 {
-    (void)submission;
-    (void)error;
     *(int *)userdata = code;
 }
 

@@ -65,7 +65,6 @@ static void note(const char *what, const struct running *one)
 static void on_start(void *userdata, const struct pool_start *start)
 {
     struct running *one = running;
-    (void)userdata;
 
     while (one->is_there) {
         one++;
@@ -90,9 +89,6 @@ static void end(struct running *one, bool is_success)
 
 static void on_halt(void *userdata, const char *id, uint64_t epoch, instant deadline)
 {
-    (void)userdata;
-    (void)deadline;
-
     for (struct running *one = running; one < running + RUNNING_MAX; one++) {
         if (one->is_there && one->epoch == epoch && strcmp(one->id, id) == 0) {
             end(one, false);
@@ -103,8 +99,6 @@ static void on_halt(void *userdata, const char *id, uint64_t epoch, instant dead
 
 static void on_act(uv_timer_t *timer)
 {
-    (void)timer;
-
     for (struct running *one = running; one < running + RUNNING_MAX; one++) {
         bool is_due = one->is_there && !one->is_service && instant_before(one->end, clock_now());
 
@@ -123,7 +117,6 @@ static void on_act(uv_timer_t *timer)
 
 static void on_end(void *userdata, const struct pool_end *ended)
 {
-    (void)userdata;
     completed += ended->state == WORK_COMPLETED;
     if (pool_wait_left(wait_for_all) == 0) {
         say("finished %d %d\n", completed, (int)getpid());
@@ -140,8 +133,6 @@ static void try_again(void)
 static void on_submitted(void *userdata, int code, const struct pool_submission *submission,
                          const struct baton_error *error)
 {
-    (void)userdata;
-    (void)error;
     if (code != BATON_OK || pool_wait_begin(&wait_for_all, member, "hands", submission->ids + 2,
                                             (size_t)jobs, on_end, NULL, NULL) != BATON_OK) {
         try_again();
@@ -151,7 +142,6 @@ static void on_submitted(void *userdata, int code, const struct pool_submission 
 static void submit(uv_timer_t *timer)
 {
     json_t *items = json_array();
-    (void)timer;
 
     for (int i = 0; i < jobs + 2; i++) {
         (void)json_array_append_new(items, json_pack("{s:s}", "kind", i < 2 ? "service" : "job"));

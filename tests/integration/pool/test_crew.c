@@ -23,7 +23,6 @@ static void on_result(void *userdata, int code, const struct work_result *result
                       const struct baton_error *error)
 {
     struct heard_result *heard = userdata;
-    (void)error;
 
     heard->code = code;
     if (result) {
@@ -46,7 +45,6 @@ static struct heard_result result_of(int number, const char *id)
 static void a_job_runs_once_and_leaves_its_result(void **state)
 {
     struct heard_result heard;
-    (void)state;
 
     crew_open(0, true, true);
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
@@ -62,8 +60,6 @@ static void a_job_runs_once_and_leaves_its_result(void **state)
 
 static void a_worker_that_does_not_lead_is_given_jobs(void **state)
 {
-    (void)state;
-
     crew_open(0, true, false);
     crew_open(1, false, true);
     assert_int_equal(crew_submit(1, "one", "[{\"body\":\"b\"}]"), BATON_OK);
@@ -85,7 +81,6 @@ static void what_has_ended_is_waited_for(void **state)
     const char *const ids[] = {"one.0", "one.1", "one.0"};
     enum work_state last = WORK_IDLE;
     struct pool_wait *wait;
-    (void)state;
 
     ended = 0;
     crew_open(0, true, true);
@@ -104,7 +99,6 @@ static void a_job_that_was_cancelled_ends_without_a_result(void **state)
     enum work_state last = WORK_IDLE;
     struct pool_wait *wait;
     int code = 1;
-    (void)state;
 
     ended = 0;
     crew_open(0, true, true);
@@ -123,8 +117,6 @@ static void a_job_that_was_cancelled_ends_without_a_result(void **state)
 
 static void a_job_that_fails_is_tried_again(void **state)
 {
-    (void)state;
-
     crew_open(0, true, true);
     crew[0].fails_jobs = true;
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\",\"retries\":2,\"backoff_ms\":1}]"),
@@ -142,7 +134,6 @@ static void a_job_that_fails_is_tried_again(void **state)
 static void each_of_200_jobs_completes_once_although_workers_and_leaders_die(void **state)
 {
     char *items = crew_items(200, "");
-    (void)state;
 
     for (int i = 0; i < 5; i++) {
         crew_open(i, true, true);
@@ -173,7 +164,6 @@ static void a_job_whose_worker_died_runs_elsewhere_in_a_higher_epoch(void **stat
 {
     uint64_t epoch;
     int first;
-    (void)state;
 
     crew_open(0, true, false);
     crew_open(1, false, true);
@@ -194,8 +184,6 @@ static void a_job_whose_worker_died_runs_elsewhere_in_a_higher_epoch(void **stat
 /* The leader gives its election back. */
 static void a_worker_that_returns_by_its_name_is_given_jobs_again(void **state)
 {
-    (void)state;
-
     crew_open(0, true, false);
     for (int life = 0; life < 3; life++) {
         crew_open(1, false, true);
@@ -211,8 +199,6 @@ static void a_worker_that_returns_by_its_name_is_given_jobs_again(void **state)
 
 static void a_job_runs_on_while_another_process_comes_to_lead(void **state)
 {
-    (void)state;
-
     crew_open(0, true, false);
     CREW_AWAIT(crew_leader() == 0);
     crew_open(1, true, true);
@@ -233,8 +219,6 @@ struct deleting {
 
 static void on_deleted(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    (void)error;
-    (void)revision;
     assert_int_equal(code, BATON_OK);
     ((struct deleting *)userdata)->left--;
 }
@@ -263,8 +247,6 @@ static void delete_below(int number, const char *prefix)
 /* As by a server that came back empty: the leader asks the workers what they have. */
 static void what_runs_runs_on_when_the_state_is_lost(void **state)
 {
-    (void)state;
-
     crew_open(0, true, false);
     crew_open(1, false, true);
     crew[1].ends_jobs = false;
@@ -282,8 +264,6 @@ static void what_runs_runs_on_when_the_state_is_lost(void **state)
 
 static void who_deletes_a_submission_cancels_its_items(void **state)
 {
-    (void)state;
-
     crew_open(0, true, true);
     crew[0].ends_jobs = false;
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
@@ -303,8 +283,6 @@ static const char services[] =
 
 static void a_service_runs_on_in_one_place_whoever_dies(void **state)
 {
-    (void)state;
-
     for (int i = 0; i < 3; i++) {
         crew_open(i, true, true);
     }
@@ -323,7 +301,6 @@ static void a_service_runs_on_in_one_place_whoever_dies(void **state)
 static void a_drained_worker_gives_its_services_away_and_gets_them_back(void **state)
 {
     int code = 1;
-    (void)state;
 
     crew_open(0, true, false);
     crew_open(1, false, true);
@@ -350,8 +327,6 @@ static void on_left(void *userdata, int code)
 
 static void who_leaves_ends_its_jobs_and_gives_its_services_away(void **state)
 {
-    (void)state;
-
     crew_open(0, true, false);
     crew_open(1, false, true);
     crew[1].ends_jobs = false;
@@ -373,8 +348,6 @@ static void who_leaves_ends_its_jobs_and_gives_its_services_away(void **state)
 
 static void what_runs_at_the_end_of_leaving_is_halted_and_is_no_failure(void **state)
 {
-    (void)state;
-
     crew_open(0, true, false);
     crew_open(1, false, true);
     crew[1].ends_jobs = false;
@@ -397,8 +370,6 @@ static void what_runs_at_the_end_of_leaving_is_halted_and_is_no_failure(void **s
 /* With a margin in which a supervisor can end a process; and none of it counts as a failure. */
 static void what_runs_is_halted_before_a_lease_ends_that_cannot_be_renewed(void **state)
 {
-    (void)state;
-
     if (crew_server == 0) {
         skip();
     }
@@ -420,8 +391,6 @@ static void what_runs_is_halted_before_a_lease_ends_that_cannot_be_renewed(void 
 /* The leader of the pool, which waits in line, gives it back at once. */
 static void a_session_that_an_operator_passes_on_ends_after_its_copies(void **state)
 {
-    (void)state;
-
     crew_open(0, true, false);
     crew_open(1, false, true);
     crew[1].ends_jobs = false;
@@ -454,7 +423,6 @@ static int store(int number, const char *id, const char *text)
 static void an_attempt_begins_with_what_the_one_before_has_stored(void **state)
 {
     int first;
-    (void)state;
 
     crew_open(0, true, false);
     crew_open(1, false, true);
@@ -476,7 +444,6 @@ static void attempts_that_begin_together_have_each_their_own_checkpoint(void **s
 {
     static const char *const ids[] = {"all.0", "all.1", "all.2", "all.3"};
     enum { COUNT = sizeof(ids) / sizeof(ids[0]) };
-    (void)state;
 
     crew_open(0, true, false);
     crew_open(1, false, true);
@@ -505,8 +472,6 @@ static void attempts_that_begin_together_have_each_their_own_checkpoint(void **s
 
 static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    (void)error;
-    (void)revision;
     *(int *)userdata = code;
 }
 
@@ -515,7 +480,6 @@ static void a_stale_attempt_stores_nothing_and_is_halted(void **state)
 {
     struct buffer value;
     int code = 1;
-    (void)state;
 
     crew_open(0, true, true);
     crew[0].ends_jobs = false;
@@ -535,7 +499,6 @@ static void a_checkpoint_of_an_earlier_attempt_is_replaced(void **state)
 {
     struct buffer value;
     int code = 1;
-    (void)state;
 
     crew_open(0, true, true);
     crew[0].ends_jobs = false;
@@ -557,7 +520,6 @@ static void a_first_attempt_does_not_begin_with_what_an_earlier_item_has_stored(
 {
     struct buffer value;
     int code = 1;
-    (void)state;
 
     crew_open(0, true, true);
     crew[0].ends_jobs = false;
@@ -580,8 +542,6 @@ static void a_first_attempt_does_not_begin_with_what_an_earlier_item_has_stored(
 
 static void the_same_submission_twice_is_one_and_another_by_its_name_is_refused(void **state)
 {
-    (void)state;
-
     crew_open(0, true, true);
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"}]"), BATON_OK);
@@ -598,7 +558,6 @@ struct found {
 static void on_listed(void *userdata, int code, const struct provider_value *values, size_t count)
 {
     struct found *found = userdata;
-    (void)values;
 
     found->count = count;
     found->code = code;
@@ -616,7 +575,6 @@ static size_t keys_below(int number, const char *prefix)
 static void many_items_are_several_keys_and_all_of_them_run(void **state)
 {
     char body[240] = "", *items;
-    (void)state;
 
     crew_open(0, true, true);
     memset(body, 'b', sizeof(body) - 1);
@@ -633,7 +591,6 @@ static void on_ledger(void *userdata, int code, const struct ledger *ledger,
                       const struct baton_error *error)
 {
     struct found *found = userdata;
-    (void)error;
 
     found->count = ledger ? ledger_count(ledger, WORK_COMPLETED) : 0;
     found->code = code;
@@ -651,8 +608,6 @@ static size_t completed_in_list(int number)
 
 static void the_list_has_all_items_with_their_states(void **state)
 {
-    (void)state;
-
     crew_open(0, true, true);
     assert_int_equal(crew_submit(0, "one", "[{\"body\":\"b\"},{\"body\":\"c\"}]"), BATON_OK);
     CREW_AWAIT(crew_completed() == 2);
@@ -664,7 +619,6 @@ static void on_status(void *userdata, int code, const json_t *status,
                       const struct baton_error *error)
 {
     struct found *found = userdata;
-    (void)error;
 
     found->count = json_array_size(json_object_get(status, "workers"));
     found->code = code;
@@ -673,7 +627,6 @@ static void on_status(void *userdata, int code, const json_t *status,
 static void the_leader_tells_its_status_to_whoever_asks(void **state)
 {
     struct found found = {.code = 1};
-    (void)state;
 
     crew_open(0, true, true);
     crew_open_member(1);
@@ -685,8 +638,6 @@ static void the_leader_tells_its_status_to_whoever_asks(void **state)
 
 static void a_worker_whose_lease_is_longer_than_a_leader_would_wait_says_so(void **state)
 {
-    (void)state;
-
     if (crew_server == 0) {
         skip();
     }
@@ -701,7 +652,6 @@ static void a_worker_whose_lease_is_longer_than_a_leader_would_wait_says_so(void
 static void a_status_that_nobody_gives_times_out(void **state)
 {
     struct found found = {.code = 1};
-    (void)state;
 
     crew_open_member(1);
     ASSERT_OK(pool_ask_status(crew[1].member, "pool", clock_now(), on_status, &found, failure));
@@ -726,7 +676,6 @@ static int open_named(const char *pool, const char *worker, struct baton_error *
 static void names_that_make_no_election_are_refused(void **state)
 {
     struct baton_error error;
-    (void)state;
 
     crew_open_member(0);
     assert_int_equal(open_named("", "w", NULL), BATON_EINVAL);

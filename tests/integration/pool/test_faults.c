@@ -59,10 +59,6 @@ int __wrap_store_list(struct member *member, const char *key, provider_values_cb
 
 static void on_nothing(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    (void)userdata;
-    (void)code;
-    (void)revision;
-    (void)error;
 }
 
 int __wrap_store_put(struct member *member, const char *key, const void *data, size_t bytes,
@@ -143,14 +139,12 @@ static void run_jobs(size_t count)
 
 static void a_leader_whose_keys_cannot_be_read_tries_again(void **state)
 {
-    (void)state;
     plant("work/pool/b/", 2, BATON_EUNAVAILABLE, true);
     run_jobs(3);
 }
 
 static void a_leader_that_cannot_even_ask_tries_again(void **state)
 {
-    (void)state;
     plant("work/pool/s/", 1, BATON_EUNAVAILABLE, false);
     crew_open(0, true, true);
     CREW_AWAIT(crew_leader() == 0);
@@ -160,7 +154,6 @@ static void a_leader_that_cannot_even_ask_tries_again(void **state)
 
 static void a_bucket_that_was_refused_is_written_again(void **state)
 {
-    (void)state;
     plant("work/pool/b/", 3, BATON_EUNAVAILABLE, true);
     run_jobs(3);
 }
@@ -168,7 +161,6 @@ static void a_bucket_that_was_refused_is_written_again(void **state)
 /* Its first write is a placing, of which the worker hears once the leader has read it. */
 static void a_write_that_was_carried_out_without_a_reply_counts_once(void **state)
 {
-    (void)state;
     crew_open(0, true, true);
     CREW_AWAIT(crew_leader() == 0);
     plant("work/pool/b/", 4, BATON_ETIMEDOUT, true);
@@ -181,7 +173,6 @@ static void a_write_that_was_carried_out_without_a_reply_counts_once(void **stat
 
 static void a_result_that_was_refused_is_written_again(void **state)
 {
-    (void)state;
     plant("work/pool/r/", 2, BATON_EUNAVAILABLE, true);
     run_jobs(1);
 }
@@ -189,7 +180,6 @@ static void a_result_that_was_refused_is_written_again(void **state)
 /* An attempt without it might do again what was done. */
 static void a_copy_does_not_start_before_its_checkpoint_was_read(void **state)
 {
-    (void)state;
     crew_open(0, true, true);
     CREW_AWAIT(crew_leader() == 0);
     plant("work/pool/k/", 2, BATON_EUNAVAILABLE, true);
@@ -202,7 +192,6 @@ static void a_copy_does_not_start_before_its_checkpoint_was_read(void **state)
 static void a_copy_is_halted_while_its_checkpoint_cannot_be_read(void **state)
 {
     int code = 1;
-    (void)state;
 
     crew_open(0, true, true);
     CREW_AWAIT(crew_leader() == 0);
@@ -217,7 +206,6 @@ static void a_copy_is_halted_while_its_checkpoint_cannot_be_read(void **state)
 static void a_checkpoint_that_was_stored_without_a_reply_may_be_stored_again(void **state)
 {
     int code = 1;
-    (void)state;
 
     crew_open(0, true, true);
     crew[0].ends_jobs = false;
@@ -238,7 +226,6 @@ static void a_checkpoint_that_was_stored_without_a_reply_may_be_stored_again(voi
 static void no_more_than_a_few_writes_are_under_way_if_they_are_large(void **state)
 {
     char *items = crew_items(30000, "");
-    (void)state;
 
     held_count = held_bytes = 0;
     crew_open_member(1);

@@ -136,7 +136,6 @@ static int ports[HANDS];
 static int redis_main(void *userdata)
 {
     char port[12];
-    (void)userdata;
 
     (void)snprintf(port, sizeof(port), "%d", ports[0]);
     (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save",
@@ -200,7 +199,6 @@ static void start_hand(int number)
 
 static int set_up(void **state)
 {
-    (void)state;
     process_make_folder(folder, sizeof(folder));
     (void)snprintf(path, sizeof(path), "%s/acts", folder);
     begin_provider();
@@ -212,7 +210,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     for (int i = 0; i < HANDS; i++) {
         if (pids[i]) {
             (void)kill(pids[i], SIGCONT);
@@ -265,8 +262,6 @@ static void check_all(int excused)
 static void
 every_job_ends_and_no_copy_acts_beside_a_later_one_when_processes_are_killed(void **state)
 {
-    (void)state;
-
     for (int round = 0; round < ROUNDS; round++) {
         int victim = round % 2 ? round / 2 % HANDS : serving();
 
@@ -281,8 +276,6 @@ every_job_ends_and_no_copy_acts_beside_a_later_one_when_processes_are_killed(voi
  * prevent that. */
 static void every_job_ends_and_no_copy_acts_beside_a_later_one_when_processes_stop(void **state)
 {
-    (void)state;
-
     for (int round = 0; round < ROUNDS / 2; round++) {
         int victim = serving();
         pid_t pid = pids[victim];

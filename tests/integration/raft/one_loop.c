@@ -28,8 +28,6 @@ static char peers[256];
 
 void ignore_event(void *userdata, const struct baton_event *event)
 {
-    (void)userdata;
-    (void)event;
 }
 
 void open_node_with(int number, const char *metadata)
@@ -120,12 +118,10 @@ void open_all(const char *with_mode, const char *with_settings)
 
 static void on_wake(uv_timer_t *timer)
 {
-    (void)timer;
 }
 
 int one_loop_set_up(void **state)
 {
-    (void)state;
     (void)signal(SIGPIPE, SIG_IGN);
     fake.listener = fake.fd = -1;
     process_make_folder(folder, sizeof(folder));
@@ -290,7 +286,6 @@ static void fake_end(void)
 
 int one_loop_tear_down(void **state)
 {
-    (void)state;
     fake_end();
     for (int i = 0; i < NODES; i++) {
         close_node(i);

@@ -44,14 +44,12 @@ static struct process a, b;
 
 static void on_wake(uv_timer_t *timer)
 {
-    (void)timer;
 }
 
 /* ---- The node -------------------------------------------------------------------------------- */
 
 static void on_node_closed(void *userdata)
 {
-    (void)userdata;
     is_node_closed = true;
 }
 
@@ -281,8 +279,6 @@ static uint64_t begin(void)
 
 static int set_up(void **state)
 {
-    (void)state;
-
     memset(&a, 0, sizeof(a));
     memset(&b, 0, sizeof(b));
     process_make_folder(folder, sizeof(folder));
@@ -293,8 +289,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
-
     if (a.handle) {
         close_process(&a);
     }
@@ -314,7 +308,6 @@ static void processes_of_one_node_lead_different_elections(void **state)
 {
     struct baton_member leader;
     uint64_t epoch;
-    (void)state;
 
     attach(&a, "a", "secret of a", 0);
     attach(&b, "b", "secret of b", 0);
@@ -335,16 +328,12 @@ static void processes_of_one_node_lead_different_elections(void **state)
 
 static void a_process_that_enters_hears_who_leads(void **state)
 {
-    (void)state;
-
     (void)begin();
     AWAIT(strcmp(b.of[0].leader, "a") == 0);
 }
 
 static void the_elections_of_a_group_are_listed(void **state)
 {
-    (void)state;
-
     (void)begin();
     campaign(&b, 1);
     AWAIT(led(&b, 1));
@@ -373,7 +362,6 @@ static void on_members(void *userdata, int code, const struct baton_member *memb
 static void members_of_an_election_are_its_processes(void **state)
 {
     bool was_called = false;
-    (void)state;
 
     (void)begin();
     ASSERT_OK(a.of[0].election->ops->members(a.of[0].election, on_members, &was_called, failure));
@@ -382,8 +370,6 @@ static void members_of_an_election_are_its_processes(void **state)
 
 static void a_closed_process_is_followed_in_all_its_elections_by_one_entry(void **state)
 {
-    (void)state;
-
     attach(&a, "a", "secret of a", 0);
     attach(&b, "b", "secret of b", 0);
     for (int i = 0; i < MANY; i++) {
@@ -402,7 +388,6 @@ static void a_closed_process_is_followed_in_all_its_elections_by_one_entry(void 
 static void a_detached_process_comes_back_and_leads_on(void **state)
 {
     uint64_t epoch, session;
-    (void)state;
 
     epoch = begin();
     session = a.session;
@@ -420,7 +405,6 @@ static void a_detached_process_comes_back_and_leads_on(void **state)
 static void a_process_leads_on_when_its_node_has_started_again(void **state)
 {
     uint64_t epoch, session;
-    (void)state;
 
     epoch = begin();
     session = a.session;
@@ -439,7 +423,6 @@ static void a_process_leads_on_when_its_node_has_started_again(void **state)
 static void a_wrong_secret_resumes_no_session(void **state)
 {
     uint64_t epoch, session;
-    (void)state;
 
     attach(&a, "a", "secret of a", 0);
     campaign(&a, 0);
@@ -461,7 +444,6 @@ static void a_wrong_secret_resumes_no_session(void **state)
 static void a_session_that_has_ended_is_followed_by_a_new_one(void **state)
 {
     uint64_t session;
-    (void)state;
 
     (void)begin();
     session = a.session;
@@ -477,7 +459,6 @@ static void a_session_that_has_ended_is_followed_by_a_new_one(void **state)
 static void a_process_that_comes_back_at_another_node_leads_on_there_alone(void **state)
 {
     uint64_t epoch, session;
-    (void)state;
 
     open_three();
     attach_at(others[1], &b, "other", "secret", 0); /* the node takes part from now on */
@@ -501,8 +482,6 @@ static void a_process_that_comes_back_at_another_node_leads_on_there_alone(void 
 /* The other one has it already: one of two agents is wrong about the process. */
 static void a_session_in_use_is_not_resumed(void **state)
 {
-    (void)state;
-
     (void)begin();
     close_process(&b);
     attach(&b, "a", "secret of a", a.session);
@@ -514,7 +493,6 @@ static void a_session_in_use_is_not_resumed(void **state)
 static void an_epoch_given_up_while_detached_is_handed_on(void **state)
 {
     uint64_t epoch, session;
-    (void)state;
 
     epoch = begin();
     session = a.session;
@@ -531,7 +509,6 @@ static void an_epoch_given_up_while_detached_is_handed_on(void **state)
 static void what_a_resumed_session_holds_is_handed_on_if_it_is_not_claimed(void **state)
 {
     uint64_t epoch, session;
-    (void)state;
 
     epoch = begin();
     session = a.session;
@@ -546,7 +523,6 @@ static void what_a_resumed_session_holds_is_handed_on_if_it_is_not_claimed(void 
 static void passing_waits_for_the_holder_to_drain(void **state)
 {
     struct reply reply = {0};
-    (void)state;
 
     (void)begin();
     ASSERT_OK(node->ops->ask_pass(node, "e0", "b", soon(), on_done, &reply, failure));
@@ -563,7 +539,6 @@ static void the_node_itself_is_waited_for_no_longer_than_a_lease(void **state)
 {
     static struct process own;
     struct reply reply = {0};
-    (void)state;
 
     own = (struct process){.handle = node};
     campaign(&own, 0);
@@ -585,7 +560,6 @@ static void passing_to_a_process_that_does_not_wait_is_refused(void **state)
 {
     struct reply reply = {0};
     struct baton_error error;
-    (void)state;
 
     (void)begin();
     assert_int_equal(node->ops->ask_pass(node, "e0", "c", soon(), on_done, &reply, &error),
@@ -600,7 +574,6 @@ static void passing_to_a_process_that_does_not_wait_is_refused(void **state)
 static void passing_that_takes_too_long_is_reported(void **state)
 {
     struct reply reply = {0};
-    (void)state;
 
     (void)begin();
     ASSERT_OK(node->ops->ask_pass(node, "e0", NULL, instant_add(clock_now(), SPAN_MS(300)), on_done,
@@ -613,7 +586,6 @@ static void passing_that_takes_too_long_is_reported(void **state)
 static void requests_under_way_end_with_the_node(void **state)
 {
     struct reply reply = {0};
-    (void)state;
 
     (void)begin();
     ASSERT_OK(node->ops->ask_pass(node, "e0", "b", soon(), on_done, &reply, failure));
@@ -627,7 +599,6 @@ static void requests_under_way_end_with_the_node(void **state)
 static void a_process_is_cordoned_by_its_name(void **state)
 {
     struct reply reply = {0};
-    (void)state;
 
     (void)begin();
     ASSERT_OK(node->ops->ask_eligible(node, "e0", "a", false, soon(), on_done, &reply, failure));
@@ -643,7 +614,6 @@ static void a_process_is_cordoned_by_its_name(void **state)
 static int begin_loop(void **state)
 {
     static uv_timer_t wake;
-    (void)state;
 
     (void)signal(SIGPIPE, SIG_IGN); /* a peer's node is closed at any moment */
     (void)uv_timer_init(&loop, &wake);
@@ -662,8 +632,6 @@ static json_int_t index_of(const char *which)
 /* Each change is an entry, and a checkpoint comes once a minute. */
 static void a_log_of_many_small_orders_is_compacted_before_its_time(void **state)
 {
-    (void)state;
-
     attach(&a, "a", "secret of a", 0);
     for (int i = 0; i < MANY; i++) {
         campaign(&a, i);

@@ -70,7 +70,6 @@ static void unsubscribe(int number, const char *channel, struct reader_of_channe
 
 static void on_published(void *userdata, int code, const struct baton_error *error)
 {
-    (void)error;
     *(int *)userdata += code == BATON_OK;
 }
 
@@ -113,7 +112,6 @@ static void publish_until_heard(int number, const char *text,
 
 static void check_all_hear_all_once(const char *with_mode)
 {
-
     open_all(with_mode, "");
     for (int i = 0; i < NODES; i++) {
         subscribe(i, "news", &readers[i]);
@@ -140,13 +138,11 @@ static void check_all_hear_all_once(const char *with_mode)
 
 static void every_member_hears_every_message_once(void **state)
 {
-    (void)state;
     check_all_hear_all_once("cluster");
 }
 
 static void so_it_is_with_named_elections(void **state)
 {
-    (void)state;
     check_all_hear_all_once("group");
 }
 
@@ -154,7 +150,6 @@ static void on_pattern(void *userdata, const char *channel, const void *data, si
 {
     struct reader_of_channel *reader = userdata;
     const uint8_t *from = data;
-    (void)channel;
 
     reader->count++;
     reader->damaged += bytes != MIB;
@@ -193,7 +188,6 @@ static void check_large_messages(const char *with_settings)
 
 static void large_messages_arrive_whole(void **state)
 {
-    (void)state;
     check_large_messages("");
 }
 
@@ -201,7 +195,6 @@ static void large_messages_arrive_whole_under_tls(void **state)
 {
     char path[128], text[160];
     int fd;
-    (void)state;
 
     (void)snprintf(path, sizeof(path), "%s/key", folder);
     fd = open(path, O_CREAT | O_WRONLY, 0600);
@@ -216,7 +209,6 @@ static void on_numbered(void *userdata, const char *channel, const void *data, s
 {
     struct reader_of_channel *reader = userdata;
     uint64_t number = UINT64_MAX;
-    (void)channel;
 
     reader->count++;
     if (bytes == sizeof(number)) {
@@ -228,8 +220,6 @@ static void on_numbered(void *userdata, const char *channel, const void *data, s
 
 static void many_small_messages_arrive_in_order(void **state)
 {
-    (void)state;
-
     open_all("cluster", "");
     for (int i = 0; i < NODES; i++) {
         subscribe_with(i, "many", on_numbered, &readers[i]);
@@ -247,8 +237,6 @@ static void many_small_messages_arrive_in_order(void **state)
 
 static void a_function_that_unsubscribes_is_not_called_again(void **state)
 {
-    (void)state;
-
     open_all("cluster", "");
     others[1].stops_after = 2;
     subscribe(1, "news", &others[0]);
@@ -269,8 +257,6 @@ static void publish_again(void *userdata, const char *channel, const void *data,
 {
     struct reader_of_channel *reader = userdata;
     bool is_inside = reader->damaged++ > 0;
-    (void)data;
-    (void)bytes;
 
     reader->out_of_order += is_inside;
     if (reader->count++ < 100) {
@@ -281,8 +267,6 @@ static void publish_again(void *userdata, const char *channel, const void *data,
 
 static void a_function_may_publish_to_itself(void **state)
 {
-    (void)state;
-
     open_all("cluster", "");
     subscribe_with(0, "echo", publish_again, &readers[0]);
     publish(0, "echo", "first");
@@ -292,8 +276,6 @@ static void a_function_may_publish_to_itself(void **state)
 
 static void a_function_may_close_its_node(void **state)
 {
-    (void)state;
-
     open_all("cluster", "");
     others[1].closes = 1;
     subscribe(1, "news", &others[0]);
@@ -315,7 +297,6 @@ static void before_a_node_takes_part_it_may_listen_but_not_publish(void **state)
     struct baton_error error;
     struct node *node = &nodes[0];
     int done = 0;
-    (void)state;
 
     (void)snprintf(url, sizeof(url), "raft://127.0.0.1:%d?preset=fast&guardian=no&data=%s",
                    ports[0], folder);
@@ -338,7 +319,6 @@ static void who_is_cut_off_misses_messages_and_hears_again(void **state)
 {
     uint8_t *large = calloc(1, MIB);
     int missed;
-    (void)state;
 
     assert_non_null(large);
     open_all("cluster", "");
@@ -363,8 +343,6 @@ static void who_is_cut_off_misses_messages_and_hears_again(void **state)
 /* A later process counts its messages from the beginning. */
 static void a_member_that_starts_again_is_heard(void **state)
 {
-    (void)state;
-
     open_all("cluster", "");
     subscribe(1, "news", &readers[1]);
     for (int i = 0; i < 100; i++) {
@@ -390,7 +368,6 @@ static void a_member_that_does_not_read_holds_nobody_up(void **state)
 {
     uint8_t *data = malloc(MIB);
     json_int_t sent;
-    (void)state;
 
     assert_non_null(data);
     for (size_t at = 0; at < MIB; at++) {
@@ -423,7 +400,6 @@ static void a_member_that_does_not_read_holds_nobody_up(void **state)
 static void messages_take_the_connection_that_the_core_does_not(void **state)
 {
     int dialed;
-    (void)state;
 
     fake_begin();
     fake_greet(fake.fd, "");
@@ -472,7 +448,6 @@ static void parts_that_make_no_message_are_not_heard(void **state)
 {
     uint8_t beginning[] = {1, 0, 'c', 'u'};
     int fd;
-    (void)state;
 
     fake_begin();
     subscribe(0, "c", &readers[0]);
@@ -495,7 +470,6 @@ static void who_is_no_member_is_not_heard(void **state)
 {
     int fd;
     int stranger;
-    (void)state;
 
     fake_begin();
     subscribe(0, "c", &readers[0]);
@@ -517,7 +491,6 @@ static void what_comes_behind_a_greeting_that_waits_is_heard(void **state)
 {
     uint8_t *data = calloc(1, MIB);
     int fd;
-    (void)state;
 
     assert_non_null(data);
     data[0] = 1;
@@ -542,7 +515,6 @@ static void parts_with_wrong_bounds_end_the_connection(void **state)
     uint8_t data[64] = {1, 0, 'c', 'x'};
     uint8_t *longest = calloc(1, MIB);
     int fd;
-    (void)state;
 
     assert_non_null(longest);
     fake_begin();

@@ -45,13 +45,11 @@ static void on_session(void *userdata, uint64_t session)
 
 static void on_detached(void *userdata)
 {
-    (void)userdata;
     detached++;
 }
 
 static void on_closed(void *userdata)
 {
-    (void)userdata;
     is_closed = true;
 }
 
@@ -71,7 +69,6 @@ static void a_leader_goes_on_while_many_sessions_end(void **state)
     struct provider *node, *handles[SESSIONS];
     char folder[64], url[256];
     const struct provider_config config = {.loop = &loop, .url = url, .node = "n0"};
-    (void)state;
 
     process_make_folder(folder, sizeof(folder));
     (void)snprintf(url, sizeof(url),

@@ -120,9 +120,6 @@ static void end(struct life *life)
 static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
     (void)userdata; /* answered at the end at the latest, when its outcome is not known */
-    (void)code;
-    (void)revision;
-    (void)error;
 }
 
 static void on_value(void *userdata, int code, const struct provider_value *values, size_t count)
@@ -146,7 +143,6 @@ static void put(struct life *life, const char *key, const char *value)
 static void a_node_without_memory_steps_down_and_has_everything_at_its_next_start(void **state)
 {
     static struct life life;
-    (void)state;
 
     process_make_folder(directory, sizeof(directory));
     begin(&life);
@@ -180,7 +176,6 @@ static void a_node_without_memory_steps_down_and_has_everything_at_its_next_star
 static void a_node_without_memory_says_so_as_soon_as_there_is_memory_to_say_it(void **state)
 {
     static struct life life;
-    (void)state;
 
     process_make_folder(directory, sizeof(directory));
     begin(&life);
@@ -225,7 +220,6 @@ static void a_connection_without_memory_is_ended_and_the_next_one_is_taken(void 
     static struct life life;
     int clients[2];
     char byte;
-    (void)state;
 
     process_make_folder(directory, sizeof(directory));
     begin(&life);

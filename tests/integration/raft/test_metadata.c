@@ -61,7 +61,6 @@ static void set(int number, const char *metadata)
 
 static void all_see_what_a_member_says_and_that_it_changes(void **state)
 {
-    (void)state;
     open_all("cluster", "");
     AWAIT(all_see("n0", ""));
     set(0, "{\"load\":1}");
@@ -78,7 +77,6 @@ static void all_see_what_a_member_says_and_that_it_changes(void **state)
 
 static void a_member_that_starts_again_says_it_anew(void **state)
 {
-    (void)state;
     open_all("cluster", "");
     set(1, "{\"life\":1}");
     AWAIT(all_see("n1", "{\"life\":1}"));
@@ -96,7 +94,6 @@ static void a_member_that_starts_again_says_it_anew(void **state)
 
 static void who_is_cut_off_says_it_when_it_is_back(void **state)
 {
-    (void)state;
     open_all("cluster", "");
     raft_provider_isolate(nodes[2].provider, true);
     set(2, "{\"alone\":true}");
@@ -112,7 +109,6 @@ static void who_is_cut_off_says_it_when_it_is_back(void **state)
 static void a_cordon_shows_beside_the_metadata(void **state)
 {
     struct provider_election *election;
-    (void)state;
 
     open_all("cluster", "");
     election = nodes[2].election;
@@ -128,7 +124,6 @@ static void metadata_that_are_too_long_are_refused_and_change_nothing(void **sta
 {
     struct baton_error error;
     char text[5000];
-    (void)state;
 
     open_all("cluster", "");
     set(0, "{\"a\":1}");
@@ -158,9 +153,6 @@ static void describe(int fd, uint64_t number, uint8_t flags, const char *text)
 
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
 {
-    (void)channel;
-    (void)data;
-    (void)bytes;
     ++*(int *)userdata;
 }
 
@@ -186,7 +178,6 @@ static void await_all_is_read(int fd)
 static void only_the_latest_description_of_the_latest_process_is_shown(void **state)
 {
     int fd;
-    (void)state;
 
     fake_begin();
     fd = fake_dial();
@@ -211,7 +202,6 @@ static void what_is_no_description_is_not_shown(void **state)
 {
     char *text = calloc(1, 10000);
     int fd;
-    (void)state;
 
     assert_non_null(text);
     fake_begin();

@@ -55,8 +55,6 @@ static struct notes *notes[NODES];
 
 static void on_event(void *userdata, const struct baton_event *event)
 {
-    (void)userdata;
-    (void)event;
 }
 
 /* It led in one epoch before and after, hence all the time between. */
@@ -275,7 +273,6 @@ static void check_leaderships(void)
 static int set_up(void **state)
 {
     char data[80];
-    (void)state;
 
     is_alone = false;
     process_make_folder(folder, sizeof(folder));
@@ -292,8 +289,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
-
     for (int i = 0; i < NODES; i++) {
         if (pids[i] > 0) {
             kill_node(i);
@@ -338,20 +333,17 @@ static void check_death(int holder)
 
 static void a_dead_holder_is_followed_in_all_elections_by_one_entry(void **state)
 {
-    (void)state;
     check_death(1);
 }
 
 static void a_dead_holder_that_led_the_log_is_followed_in_all_elections_by_one_entry(void **state)
 {
-    (void)state;
     check_death(0);
 }
 
 static void a_dead_leader_of_the_log_ends_no_leadership(void **state)
 {
     uint64_t before[ELECTIONS], after[ELECTIONS];
-    (void)state;
 
     begin(1, before);
     kill_node(0);
@@ -368,7 +360,6 @@ static void a_dead_leader_of_the_log_ends_no_leadership(void **state)
 static void a_stopped_holder_is_followed_and_does_not_act_when_it_goes_on(void **state)
 {
     uint64_t before[ELECTIONS], after[ELECTIONS];
-    (void)state;
 
     begin(1, before);
     assert_int_equal(kill(pids[1], SIGSTOP), 0);
@@ -381,7 +372,6 @@ static void a_stopped_holder_is_followed_and_does_not_act_when_it_goes_on(void *
 static void a_holder_that_is_cut_off_is_followed_and_comes_back(void **state)
 {
     uint64_t before[ELECTIONS], after[ELECTIONS];
-    (void)state;
 
     begin(1, before);
     notes[1]->is_cut_off = true;
@@ -395,7 +385,6 @@ static void a_holder_that_is_cut_off_is_followed_and_comes_back(void **state)
 static void epochs_grow_when_all_processes_are_killed_and_start_again(void **state)
 {
     uint64_t before[ELECTIONS], after[ELECTIONS];
-    (void)state;
 
     begin(1, before);
     for (int i = 0; i < NODES; i++) {
@@ -413,7 +402,6 @@ static void the_orders_of_an_earlier_process_are_no_replies_to_the_new_one(void 
 {
     static const uint64_t none[ELECTIONS];
     uint64_t before[ELECTIONS], after[ELECTIONS];
-    (void)state;
 
     is_alone = true;
     start(0, true);

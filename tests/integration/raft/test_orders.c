@@ -28,8 +28,6 @@ struct life {
 
 static void on_event(void *userdata, const struct baton_event *event)
 {
-    (void)userdata;
-    (void)event;
 }
 
 static void start(struct life *life)
@@ -86,8 +84,6 @@ static json_int_t status_of(const struct life *life, const char *group, const ch
 
 static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    (void)revision;
-    (void)error;
     assert_int_equal(code, BATON_OK);
     ((struct life *)userdata)->done++;
 }
@@ -113,7 +109,6 @@ static void orders_of_one_moment_are_written_together(void **state)
 {
     static struct life life;
     json_int_t writes;
-    (void)state;
 
     set_up(&life);
     writes = status_of(&life, "counters", "writes");
@@ -129,7 +124,6 @@ static void a_log_of_many_bytes_is_compacted_before_its_time(void **state)
 {
     static struct life life;
     static char value[LARGE];
-    (void)state;
 
     set_up(&life);
     memset(value, 'x', sizeof(value));
@@ -147,7 +141,6 @@ static void on_found(void *userdata, int code, const struct provider_value *valu
 {
     struct life *life = userdata;
 
-    (void)values;
     assert_int_equal(code, BATON_OK);
     life->found = (int)count;
     life->done++;
@@ -162,7 +155,6 @@ static void list(struct life *life)
 static void an_order_of_an_earlier_process_answers_no_request(void **state)
 {
     static struct life life;
-    (void)state;
 
     set_up(&life);
     for (int i = 0; i < EARLIER; i++) {

@@ -49,7 +49,6 @@ static void end(int number)
 
 static int set_up(void **state)
 {
-    (void)state;
     process_make_folder(directory, sizeof(directory));
     process_free_ports(ports, NODES);
     reports = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -58,7 +57,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     for (int i = 1; i <= NODES; i++) {
         end(i);
     }
@@ -226,7 +224,6 @@ static void wait_for_loss(int number)
 
 static void a_killed_leader_is_replaced_with_a_higher_epoch(void **state)
 {
-    (void)state;
     spawn_all("");
     uint64_t epoch = 0;
     int leader = wait_for_leader_other_than(0);
@@ -242,7 +239,6 @@ static void a_killed_leader_is_replaced_with_a_higher_epoch(void **state)
 
 static void a_stopped_leader_follows_when_it_wakes_up(void **state)
 {
-    (void)state;
     spawn_all("");
     int old = wait_for_leader_other_than(0);
     uint64_t epoch = reports[old].epoch;
@@ -257,7 +253,6 @@ static void a_stopped_leader_follows_when_it_wakes_up(void **state)
 /* Heirs are named by how near they are: over some rounds the survivor would be one. */
 static void who_survived_its_announced_crash_steps_down_and_never_leads_again(void **state)
 {
-    (void)state;
     spawn_all("&proofs=none");
     int survivor = wait_for_leader_other_than(0);
     uint64_t times = reports[survivor].acquired;
@@ -276,7 +271,6 @@ static void who_survived_its_announced_crash_steps_down_and_never_leads_again(vo
 
 static void a_resignation_hands_over(void **state)
 {
-    (void)state;
     spawn_all("&proofs=none");
     int old = wait_for_leader_other_than(0);
     wait_until_all_follow(old); /* an heir is needed */
@@ -288,7 +282,6 @@ static void a_resignation_hands_over(void **state)
 
 static void without_any_proof_the_lease_decides(void **state)
 {
-    (void)state;
     spawn_all("&proofs=none");
     int leader = wait_for_leader_other_than(0);
     end(leader);
@@ -314,7 +307,6 @@ static int wait_for_leader_without(int stranger)
 static void a_shared_key_protects_and_a_wrong_one_is_kept_out(void **state)
 {
     char options[2][128];
-    (void)state;
     for (int i = 0; i < 2; i++) {
         char path[96];
         FILE *file;
@@ -364,7 +356,6 @@ static void spawn_certified(int number)
 static void certificates_bind_names_and_a_wrong_one_is_kept_out(void **state)
 {
     static const char *const names[NODES] = {"n1", "n2", "somebody-else"};
-    (void)state;
 
     make_certificates(names);
     spawn_certified(3); /* the right authority, another name */
@@ -380,7 +371,6 @@ static void certificates_bind_names_and_a_wrong_one_is_kept_out(void **state)
 static void a_node_in_the_clear_has_no_say_among_those_who_speak_tls(void **state)
 {
     static const char *const names[NODES] = {"n1", "n2", "n3"};
-    (void)state;
 
     make_certificates(names);
     spawn(3, "");
@@ -393,7 +383,6 @@ static void a_node_in_the_clear_has_no_say_among_those_who_speak_tls(void **stat
 static void a_forged_certificate_changes_nothing(void **state)
 {
     uint8_t raw[CERTIFICATE_BYTES];
-    (void)state;
 
     spawn_all("&heartbeat-timeout=5s&lease=5s"); /* a busy machine is no reason */
     int leader = wait_for_leader_other_than(0);
@@ -477,7 +466,6 @@ static void a_forged_greeting_ends_no_promise_to_the_living(void **state)
                               .incarnation = 1,
                               .lease = SPAN_S(5),
                               .heartbeat_timeout = SPAN_S(5)};
-    (void)state;
 
     spawn_all("&heartbeat-timeout=5s&lease=5s");
     int leader = wait_for_leader_other_than(0);
@@ -518,7 +506,6 @@ static void one_node_alone_leads_and_closes_in_order(void **state)
     struct provider_campaign campaign = {
         .election = "job", .eligible = true, .on_event = on_event, .userdata = &one};
     int closed = 0;
-    (void)state;
 
     uv_loop_init(&loop);
     one.number = 1;
@@ -559,7 +546,6 @@ static void a_start_that_fails_leaves_no_election(void **state)
     struct provider_config config = {.loop = &loop, .url = url};
     struct provider_campaign campaign = {
         .election = "job", .cell = lease_cell_new(), .on_event = on_event, .userdata = &one};
-    (void)state;
 
     assert_int_equal(bind(other, (struct sockaddr *)&taken, bytes) | listen(other, 1), 0);
     assert_int_equal(getsockname(other, (struct sockaddr *)&taken, &bytes), 0);
@@ -585,7 +571,6 @@ static void three_in_one_process_elect_and_close_without_a_leak(void **state)
     struct one ones[NODES];
     int closed = 0;
     int leader = 0;
-    (void)state;
 
     uv_loop_init(&loop);
     for (int i = 0; i < NODES; i++) {

@@ -26,7 +26,6 @@ static void on_down(void *userdata, const struct baton_error *error)
 static void on_message(void *userdata, const char *channel, const void *data, size_t bytes)
 {
     struct probe *probe = userdata;
-    (void)channel;
 
     snprintf(probe->heard, sizeof(probe->heard), "%.*s", (int)bytes, (const char *)data);
 }
@@ -102,8 +101,6 @@ void probe_close(struct probe *probe)
 static void on_reply(void *userdata, uint64_t tag, const redisReply *reply, instant sent)
 {
     struct probe *probe = userdata;
-    (void)tag;
-    (void)sent;
 
     probe->answers++;
     probe->answer_type = reply ? reply->type : 0;

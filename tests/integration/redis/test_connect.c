@@ -16,7 +16,6 @@ static char url[512];
 static void a_unix_socket_serves_like_a_port(void **state)
 {
     static const char *const schemes[] = {"unix", "redis+unix"};
-    (void)state;
 
     server_start(&server);
     for (size_t i = 0; i < 2; i++) {
@@ -33,7 +32,6 @@ static void a_unix_socket_serves_like_a_port(void **state)
 
 static void a_unix_socket_takes_user_and_password(void **state)
 {
-    (void)state;
     server_set(&server, "requirepass", "geheim");
     server_start(&server);
     snprintf(url, sizeof(url), "unix://:geheim@%s", server.socket);
@@ -47,7 +45,6 @@ static void a_unix_socket_takes_user_and_password(void **state)
 
 static void a_socket_that_is_not_there_yet_is_waited_for(void **state)
 {
-    (void)state;
     snprintf(url, sizeof(url), "unix://%s", server.socket);
     probe_open(&ours, url, "news");
     PROBE_AWAIT(&ours, ours.downs > 1);
@@ -69,7 +66,6 @@ static void a_socket_that_is_not_there_yet_is_waited_for(void **state)
 
 static void a_hung_server_is_noticed_by_whoever_only_listens(void **state)
 {
-    (void)state;
     server_start(&server);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
     probe_open(&ours, url, "news");
@@ -88,7 +84,6 @@ static void a_hung_server_is_noticed_by_whoever_only_listens(void **state)
 
 static void a_hung_server_is_noticed_without_a_command(void **state)
 {
-    (void)state;
     server_start(&server);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
     probe_open(&ours, url, NULL);
@@ -103,7 +98,6 @@ static void a_hung_server_is_noticed_without_a_command(void **state)
 
 static void a_change_of_role_is_noticed_between_greetings(void **state)
 {
-    (void)state;
     server_start(&server);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
     probe_open(&ours, url, NULL);

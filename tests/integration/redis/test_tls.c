@@ -16,14 +16,12 @@ static char folder[128];
 
 static int make_all(void **state)
 {
-    (void)state;
     certificates_make(folder, sizeof(folder));
     return 0;
 }
 
 static int forget_all(void **state)
 {
-    (void)state;
     process_remove_folder(folder);
     return 0;
 }
@@ -78,7 +76,6 @@ static void is_refused(const char *host, const char *query, const char *why)
 
 static void the_right_certificate_is_taken_by_name_and_by_address(void **state)
 {
-    (void)state;
     start("right", "no");
     works("127.0.0.1", "ca=FOLDER/ca.crt");
     works("localhost", "ca=FOLDER/ca.crt");
@@ -87,7 +84,6 @@ static void the_right_certificate_is_taken_by_name_and_by_address(void **state)
 
 static void a_certificate_of_another_authority_is_refused(void **state)
 {
-    (void)state;
     start("right", "no");
     is_refused("127.0.0.1", "ca=FOLDER/other-ca.crt",
                "certificate refused: self-signed certificate in certificate chain");
@@ -96,7 +92,6 @@ static void a_certificate_of_another_authority_is_refused(void **state)
 
 static void a_certificate_of_another_name_is_refused(void **state)
 {
-    (void)state;
     start("elsewhere", "no");
     is_refused("localhost", "ca=FOLDER/ca.crt", "hostname mismatch");
     is_refused("127.0.0.1", "ca=FOLDER/ca.crt", "IP address mismatch");
@@ -106,14 +101,12 @@ static void a_certificate_of_another_name_is_refused(void **state)
 
 static void an_expired_certificate_is_refused(void **state)
 {
-    (void)state;
     start("expired", "no");
     is_refused("127.0.0.1", "ca=FOLDER/ca.crt", "certificate has expired");
 }
 
 static void only_who_says_so_trusts_anybody_and_is_warned(void **state)
 {
-    (void)state;
     start("expired", "no");
     connect_to("127.0.0.1", "verify=off&ca=FOLDER/other-ca.crt");
     PROBE_AWAIT(&ours, ours.ups == 1);
@@ -125,7 +118,6 @@ static void only_who_says_so_trusts_anybody_and_is_warned(void **state)
 
 static void a_server_that_wants_a_certificate_gets_ours(void **state)
 {
-    (void)state;
     start("right", "yes");
     works("127.0.0.1", "ca=FOLDER/ca.crt&cert=FOLDER/client.crt&key=FOLDER/client.key");
     is_refused("127.0.0.1", "ca=FOLDER/ca.crt", "alert certificate required");
@@ -142,7 +134,6 @@ static void files_that_are_wrong_are_named(void **state)
         {"cert=/x", "the key is missing"},
         {"key=/x", "the certificate is missing"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         struct redis_address address;
@@ -160,7 +151,6 @@ static void files_that_are_wrong_are_named(void **state)
 
 static void a_server_in_the_clear_is_told_apart(void **state)
 {
-    (void)state;
     server_start(&server);
     port = server.port;
     connect_to("127.0.0.1", "ca=FOLDER/ca.crt");
@@ -174,7 +164,6 @@ static void a_server_in_the_clear_is_told_apart(void **state)
 static void a_server_under_tls_is_told_apart_from_one_in_the_clear(void **state)
 {
     char url[64];
-    (void)state;
     start("right", "no");
     snprintf(url, sizeof(url), "redis://:geheim@127.0.0.1:%d", port);
     probe_open(&ours, url, NULL);
@@ -190,7 +179,6 @@ static void a_large_value_and_a_password_travel_under_it(void **state)
     enum { BYTES = 3 * 1024 * 1024 };
     char *value = malloc(BYTES + 1);
     char query[] = "ca=FOLDER/ca.crt";
-    (void)state;
 
     assert_non_null(value);
     memset(value, 'x', BYTES);

@@ -11,7 +11,6 @@ static struct server server;
 
 static int begin(void **state)
 {
-    (void)state;
     server_init(&server);
     server_start(&server);
     return 0;
@@ -19,7 +18,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&server);
     return 0;
 }
@@ -48,7 +46,6 @@ static bool writes(const char *epoch, const char *text)
 
 static void a_late_writer_is_refused(void **state)
 {
-    (void)state;
     assert_true(writes("1763712000000", "first"));
     assert_true(writes("1763712000000", "first, again"));
     assert_true(writes("1763712000001", "second"));

@@ -28,7 +28,6 @@ static int told[KEYS], deleted, backward;
 static int server_main(void *userdata)
 {
     char text[12];
-    (void)userdata;
 
     (void)snprintf(text, sizeof(text), "%d", port);
     (void)execlp("redis-server", "redis-server", "--port", text, "--bind", "127.0.0.1", "--save",
@@ -52,7 +51,6 @@ static void open_member(void)
 static void on_value(void *userdata, const struct provider_value *value)
 {
     long key = strtol(value->key + 2, NULL, 10);
-    (void)userdata;
 
     assert_true(key >= 0 && key < KEYS);
     deleted += value->data == NULL;
@@ -63,9 +61,6 @@ static void on_value(void *userdata, const struct provider_value *value)
 
 static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    (void)userdata;
-    (void)revision;
-    (void)error;
     assert_int_equal(code, BATON_OK);
     written++;
 }
@@ -84,7 +79,6 @@ static void put(int key, size_t bytes)
 
 static void on_tick(uv_timer_t *timer)
 {
-    (void)timer;
     for (int i = 0; i < A_TICK && begun < wanted; i++) {
         put(LARGE + begun % (KEYS - LARGE), 1);
     }
@@ -102,8 +96,6 @@ static size_t told_all(void)
 
 static void what_a_watch_has_told_it_does_not_take_back(void **state)
 {
-    (void)state;
-
     AWAIT(store_put(member, "ready", "v", 1, PROVIDER_ANY_REVISION, (span){0}, on_put, NULL,
                     NULL) == BATON_OK);
     AWAIT(written == 1);
@@ -122,7 +114,6 @@ static void what_a_watch_has_told_it_does_not_take_back(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     (void)signal(SIGPIPE, SIG_IGN);
     port = process_free_port();
     server = process_fork(server_main, NULL);
@@ -135,13 +126,11 @@ static int set_up(void **state)
 
 static void on_closed(void *userdata)
 {
-    (void)userdata;
     closed++;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     feed_stop(feed);
     member_close(member, on_closed, NULL);
     AWAIT(closed == 1);

@@ -239,7 +239,6 @@ static void each_command_ends_alone_with_all_of_its_own(void **state)
     struct scene scene = {.last = {SLEEPS, "exit 37"}};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     struct event event = next_event(&scene);
-    (void)state;
     assert_int_equal(event.command, 1);
     assert_int_equal(event.end.exit_code, 37);
     expect_dead(family[1]);
@@ -258,7 +257,6 @@ static void a_killed_foreman_takes_its_own_command_alone(void **state)
     struct scene scene = {.last = {SLEEPS, SLEEPS}};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     struct event event;
-    (void)state;
     assert_int_equal(kill(family[0][FOREMAN], SIGKILL), 0);
     event = next_event(&scene);
     assert_int_equal(event.command, 0);
@@ -274,7 +272,6 @@ static void the_end_of_the_lease_ends_them_all(void **state)
 {
     struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(2), .has_cgroup = true};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
-    (void)state;
     for (int i = 0; i < COMMANDS; i++) {
         struct event event = next_event(&scene);
         assert_true(event.end.is_overdue);
@@ -288,7 +285,6 @@ static void a_stopped_foreman_keeps_no_command_beyond_the_lease(void **state)
 {
     struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(2)};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
-    (void)state;
     assert_int_equal(kill(family[0][FOREMAN], SIGSTOP), 0);
     for (int i = 0; i < COMMANDS; i++) {
         assert_true(next_event(&scene).end.is_overdue);
@@ -320,7 +316,6 @@ a_wrapper_and_a_supervisor_that_are_stopped_keep_no_command_beyond_the_lease(voi
     struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(2)};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     pid_t supervisor = parent_of(family[0][FOREMAN]);
-    (void)state;
     assert_int_equal(kill(wrapper, SIGSTOP), 0);
     assert_int_equal(kill(supervisor, SIGSTOP), 0);
     for (int i = 0; i < COMMANDS; i++) {
@@ -342,7 +337,6 @@ static void a_lease_that_gets_an_end_ends_them_though_the_supervisor_is_stopped(
     struct scene scene = {.last = {SLEEPS, SLEEPS}, .grows = true};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     pid_t supervisor = parent_of(family[0][FOREMAN]);
-    (void)state;
     process_wait_gone(family[0][CMD]);
     process_wait_gone(family[1][CMD]);
     assert_int_equal(kill(supervisor, SIGCONT), 0);
@@ -354,7 +348,6 @@ static void a_wrapper_that_reads_no_news_keeps_no_command_beyond_the_lease(void 
 {
     struct scene scene = {.last = {SLEEPS, SLEEPS}, .crowd = CROWD};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
-    (void)state;
     process_wait_gone(family[0][CMD]);
     process_wait_gone(family[1][CMD]);
     process_end(wrapper);
@@ -367,7 +360,6 @@ static void a_killed_wrapper_takes_all_with_it_before_it_is_certified(void **sta
     int listener = process_listen(&scene.port), fd;
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     uint8_t frame[CERTIFICATE_BYTES];
-    (void)state;
     process_end(wrapper);
     fd = process_accept(listener);
     process_read(fd, frame, sizeof(frame));
@@ -404,7 +396,6 @@ static void it_finds_its_variables_and_writes_to_its_output(void **state)
     char text[sizeof(expected)] = {0};
     int output[2];
     pid_t wrapper;
-    (void)state;
     assert_int_equal(pipe2(output, O_CLOEXEC), 0);
     wrapper = process_fork(wrap_one, output);
     process_read(output[0], text, sizeof(expected) - 1);
@@ -454,13 +445,11 @@ static int wrap_unlucky(void *userdata)
 
 static void a_command_whose_lease_its_foreman_cannot_watch_is_refused(void **state)
 {
-    (void)state;
     assert_int_equal(process_wait(process_fork(wrap_unlucky, (void *)"baton-foreman")), 0);
 }
 
 static void a_supervisor_that_cannot_watch_the_lease_starts_nothing(void **state)
 {
-    (void)state;
     assert_int_equal(process_wait(process_fork(wrap_unlucky, (void *)"baton-supervise")),
                      EXIT_REFUSED << 8);
 }

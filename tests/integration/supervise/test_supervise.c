@@ -43,7 +43,6 @@ static struct supervise supervise;
 
 static void on_cmd_exit(void *userdata, const struct cmd_end *end)
 {
-    (void)userdata;
     supervise_fini(&supervise);
     _exit(end->is_overdue ? OVERDUE : end->exit_code);
 }
@@ -179,7 +178,6 @@ static void the_exit_code_is_cmds_own_and_strays_are_dead(void **state)
 {
     struct scene scene = {.last = "exit 37"};
     pid_t family[FAMILY_SIZE], wrapper = start(&scene);
-    (void)state;
     read_family(&scene, family);
     assert_int_equal(WEXITSTATUS(process_wait(wrapper)), 37);
     for (int j = 0; j < FAMILY_SIZE; j++) {
@@ -192,7 +190,6 @@ static void a_signal_is_told_as_128_plus_its_number(void **state)
 {
     struct scene scene = {.last = "kill -USR1 $$"};
     pid_t wrapper = start(&scene);
-    (void)state;
     assert_int_equal(WEXITSTATUS(process_wait(wrapper)), 128 + SIGUSR1);
     finish(&scene);
 }
@@ -204,7 +201,6 @@ static void who_ignores_sigterm_is_killed_in_time(void **state)
     struct scene scene = {.argv = argv, .stops = true};
     pid_t wrapper = start(&scene);
     int code;
-    (void)state;
     code = WEXITSTATUS(process_wait(wrapper));
     assert_true(code == 128 + SIGKILL || code == 128 + SIGTERM); /* before the trap: TERM */
     finish(&scene);
@@ -214,7 +210,6 @@ static void a_program_that_is_not_there_is_told_apart(void **state)
 {
     static const char *const argv[] = {"/nowhere/program", NULL};
     struct scene scene = {.argv = argv};
-    (void)state;
     assert_int_equal(WEXITSTATUS(process_wait(start(&scene))), -BATON_ENOENT);
     finish(&scene);
 }
@@ -244,7 +239,6 @@ static void a_killed_wrapper_takes_all_with_it_before_it_is_certified(void **sta
 {
     struct scene scene = {.last = "sleep 1002"};
 
-    (void)state;
     kill_and_expect(&scene);
 }
 
@@ -254,7 +248,6 @@ static void a_wrapper_killed_at_its_start_takes_all_with_it(void **state)
 {
     struct scene scene = {.last = "sleep 1002", .is_sudden = true};
 
-    (void)state;
     kill_and_expect(&scene);
 }
 
@@ -262,7 +255,6 @@ static void cmd_dies_with_the_wrapper_without_a_guardian_too(void **state)
 {
     struct scene scene = {.last = "exec sleep 1002"};
     pid_t family[FAMILY_SIZE], wrapper = start(&scene);
-    (void)state;
     read_family(&scene, family);
     process_end(wrapper);
     for (int i = 0; i < FAMILY_SIZE; i++) {
@@ -276,7 +268,6 @@ static void a_stopped_wrapper_is_killed_with_all_its_own(void **state)
     struct scene scene = {.last = "sleep 1002", .kills_outliving = true};
     int listener = process_listen(&scene.port), status;
     pid_t family[FAMILY_SIZE], wrapper = start(&scene);
-    (void)state;
     read_family(&scene, family);
     (void)kill(wrapper, SIGSTOP);
     expect_certificate(listener);

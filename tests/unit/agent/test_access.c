@@ -30,7 +30,6 @@ static struct access *rules(const char *const *texts)
 
 static void without_a_rule_everybody_may(void **state)
 {
-    (void)state;
     assert_true(may(NULL, &alice, "report"));
 }
 
@@ -38,7 +37,6 @@ static void users_and_groups_are_told_apart(void **state)
 {
     struct access *access = rules((const char *const[]){"report=70001,@80001", NULL});
     struct access *user = rules((const char *const[]){"report=80001", NULL});
-    (void)state;
 
     assert_true(may(access, &alice, "report"));
     assert_true(may(access, &bob, "report"));
@@ -53,7 +51,6 @@ static void the_first_rule_that_fits_decides(void **state)
 {
     struct access *access =
         rules((const char *const[]){"db-main=70001", "db-*=70002", "a=b=70001", "*=", NULL});
-    (void)state;
 
     assert_true(may(access, &alice, "db-main"));
     assert_false(may(access, &bob, "db-main"));
@@ -78,7 +75,6 @@ static void what_is_no_rule_is_refused_and_changes_nothing(void **state)
                                         "report=70001x"};
     struct access *access = rules((const char *const[]){"report=root", NULL});
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_int_equal(access_add(&access, wrong[i], &error), BATON_EINVAL);

@@ -52,8 +52,6 @@ struct baton_election *lead(struct baton *baton, const char *name)
 
 void count(struct baton_election *election, const struct baton_event *event, void *userdata)
 {
-    (void)election;
-    (void)event;
     (*(atomic_int *)userdata)++;
 }
 

@@ -10,7 +10,6 @@ static int memories; /* so far: each has a memory of its own */
 
 int next_memory(void **state)
 {
-    (void)state;
     memories++;
     return 0;
 }
@@ -62,7 +61,6 @@ static void begin_toil(struct baton_work_run *run)
 static void on_start(struct baton_work *work, struct baton_work_run *run, void *userdata)
 {
     struct hand *hand = userdata;
-    (void)work;
 
     assert_true(baton_work_may_act(run, NULL));
     assert_false(baton_work_is_halted(run));
@@ -82,7 +80,6 @@ static void on_halt(struct baton_work *work, struct baton_work_run *run, int64_t
                     void *userdata)
 {
     struct hand *hand = userdata;
-    (void)work;
 
     assert_true(left_ns >= 0);
     assert_true(baton_work_is_halted(run));
@@ -93,7 +90,6 @@ static void on_halt(struct baton_work *work, struct baton_work_run *run, int64_t
 static void on_event(struct baton_work *work, const struct baton_work_event *event, void *userdata)
 {
     struct hand *hand = userdata;
-    (void)work;
 
     hand->ready |= event->type == BATON_WORK_EVENT_READY;
 }

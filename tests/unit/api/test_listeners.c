@@ -20,7 +20,6 @@ static void be_slow(struct baton_election *election, const struct baton_event *e
                     void *userdata)
 {
     struct slow *slow = userdata;
-    (void)election;
 
     slow->calls++;
     while (!slow->may_go) {
@@ -42,7 +41,6 @@ static void a_slow_listener_is_told_what_it_missed_and_the_end(void **state)
     atomic_int told = 0;
     /* A resignation would wait for it to drain. */
     uint32_t mask = BATON_EVENT_ALL & ~(uint32_t)BATON_EVENT_DRAIN;
-    (void)state;
 
     assert_int_equal(baton_on(NULL, election, mask, BATON_ON_THREAD, be_slow, &slow, NULL),
                      BATON_OK);
@@ -63,7 +61,6 @@ static void a_slow_listener_is_told_what_it_missed_and_the_end(void **state)
 static void dispatching_twice_at_once_is_refused(struct baton_election *election,
                                                  const struct baton_event *event, void *userdata)
 {
-    (void)event;
     *(int *)userdata = baton_dispatch(baton_of(election));
 }
 static void one_thread_dispatches_at_a_time(void **state)
@@ -71,7 +68,6 @@ static void one_thread_dispatches_at_a_time(void **state)
     struct baton *baton = open_memory("a");
     struct baton_election *election = lead(baton, "e");
     int inner = 0;
-    (void)state;
 
     assert_int_equal(baton_once(NULL, election, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH,
                                 dispatching_twice_at_once_is_refused, &inner, NULL),
@@ -88,7 +84,6 @@ static void what_waits_for_dispatch_goes_with_the_election(void **state)
     struct baton_election *other = lead(baton, "other");
     atomic_int of_one = 0;
     atomic_int of_other = 0;
-    (void)state;
 
     (void)baton_on(NULL, one, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_one, NULL);
     (void)baton_on(NULL, other, BATON_EVENT_ACQUIRED, BATON_ON_DISPATCH, count, &of_other, NULL);
@@ -105,7 +100,6 @@ static void a_drain_that_nobody_ends_ends_with_its_time(void **state)
     struct baton_election *election = lead(baton, "e");
     struct baton_listener *listener;
     atomic_int drained = 0;
-    (void)state;
 
     assert_int_equal(
         baton_on(&listener, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
@@ -122,7 +116,6 @@ static void who_dispatches_hears_of_the_drain_while_it_resigns(void **state)
     struct baton *baton = open_memory("a");
     struct baton_election *election = lead(baton, "e");
     atomic_int drained = 0;
-    (void)state;
 
     assert_int_equal(
         baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
@@ -136,7 +129,6 @@ static void who_dispatches_hears_of_the_drain_while_it_resigns(void **state)
 static void resign_while_dispatching(struct baton_election *election,
                                      const struct baton_event *event, void *userdata)
 {
-    (void)event;
     *(int *)userdata = baton_resign(election, -1, NULL);
     assert_true(baton_is_leader(election)); /* until this function has returned */
 }
@@ -148,7 +140,6 @@ static void a_listener_that_is_dispatched_may_resign_but_not_wait(void **state)
     atomic_int drained = 0;
     atomic_int lost = 0;
     int code = 1;
-    (void)state;
 
     assert_int_equal(
         baton_on(NULL, election, BATON_EVENT_DRAIN, BATON_ON_DISPATCH, count, &drained, NULL),
@@ -175,7 +166,6 @@ static void nobody_drains_for_a_member_that_there_is_not(void **state)
     struct baton_error error = {0};
     struct baton *other = open_memory("b");
     atomic_int drained = 0;
-    (void)state;
 
     (void)campaign(other, "e");
     assert_int_equal(
@@ -201,7 +191,6 @@ static void note(struct baton_election *election, const struct baton_event *even
 {
     struct course *course = userdata;
 
-    (void)election;
     if (course->count + 1 < sizeof(course->types)) {
         course->types[course->count++] = event->type == BATON_EVENT_ACQUIRED ? 'A'
                                          : event->type == BATON_EVENT_DRAIN  ? 'D'
@@ -214,7 +203,6 @@ static void a_leadership_that_ends_at_once_is_heard_of_before_it_ends(void **sta
 {
     uint32_t mask = BATON_EVENT_ACQUIRED | BATON_EVENT_DRAIN | BATON_EVENT_LOST;
     struct baton *baton = open_memory("a");
-    (void)state;
 
     for (int i = 0; i < 30; i++) {
         struct course course = {.count = 0};
@@ -242,7 +230,6 @@ struct leaving {
 static void leave_inside(struct baton_election *election, const struct baton_event *event,
                          void *userdata)
 {
-    (void)event;
     *(atomic_int *)userdata = baton_leave(election, NULL);
 }
 
@@ -252,7 +239,6 @@ static void a_listener_cannot_leave_its_election(void **state)
     struct leaving leaving = {.codes = {1, 1, 1}};
     struct baton *baton = open_memory("a");
     struct baton_election *election = lead(baton, "e");
-    (void)state;
 
     for (int i = 0; i < 3; i++) {
         assert_int_equal(baton_once(NULL, election, BATON_EVENT_ACQUIRED, (enum baton_delivery)i,
@@ -280,7 +266,6 @@ static void wait_inside(struct baton_election *election, const struct baton_even
 {
     struct baton_member member = {.id = "b", .name = "b"};
     struct inside *inside = userdata;
-    (void)event;
 
     inside->wait = baton_wait_leadership(election, 1000, NULL);
     inside->change = baton_member_add(election, &member, 1000, NULL);
@@ -294,7 +279,6 @@ static void on_the_loop_s_thread_nothing_waits_and_a_write_begins(void **state)
     struct baton *baton = open_memory("a");
     struct baton_election *election = campaign(baton, "e");
     struct baton_value *value = NULL;
-    (void)state;
 
     assert_int_equal(baton_wait(election, -1, NULL), BATON_OK);
     assert_int_equal(baton_cordon(election, NULL), BATON_OK);
@@ -322,7 +306,6 @@ static void note_visit(struct baton_election *election, const struct baton_event
                        void *userdata)
 {
     struct visit *visit = userdata;
-    (void)election;
 
     visit->acquired += event->type == BATON_EVENT_ACQUIRED;
     visit->leader += event->type == BATON_EVENT_LEADER;
@@ -331,7 +314,6 @@ static void note_visit(struct baton_election *election, const struct baton_event
 static void add_another(struct baton_election *election, const struct baton_event *event,
                         void *userdata)
 {
-    (void)event;
     assert_int_equal(
         baton_on(NULL, election, BATON_EVENT_ALL, BATON_ON_LOOP, note_visit, userdata, NULL),
         BATON_OK);
@@ -343,7 +325,6 @@ static void a_listener_that_a_listener_adds_gets_each_event_once(void **state)
     static const enum baton_event_type in[] = {BATON_EVENT_ACQUIRED, BATON_EVENT_LEADER,
                                                BATON_EVENT_ROLE};
     struct baton *baton = open_memory("a");
-    (void)state;
 
     for (size_t i = 0; i < sizeof(in) / sizeof(in[0]); i++) {
         struct baton_election *election = lead(baton, "e");
@@ -365,7 +346,6 @@ static void note_all(struct baton_election *election, const struct baton_event *
                      void *userdata)
 {
     struct course *course = userdata;
-    (void)election;
 
     if (course->count + 1 < sizeof(course->types)) {
         course->types[course->count++] = event->type == BATON_EVENT_ACQUIRED  ? 'A'
@@ -378,7 +358,6 @@ static void note_all(struct baton_election *election, const struct baton_event *
 static void stop_when_leading(struct baton_election *election, const struct baton_event *event,
                               void *userdata)
 {
-    (void)userdata;
     if (event->role == BATON_ROLE_LEADER) {
         baton_stop(baton_of(election));
     }
@@ -392,7 +371,6 @@ static void a_leadership_that_its_role_s_listener_ends_has_begun_before(void **s
     struct baton *baton = open_memory("b");
     struct baton_election *election;
     struct course course = {.count = 0};
-    (void)state;
 
     (void)lead(first, "e");
     election = campaign(baton, "e");
@@ -412,11 +390,6 @@ static void a_leadership_that_its_role_s_listener_ends_has_begun_before(void **s
 static void hear_nothing(struct baton *baton, const char *channel, const void *data, size_t bytes,
                          void *userdata)
 {
-    (void)baton;
-    (void)channel;
-    (void)data;
-    (void)bytes;
-    (void)userdata;
 }
 
 static void a_handle_is_null_when_a_listener_is_refused(void **state)
@@ -425,7 +398,6 @@ static void a_handle_is_null_when_a_listener_is_refused(void **state)
     struct baton_election *election = campaign(baton, "e");
     struct baton_subscription *subscription = (struct baton_subscription *)baton;
     struct baton_listener *listeners[3];
-    (void)state;
 
     baton_stop(baton);
     for (int i = 0; i < 3; i++) {

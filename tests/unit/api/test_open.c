@@ -20,7 +20,6 @@ static void an_unknown_provider_is_named_with_those_there_are(void **state)
 {
     struct baton_error error;
     struct baton *baton = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "etcd://host:1/?x=1", NULL, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "rediss:, ")); /* a provider's other schemes, too */
@@ -34,7 +33,6 @@ static void a_password_in_a_url_is_in_no_error(void **state)
 {
     struct baton_error error = {0};
     struct baton *baton = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "nosuch://me:geheim@host/", NULL, &error), BATON_EINVAL);
     assert_null(strstr(error.message, "geheim"));
@@ -48,7 +46,6 @@ static void settings_beat_the_url(void **state)
     struct baton_election *election;
     struct baton_member leader;
     struct baton *baton = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "memory:s?node=from-url", &options, NULL), BATON_OK);
     election = campaign(baton, "e");
@@ -77,7 +74,6 @@ static void a_setting_that_the_provider_does_not_have_is_refused(void **state)
         .size = sizeof(options), .settings = settings, .setting_count = 1};
     struct baton_error error = {0};
     struct baton *baton = NULL;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(baton_open(&baton, rows[i].url, NULL, &error), BATON_EINVAL);
@@ -96,7 +92,6 @@ static void a_memory_without_a_name_is_its_own(void **state)
 {
     struct baton *one = NULL;
     struct baton *other = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&one, "memory:", NULL, NULL), BATON_OK);
     assert_int_equal(baton_open(&other, "memory:", NULL, NULL), BATON_OK);
@@ -115,7 +110,6 @@ static void two_of_one_name_cannot_run_in_one_election(void **state)
     struct baton *other = open_memory("twin");
     struct baton_election *election = NULL;
     struct baton_error error;
-    (void)state;
 
     (void)campaign(one, "e");
     assert_int_equal(baton_campaign(&election, other, "e", NULL, &error), BATON_EEXIST);
@@ -135,7 +129,6 @@ static void a_struct_that_does_not_say_its_size_is_refused(void **state)
     struct baton_election *election = NULL;
     struct baton_error error = {0};
     struct baton *baton = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "memory:", &options, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "sizeof(struct baton_options)"));
@@ -158,7 +151,6 @@ static void a_program_with_an_older_header_leaves_the_newer_fields_out(void **st
     struct baton_election *election;
     struct baton_member leader;
     struct baton *baton = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "memory:", &options, NULL), BATON_OK);
     election = campaign(baton, "e");
@@ -176,7 +168,6 @@ static void a_newer_field_is_refused_only_if_it_is_set(void **state)
     } options = {.known.size = sizeof(options)};
     struct baton_error error = {0};
     struct baton *baton = NULL;
-    (void)state;
 
     assert_int_equal(baton_open(&baton, "memory:", &options.known, NULL), BATON_OK);
     baton_close(baton);
@@ -190,7 +181,6 @@ static void a_newer_field_is_refused_only_if_it_is_set(void **state)
 /* <baton.h> promises it within a major version; as 64-bit machines lay them out. */
 static void structs_without_a_size_field_keep_their_size(void **state)
 {
-    (void)state;
     if (sizeof(void *) != 8) {
         skip();
     }
@@ -208,7 +198,6 @@ static volatile sig_atomic_t own_handler_ran;
 
 static void own_handler(int number)
 {
-    (void)number;
     own_handler_ran = 1;
     _exit(42);
 }
@@ -234,7 +223,6 @@ static void a_crash_ends_as_it_would_have(void **state)
 {
     bool yes = true;
     int status;
-    (void)state;
 
     status = process_wait(process_fork(crash, NULL));
     assert_true(WIFSIGNALED(status));
@@ -264,7 +252,6 @@ static int open_with_room(void *userdata)
 static void a_program_without_descriptors_gets_an_error(void **state)
 {
     int status = EXIT_SUCCESS;
-    (void)state;
 
     for (int room = 0; status != HAS_OPENED; room++) {
         int ended = process_wait(process_fork(open_with_room, &room));

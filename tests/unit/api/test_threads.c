@@ -45,7 +45,6 @@ static void any_thread_may_call_anything(void **state)
     struct baton *batons[2] = {open_memory("a"), open_memory("b")};
     struct baton_election *elections[2];
     pthread_t threads[4];
-    (void)state;
 
     churning = true;
     for (int i = 0; i < 2; i++) {
@@ -85,10 +84,6 @@ static void wait_at_gate(struct baton *baton, const char *channel, const void *d
                          void *userdata)
 {
     struct gate *gate = userdata;
-    (void)baton;
-    (void)channel;
-    (void)data;
-    (void)bytes;
 
     gate->entered = 1;
     await(&gate->open, 1);
@@ -125,9 +120,6 @@ static void *campaign_late(void *baton)
 
 static void nothing(struct baton *baton, const struct baton_value *value, void *userdata)
 {
-    (void)baton;
-    (void)value;
-    (void)userdata;
 }
 
 static void *watch_late(void *baton)
@@ -143,7 +135,6 @@ static void a_call_that_is_queued_behind_a_stop_does_not_begin(void **state)
     struct gate gate = {0};
     pthread_t threads[3];
     void *code;
-    (void)state;
 
     assert_int_equal(baton_subscribe(NULL, baton, "gate", wait_at_gate, &gate, NULL), BATON_OK);
     assert_int_equal(baton_publish(baton, "gate", NULL, 0, NULL), BATON_OK);
@@ -178,8 +169,6 @@ static void *leave_and_say_so(void *election)
 static void see_the_end(struct baton_election *election, const struct baton_event *event,
                         void *userdata)
 {
-    (void)election;
-    (void)event;
     ((struct parting *)userdata)->entered = 1;
 }
 
@@ -190,7 +179,6 @@ static void resign_too_late(struct baton_election *election, const struct baton_
     struct parting *parting = userdata;
     void *both[] = {election, parting};
     pthread_t thread;
-    (void)event;
 
     assert_int_equal(pthread_create(&thread, NULL, leave_and_say_so, both), 0);
     await(&parting->entered, 1);
@@ -206,7 +194,6 @@ static void an_election_stays_for_a_hand_over_that_nobody_waits_for(void **state
     struct baton *baton = open_memory("a");
     struct baton_election *election = lead(baton, "e");
     struct parting parting = {.left = 0};
-    (void)state;
 
     assert_int_equal(baton_subscribe(NULL, baton, "gate", wait_at_gate, &parting.gate, NULL), 0);
     assert_int_equal(
@@ -241,7 +228,6 @@ static void after_a_stop_any_thread_may_leave(void **state)
     struct baton_election *election = campaign(baton, "e");
     pthread_t thread;
     void *code;
-    (void)state;
 
     baton_stop(baton);
     assert_int_equal(pthread_create(&thread, NULL, leave_it, election), 0);
@@ -268,8 +254,6 @@ static void make_it_linger(struct baton_election *election, const struct baton_e
                            void *userdata)
 {
     struct lingering *lingering = userdata;
-    (void)election;
-    (void)event;
 
     assert_int_equal(pthread_setspecific(lingering->key, lingering), 0);
 }
@@ -289,7 +273,6 @@ static void every_thread_that_stops_waits_for_the_end_of_the_loop_s_thread(void 
     struct lingering lingering = {.baton = open_memory("a")};
     struct baton_election *election = lead(lingering.baton, "e");
     pthread_t threads[3];
-    (void)state;
 
     assert_int_equal(pthread_key_create(&lingering.key, linger), 0);
     assert_int_equal(baton_on(NULL, election, BATON_EVENT_STOPPED, BATON_ON_LOOP, make_it_linger,

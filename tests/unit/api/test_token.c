@@ -19,7 +19,6 @@ static char path[96];
 
 static int make_folder(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/baton-token-XXXXXX");
     if (!mkdtemp(folder)) {
         return -1;
@@ -30,7 +29,6 @@ static int make_folder(void **state)
 
 static int drop_folder(void **state)
 {
-    (void)state;
     (void)unlink(path);
     return rmdir(folder);
 }
@@ -55,7 +53,6 @@ static void epochs_only_grow(void **state)
 {
     struct baton_error error;
     struct stat about;
-    (void)state;
 
     assert_int_equal(check(7), BATON_OK);
     assert_int_equal(check(7), BATON_OK); /* the same leadership writes again */
@@ -81,7 +78,6 @@ static void what_is_no_epoch_is_left_alone(void **state)
         "0000000000000000000x\n",
         "-0000000000000000007\n",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
         char text[64] = "";
         FILE *file;
@@ -101,7 +97,6 @@ static void what_is_no_epoch_is_left_alone(void **state)
 static void trouble_has_a_name(void **state)
 {
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(baton_token_check_file("/nowhere/epoch", 1, NULL, &error), BATON_EIO);
     assert_non_null(strstr(error.message, "/nowhere/epoch"));
@@ -116,7 +111,6 @@ static void a_guard_keeps_others_out_until_it_is_closed(void **state)
     int status;
     pid_t child;
     int other;
-    (void)state;
 
     assert_int_equal(baton_token_check_file(path, 5, &guard, NULL), BATON_OK);
     other = open(path, O_RDONLY);
@@ -143,7 +137,6 @@ static void many_at_once_pass_in_the_order_of_their_epochs(void **state)
     unsigned long long last = 0;
     unsigned long long now;
     int passed = 0;
-    (void)state;
 
     snprintf(log, sizeof(log), "%s/log", folder);
     for (unsigned i = 0; i < CHILDREN; i++) {
@@ -201,7 +194,6 @@ static int changed(sqlite3 *db, const char *name, int64_t epoch)
 static void sql_changes_a_row_or_none(void **state)
 {
     sqlite3 *db;
-    (void)state;
 
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     for (int i = 0; i < 2; i++) {
@@ -221,7 +213,6 @@ static void the_guide_shows_the_checks_as_they_are(void **state)
     enum { PAGE_BYTES_MAX = 65536 };
     char *page = calloc(1, PAGE_BYTES_MAX);
     FILE *file = fopen(API_PAGE, "re");
-    (void)state;
 
     assert_non_null(page);
     assert_non_null(file);

@@ -16,7 +16,6 @@ static void jobs_run_and_their_results_come_in_the_order_of_the_ids(void **state
     struct baton_work_submission *given;
     struct baton_work_result *results;
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     given =
@@ -46,7 +45,6 @@ static void a_result_can_be_asked_for_later_and_by_others(void **state)
     struct baton_work_result *result = NULL;
     struct baton *other = open_node("other");
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(other, "one", "{\"id\":\"x\",\"body\":\"quick\"}");
@@ -62,7 +60,6 @@ static void a_result_can_be_asked_for_later_and_by_others(void **state)
 static void what_was_submitted_twice_by_one_name_runs_once(void **state)
 {
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "batch", "{\"body\":\"quick\"}");
@@ -78,7 +75,6 @@ static void the_next_attempt_has_the_checkpoint_and_a_higher_epoch(void **state)
 {
     struct hand a;
     uint64_t epoch;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\",\"retries\":1,\"backoff_ms\":1}");
@@ -103,7 +99,6 @@ static void the_next_attempt_has_the_checkpoint_and_a_higher_epoch(void **state)
 static void an_attempt_that_fails_for_the_last_time_is_failed(void **state)
 {
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
@@ -119,7 +114,6 @@ static void a_run_that_saw_its_lease_end_has_no_result_and_is_lost_and_not_faile
 {
     struct hand a;
     int64_t end_ns;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
@@ -143,7 +137,6 @@ static void a_cancelled_item_is_halted_and_may_act_until_it_has_ended(void **sta
 {
     int64_t left_ns = 0;
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
@@ -164,7 +157,6 @@ static void a_cancelled_item_is_halted_and_may_act_until_it_has_ended(void **sta
 static void a_drained_worker_s_services_move_and_it_gets_them_back_later(void **state)
 {
     struct hand a, b;
-    (void)state;
 
     begin(&a, "a", "wa");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"kind\":\"service\",\"body\":\"toil\"}");
@@ -185,7 +177,6 @@ static void a_drained_worker_s_services_move_and_it_gets_them_back_later(void **
 static void leaving_waits_for_jobs_and_their_results(void **state)
 {
     struct hand a, b;
-    (void)state;
 
     begin(&b, "b", NULL);
     await(&b.ready, 1);
@@ -206,7 +197,6 @@ static void leaving_waits_for_jobs_and_their_results(void **state)
 static void what_still_runs_when_the_time_to_leave_is_over_goes_on_elsewhere(void **state)
 {
     struct hand a, b;
-    (void)state;
 
     begin(&a, "a", "wa");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"toil\"}");
@@ -228,7 +218,6 @@ static void leaving_says_how_many_results_no_leader_has_confirmed(void **state)
     struct hand a = {.baton = open_node("a")}, b;
     struct baton_work_options options = options_of(&a, "wa");
     struct baton_error error = {0};
-    (void)state;
 
     options.never_leads = true;
     ASSERT_OK(baton_work_open(&a.work, a.baton, "pool", &options, failure));
@@ -249,7 +238,6 @@ static void another_worker_takes_over_what_ran_when_a_handle_was_stopped(void **
     struct baton_work_run *first;
     struct hand a, b;
     uint64_t epoch;
-    (void)state;
 
     begin(&a, "a", "wa");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
@@ -276,7 +264,6 @@ static void a_closed_handle_can_be_opened_again(void **state)
 {
     struct baton_work_options options;
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     options = options_of(&a, "w");
@@ -297,7 +284,6 @@ static void a_wait_ends_with_its_time_and_leaves_nothing_behind(void **state)
     const char *twice[] = {"x", "x"}, *once[] = {"x"};
     struct baton_error error = {0};
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     for (int i = 0; i < 3; i++) {
@@ -317,7 +303,6 @@ static void the_list_and_the_status_show_what_there_is(void **state)
     char *list = NULL, *status = NULL, entry[32];
     const char *at;
     struct hand a;
-    (void)state;
 
     assert_int_equal(baton_work_status(other, "pool", 0, &status, NULL), BATON_ETIMEDOUT);
     begin(&a, "a", "w");

@@ -23,7 +23,6 @@ static void wrong_options_are_refused_by_name(void **state)
                                         "worker \"all\""};
     struct baton_error error;
     struct baton_work *work = NULL;
-    (void)state;
 
     for (int i = 0; i < 9; i++) {
         wrong[i] = options_of(&a, "w");
@@ -55,7 +54,6 @@ static void a_pool_is_opened_once_by_a_handle(void **state)
     struct baton_work_options options;
     struct baton_work *work = NULL;
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     options = options_of(&a, "w2");
@@ -79,7 +77,6 @@ static void wrong_items_are_refused_with_their_place(void **state)
     };
     struct baton *baton = open_node("a");
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(baton_work_submit(baton, "pool", NULL, rows[i].items, NULL, &error),
@@ -95,7 +92,6 @@ static void what_is_too_large_is_refused_and_the_run_goes_on(void **state)
 {
     static const char much[128 * 1024];
     struct hand a;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
@@ -113,7 +109,6 @@ static void in_a_forked_child_nothing_may_act(void **state)
     struct hand a;
     pid_t child;
     int status;
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
@@ -177,7 +172,6 @@ static void a_callback_may_call_what_does_not_wait(void **state)
     struct baton_work_options options = {
         .size = sizeof(options), .worker = "w", .on_start = call_what_waits, .userdata = &caller};
     struct baton_work *work;
-    (void)state;
 
     ASSERT_OK(baton_work_open(&work, caller.baton, "pool", &options, failure));
     submit_as(caller.baton, "one", "{\"id\":\"x\"}");
@@ -192,7 +186,6 @@ static void a_callback_may_stop_the_provider(void **state)
     struct baton_work_options options = {
         .size = sizeof(options), .worker = "w", .on_start = call_what_waits, .userdata = &caller};
     struct baton_work *work;
-    (void)state;
 
     ASSERT_OK(baton_work_open(&work, caller.baton, "pool", &options, failure));
     submit_as(caller.baton, "one", "{\"id\":\"x\"}");
@@ -247,7 +240,6 @@ static void a_stop_ends_all_that_waits(void **state)
     struct hand a;
     struct late late = {.hand = &a};
     pthread_t threads[3];
-    (void)state;
 
     begin(&a, "a", "w");
     submit_as(a.baton, "one", "{\"id\":\"x\",\"body\":\"wait\"}");
@@ -317,7 +309,6 @@ static void any_thread_may_call_anything(void **state)
 {
     struct hand a, b, c = {.baton = open_node("c")};
     pthread_t threads[4];
-    (void)state;
 
     begin(&a, "a", "wa");
     begin(&b, "b", "wb");

@@ -7,7 +7,6 @@ static void pauses_double_up_to_the_cap_and_spread_over_the_upper_half(void **st
     const span min = SPAN_MS(1000), max = SPAN_MS(60000);
     const int64_t whole_ms[] = {1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(whole_ms) / sizeof(whole_ms[0]); i++) {
         assert_true(backoff_after(i + 1, min, max, 0).ns == SPAN_MS(whole_ms[i]).ns);
         assert_in_range(backoff_after(i + 1, min, max, UINT32_MAX).ns, SPAN_MS(whole_ms[i]).ns / 2,

@@ -15,7 +15,6 @@ static char path[64];
 static int begin(void **state)
 {
     int fd;
-    (void)state;
     snprintf(path, sizeof(path), "/tmp/baton-bearer-XXXXXX");
     fd = mkstemp(path);
     return fd < 0 ? -1 : close(fd);
@@ -23,7 +22,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     return unlink(path);
 }
 
@@ -51,7 +49,6 @@ static void a_token_is_the_one_line_of_its_file(void **state)
         {"0123456789abcdef0123456789abcdefgeheim", "longer than 30"},
     };
     char token[32];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
         assert_int_equal(read_it(right[i], strlen(right[i]), token, sizeof(token)), BATON_OK);
@@ -72,7 +69,6 @@ static void what_others_may_read_is_refused(void **state)
     static const mode_t always[] = {0600, 0400};
     static const mode_t never[] = {0604, 0644, 0660, 0602, 0666};
     char token[32];
-    (void)state;
 
     assert_int_equal(read_it("0123456789abcdef", 16, token, sizeof(token)), BATON_OK);
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
@@ -89,7 +85,6 @@ static void what_others_may_read_is_refused(void **state)
 static void only_roots_may_be_read_by_its_group(void **state)
 {
     char token[32];
-    (void)state;
 
     assert_int_equal(read_it("0123456789abcdef", 16, token, sizeof(token)), BATON_OK);
     assert_int_equal(chmod(path, 0640), 0);
@@ -104,7 +99,6 @@ static void only_roots_may_be_read_by_its_group(void **state)
 static void a_file_that_is_not_there_is_named(void **state)
 {
     char token[32];
-    (void)state;
 
     assert_int_equal(bearer_read(token, sizeof(token), "/nonexistent/token", &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "/nonexistent/token"));

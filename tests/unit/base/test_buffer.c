@@ -7,7 +7,6 @@ static void numbers_come_back_little_endian(void **state)
 {
     struct buffer buffer;
     struct reader reader;
-    (void)state;
 
     buffer_init(&buffer, 100);
     buffer_put_u8(&buffer, 0x12);
@@ -31,7 +30,6 @@ static void numbers_come_back_little_endian(void **state)
 static void the_maximum_is_never_passed(void **state)
 {
     struct buffer buffer;
-    (void)state;
 
     buffer_init(&buffer, 10);
     buffer_put_text(&buffer, "0123456789");
@@ -48,7 +46,6 @@ static void the_maximum_is_never_passed(void **state)
 static void consuming_keeps_the_rest_in_order(void **state)
 {
     struct buffer buffer;
-    (void)state;
 
     buffer_init(&buffer, 100);
     buffer_printf(&buffer, "%s-%d", "abc", 42);

@@ -3,7 +3,6 @@
 
 static void arithmetic_saturates_at_never(void **state)
 {
-    (void)state;
     assert_true(instant_add(INSTANT_NEVER, SPAN_S(-5)).ns == INT64_MAX);
     assert_true(instant_add((instant){INT64_MAX - 1}, SPAN_S(1)).ns == INT64_MAX);
     assert_true(instant_since(INSTANT_NEVER, (instant){-1}).ns == INT64_MAX);
@@ -13,7 +12,6 @@ static void arithmetic_saturates_at_never(void **state)
 static void the_clock_never_goes_back(void **state)
 {
     instant last = clock_now();
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         instant now = clock_now();
         assert_false(instant_before(now, last));

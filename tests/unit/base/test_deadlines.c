@@ -35,7 +35,6 @@ static struct thing *first(const struct deadlines *deadlines)
 static void an_empty_heap_is_never_due(void **state)
 {
     struct deadlines deadlines = {.heap = NULL};
-    (void)state;
 
     begin();
     assert_int_equal(deadlines_next(&deadlines).ns, INSTANT_NEVER.ns);
@@ -53,7 +52,6 @@ static void the_first_is_due_first_whatever_is_added_changed_and_removed(void **
 {
     struct deadlines deadlines = {.heap = NULL};
     uint32_t random = 1;
-    (void)state;
 
     begin();
     for (int turn = 0; turn < 20 * MANY; turn++) {

@@ -6,7 +6,6 @@
 
 static void every_code_has_a_text_of_its_own(void **state)
 {
-    (void)state;
 #define CHECK_TEXT(symbol, number, text) assert_string_equal(baton_strerror(symbol), text);
     BATON_ERRORS(CHECK_TEXT)
 #undef CHECK_TEXT
@@ -17,7 +16,6 @@ static void every_code_has_a_text_of_its_own(void **state)
 static void context_goes_before_the_message(void **state)
 {
     struct baton_error error = {0};
-    (void)state;
     assert_int_equal(error_set(&error, BATON_EINVAL, "port %d", 70000), BATON_EINVAL);
     assert_int_equal(error_wrap(&error, "peer %s", "b"), BATON_EINVAL);
     assert_string_equal(error.message, "peer b: port 70000");
@@ -27,7 +25,6 @@ static void context_goes_before_the_message(void **state)
 static void an_outside_value_cannot_forge_a_line(void **state)
 {
     struct baton_error error;
-    (void)state;
     error_set(&error, BATON_EINVAL, "name %s", "a\nb\x1b[31m");
     assert_string_equal(error.message, "name a?b?[31m");
 }
@@ -37,7 +34,6 @@ static void a_message_is_utf_8_wherever_it_was_cut(void **state)
 {
     char name[BATON_ERROR_MESSAGE_MAX + 4];
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i + 3 < sizeof(name); i += 2) {
         memcpy(name + i, "\xc3\xa4", 3); /* an a with two dots */
@@ -53,7 +49,6 @@ static void a_message_is_utf_8_wherever_it_was_cut(void **state)
 
 static void a_full_disk_has_a_code_of_its_own(void **state)
 {
-    (void)state;
     assert_int_equal(error_from_errno(ENOSPC), BATON_EFULL);
     assert_int_equal(error_from_errno(EIO), BATON_EIO);
     assert_int_equal(error_from_errno(ECONNREFUSED), BATON_EUNAVAILABLE);

@@ -8,7 +8,6 @@ static void this_machine_alone_is_loopback(void **state)
                                            "0:0:0:0:0:0:0:1", "localhost", "Localhost"};
     static const char *const others[] = {
         "", "0.0.0.0", "128.0.0.1", "::", "10.0.0.1", "127.example.org", "127.0.0.1.a.net", "db"};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++) {
         assert_true(host_is_loopback(loopback[i]));

@@ -41,7 +41,6 @@ static void what_is_text_is_put_as_text(void **state)
     static const char *const texts[] = {"x", "two\nlines\t\"quoted\"",
                                         "gr\xc3\xbc\xc3\x9f"
                                         "e"};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         json_t *object = put(texts[i], strlen(texts[i]));
@@ -64,7 +63,6 @@ static void what_is_no_text_or_long_as_one_is_put_as_base64(void **state)
         {"cut \xe2\x82", 6, "Y3V0IOKC"}, /* a character that was cut */
         {"\x01\x02\x03", 3, "AQID"},     /* six bytes each, as text */
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         json_t *object = put(cases[i].data, cases[i].bytes);
@@ -78,7 +76,6 @@ static void what_is_no_text_or_long_as_one_is_put_as_base64(void **state)
 static void no_bytes_leave_no_member(void **state)
 {
     json_t *object = put("", 0);
-    (void)state;
 
     assert_int_equal(json_object_size(object), 0);
     json_decref(object);
@@ -88,7 +85,6 @@ static void no_bytes_leave_no_member(void **state)
 static void all_bytes_of_all_lengths_come_back(void **state)
 {
     uint8_t data[MOST];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(data); i++) {
         data[i] = (uint8_t)(i * 7 + i / 256);
@@ -118,8 +114,6 @@ static void assert_refused(const char *text, const char *error_text)
 
 static void what_is_wrong_is_refused_with_its_path(void **state)
 {
-    (void)state;
-
     assert_refused("{\"body\":1}", "items[3].body is an integer: must be a string");
     assert_refused("{\"body_base64\":[]}", "items[3].body_base64 is an array: must be a string");
     assert_refused("{\"body\":\"12345\"}", "items[3].body has 5 bytes: must be at most 4");

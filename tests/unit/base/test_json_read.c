@@ -58,8 +58,6 @@ static const struct {
 
 static void what_is_json_is_read_for_what_it_says(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         json_t *object = NULL;
         struct baton_error error = {0};
@@ -220,8 +218,6 @@ static const struct {
 
 static void what_is_not_json_is_refused(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         json_t *object = NULL;
         struct baton_error error = {0};
@@ -237,7 +233,6 @@ static void what_is_longer_than_it_may_be_is_not_looked_at(void **state)
 {
     char text[BYTES_MAX + 1];
     json_t *object = NULL;
-    (void)state;
 
     memset(text, ' ', sizeof(text));
     memcpy(text, "{}", 2);
@@ -269,7 +264,6 @@ static void what_finds_no_memory_is_not_called_wrong(void **state)
 {
     static const char text[] = "{\"a\": [\"b\", 1, 0.5], \"c\": {\"d\": \"e\"}, \"f\": \"\"}";
     int code = BATON_ENOMEM;
-    (void)state;
 
     json_set_alloc_funcs(__wrap_malloc, free);
     for (int first = 0; code != BATON_OK; first++) {
@@ -294,7 +288,6 @@ static void what_finds_no_memory_once_is_not_read_as_another_text(void **state)
         "{\"a\": \"fourteen bytes\", \"a key of many bytes\": [\"fifteen, a byte\\n"
         "and as many bytes as need a lot of memory, more and more\"]}";
     json_t *whole = json_load_text(text, 0, NULL), *object = NULL;
-    (void)state;
 
     json_load_guard();
     is_for_good = false;

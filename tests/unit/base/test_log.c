@@ -33,14 +33,12 @@ static const char *written_by(enum log_format format, const char *value)
 
 static void a_person_reads_words(void **state)
 {
-    (void)state;
     assert_non_null(strstr(written_by(LOG_FORMAT_HUMAN, "b"),
                            " warning peer-refused peer=b term=7 tls=true\n"));
 }
 
 static void a_program_reads_json(void **state)
 {
-    (void)state;
     assert_non_null(strstr(written_by(LOG_FORMAT_JSON, "b\"c"),
                            "\"level\":\"warning\",\"event\":\"peer-refused\",\"peer\":\"b\\\"c\","
                            "\"term\":7,\"tls\":true}\n"));
@@ -48,7 +46,6 @@ static void a_program_reads_json(void **state)
 
 static void the_journal_gets_a_priority(void **state)
 {
-    (void)state;
     assert_int_equal(strncmp(written_by(LOG_FORMAT_JOURNAL, "b"), "<4>peer-refused ", 16), 0);
 }
 
@@ -58,7 +55,6 @@ static void the_journal_is_known_by_its_descriptor(void **state)
     struct stat status;
     char own[64];
     int ends[2];
-    (void)state;
 
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(fstat(ends[1], &status), 0);
@@ -79,7 +75,6 @@ static void the_journal_is_known_by_its_descriptor(void **state)
 
 static void a_field_without_a_value_is_left_out(void **state)
 {
-    (void)state;
     assert_non_null(strstr(written_by(LOG_FORMAT_HUMAN, NULL), " peer-refused term=7 tls=true\n"));
     assert_non_null(strstr(written_by(LOG_FORMAT_JSON, NULL),
                            "\"event\":\"peer-refused\",\"term\":7,\"tls\":true}\n"));
@@ -88,14 +83,12 @@ static void a_field_without_a_value_is_left_out(void **state)
 static void a_newline_from_outside_stays_inside_its_value(void **state)
 {
     const char *text = written_by(LOG_FORMAT_HUMAN, "b\nerror forged");
-    (void)state;
     assert_non_null(strstr(text, "peer=\"b\\u000aerror forged\""));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
 static void no_value_moves_a_terminals_cursor(void **state)
 {
-    (void)state;
     assert_non_null(strstr(written_by(LOG_FORMAT_HUMAN, "\x1b[2J\x7f\xc2\x9b"
                                                         "2J\xc3\x9b"),
                            "peer=\"\\u001b[2J\\u007f\\u009b2J\xc3\x9b\""));
@@ -107,7 +100,6 @@ static void a_reader_that_stands_still_does_not_stop_the_program(void **state)
     struct logger *logger;
     ssize_t length;
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_true(fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 4096);
     logger = logger_new(ends[1], LOG_FORMAT_HUMAN, LOG_INFO);
@@ -131,7 +123,6 @@ static void a_reader_that_stands_still_does_not_stop_the_program(void **state)
 
 static void without_a_logger_nothing_happens(void **state)
 {
-    (void)state;
     log_error(NULL, "silent", LOG_STR("a", "b"));
     assert_false(log_wants(NULL, LOG_ERROR));
     assert_int_equal(log_level_parse("debug"), LOG_DEBUG);

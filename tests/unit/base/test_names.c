@@ -27,7 +27,6 @@ static void begin(struct names *names)
 static void nothing_is_found_where_nothing_is(void **state)
 {
     struct names names;
-    (void)state;
 
     begin(&names);
     assert_null(names_find(&names, "item-1"));
@@ -42,7 +41,6 @@ static void nothing_is_found_where_nothing_is(void **state)
 static void each_is_found_by_its_name_however_many_there_are(void **state)
 {
     struct names names;
-    (void)state;
 
     begin(&names);
     for (int i = 0; i < MANY; i++) {
@@ -62,7 +60,6 @@ static void the_others_are_found_when_one_is_removed(void **state)
     static bool is_there[MANY];
     uint32_t random = 1;
     size_t count = 0;
-    (void)state;
 
     begin(&names);
     for (int turn = 0; turn < 40 * MANY; turn++) {
@@ -88,7 +85,6 @@ static void the_others_are_found_when_one_is_removed(void **state)
 static void the_table_shrinks_with_what_is_in_it(void **state)
 {
     struct names names;
-    (void)state;
 
     begin(&names);
     for (int i = 0; i < MANY; i++) {

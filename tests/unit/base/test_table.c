@@ -22,7 +22,6 @@ static void without_memory_an_element_has_no_table_and_the_process_goes_on(void 
 {
     struct element *all = NULL, one = {.number = 1};
 
-    (void)state;
     for (int i = 0; i < 2; i++) { /* a table and its buckets */
         allocations = i;
         HASH_ADD_INT(all, number, &one);

@@ -10,7 +10,6 @@ static void escapes_are_decoded_and_what_is_none_stands_for_itself(void **state)
         {"a%20b%2Fc%2fd", "a b/c/d"}, {"100%", "100%"}, {"%4", "%4"},
         {"%zz+1", "%zz+1"},           {"%2525", "%25"}, {"", ""}};
     char text[16];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(url_decode(text, sizeof(text), rows[i][0], strlen(rows[i][0])), BATON_OK);
@@ -21,7 +20,6 @@ static void escapes_are_decoded_and_what_is_none_stands_for_itself(void **state)
 static void a_nul_and_what_has_no_room_are_refused(void **state)
 {
     char text[4];
-    (void)state;
 
     assert_int_equal(url_decode(text, sizeof(text), "a%00b", 5), BATON_EINVAL);
     assert_int_equal(url_decode(text, sizeof(text), "%61%62%63", 9), BATON_OK);
@@ -33,7 +31,6 @@ static void a_query_is_taken_apart(void **state)
     static const char *const rows[][2] = {{"a", "1"}, {"b", ""}, {"c", "x=y"}, {"d", ""}};
     const char *query = url_query("redis://h/0?a=1&&b=&c=x=y&d#e=1&f=2");
     struct url_pair pair;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(url_next(&query, &pair));

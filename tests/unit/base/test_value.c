@@ -19,7 +19,6 @@ static void a_duration_needs_its_unit(void **state)
                                       "inf", "0x1s", "5ss", "1e9s", "9999999d", ".s"};
     struct baton_error error;
     span length;
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_int_equal(value_duration(good[i].text, &length, &error), 0);
         assert_int_equal(length.ns, good[i].ns);
@@ -35,7 +34,6 @@ static void a_range_is_two_durations_in_order(void **state)
     struct baton_error error;
     span min;
     span max;
-    (void)state;
     assert_int_equal(value_range("150ms-0.3s", &min, &max, &error), 0);
     assert_int_equal(min.ns, SPAN_MS(150).ns);
     assert_int_equal(max.ns, SPAN_MS(300).ns);
@@ -50,7 +48,6 @@ static void a_number_is_whole_and_within_its_bounds(void **state)
 {
     int64_t number;
     struct baton_error error;
-    (void)state;
     assert_int_equal(value_number("-3", -5, 5, &number, &error), 0);
     assert_int_equal(number, -3);
     static const char *const bad[] = {"",   "6",  "-6",  "1.0",
@@ -63,7 +60,6 @@ static void a_number_is_whole_and_within_its_bounds(void **state)
 static void a_choice_is_one_of_the_words_and_no_part_of_one(void **state)
 {
     struct baton_error error;
-    (void)state;
     assert_int_equal(value_choice("lan", "default|lan|wan", &error), 0);
     assert_int_equal(value_choice("wan", "default|lan|wan", &error), 0);
     assert_int_equal(value_choice("la", "default|lan|wan", &error), BATON_EINVAL);
@@ -77,7 +73,6 @@ static void an_address_has_a_host_and_a_port(void **state)
     struct baton_error error;
     char host[64];
     int port;
-    (void)state;
     assert_int_equal(value_address("[::1]:80", false, host, sizeof(host), &port, &error), 0);
     assert_string_equal(host, "::1");
     assert_int_equal(port, 80);
@@ -98,7 +93,6 @@ static void what_is_wrong_with_an_address_is_named(void **state)
     struct baton_error error;
     char host[64];
     int port;
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(value_address(cases[i][0], false, host, sizeof(host), &port, &error),
                          BATON_EINVAL);
@@ -109,7 +103,6 @@ static void what_is_wrong_with_an_address_is_named(void **state)
 static void a_length_of_time_is_printed_with_three_digits(void **state)
 {
     char text[VALUE_TEXT_MAX];
-    (void)state;
     assert_string_equal(value_format_span(SPAN_US(412), text), "0.412 ms");
     assert_string_equal(value_format_span(SPAN_MS(150), text), "150 ms");
     assert_string_equal(value_format_span(SPAN_MS(4982), text), "4.98 s");

@@ -11,7 +11,6 @@ static void a_stamp_of_another_process_rings_the_bell(void **state)
     char path[] = "/tmp/baton-act-XXXXXX";
     int fd = mkstemp(path);
     struct act *act;
-    (void)state;
     assert_true(fd >= 0);
     close(fd);
     assert_int_equal(act_open(&act, path, NULL), 0);

@@ -57,8 +57,6 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
 {
     struct put *put = &world.puts[world.put_count];
 
-    (void)member;
-    (void)reterr;
     assert_in_range(world.put_count, 0, CALLS_MAX - 1);
     assert_in_range(bytes, 1, STORED_MAX - 1);
     assert_true(lifetime.ns > 0);
@@ -75,9 +73,6 @@ int __wrap_store_put(struct member *member, const char *key, const void *data, s
 int __wrap_store_get(struct member *member, const char *key, provider_values_cb done,
                      void *userdata, struct baton_error *reterr)
 {
-    (void)member;
-    (void)key;
-    (void)reterr;
     assert_in_range(world.get_count, 0, CALLS_MAX - 1);
     if (world.refuses) {
         return BATON_EUNAVAILABLE;
@@ -89,8 +84,6 @@ int __wrap_store_get(struct member *member, const char *key, provider_values_cb 
 int __wrap_store_list(struct member *member, const char *prefix, provider_values_cb done,
                       void *userdata, struct baton_error *reterr)
 {
-    (void)member;
-    (void)reterr;
     assert_string_equal(prefix, "cron/e/");
     assert_in_range(world.list_count, 0, CALLS_MAX - 1);
     if (world.refuses) {
@@ -102,7 +95,6 @@ int __wrap_store_list(struct member *member, const char *prefix, provider_values
 
 uv_loop_t *__wrap_member_loop(const struct member *member)
 {
-    (void)member;
     return &world.loop;
 }
 
@@ -174,8 +166,6 @@ static int64_t now_ms(void)
 static void run(void *userdata, struct cron_fire *fire, const struct crontab *crontab,
                 const struct cron_line *line)
 {
-    (void)userdata;
-    (void)crontab;
     assert_non_null(line);
     assert_non_null(strstr(world.stored, "\"running\":[{")); /* the group has its claim */
     world.fires[world.fire_count] = fire;
@@ -184,7 +174,6 @@ static void run(void *userdata, struct cron_fire *fire, const struct crontab *cr
 
 static void changed(void *userdata)
 {
-    (void)userdata;
 }
 
 static bool has_zone(const char *name)
@@ -258,7 +247,6 @@ static void expect_runs(size_t count, int64_t after_noon_s, int64_t attempt)
 
 static void a_fire_runs_once_its_claim_is_written(void **state)
 {
-    (void)state;
     begin();
     tick(9);
     assert_int_equal(world.put_count, 0);
@@ -279,7 +267,6 @@ static void a_fire_runs_once_its_claim_is_written(void **state)
 static void a_claim_that_is_refused_does_not_run(void **state)
 {
     char taken[STORED_MAX];
-    (void)state;
     begin();
     tick(10);
     /* A late write of an earlier leader has come first: it claims the same instant. */
@@ -298,7 +285,6 @@ static void a_claim_that_is_refused_does_not_run(void **state)
 
 static void a_claim_whose_reply_was_lost_runs_once(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     struct put put = take_put();
@@ -315,7 +301,6 @@ static void a_claim_whose_reply_was_lost_runs_once(void **state)
 
 static void a_claim_that_was_lost_is_claimed_again(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     struct put put = take_put();
@@ -330,7 +315,6 @@ static void a_claim_that_was_lost_is_claimed_again(void **state)
 /* The first write is carried out after the second one was sent: that one is refused. */
 static void a_claim_that_comes_late_is_found(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     struct put first = take_put();
@@ -349,7 +333,6 @@ static void a_claim_that_comes_late_is_found(void **state)
 
 static void an_end_is_written_again_if_it_was_refused(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     answer_put();
@@ -366,7 +349,6 @@ static void an_end_is_written_again_if_it_was_refused(void **state)
 
 static void what_comes_while_a_write_is_under_way_is_written_after_it(void **state)
 {
-    (void)state;
     open_book("# baton: name=job overlap=allow\n*/10 * * * * * x\n");
     lead_with(7);
     answer_put();
@@ -385,7 +367,6 @@ static void what_comes_while_a_write_is_under_way_is_written_after_it(void **sta
 
 static void a_claim_that_is_written_after_leadership_was_lost_does_not_run(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     book_follow(world.book);
@@ -401,7 +382,6 @@ static void a_claim_that_is_written_after_leadership_was_lost_does_not_run(void 
 
 static void a_claim_of_an_earlier_leadership_does_not_run_in_the_next(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     book_follow(world.book);
@@ -417,7 +397,6 @@ static void a_claim_of_an_earlier_leadership_does_not_run_in_the_next(void **sta
 
 static void a_list_of_an_earlier_leadership_does_not_count(void **state)
 {
-    (void)state;
     open_book(JOB);
     book_lead(world.book, 7);
     book_follow(world.book);
@@ -433,7 +412,6 @@ static void a_list_of_an_earlier_leadership_does_not_count(void **state)
 
 static void while_it_is_held_nothing_fires_and_ends_are_written(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     answer_put();
@@ -451,7 +429,6 @@ static void while_it_is_held_nothing_fires_and_ends_are_written(void **state)
 
 static void a_line_that_leaves_the_file_is_marked_and_one_that_comes_back_begins_anew(void **state)
 {
-    (void)state;
     begin();
     book_replace(world.book, crontab_of("# nothing\n"));
     answer_put();
@@ -469,7 +446,6 @@ static void a_line_that_leaves_the_file_is_marked_and_one_that_comes_back_begins
 
 static void a_line_that_comes_back_before_its_removal_is_written_is_read_after_it(void **state)
 {
-    (void)state;
     begin();
     book_replace(world.book, crontab_of("# nothing\n"));
     book_replace(world.book, crontab_of(JOB));
@@ -486,7 +462,6 @@ static void a_line_that_comes_back_before_its_removal_is_written_is_read_after_i
 
 static void a_command_whose_line_has_left_ends_as_it_likes(void **state)
 {
-    (void)state;
     begin();
     tick(10);
     answer_put();
@@ -501,7 +476,6 @@ static void a_command_whose_line_has_left_ends_as_it_likes(void **state)
 
 static void a_record_that_is_damaged_is_begun_anew(void **state)
 {
-    (void)state;
     open_book(JOB);
     (void)snprintf(world.stored, sizeof(world.stored), "{\"fire\":\"yes\"}");
     world.revision = 5;
@@ -516,7 +490,6 @@ static void a_record_that_is_damaged_is_begun_anew(void **state)
 
 static void a_state_that_cannot_be_asked_is_asked_again(void **state)
 {
-    (void)state;
     open_book(JOB);
     world.refuses = true;
     book_lead(world.book, 7);

@@ -24,7 +24,6 @@ static instant at_us(int64_t us)
 static void packets_come_after_half_a_round_trip_within_the_jitter_and_in_order(void **state)
 {
     int expected = 0;
-    (void)state;
 
     begin(500, 200, 0);
     for (int i = 0; i < PACKETS; i++) {
@@ -48,7 +47,6 @@ static void packets_come_after_half_a_round_trip_within_the_jitter_and_in_order(
 static void directions_do_not_wait_for_each_other(void **state)
 {
     instant last = {0};
-    (void)state;
 
     begin(500, 500, 0);
     for (unsigned i = 0; i < 100; i++) {
@@ -67,8 +65,6 @@ static void directions_do_not_wait_for_each_other(void **state)
 
 static void the_share_that_is_lost_is_the_one_that_was_wanted(void **state)
 {
-    (void)state;
-
     begin(500, 0, 10000);
     for (int i = 0; i < PACKETS; i++) {
         delay_put(&delay, 0, 1, "x", 1, at_us(i));
@@ -81,8 +77,6 @@ static void the_share_that_is_lost_is_the_one_that_was_wanted(void **state)
 
 static void what_there_is_no_room_for_is_lost(void **state)
 {
-    (void)state;
-
     begin(500, 0, 0);
     for (int i = 0; i < DELAY_PACKETS_MAX + 5; i++) {
         delay_put(&delay, 0, 1, "x", 1, at_us(i));

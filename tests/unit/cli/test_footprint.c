@@ -25,7 +25,6 @@ static long resident_pages(void)
 static int touch(struct dl_phdr_info *object, size_t size, void *userdata)
 {
     unsigned *sum = userdata;
-    (void)size;
 
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
@@ -46,7 +45,6 @@ static void pages_are_let_go_and_come_back(void **state)
     unsigned before = 0;
     unsigned after = 0;
     long resident;
-    (void)state;
 
     (void)dl_iterate_phdr(touch, &before);
     resident = resident_pages();

@@ -18,7 +18,6 @@ static int read_text(struct job_body *ret, const char *text, struct baton_error 
 static void words_and_variables_are_as_they_were_given(void **state)
 {
     struct job_body body;
-    (void)state;
 
     assert_int_equal(read_text(&body,
                                "{\"argv\":[\"echo\",\"\",\"a b\"],\"env\":{\"A\":\"b=c\"},"
@@ -39,7 +38,6 @@ static void words_and_variables_are_as_they_were_given(void **state)
 static void a_shell_goes_to_the_folder_first(void **state)
 {
     struct job_body body;
-    (void)state;
 
     assert_int_equal(read_text(&body, "{\"argv\":[\"ls\",\"-l\"],\"dir\":\"-odd dir\"}", NULL),
                      BATON_OK);
@@ -66,7 +64,6 @@ static void a_body_that_is_no_command_says_what_is_wrong(void **state)
         {"{\"argv\":[\"a\"],\"env\":{\"\":\"c\"}}", "\"\""},
         {"{\"argv\":[\"a\"],\"env\":{\"A\":1}}", "\"A\""},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         struct baton_error error = {0};

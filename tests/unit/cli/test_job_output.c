@@ -14,7 +14,6 @@ static int writer; /* the command's own descriptor, as after a fork */
 static int begin(void **state)
 {
     int end;
-    (void)state;
 
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(job_output_open(&output, &loop, &end, NULL), BATON_OK);
@@ -26,7 +25,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     if (writer >= 0) {
         close(writer);
     }
@@ -55,7 +53,6 @@ static void expect(const char *text, size_t bytes)
 
 static void what_the_loop_has_not_read_is_there_too(void **state)
 {
-    (void)state;
     put("first ", 6);
     (void)uv_run(&loop, UV_RUN_NOWAIT);
     put("last", 4);
@@ -64,13 +61,11 @@ static void what_the_loop_has_not_read_is_there_too(void **state)
 
 static void nothing_written_is_nothing(void **state)
 {
-    (void)state;
     expect("", 0);
 }
 
 static void bytes_are_bytes(void **state)
 {
-    (void)state;
     put("a\0\xff\r\n", 5);
     expect("a\0\xff\r\n", 5);
 }
@@ -79,7 +74,6 @@ static void of_much_output_the_end_is_kept(void **state)
 {
     static char all[3 * WORK_OUTPUT_MAX + 7];
     size_t step = 1000;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(all); i++) {
         all[i] = (char)('a' + i % 23);
@@ -93,7 +87,6 @@ static void of_much_output_the_end_is_kept(void **state)
 
 static void an_output_that_was_closed_keeps_what_came(void **state)
 {
-    (void)state;
     put("bye", 3);
     close(writer);
     writer = -1;
@@ -105,7 +98,6 @@ static void no_output_is_taken_and_closed_as_nothing(void **state)
 {
     uint8_t *kept;
     size_t bytes;
-    (void)state;
 
     job_output_take(NULL, &kept, &bytes);
     assert_null(kept);

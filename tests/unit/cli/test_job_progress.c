@@ -13,13 +13,11 @@ static unsigned wrong;
 
 static void on_permille(void *userdata, int permille)
 {
-    (void)userdata;
     latest = permille;
 }
 
 static void on_wrong(void *userdata)
 {
-    (void)userdata;
     wrong++;
 }
 
@@ -27,7 +25,6 @@ static int begin(void **state)
 {
     const struct job_progress_calls calls = {on_permille, on_wrong, NULL};
     int end;
-    (void)state;
 
     latest = -1;
     wrong = 0;
@@ -41,7 +38,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     close(writer);
     job_progress_close(progress);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
@@ -62,7 +58,6 @@ static void a_number_counts_once_its_line_is_whole(void **state)
     } rows[] = {{"0\n", 0},        {"7\n", 70},   {"40%\n", 400},         {"40.55%\n", 405},
                 {"100.0\n", 1000}, {"1", 1000},   {"2\n", 120},           {"3\n\n5\n9", 50},
                 {"0\n", 900},      {"007\n", 70}, {"1.000000000%\n", 10}, {"2\n3\n", 30}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         put(rows[i].text);
@@ -91,7 +86,6 @@ static void what_is_no_number_from_0_to_100_is_left_out_and_told_once(void **sta
                                        "0.4.\n",
                                        "99999999999999999999\n",
                                        "0000000000000005\n"};
-    (void)state;
 
     put("30\n");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

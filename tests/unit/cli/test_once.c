@@ -6,7 +6,6 @@ static struct once once;
 
 static int set_up(void **state)
 {
-    (void)state;
     once = (struct once){.linger_ms = LINGER_MS};
     return 0;
 }
@@ -21,7 +20,6 @@ static bool has(const char *name, bool is_alive)
 
 static void it_waits_for_a_member_until_that_has_seen_the_result(void **state)
 {
-    (void)state;
     assert_false(has("b", true));
     note_seen(&once, "b");
     assert_true(has("b", true));
@@ -33,7 +31,6 @@ static void it_waits_for_a_member_until_that_has_seen_the_result(void **state)
 
 static void it_waits_for_a_silent_member_for_a_while(void **state)
 {
-    (void)state;
     assert_false(has("b", false));
     once.linger_ms = LINGER_MS - ABSENT_MS + LOOK_MS;
     assert_false(has("b", false));

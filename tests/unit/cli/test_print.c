@@ -16,7 +16,6 @@ static void columns_fit_their_widest_cell_and_nothing_forges_a_line(void **state
     char *text = NULL;
     size_t bytes = 0;
     FILE *file = open_memstream(&text, &bytes);
-    (void)state;
     print_table(file, cells);
     fclose(file);
     assert_string_equal(text, "NODE       ROLE\né          leader\nlong-name  x?y?z\n");
@@ -48,7 +47,6 @@ static void a_bar_stays_in_its_line_however_narrow_the_terminal_is(void **state)
 {
     static const unsigned short columns[] = {1, 10, 20, 40, 79, 80, 81, 200, 0 /* unknown */};
     char text[512];
-    (void)state;
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
         size_t room = columns[i] ? columns[i] : 80;
         draw(columns[i], "1234 of 5678, 1234.5 a second, 99 s left", text);
@@ -62,7 +60,6 @@ static void a_bar_stays_in_its_line_however_narrow_the_terminal_is(void **state)
 static void a_bar_says_how_much_is_done_and_what(void **state)
 {
     char text[512];
-    (void)state;
     draw(80, "5 of 10", text);
     assert_non_null(strstr(text, "[####################                    ]  50 %  5 of 10"));
     draw(40, "5 of 10", text);

@@ -15,7 +15,6 @@ static void both_lists_arrive_empty_words_too(void **state)
     char *const variables[] = {(char *)"A=1", (char *)"GONE", NULL};
     char **read_arguments, **read_variables;
     struct words words;
-    (void)state;
     assert_int_equal(words_write(&words, arguments, variables), 0);
     assert_int_equal(words_read(&read_arguments, &read_variables, &words), 0);
     for (int i = 0; i < 3; i++) {
@@ -36,7 +35,6 @@ static void a_word_may_be_longer_than_a_datagram(void **state)
     char *word = malloc(BYTES + 1);
     char **arguments, **variables;
     struct words words;
-    (void)state;
     assert_non_null(word);
     memset(word, 'x', BYTES);
     word[BYTES] = '\0';
@@ -54,7 +52,6 @@ static void fewer_words_than_promised_are_refused(void **state)
     char *const arguments[] = {(char *)"sh", NULL};
     char **read_arguments, **read_variables;
     struct words words;
-    (void)state;
     assert_int_equal(words_write(&words, arguments, none), 0);
     words.variables = 1;
     assert_int_equal(words_read(&read_arguments, &read_variables, &words), EBADMSG);

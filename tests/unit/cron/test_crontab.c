@@ -42,7 +42,6 @@ static void a_classic_crontab_is_one(void **state)
                                     "MAILTO=\"\"\n"
                                     "17 *\t* * *   cd / && run-parts \\%F\n"
                                     "  @daily backup");
-    (void)state;
     assert_int_equal(crontab->count, 2);
     assert_string_equal(crontab->lines[0].when, "17 * * * *");
     assert_string_equal(crontab->lines[0].command, "cd / && run-parts %F");
@@ -68,7 +67,6 @@ static void options_are_those_of_the_next_line(void **state)
                                     "* * * * * other\n"
                                     "* * * * * third\n");
     const struct cron_line *report = crontab_find(crontab, "report");
-    (void)state;
     assert_ptr_equal(report, &crontab->lines[0]);
     assert_int_equal(report->overlap, CRON_OVERLAP_WAIT);
     assert_int_equal(report->missed, CRON_MISSED_SKIP);
@@ -84,7 +82,6 @@ static void a_zone_counts_for_the_lines_below_it(void **state)
 {
     struct crontab *crontab = parse("* * * * * a\nCRON_TZ=Europe/Berlin\n* * * * * b\n"
                                     "TZ=UTC\n* * * * * c\nCRON_TZ=\n* * * * * d");
-    (void)state;
     assert_string_equal(crontab->lines[0].zone, "");
     assert_string_equal(crontab->lines[1].zone, "Europe/Berlin");
     assert_null(crontab_variable(crontab, &crontab->lines[1], "TZ"));
@@ -99,7 +96,6 @@ static void a_line_keeps_its_id_when_the_order_changes(void **state)
     struct crontab *one = parse("* * * * * a\n*/5 * * * * b\n");
     struct crontab *other = parse("# new\n*/5  *  * * *   b\n0 0 * * * new\n* * * * * a\n");
     struct crontab *changed = parse("* * * * * a2\n*/6 * * * * b\nTZ=UTC\n* * * * * a\n");
-    (void)state;
     assert_ptr_equal(crontab_find(other, one->lines[0].id), &other->lines[2]);
     assert_ptr_equal(crontab_find(other, one->lines[1].id), &other->lines[0]);
     assert_null(crontab_find(changed, one->lines[0].id));
@@ -111,7 +107,6 @@ static void a_line_keeps_its_id_when_the_order_changes(void **state)
 
 static void mistakes_are_named_with_their_line(void **state)
 {
-    (void)state;
     expect_refused("\n* * * * *\n", "file:2: the command is missing");
     expect_refused("61 * * * * a\n", "file:1: minute '61'");
     expect_refused("hello world\n", "file:1: minute 'hello'");
@@ -139,7 +134,6 @@ static void mistakes_are_named_with_their_line(void **state)
 static void comments_about_baton_are_comments(void **state)
 {
     struct crontab *crontab = parse("# baton runs this on one node\n#batons=2\n* * * * * a\n");
-    (void)state;
     assert_int_equal(crontab->count, 1);
     crontab_free(crontab);
 }
@@ -149,7 +143,6 @@ static void a_nul_and_a_long_line_are_refused(void **state)
     static char text[CRON_COMMAND_MAX + 32];
     struct crontab *crontab;
     struct baton_error error;
-    (void)state;
     assert_int_equal(crontab_parse(&crontab, "* * * * * a\0b", 13, "f", has_zone, NULL),
                      BATON_EINVAL);
     memset(text, 'x', sizeof(text));
@@ -163,7 +156,6 @@ static void there_are_bounds(void **state)
     static char text[CRONTAB_LINES_MAX * 20 + 40];
     struct crontab *crontab;
     size_t used = 0;
-    (void)state;
     for (int i = 0; i <= CRONTAB_LINES_MAX; i++) {
         used += (size_t)snprintf(text + used, sizeof(text) - used, "* * * * * c%d\n", i);
     }

@@ -70,7 +70,6 @@ static void fail_over(struct scene *scene, int64_t now_s)
 static void each_instant_fires_once(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     expect_nothing(&scene, NOON);
     assert_int_equal(cron_due(&scene.record, &scene.line, &utc), NOON + 600);
     expect_nothing(&scene, NOON + 599);
@@ -93,7 +92,6 @@ static void each_instant_fires_once(void **state)
 static void a_line_that_is_new_does_not_fire_for_what_was_before_it(void **state)
 {
     struct scene scene = scene_of("0 12 * * *");
-    (void)state;
     expect_nothing(&scene, NOON);
     assert_int_equal(cron_following(&scene.record, &scene.line, &utc), NOON + 86400);
 }
@@ -101,7 +99,6 @@ static void a_line_that_is_new_does_not_fire_for_what_was_before_it(void **state
 static void with_jitter_it_starts_later_and_is_the_same_fire(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     scene.line.delay_s = 7;
     assert_int_equal(cron_due(&scene.record, &scene.line, &utc), NOON + 607);
     expect_nothing(&scene, NOON + 606);
@@ -113,7 +110,6 @@ static void with_jitter_it_starts_later_and_is_the_same_fire(void **state)
 static void while_its_command_runs_a_fire_is_skipped(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     expect_run(&scene, NOON + 600, NOON + 600);
     assert_int_equal(decide(&scene, NOON + 1200), CRON_NOTED);
     assert_int_equal(scene.record.state, CRON_SKIPPED);
@@ -128,7 +124,6 @@ static void while_its_command_runs_a_fire_is_skipped(void **state)
 static void or_it_waits_and_the_latest_of_them_runs_once(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     scene.line.overlap = CRON_OVERLAP_WAIT;
     scene.line.missed = CRON_MISSED_SKIP; /* it was not missed: it waited */
     expect_run(&scene, NOON + 600, NOON + 600);
@@ -142,7 +137,6 @@ static void or_it_waits_and_the_latest_of_them_runs_once(void **state)
 static void or_it_runs_beside_the_others(void **state)
 {
     struct scene scene = scene_of("* * * * *");
-    (void)state;
     scene.line.overlap = CRON_OVERLAP_ALLOW;
     for (int i = 1; i <= CRON_RUNNING_MAX; i++) {
         expect_run(&scene, NOON + 60 * i, NOON + 60 * i);
@@ -156,7 +150,6 @@ static void or_it_runs_beside_the_others(void **state)
 static void what_was_due_while_nobody_led_runs_once(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     fail_over(&scene, NOON + 3000);
     expect_run(&scene, NOON + 3000, NOON + 3000 - 0);
     assert_int_equal(scene.record.missed, 4);
@@ -167,7 +160,6 @@ static void what_was_due_while_nobody_led_runs_once(void **state)
 static void or_not_at_all(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     scene.line.missed = CRON_MISSED_SKIP;
     fail_over(&scene, NOON + 3001);
     assert_int_equal(decide(&scene, NOON + 3001), CRON_NOTED);
@@ -180,7 +172,6 @@ static void or_not_at_all(void **state)
 static void what_was_claimed_and_has_no_end_runs_again(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
-    (void)state;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     fail_over(&scene, NOON + 43210);
     assert_int_equal(scene.record.last.state, CRON_INTERRUPTED);
@@ -196,7 +187,6 @@ static void what_was_claimed_and_has_no_end_runs_again(void **state)
 static void or_does_not(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
-    (void)state;
     scene.line.interrupted = CRON_INTERRUPTED_SKIP;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     fail_over(&scene, NOON + 43210);
@@ -209,7 +199,6 @@ static void or_does_not(void **state)
 static void what_ended_never_runs_again(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
-    (void)state;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     end(&scene, CRON_DONE, NOON + 43201);
     fail_over(&scene, NOON + 43210);
@@ -220,7 +209,6 @@ static void what_ended_never_runs_again(void **state)
 static void an_interrupted_fire_is_run_before_a_missed_one(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     scene.line.overlap = CRON_OVERLAP_WAIT;
     expect_run(&scene, NOON + 600, NOON + 600);
     fail_over(&scene, NOON + 1900);
@@ -234,7 +222,6 @@ static void an_interrupted_fire_is_run_before_a_missed_one(void **state)
 static void a_missed_fire_waits_for_the_one_that_runs_again_and_is_not_skipped(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     expect_run(&scene, NOON + 600, NOON + 600);
     fail_over(&scene, NOON + 1300);
     expect_run(&scene, NOON + 1300, NOON + 600);
@@ -249,7 +236,6 @@ static void a_missed_fire_waits_for_the_one_that_runs_again_and_is_not_skipped(v
 static void an_interruption_between_two_leaders_is_remembered(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
-    (void)state;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     fail_over(&scene, NOON + 43210); /* and this one dies before it has claimed anything */
     fail_over(&scene, NOON + 43220);
@@ -260,7 +246,6 @@ static void an_interruption_between_two_leaders_is_remembered(void **state)
 static void all_that_ran_side_by_side_run_again(void **state)
 {
     struct scene scene = scene_of("* * * * *");
-    (void)state;
     scene.line.overlap = CRON_OVERLAP_ALLOW;
     expect_run(&scene, NOON + 60, NOON + 60);
     expect_run(&scene, NOON + 120, NOON + 120);
@@ -273,7 +258,6 @@ static void all_that_ran_side_by_side_run_again(void **state)
 static void what_runs_in_this_process_goes_on(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
-    (void)state;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     assert_false(cron_take_over(&scene.record, &scene.line, 0, is_live, &scene.run));
     assert_int_equal(scene.record.running_count, 1);
@@ -285,7 +269,6 @@ static void an_end_that_another_attempt_had_is_not_this_ones(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
     struct cron_end late = {.state = CRON_DONE};
-    (void)state;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     late.run = scene.run;
     fail_over(&scene, NOON + 43210);
@@ -297,7 +280,6 @@ static void an_end_that_another_attempt_had_is_not_this_ones(void **state)
 static void a_line_that_is_gone_runs_nothing_again(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
-    (void)state;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     assert_true(cron_take_over(&scene.record, NULL, 0, is_live, NULL));
     assert_int_equal(scene.record.running_count, 0);
@@ -308,7 +290,6 @@ static void a_line_that_is_gone_runs_nothing_again(void **state)
 static void what_a_clock_set_forward_leaves_out_is_missed(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     expect_run(&scene, NOON + 600, NOON + 600);
     end(&scene, CRON_DONE, NOON + 601);
     scene.line.missed = CRON_MISSED_SKIP;
@@ -320,7 +301,6 @@ static void what_a_clock_set_forward_leaves_out_is_missed(void **state)
 static void a_clock_set_back_a_little_fires_nothing_again(void **state)
 {
     struct scene scene = scene_of("* * * * *");
-    (void)state;
     expect_run(&scene, NOON + 60, NOON + 60);
     end(&scene, CRON_DONE, NOON + 61);
     expect_nothing(&scene, NOON + 10);
@@ -331,7 +311,6 @@ static void a_clock_set_back_a_little_fires_nothing_again(void **state)
 static void an_interval_line_goes_on_when_it_was_set_back_further(void **state)
 {
     struct scene scene = scene_of("* * * * *");
-    (void)state;
     expect_run(&scene, NOON + 3600, NOON + 3600);
     end(&scene, CRON_DONE, NOON + 3601);
     assert_int_equal(decide(&scene, NOON), CRON_NOTED); /* by an hour: it begins anew */
@@ -342,7 +321,6 @@ static void an_interval_line_goes_on_when_it_was_set_back_further(void **state)
 static void a_fixed_time_line_waits_for_three_hours(void **state)
 {
     struct scene scene = scene_of("0 0 * * *");
-    (void)state;
     expect_run(&scene, NOON + 43200, NOON + 43200);
     end(&scene, CRON_DONE, NOON + 43201);
     expect_nothing(&scene, NOON + 43200 - 3 * 3600);
@@ -354,7 +332,6 @@ static void a_fixed_time_line_waits_for_three_hours(void **state)
 static void a_leader_that_stood_still_comes_late_and_a_little_late_is_not_missed(void **state)
 {
     struct scene scene = scene_of("*/10 * * * *");
-    (void)state;
     scene.line.missed = CRON_MISSED_SKIP;
     expect_run(&scene, NOON + 600 + CRON_LATE_S, NOON + 600);
     end(&scene, CRON_DONE, NOON + 700);

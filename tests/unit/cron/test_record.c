@@ -35,7 +35,6 @@ static void it_is_read_as_it_was_written(void **state)
 {
     struct cron_record record = full(), read;
     char *written = cron_record_write(&record, &text), *again;
-    (void)state;
     assert_non_null(written);
     assert_int_equal(cron_record_read(&read, written, strlen(written), NULL), 0);
     assert_memory_equal(&read.running, &record.running, sizeof(record.running));
@@ -50,7 +49,6 @@ static void one_that_never_ran_has_no_last_run_and_no_code(void **state)
 {
     struct cron_record record = {.since_s = 5}, read;
     char *written = cron_record_write(&record, &text);
-    (void)state;
     assert_null(strstr(written, "\"last\""));
     assert_int_equal(cron_record_read(&read, written, strlen(written), NULL), 0);
     assert_int_equal(read.last.run.attempt, 0);
@@ -84,7 +82,6 @@ static void expect_refused(const char *from, const char *to, const char *why)
 
 static void what_is_wrong_is_named(void **state)
 {
-    (void)state;
     expect_refused("\"since\":1", "\"since\":-1", "since");
     expect_refused("\"since\":1,", "", "since is missing");
     expect_refused("\"since\":1", "\"since\":9223372036854775807", "since");

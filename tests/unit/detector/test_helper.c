@@ -25,7 +25,6 @@ static bool is_given(const char *wanted)
 
 static void huge_pages_are_asked_for_unless_somebody_decided(void **state)
 {
-    (void)state;
     assert_int_equal(unsetenv("GLIBC_TUNABLES"), 0);
     assert_true(is_given("GLIBC_TUNABLES=glibc.malloc.hugetlb=1"));
     assert_int_equal(setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0", 1), 0);
@@ -41,7 +40,6 @@ static void secrets_stay_and_all_that_loaders_need_goes_along(void **state)
                                         "TSAN_OPTIONS",      "SSL_CERT_FILE",
                                         "SSL_CERT_DIR",      "TZ"};
     char wanted[64];
-    (void)state;
 
     assert_int_equal(setenv("BATON_TOKEN", "canary", 1), 0);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -60,7 +58,6 @@ static void descriptors_go_along_with_a_message(void **state)
     int sockets[2], ends[2], fds[HELPER_PASSED];
     char text[4] = "", byte = 0;
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
     assert_int_equal(pipe(ends), 0);
     assert_true(helper_send(sockets[0], "abc", 3, (int[]){ends[1], -1}, 0));
@@ -91,7 +88,6 @@ static void shared_memory_keeps_its_size(void **state)
     void *memory = NULL;
     int fd = helper_share(&memory, "test", BYTES, NULL);
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_not_equal(ftruncate(fd, 0), 0);
     assert_int_not_equal(ftruncate(fd, 2 * (off_t)BYTES), 0);
@@ -107,7 +103,6 @@ static void a_limit_that_refuses_shared_memory_is_named(void **state)
     struct baton_error error;
     void *memory;
 
-    (void)state;
     (void)signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     low = (struct rlimit){4096, old.rlim_max};

@@ -69,7 +69,6 @@ static void on_made(void *userdata, const struct encoding *encoding)
 
 static int set_up(void **state)
 {
-    (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
     store = image_store_new(&loop, on_made, &loop);
     done = failed = 0;
@@ -83,7 +82,6 @@ static void run(void)
 
 static int tear_down(void **state)
 {
-    (void)state;
     image_store_close(store);
     run();
     image_store_free(store);
@@ -151,7 +149,6 @@ static void a_width_scales_down_and_never_up(void **state)
         {{0}, IMAGE_PIXELS_MAX, WIDTH, HEIGHT, 30, 220}, {{0}, 0, WIDTH, HEIGHT, 30, 220},
     };
 
-    (void)state;
     put(a_frame(), NULL);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct made made = make(&cases[i].crop, cases[i].wanted);
@@ -177,7 +174,6 @@ static void every_range_and_matrix_comes_back_as_the_same_colour(void **state)
         {true, false, {235, 128, 128}, 235},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         uint8_t planes[3][WIDTH * HEIGHT];
         struct frame frame = {.width = WIDTH,
@@ -206,7 +202,6 @@ static void every_width_can_be_made(void **state)
                  {1921, 1081, 333, 187},        {17, 999, 16, 940},           {33, 17, 31, 16}};
     uint8_t *pixels = calloc(1, 4000 * 3000);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct frame frame = {.width = cases[i].width,
                               .height = cases[i].height,
@@ -232,7 +227,6 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct crop crop = {.given = 0xf, .at = {0, 8, 48, 40}};
     struct made made;
 
-    (void)state;
     find(IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
     put(a_frame(), NULL);
     assert_null(boxes_of(IMAGE_SHOWN));
@@ -274,7 +268,6 @@ static void a_frame_that_is_lent_is_shown_where_it_is_and_given_back(void **stat
     const struct image_loan other = {&second, lend, take_back};
     struct made made;
 
-    (void)state;
     put(a_frame(), &loan);
     assert_ptr_equal(newest(IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
     made = make(NULL, 0);
@@ -301,7 +294,6 @@ static void what_is_lent_becomes_a_copy_when_nothing_follows(void **state)
     uint64_t number;
     struct still *still;
 
-    (void)state;
     image_settle(store, "d;c", IMAGE_STREAM); /* nothing is there */
     memset(luma, 90, sizeof(luma));
     frame.plane[0] = luma;
@@ -340,7 +332,6 @@ static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
     struct lender lender = {0};
     const struct image_loan loan = {&lender, lend, take_back};
 
-    (void)state;
     put_both(&loan);
     assert_int_equal(width_of(IMAGE_SHOWN), WIDTH);
     assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
@@ -366,7 +357,6 @@ static void boxes_are_those_of_the_source_that_is_shown(void **state)
 {
     static const struct image_box box = {1, 2, 3, 4, 0};
 
-    (void)state;
     put_both(NULL);
     find(IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
     assert_null(boxes_of(IMAGE_SNAPSHOT));
@@ -391,7 +381,6 @@ static void frames_are_kept_apart_and_forgotten(void **state)
     struct baton_error error = {0};
     struct frame odd = *a_frame();
 
-    (void)state;
     assert_null(newest(IMAGE_SHOWN));
     odd.width = 33;
     odd.height = 17;
@@ -424,7 +413,6 @@ static void a_crop_is_moved_into_the_frame_and_stays_even(void **state)
         {{0xf, {1, 1, 2, 2}}, 1, 1, {0, 0, 1, 1}},
         {{0xf, {500, 0, 600, 3}}, 33, 17, {30, 0, 3, 3}},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int rect[4];
@@ -443,7 +431,6 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
 {
     const struct encoding *first;
 
-    (void)state;
     put(a_frame(), NULL);
     assert_int_equal(ask(32), BATON_EBUSY);
     first = awaited;
@@ -468,7 +455,6 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
 
 static void of_many_shapes_the_newest_are_kept(void **state)
 {
-    (void)state;
     put(a_frame(), NULL);
     for (int width = 16; width <= 16 + IMAGE_KEPT_MAX; width++) {
         assert_int_equal(ask(width), BATON_EBUSY);
@@ -482,7 +468,6 @@ static void other_boxes_are_another_picture(void **state)
 {
     const struct image_box boxes[] = {{10, 10, 100, 100, 0}, {50, 60, 70, 80, 1}};
 
-    (void)state;
     put(a_frame(), NULL);
     assert_int_equal(ask(32), BATON_EBUSY);
     find(IMAGE_STREAM, boxes, 2);
@@ -503,7 +488,6 @@ static void too_many_are_refused_and_the_others_come(void **state)
 {
     unsigned taken = 0;
 
-    (void)state;
     put(a_frame(), NULL);
     for (int i = 0; i < SHAPES; i++) {
         int rc = ask(16 + i);
@@ -524,7 +508,6 @@ static void new_frames_do_not_disturb_what_is_under_way(void **state)
     struct frame dark = *a_frame();
     uint8_t luma[STRIDE * HEIGHT] = {0};
 
-    (void)state;
     dark.plane[0] = luma;
     for (int i = 0; i < 20; i++) {
         put(a_frame(), NULL);
@@ -540,7 +523,6 @@ static void new_frames_do_not_disturb_what_is_under_way(void **state)
 
 static void a_close_forgets_what_waits(void **state)
 {
-    (void)state;
     put(a_frame(), NULL);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(ask(16 + i), BATON_EBUSY);

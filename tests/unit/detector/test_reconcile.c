@@ -38,7 +38,6 @@ static void a_change_is_told_by_what_changed(void **state)
         {&stills, SUB("", "http://s", "http://m", "M", 1, 0, X1, {8, 1, 2, 3}), CHANGE_CROP},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(subscription_changes(cases[i].from, &cases[i].to), cases[i].changes);
     }

@@ -15,14 +15,12 @@ static const char NO_GPUS[] = "libnvidia-ml-not-there.so.1";
 
 static int set_up(void **state)
 {
-    (void)state;
     process_make_folder(root, sizeof(root));
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     usage_meter_fini(&meter);
     process_remove_folder(root);
     return 0;
@@ -58,7 +56,6 @@ static void assert_near(double value, double expected)
 
 static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
 {
-    (void)state;
     put("/proc/self/cgroup", "10::/other\n0::/pod/worker\n");
     put("/proc/meminfo", "MemTotal:       16000000 kB\n");
     put("/sys/fs/cgroup/pod/worker/memory.current", "250000000\n");
@@ -78,7 +75,6 @@ static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
 
 static void a_container_sees_its_cgroup_at_the_mount(void **state)
 {
-    (void)state;
     put("/proc/self/cgroup", "0::/../outside\n");
     put("/sys/fs/cgroup/memory.current", "50\n");
     put("/sys/fs/cgroup/memory.max", "200\n");
@@ -89,7 +85,6 @@ static void a_container_sees_its_cgroup_at_the_mount(void **state)
 
 static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
 {
-    (void)state;
     put("/proc/self/cgroup", "4:memory:/docker/1\n0::/\n"); /* as where version 1 is in use */
     put("/sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "30\n");
     put("/proc/self/status", "Name:\tx\nVmRSS:\t     500 kB\n");
@@ -105,7 +100,6 @@ static void without_a_cgroup_living_children_count(void **state)
 {
     double cpu;
 
-    (void)state;
     put("/proc/self/status", "VmRSS:\t     500 kB\n");
     put("/proc/meminfo", "MemTotal:       10000 kB\n");
     put("/proc/self/task/7/children", "71 ");
@@ -124,7 +118,6 @@ static void without_a_cgroup_living_children_count(void **state)
 
 static void nonsense_counts_as_nothing(void **state)
 {
-    (void)state;
     put("/proc/self/cgroup", "0:\n::\n:::\n0::/a\n");
     put("/sys/fs/cgroup/memory.current", "lots\n");
     put("/sys/fs/cgroup/cpu.max", "0 0\n");
@@ -139,7 +132,6 @@ static void nonsense_counts_as_nothing(void **state)
 static void this_machine_is_measured(void **state)
 {
     struct usage usage;
-    (void)state;
 
     usage_meter_init(&meter, "", NO_GPUS);
     usage_measure(&meter, clock_now(), &usage);
@@ -151,7 +143,6 @@ static void this_machine_is_measured(void **state)
 static void the_mean_of_the_gpus_is_measured(void **state)
 {
     struct usage usage;
-    (void)state;
 
     usage_meter_init(&meter, root, FAKE_NVML);
     assert_int_equal(usage_gpus(&meter), 2);
@@ -164,7 +155,6 @@ static void the_mean_of_the_gpus_is_measured(void **state)
 static void a_machine_without_a_gpu_shows_zero(void **state)
 {
     const char *const libraries[] = {NO_GPUS, "libm.so.6"};
-    (void)state;
 
     for (int i = 0; i < 2; i++) {
         struct usage usage = {1, 2, 3, 4};

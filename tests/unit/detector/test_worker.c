@@ -80,7 +80,6 @@ static void begin_anew(size_t queue_max)
 /* Backend 1 owns the worker. */
 static int set_up(void **state)
 {
-    (void)state;
     begin_anew(3);
     worker_connected(worker, 1);
     record.text[0] = '\0';
@@ -89,7 +88,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     worker_free(worker);
     worker = NULL;
     return 0;
@@ -168,7 +166,6 @@ static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
 {
     struct usage usage = {12.34, 5, 0, 0};
 
-    (void)state;
     begin_anew(3);
     worker_connected(worker, 1);
     expect("1< " REPORT("") "! owner-changed\n");
@@ -179,7 +176,6 @@ static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
 
 static void a_list_is_reconciled_and_the_result_reported(void **state)
 {
-    (void)state;
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
     expect("! subscription-added a;1\n! subscription-added b;1\n"
            "1< " REPORT(CONNECTION("a;1", "false") "," CONNECTION("b;1", "false")));
@@ -194,7 +190,6 @@ static void a_list_is_reconciled_and_the_result_reported(void **state)
 
 static void a_bad_subscription_costs_not_its_older_form(void **state)
 {
-    (void)state;
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
     worker_set_online(worker, "b;1", true);
     forget();
@@ -205,7 +200,6 @@ static void a_bad_subscription_costs_not_its_older_form(void **state)
 
 static void session_and_stage_hold_for_a_display_now_and_later(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) { /* the same again is no event */
         tell(1, SESSION("d", "7"));
         tell(1, STAGE("d", "\"car_fueling\""));
@@ -226,7 +220,6 @@ static void session_and_stage_hold_for_a_display_now_and_later(void **state)
 
 static void an_unknown_type_is_reported_once(void **state)
 {
-    (void)state;
     tell(1, "{\"type\":\"dance\"}");
     tell(1, "{\"type\":\"dance\"}");
     expect("! message-unknown dance\n");
@@ -234,7 +227,6 @@ static void an_unknown_type_is_reported_once(void **state)
 
 static void a_request_and_a_patch_result_are_answered_and_told(void **state)
 {
-    (void)state;
     tell(1, "{\"type\":\"requestState\"}");
     expect("1< " REPORT(""));
     tell(1, "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
@@ -249,7 +241,6 @@ static void a_request_and_a_patch_result_are_answered_and_told(void **state)
 
 static void a_silent_newcomer_deposes_nobody(void **state)
 {
-    (void)state;
     worker_connected(worker, 2);
     tell(2, "{\"type\":\"requestState\"}");
     assert_int_equal(receive(2, "{\"type\":\"setSessionId\"}"), BATON_EPROTO);
@@ -260,7 +251,6 @@ static void a_silent_newcomer_deposes_nobody(void **state)
 
 static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **state)
 {
-    (void)state;
     worker_connected(worker, 2);
     forget();
     tell(2, LIST(SUB("a;1")));
@@ -278,7 +268,6 @@ static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **
 
 static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **state)
 {
-    (void)state;
     tell(1, EPOCH_LIST("7", SUB("a;1")));
     worker_connected(worker, 2);
     forget();
@@ -297,7 +286,6 @@ static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **sta
 
 static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
 {
-    (void)state;
     tell(1, EPOCH_LIST("7", ""));
     tell(1, EPOCH_LIST("7", ""));
     worker_connected(worker, 2);
@@ -313,7 +301,6 @@ static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
 
 static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
 {
-    (void)state;
     worker_connected(worker, 2);
     worker_connected(worker, 3);
     worker_disconnected(worker, 1);
@@ -325,7 +312,6 @@ static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
 
 static void of_too_many_that_wait_the_oldest_goes_never_the_owner(void **state)
 {
-    (void)state;
     for (uint64_t backend = 2; backend <= WORKER_BACKENDS_MAX; backend++) {
         worker_connected(worker, backend);
     }
@@ -337,7 +323,6 @@ static void of_too_many_that_wait_the_oldest_goes_never_the_owner(void **state)
 
 static void a_detection_goes_out_at_once_with_the_displays_session(void **state)
 {
-    (void)state;
     begin();
     tell(1, SESSION("a", "7"));
     forget();
@@ -352,7 +337,6 @@ static void a_detection_goes_out_at_once_with_the_displays_session(void **state)
 
 static void late_detections_patch_the_session_they_were_seen_in(void **state)
 {
-    (void)state;
     begin();
     tell(1, SESSION("a", "7"));
     worker_disconnected(worker, 1);
@@ -378,7 +362,6 @@ static void late_detections_patch_the_session_they_were_seen_in(void **state)
 
 static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void **state)
 {
-    (void)state;
     begin();
     tell(1, SESSION("a", "7"));
     see("a;1", "{\"carBrand\":\"A\"}");
@@ -405,7 +388,6 @@ static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(voi
 {
     char attributes[32];
 
-    (void)state;
     begin();
     for (int i = 0; i < OUTBOX_HANDED_MAX + 5; i++) {
         (void)snprintf(attributes, sizeof(attributes), "{\"n\":%d}", 10000 + i);
@@ -430,7 +412,6 @@ static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(voi
 
 static void no_detection_overtakes_one_that_waits(void **state)
 {
-    (void)state;
     begin();
     record.refusals = 2; /* the first itself, and its second try */
     see("a;1", "{\"n\":0}");
@@ -448,7 +429,6 @@ static void a_full_queue_drops_its_oldest_and_so_does_a_lower_bound(void **state
 {
     char attributes[32];
 
-    (void)state;
     begin();
     record.is_deaf = true;
     for (int i = 0; i < 7; i++) {
@@ -481,7 +461,6 @@ static void a_display_in_neither_takes_no_room(void **state)
 {
     char message[128];
 
-    (void)state;
     for (int i = 0; i < WORKER_DISPLAYS_MAX; i++) {
         forget();
         (void)snprintf(message, sizeof(message), SESSION("d%d", "1"), i);
@@ -506,7 +485,6 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
     uint64_t backend = 0;
     int played = 0;
 
-    (void)state;
     begin_anew(3);
     for (size_t i = 0; i < EXAMPLE_COUNT; i++) {
         const struct example *example = &examples[i];

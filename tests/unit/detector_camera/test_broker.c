@@ -35,7 +35,6 @@ static struct {
 
 void landlock_restrict(const struct confinement *confinement)
 {
-    (void)confinement;
 }
 
 static int bound(const char *host, int type, uint16_t *port)
@@ -53,7 +52,6 @@ static int bound(const char *host, int type, uint16_t *port)
 
 static int set_up(void **state)
 {
-    (void)state;
     world.camera = bound(any, SOCK_STREAM, &world.camera_port);
     world.elsewhere = bound(any, SOCK_STREAM, &world.elsewhere_port);
     world.datagrams = bound(any, SOCK_DGRAM, &world.datagrams_port);
@@ -220,7 +218,6 @@ static struct sockaddr_in target; /* written by one thread while another passes 
 
 static void *change_target(void *userdata)
 {
-    (void)userdata;
     for (bool is_camera = false; !atomic_load(&is_over); is_camera = !is_camera) {
         in_port_t port = htons(is_camera ? world.camera_port : world.elsewhere_port);
         __atomic_store_n(&target.sin_port, port, __ATOMIC_RELAXED);
@@ -272,7 +269,6 @@ static void what_was_allowed_came_to_the_camera_and_nothing_elsewhere(void **sta
 {
     char byte;
 
-    (void)state;
     assert_true(accept(world.camera, NULL, NULL) >= 0);
     assert_int_equal(accept(world.elsewhere, NULL, NULL), -1);
     assert_int_equal(recv(world.astray, &byte, 1, 0), -1);
@@ -282,7 +278,6 @@ static void datagrams_go_to_a_host_that_was_dialled(void **state)
 {
     char word[8];
 
-    (void)state;
     assert_int_equal(run_fenced(begin_brokered, send_all), 0);
     assert_int_equal(recv(world.datagrams, word, sizeof(word), 0), 4);
     assert_memory_equal(word, "word", 4);

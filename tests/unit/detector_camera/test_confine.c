@@ -119,13 +119,11 @@ static void with_landlock(int version, int (*body)(void))
 
 static void nothing_else_of_etc_or_proc_can_be_read(void **state)
 {
-    (void)state;
     with_landlock(1, read_more);
 }
 
 static void only_the_port_of_the_camera_can_be_dialled(void **state)
 {
-    (void)state;
     with_landlock(4, dial_other_port);
 }
 

@@ -34,7 +34,6 @@ static void cameras_may_be_dialled_and_the_secrets_of_clouds_and_groups_may_not(
 {
     const struct addrinfo number = {.ai_flags = AI_NUMERICHOST};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct addrinfo *address;
 
@@ -51,7 +50,6 @@ static void what_is_no_address_of_the_internet_may_not_be_dialled(void **state)
     struct sockaddr_in cut = {.sin_family = AF_INET};
     struct sockaddr_in6 local = {.sin6_family = AF_UNIX};
 
-    (void)state;
     assert_false(dial_is_allowed((struct sockaddr *)&cut, 4));
     assert_false(dial_is_allowed((struct sockaddr *)&local, sizeof(local)));
 }

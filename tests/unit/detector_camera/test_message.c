@@ -38,7 +38,6 @@ static void every_type_has_its_bounds(void **state)
         {{.type = MESSAGE_ERROR, .code = 0}, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (check(rows[i].message) != (rows[i].is_allowed ? 0 : BATON_EPROTO)) {
             fail_msg("row %zu", i);
@@ -50,7 +49,6 @@ static void a_datagram_of_another_length_is_refused(void **state)
 {
     struct camera_message message = {.type = MESSAGE_END};
 
-    (void)state;
     for (size_t bytes = 0; bytes < 2 * sizeof(message); bytes++) {
         assert_int_equal(message_check(&message, bytes, NULL),
                          bytes == sizeof(message) ? 0 : BATON_EPROTO);
@@ -62,7 +60,6 @@ static void texts_of_the_child_come_out_printable_and_end(void **state)
     struct camera_message message = {
         .type = MESSAGE_ERROR, .code = BATON_EIO, .text = "a\r\n\x1b[31mb\xff"};
 
-    (void)state;
     memset(message.codec, 'x', sizeof(message.codec));
     assert_int_equal(message_check(&message, sizeof(message), NULL), 0);
     assert_string_equal(message.text, "a???[31mb?");

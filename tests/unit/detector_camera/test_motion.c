@@ -25,7 +25,6 @@ static void the_first_picture_of_a_size_has_moved_and_the_same_again_has_not(voi
     struct motion motion = {0};
     struct frame frame = picture();
 
-    (void)state;
     paint(0, 0, WIDTH, HEIGHT, 64);
     assert_int_equal(motion_measure(&motion, &frame), 1000);
     assert_int_equal(motion_measure(&motion, &frame), 0);
@@ -40,7 +39,6 @@ static void the_share_is_that_of_what_moved(void **state)
     struct motion motion = {0};
     struct frame frame = picture();
 
-    (void)state;
     paint(0, 0, WIDTH, HEIGHT, 64);
     (void)motion_measure(&motion, &frame);
     paint(0, 0, WIDTH, HEIGHT / 4, 200);
@@ -53,7 +51,6 @@ static void noise_is_no_motion(void **state)
     struct frame frame = picture();
     uint32_t seed = 1;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         int moved;
         for (size_t at = 0; at < sizeof(luma); at++) {
@@ -71,7 +68,6 @@ static void dusk_is_no_motion_and_a_parked_car_stops_being_one(void **state)
     struct frame frame = picture();
     int frames = 0;
 
-    (void)state;
     paint(0, 0, WIDTH, HEIGHT, 200);
     (void)motion_measure(&motion, &frame);
     for (int i = 0; i < 600; i++) {

@@ -38,7 +38,6 @@ static void a_broker_that_waits_ends_with_the_process_that_it_serves(void **stat
     pid_t child;
     char byte;
 
-    (void)state;
     assert_int_equal(pipe(said), 0);
     child = process_fork(be_silent, &said[1]);
     (void)close(said[1]);

@@ -27,7 +27,6 @@ static void the_cap_is_met(void **state)
         {15, 15, 3, 1480, 1500},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_in_range(shown(1500, rows[i].fps, rows[i].cap, rows[i].jitter_ms), rows[i].least,
                         rows[i].most);
@@ -39,7 +38,6 @@ static void a_pause_is_not_made_up_for(void **state)
     struct pace pace = {0};
     instant at = {1000000000000};
 
-    (void)state;
     assert_true(pace_is_due(&pace, at, SPAN_MS(100)));
     at = instant_add(at, SPAN_S(60));
     assert_true(pace_is_due(&pace, at, SPAN_MS(100)));
@@ -71,7 +69,6 @@ static void a_camera_that_restarts_again_and_again_is_tried_again_soon(void **st
 {
     const uint32_t randoms[] = {0, UINT32_MAX / 2, UINT32_MAX};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(randoms) / sizeof(randoms[0]); i++) {
         assert_in_range(longest_pause(6, SPAN_MS(2000), randoms[i]), 500, 2000);
         assert_in_range(longest_pause(6, SPAN_MS(800), randoms[i]), 500, 4000);
@@ -84,7 +81,6 @@ static void a_refused_password_is_tried_a_few_times_far_apart(void **state)
 {
     const span max = SPAN_S(60);
 
-    (void)state;
     assert_true(refusal_pause_after(1, max, 0).ns == SPAN_S(60).ns);
     assert_true(refusal_pause_after(2, max, 0).ns == SPAN_S(1800).ns);
     assert_in_range(refusal_pause_after(9, max, UINT32_MAX).ns, SPAN_S(900).ns, SPAN_S(901).ns);
@@ -96,7 +92,6 @@ static void half_of_the_time_is_not_for_starts(void **state)
     const int64_t took_us[] = {0, 5000, 20000, 9000000};
     const int64_t rest_us[] = {1000, 5000, 20000, 100000};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(took_us) / sizeof(took_us[0]); i++) {
         instant ended = instant_add(began, SPAN_US(took_us[i]));
         assert_true(start_after(began, ended).ns == instant_add(ended, SPAN_US(rest_us[i])).ns);
@@ -125,7 +120,6 @@ static void a_rate_is_the_growth_over_the_last_window(void **state)
     };
     struct rate rate = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(count(&rate, rows[i].count, rows[i].seconds) == rows[i].rate);
     }

@@ -6,7 +6,6 @@ static void a_layout_fits_odd_sizes_and_refuses_what_is_too_large(void **state)
 {
     struct ring_layout layout;
 
-    (void)state;
     assert_int_equal(ring_layout(&layout, 321, 241, NULL), 0);
     assert_true(layout.stride[0] >= 321 && layout.stride[1] >= 161);
     assert_true(layout.offset[1] >= (size_t)layout.stride[0] * 241);
@@ -24,7 +23,6 @@ static void no_picture_needs_more_than_there_is_from_slot_to_slot(void **state)
 {
     struct ring_layout layout;
 
-    (void)state;
     for (uint32_t width = 1; width <= RING_SIDE_MAX; width++) {
         uint32_t height = RING_PIXELS_MAX / width;
         assert_int_equal(

@@ -18,7 +18,6 @@ static void only_scheme_host_and_port_are_shown(void **state)
     };
     struct url url;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(url_parse(&url, rows[i].url, NULL), 0);
         assert_string_equal(url.masked, rows[i].masked);
@@ -59,7 +58,6 @@ static void what_is_no_camera_is_refused_with_the_reason_and_not_quoted(void **s
     struct baton_error error;
     struct url url;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(url_parse(&url, rows[i].url, &error), BATON_EINVAL);
         if (strstr(error.message, rows[i].says) == NULL || strstr(error.message, "ary") != NULL) {
@@ -75,7 +73,6 @@ static void urls_of_one_camera_have_one_login(void **state)
                                          "rtsp://h/1",         "rtsp://up@h/1"};
     struct url url, same, other;
 
-    (void)state;
     assert_int_equal(url_parse(&url, "rtsp://u:p@h/1", NULL), 0);
     assert_int_equal(url_parse(&same, "https://u:p@h:444/2?x", NULL), 0);
     assert_int_equal(url.login, same.login);
@@ -87,7 +84,6 @@ static void urls_of_one_camera_have_one_login(void **state)
 
 static void capitals_in_a_scheme_are_no_other_camera(void **state)
 {
-    (void)state;
     assert_true(url_is_same("RTSP://h/A", "rtsp://h/A"));
     assert_false(url_is_same("rtsp://h/A", "rtsp://h/a"));
     assert_false(url_is_same("rtsp://h/A", "rtsps://h/A"));
@@ -110,7 +106,6 @@ static void rtsps_becomes_rtsp_on_the_same_port(void **state)
     };
     char plain[64 + URL_PORT_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         url_without_tls(plain, sizeof(plain), rows[i].url);
         assert_string_equal(plain, rows[i].plain);

@@ -17,7 +17,6 @@ static void assert_inner(const int source[4], int width, int height, bool is_let
 
 static void a_letterbox_keeps_the_proportions(void **state)
 {
-    (void)state;
     assert_inner((int[]){0, 0, 1280, 720}, 640, 640, true, (int[]){0, 140, 640, 360});
     assert_inner((int[]){0, 0, 720, 1280}, 640, 640, true, (int[]){140, 0, 360, 640});
     assert_inner((int[]){7, 9, 640, 384}, 640, 384, true, (int[]){0, 0, 640, 384});
@@ -33,7 +32,6 @@ static void shapes_are_counted_compared_and_told(void **state)
     char text[SHAPE_TEXT_MAX];
     size_t count = 0;
 
-    (void)state;
     assert_true(shape_count(&shape, &count));
     assert_int_equal(count, 84 * 8400);
     assert_false(shape_count(&open, &count));

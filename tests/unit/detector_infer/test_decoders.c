@@ -26,7 +26,6 @@ static struct pipeline_model model_of(enum pipeline_decoder decoder)
 /* 1280x720 in 640x640: half the size, 140 of padding above. */
 static int set_up(void **state)
 {
-    (void)state;
     memset(values, 0, sizeof(values));
     fit_init(&fit, (int[]){0, 0, 1280, 720}, SIDE, SIDE, true);
     return 0;
@@ -81,7 +80,6 @@ static void yolo_is_read_in_either_order_of_its_sides(void **state)
                  {DECODER_YOLOV8, 7, ROWS},
                  {DECODER_YOLOV8, ROWS, 7}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         bool is_v5 = cases[i].decoder == DECODER_YOLOV5;
         size_t fields = is_v5 ? 8 : 7;
@@ -111,7 +109,6 @@ static void yolov10_says_which_boxes_count(void **state)
     const struct pipeline_model model = model_of(DECODER_YOLOV10);
     struct baton_error error;
 
-    (void)state;
     memcpy(values, rows, sizeof(rows));
     assert_int_equal(read_as(DECODER_YOLOV10, &(struct shape){3, {1, 4, 6}}), 2);
     assert_box(0, 160, 180, 80, 40, 2, 0.75F);
@@ -131,7 +128,6 @@ static void ssd_s_boxes_and_scores_come_in_any_order(void **state)
     const struct pipeline_model model = model_of(DECODER_SSD);
     const struct shape shape = {3, {1, 2, 4}};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct tensor both[] = {{shape, i == 1 ? scores : boxes},
                                 {shape, i == 0   ? scores
@@ -153,7 +149,6 @@ static void retinaface_moves_its_priors(void **state)
                                  {{3, {1, PRIORS, 10}}, marks}};
     const float row[] = {1.25F, -1.25F, 5 * (float)M_LN2, 0};
 
-    (void)state;
     model.class_count = 1;
     model.input.width = model.input.height = 64;
     fit_init(&fit, (int[]){0, 0, 64, 64}, 64, 64, false);
@@ -176,7 +171,6 @@ static void boxes_that_overlap_are_one_unless_their_classes_differ(void **state)
                                     {124, 300, 40, 40, 0.625F, 0, 0}, /* 20/60 with the second */
                                     {104, 300, 40, 40, 0, 0.375F, 0}};
 
-    (void)state;
     memcpy(values, rows, sizeof(rows));
     assert_int_equal(read_as(DECODER_YOLOV8, &(struct shape){3, {1, 4, 7}}), 3);
     assert_box(0, 168, 280, 80, 80, 0, 0.75F);
@@ -196,7 +190,6 @@ static void what_is_no_box_is_none(void **state)
         {3e38F, 300, 3e38F, 40, 1, 0.9F, 0, 0}, {-3e38F, 300, 40, 40, 1, 0.9F, 0, 0},
         {100, 300, 40, 40, -1, -0.9F, -1, -1},  {0, 140, 1e30F, 100, 1, NAN, 2, NAN}};
 
-    (void)state;
     memcpy(values, rows, sizeof(rows));
     assert_int_equal(
         read_as(DECODER_YOLOV5, &(struct shape){3, {1, sizeof(rows) / sizeof(rows[0]), 8}}), 1);
@@ -208,7 +201,6 @@ static void of_too_many_boxes_the_best_stay(void **state)
     enum { MANY = CANDIDATES_MAX + 100 };
     static float many[MANY * 6];
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         const float row[] = {
             (float)(i % 600), 200, (float)(i % 600 + 8), 210, 0.3F + (float)i / (2 * MANY), 0};
@@ -233,7 +225,6 @@ static void a_classifier_s_numbers_are_probabilities_or_become_some(void **state
                  {{0, 1, INFINITY}, 2, 1},
                  {{NAN, 0.2F, 0.1F}, -1, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct pipeline_model model = model_of(DECODER_CLASSIFY);
         const struct tensor output = {{2, {1, CLASSES}}, cases[i].values};
@@ -262,7 +253,6 @@ static void letters_are_read_step_by_step(void **state)
     struct pipeline_model model = model_of(DECODER_TENSOR);
     struct tensor output = {{3, {1, 6, CLASSES}}, values};
 
-    (void)state;
     say(labels, 6, false);
     assert_int_equal(read_of(&model, &output, 1, 0, NULL), 0);
     assert_string_equal(answer.reading.text, "BBABÜÜ");
@@ -284,7 +274,6 @@ static void a_text_ends_at_a_whole_letter(void **state)
 {
     static int labels[200];
 
-    (void)state;
     for (int i = 0; i < 200; i++) {
         labels[i] = 2;
     }
@@ -295,7 +284,6 @@ static void a_text_ends_at_a_whole_letter(void **state)
 
 static void an_output_without_boxes_is_an_answer(void **state)
 {
-    (void)state;
     assert_int_equal(read_as(DECODER_YOLOV8, &(struct shape){3, {1, 7, 0}}), 0);
     assert_int_equal(read_as(DECODER_YOLOV8, &(struct shape){2, {0, 7}}), 0);
     assert_int_equal(read_as(DECODER_YOLOV10, &(struct shape){3, {1, 0, 6}}), 0);
@@ -327,7 +315,6 @@ static void a_form_is_known_by_its_shapes(void **state)
         {DECODER_TENSOR, {{3, {2, 3, 8}}}, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct pipeline_model model = model_of(cases[i].decoder);
         const struct tensor all[] = {{cases[i].shapes[0], NULL}, {cases[i].shapes[1], NULL}};
@@ -344,7 +331,6 @@ static void a_refusal_names_the_forms_and_the_one_that_fits(void **state)
     const struct pipeline_model model = model_of(DECODER_YOLOV5);
     struct baton_error error;
 
-    (void)state;
     assert_int_equal(answer_prove(&model, &(struct tensor){{3, {1, 7, 8400}}, NULL}, 1, 1, &error),
                      BATON_EPROTO);
     assert_string_equal(

@@ -63,7 +63,6 @@ static float at(const struct pipeline_input *input, int channel, int x, int y)
 
 static void layout_and_order_are_as_asked(void **state)
 {
-    (void)state;
     for (int layout = 0; layout < LAYOUT_COUNT; layout++) {
         for (int color = 0; color < COLOR_COUNT; color++) {
             struct pipeline_input input = plain;
@@ -81,7 +80,6 @@ static void layout_and_order_are_as_asked(void **state)
 
 static void a_letterbox_is_padded_with_grey(void **state)
 {
-    (void)state;
     for (int layout = 0; layout < LAYOUT_COUNT; layout++) {
         struct pipeline_input input = plain;
         struct fit fit;
@@ -110,7 +108,6 @@ static void a_letterbox_is_padded_with_grey(void **state)
 
 static void numbers_are_scaled_as_asked(void **state)
 {
-    (void)state;
     for (int layout = 0; layout < LAYOUT_COUNT; layout++) {
         struct pipeline_input input = plain;
         input.layout = (enum pipeline_layout)layout;
@@ -137,7 +134,6 @@ static void a_cut_outside_of_the_frame_is_refused(void **state)
     struct baton_error error;
     struct fit fit;
 
-    (void)state;
     assert_int_equal(
         input_make(&scaler, &plain, &frame, (int[]){60, 0, 8, 8}, values, &fit, &error),
         BATON_EINVAL);
@@ -145,7 +141,6 @@ static void a_cut_outside_of_the_frame_is_refused(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     picture_scaler_fini(&scaler);
     return 0;
 }

@@ -14,7 +14,6 @@ static struct answer answer;
 
 static int set_up(void **state)
 {
-    (void)state;
     answer.reading = (struct reading){"ABCD1234", 0.95F};
     answer.numbers = numbers;
     answer.number_count = 4;
@@ -62,7 +61,6 @@ static void every_value_has_its_type(void **state)
         FIELD("huge", VALUE_NUMBER, .index = 3),
     };
 
-    (void)state;
     assert_json(filled(fields, 11, &box, 12),
                 "{\"class\":\"car\",\"confidence\":0.8765,\"h\":40,\"huge\":1.00000001504747e30,"
                 "\"number\":1.5,\"text\":\"ABCD1234\",\"track\":12,\"w\":31,\"x\":10,\"y\":21,"
@@ -81,7 +79,6 @@ static void what_was_not_found_or_has_not_its_type_is_left_out(void **state)
         FIELD("track", VALUE_TRACK),
     };
 
-    (void)state;
     answer.reading.text[0] = '\0';
     assert_json(filled(fields, 7, &(struct box){.label = 3}, 0), "{}");
 }
@@ -96,7 +93,6 @@ static void types_are_changed_as_asked(void **state)
         FIELD("trackText", VALUE_TRACK, .type = TYPE_STRING),
     };
 
-    (void)state;
     answer.reading = (struct reading){"2023", 0.9F};
     assert_json(filled(fields, 5, &(struct box){.label = 1}, 12),
                 "{\"asText\":\"1.5\",\"carYear\":2023,\"rounded\":2,\"trackText\":\"12\"}");
@@ -106,7 +102,6 @@ static void the_first_who_fills_a_field_wins(void **state)
 {
     const struct pipeline_field fields[] = {FIELD("kind", VALUE_CLASS), FIELD("kind", VALUE_TEXT)};
 
-    (void)state;
     assert_json(filled(fields, 2, &box, 0), "{\"kind\":\"car\"}");
 }
 

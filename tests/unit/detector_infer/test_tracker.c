@@ -26,14 +26,12 @@ static void begin(struct tracker_rules of)
 
 static int set_up(void **state)
 {
-    (void)state;
     begin(rules);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     tracker_free(tracker);
     tracker = NULL;
     return 0;
@@ -71,7 +69,6 @@ static const struct box NOTHING = {0};
 
 static void a_moving_object_keeps_its_name_also_over_missing_frames(void **state)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) { /* 15 pixels a frame */
         assert_int_equal(step(i * FRAME_MS, box((float)(15 * i), 100, 0.9F, 0)), 1);
         assert_int_equal(tracks[0]->is_confirmed, i >= 2);
@@ -94,7 +91,6 @@ static void where_pictures_are_rare_an_object_lives_for_several_of_them(void **s
     enum { RARE_MS = 5000 };
     struct box still = box(100, 100, 0.9F, 0);
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         assert_int_equal(step(i * RARE_MS, still), 1);
     }
@@ -112,7 +108,6 @@ static void what_a_camera_showed_before_it_was_away_is_forgotten(void **state)
 {
     struct box still = box(100, 100, 0.9F, 0);
 
-    (void)state;
     for (int frames = 3; frames < 12; frames++) {
         begin(rules);
         for (int i = 0; i < frames; i++) {
@@ -125,7 +120,6 @@ static void what_a_camera_showed_before_it_was_away_is_forgotten(void **state)
 
 static void objects_that_cross_keep_their_names(void **state)
 {
-    (void)state;
     for (int i = 0; i <= 40; i++) {
         /* Towards each other on almost the same line; they meet in frame 20. */
         struct box right = box((float)(10 * i), 100, 0.9F, 0);
@@ -144,7 +138,6 @@ static void objects_that_cross_keep_their_names(void **state)
 
 static void a_vanished_object_is_forgotten_after_its_age(void **state)
 {
-    (void)state;
     begin((struct tracker_rules){rules.confidence, rules.overlap_min, SPAN_MS(500)});
     for (int i = 0; i < 3; i++) {
         (void)step(i * FRAME_MS, box(100, 100, 0.9F, 0));
@@ -158,7 +151,6 @@ static void a_vanished_object_is_forgotten_after_its_age(void **state)
 
 static void what_flickers_is_no_object(void **state)
 {
-    (void)state;
     assert_int_equal(step(0, box(100, 100, 0.9F, 0)), 1);
     assert_int_equal(step(100, box(100, 100, 0.9F, 0)), 1);
     assert_int_equal(step(200, NOTHING), 0);
@@ -169,7 +161,6 @@ static void what_flickers_is_no_object(void **state)
 
 static void an_unsure_box_goes_on_with_an_object_but_begins_none(void **state)
 {
-    (void)state;
     assert_int_equal(step(0, box(100, 100, 0.3F, 0)), 0);
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(step(i * FRAME_MS, box(100, 100, 0.9F, 0)), 1);
@@ -186,7 +177,6 @@ static void an_unsure_box_goes_on_with_an_object_but_begins_none(void **state)
 
 static void a_class_changes_when_it_was_seen_often_enough(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(step(i * FRAME_MS, box(100, 100, 0.9F, 4)), 1);
     }
@@ -204,7 +194,6 @@ static void a_class_changes_when_it_was_seen_often_enough(void **state)
 
 static void an_object_whose_report_waits_is_not_forgotten(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         (void)step(i * FRAME_MS, box(100, 100, 0.9F, 0));
     }
@@ -223,7 +212,6 @@ static void the_number_of_objects_is_bounded(void **state)
 {
     static struct box boxes[2 * TRACK_BOXES_MAX];
 
-    (void)state;
     for (int i = 0; i < 2 * TRACK_BOXES_MAX; i++) {
         int column = i % 64, row = i / 64;
         boxes[i] = box((float)(50 * column), (float)(50 * row), 0.9F, 0);
@@ -243,7 +231,6 @@ static void the_number_of_objects_is_bounded(void **state)
 
 static void time_that_stands_or_goes_back_does_no_harm(void **state)
 {
-    (void)state;
     assert_int_equal(step(1000, box(100, 100, 0.9F, 0)), 1);
     assert_int_equal(step(1000, box(101, 100, 0.9F, 0)), 1);
     assert_int_equal(step(500, box(102, 100, 0.9F, 0)), 1);

@@ -14,7 +14,6 @@ static void refuse(void)
 
 static void what_is_out_of_bounds_is_refused(void **state)
 {
-    (void)state;
     assert_true(answer_check(&answer, sizeof(answer)));
     answer.code = 1;
     refuse();
@@ -38,7 +37,6 @@ static void what_is_out_of_bounds_is_refused(void **state)
 
 static void every_text_ends(void **state)
 {
-    (void)state;
     memset(answer.error, 'x', sizeof(answer.error));
     memset(answer.name, 'x', sizeof(answer.name));
     assert_true(answer_check(&answer, sizeof(answer)));

@@ -86,7 +86,6 @@ static int unpack_bytes(struct place *place, const void *bytes, size_t count,
 
 static int keep(void *userdata, const void *bytes, size_t count, struct baton_error *error)
 {
-    (void)error;
     buffer_put(userdata, bytes, count);
     return 0;
 }

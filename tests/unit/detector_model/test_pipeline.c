@@ -104,7 +104,6 @@ static void what_is_left_out_has_its_default(void **state)
 {
     struct pipeline pipeline;
 
-    (void)state;
     parse_good(&pipeline, NULL, NULL);
     assert_int_equal(pipeline.model_count, 3);
     assert_int_equal(pipeline.stage_count, 3);
@@ -167,7 +166,6 @@ static void the_documented_example_is_read_as_it_says(void **state)
     struct baton_error error = {0};
     struct pipeline pipeline;
 
-    (void)state;
     if (pipeline_parse(&pipeline, text, strlen(text), &error) != 0) {
         fail_msg("%s", error.message);
     }
@@ -200,7 +198,6 @@ static void a_class_name_means_all_that_bear_it(void **state)
 {
     struct pipeline pipeline;
 
-    (void)state;
     parse_good(&pipeline, "stages/1/classes", "[\"car\"]");
     assert_int_equal(pipeline.stages[1].class_count, 3);
     assert_memory_equal(pipeline.stages[1].classes, ((bool[]){true, false, true}), 3);
@@ -211,7 +208,6 @@ static void the_tracker_is_on_where_it_is_named(void **state)
 {
     struct pipeline pipeline;
 
-    (void)state;
     parse_good(&pipeline, "tracker", "{}");
     assert_true(pipeline.track.is_on);
     assert_int_equal(pipeline.track.report, REPORT_ONCE);
@@ -251,7 +247,6 @@ static void what_is_right_is_taken(void **state)
         {"stages/2/fields/n", "{\"value\": \"number\", \"index\": 65535, \"type\": \"integer\"}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pipeline pipeline;
         parse_good(&pipeline, rows[i].path, rows[i].value);
@@ -371,7 +366,6 @@ static const struct slip {
 
 static void each_slip_is_named_with_its_path(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
         struct pipeline pipeline;
         struct baton_error error = {0};
@@ -389,7 +383,6 @@ static void more_fields_than_are_reported_are_refused(void **state)
     struct baton_error error = {0};
     struct pipeline pipeline;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         json_t *fields = json_object();
 
@@ -427,7 +420,6 @@ static void what_is_no_json_is_refused_with_the_reason(void **state)
     struct pipeline pipeline = {.model_count = 7};
     char *large = calloc(1, PIPELINE_BYTES_MAX + 1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *text = rows[i].text[0] != '\0' ? rows[i].text : NULL;
         struct baton_error error = {0};
@@ -460,7 +452,6 @@ static void one_region_with_the_middle_is_enough(void **state)
     };
     struct pipeline_stage stage = {.regions = regions, .region_count = 2};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(stage_wants(&stage, 0, 1, 1, rows[i].at), rows[i].is_wanted);
     }

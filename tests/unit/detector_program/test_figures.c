@@ -30,7 +30,6 @@ static void a_bucket_holds_what_is_as_long_as_its_bound_and_all_that_is_shorter(
     struct histogram *run = &figures_find(&figures, 7)->run;
     char *text;
 
-    (void)state;
     histogram_add(run, SPAN_MS(1));
     histogram_add(run, SPAN_NS(1000001));
     histogram_add(run, SPAN_MS(2500));
@@ -52,7 +51,6 @@ static void more_models_than_are_told_apart_are_counted_together(void **state)
     struct figures *figures = calloc(1, sizeof(*figures));
     char *text;
 
-    (void)state;
     assert_non_null(figures);
     for (int64_t id = 1; id <= FIGURES_MODELS_MAX + 5; id++) {
         figures_find(figures, id)->opened++;

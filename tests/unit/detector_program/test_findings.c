@@ -54,7 +54,6 @@ static void each_file_says_what_was_seen(void **state)
 {
     struct findings findings;
 
-    (void)state;
     process_make_folder(folder, sizeof(folder));
     assert_int_equal(findings_open(&findings, folder, NULL), 0);
     show(&findings, 12);

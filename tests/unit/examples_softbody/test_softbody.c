@@ -23,7 +23,6 @@ static uint32_t random_below(uint32_t below)
 
 static int set_up(void **state)
 {
-    (void)state;
     scene_make(1, &scene);
     seed = 1;
     return 0;
@@ -31,7 +30,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     lockstep_fini(&run);
     return 0;
 }
@@ -110,7 +108,6 @@ static void any_cut_order_and_restart_comes_to_the_same_bits(void **state)
 {
     const uint32_t cuts[] = {1, 2, 5, 16, SCENE_BODIES};
     uint64_t whole = hash_after(1, 1, false);
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         assert_true(hash_after(cuts[i], 1, false) == whole);
@@ -121,7 +118,6 @@ static void any_cut_order_and_restart_comes_to_the_same_bits(void **state)
 static void longer_rounds_come_to_the_same_bits_as_each_other(void **state)
 {
     uint64_t whole = hash_after(1, 4, false);
-    (void)state;
 
     assert_true(hash_after(7, 4, true) == whole);
     assert_true(hash_after(7, 1, true) != whole);
@@ -130,14 +126,12 @@ static void longer_rounds_come_to_the_same_bits_as_each_other(void **state)
 /* Whatever the compiler, its options and the processor. */
 static void every_machine_comes_to_these_bits(void **state)
 {
-    (void)state;
     assert_int_equal(hash_after(3, 1, false), 0x8764716a0b9d0ab7);
     assert_int_equal(hash_after(3, 4, false), 0x5d0572fe98141a54);
 }
 
 static void bodies_stay_in_the_world_and_out_of_each_other(void **state)
 {
-    (void)state;
     (void)hash_after(5, 1, false);
     for (uint32_t i = 0; i < run.now.count; i++) {
         struct bounds one;
@@ -157,7 +151,6 @@ static void a_second_answer_changes_nothing_and_a_late_one_is_refused(void **sta
 {
     struct buffer answer;
     uint64_t before;
-    (void)state;
 
     begin(&scene, 2, 1);
     answer = answer_of(0);
@@ -205,7 +198,6 @@ static void every_flipped_bit_and_every_torn_end_is_refused(void **state)
 {
     struct buffer bytes = two_bodies();
     size_t whole = bytes.bytes;
-    (void)state;
 
     assert_int_equal(take(&bytes), 0);
     for (size_t bit = 0; bit < whole * 8; bit++) {
@@ -240,7 +232,6 @@ static void what_no_scene_has_is_refused_with_a_sum_that_fits(void **state)
         {BATCH_HEAD_BYTES + BATCH_ROW_BYTES - 8, 0xfff0000000000000, 8}, /* vy: -infinity */
         {BATCH_HEAD_BYTES + 28, 0x4132d68700000000, 8},                  /* y: above 10^6 */
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct buffer bytes = two_bodies();
@@ -268,7 +259,6 @@ static int step_with(const struct buffer *bounds, uint32_t frames)
 static void a_step_with_wrong_bounds_is_refused(void **state)
 {
     struct buffer bounds;
-    (void)state;
 
     buffer_init(&bounds, BATCH_BYTES_MAX);
     batch_put_bounds(&scene, &bounds);
@@ -289,7 +279,6 @@ static void a_step_with_wrong_bounds_is_refused(void **state)
 static void a_torn_task_is_refused_and_a_whole_one_is_the_step(void **state)
 {
     struct buffer task, output, expected;
-    (void)state;
 
     buffer_init(&task, 3 * (size_t)BATCH_BYTES_MAX);
     buffer_init(&output, BATCH_BYTES_MAX);

@@ -40,14 +40,12 @@ static uint64_t write_line(const char *worker, const char *subscription, const c
 
 static int set_up(void **state)
 {
-    (void)state;
     line_writer_init(&writer);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     line_writer_fini(&writer);
     return 0;
 }
@@ -57,7 +55,6 @@ static void a_line_begins_with_its_key_and_has_all_of_the_detection(void **state
     char expected[256];
     uint64_t read, key = write_line("w1", "d;c", "2025-07-14T12:34:56.789Z", "5",
                                     "{\"detection\":{\"p\":0.95},\"modelId\":101}");
-    (void)state;
 
     (void)snprintf(expected, sizeof(expected),
                    "{\"key\":\"%016llx\",\"worker\":\"w1\",\"process\":\"p1\","
@@ -73,7 +70,6 @@ static void a_line_begins_with_its_key_and_has_all_of_the_detection(void **state
 static void texts_with_quotes_stay_json(void **state)
 {
     json_t *line;
-    (void)state;
 
     (void)write_line("w\"1", "d\\\";c\x01ä", "\"", NULL, "{\"a\":\"\\\"\\n\"}");
     line = json_loads((const char *)writer.line.data, JSON_REJECT_DUPLICATES, NULL);
@@ -88,7 +84,6 @@ static void texts_with_quotes_stay_json(void **state)
 static void the_key_is_of_worker_subscription_timestamp_and_data(void **state)
 {
     const uint64_t key = write_line("w", "d;c", "t", "5", "{\"a\":1}");
-    (void)state;
 
     assert_true(key == write_line("w", "d;c", "t", "6", "{\"a\":1}"));
     assert_true(key == write_line("w", "d;c", "t", NULL, "{\"a\":1}"));
@@ -106,7 +101,6 @@ static void a_line_that_is_too_long_is_not_written(void **state)
         .worker = "w", .process = "p", .subscription = "d;c", .timestamp = "t"};
     json_t *data;
     uint64_t key;
-    (void)state;
 
     assert_non_null(text);
     memset(text, 'x', LINE_BYTES_MAX - 1);
@@ -132,7 +126,6 @@ static void what_a_foreign_program_sends_is_no_line(void **state)
         "{\"key\":\"}",
     };
     uint64_t key;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         if (line_key(wrong[i], strlen(wrong[i]), &key)) {
@@ -156,7 +149,6 @@ static uint64_t key_of(uint64_t number)
 static void a_key_is_new_once(void **state)
 {
     struct known known = {0};
-    (void)state;
 
     assert_true(known_add(&known, 7));
     assert_false(known_add(&known, 7));
@@ -169,7 +161,6 @@ static void the_latest_keys_are_known_in_bounded_memory(void **state)
 {
     const uint64_t all = 3 * (uint64_t)KNOWN_KEYS + 5;
     struct known known = {0};
-    (void)state;
 
     for (uint64_t i = 0; i < all; i++) {
         assert_true(known_add(&known, key_of(i)));
@@ -215,7 +206,6 @@ static void expect_listed(const struct history *history, const char *display, co
 static void the_latest_of_a_display_or_a_camera_are_listed(void **state)
 {
     struct history history;
-    (void)state;
 
     assert_true(history_init(&history));
     add(&history, "d1;c1", 1);
@@ -241,7 +231,6 @@ static void lines_that_are_no_json_are_left_out(void **state)
     static const char *const wrong[] = {"{\"key\":\"\",\"subscriptionIdentifier\":\"d;c}", "[]",
                                         "{\"subscriptionIdentifier\":5}"};
     struct history history;
-    (void)state;
 
     assert_true(history_init(&history));
     add(&history, "d;c", 1);
@@ -256,7 +245,6 @@ static void lines_that_are_no_json_are_left_out(void **state)
 static void the_history_is_bounded_by_lines(void **state)
 {
     struct history history;
-    (void)state;
 
     assert_true(history_init(&history));
     for (int i = 0; i < HISTORY_LINES_MAX + 7; i++) {
@@ -271,7 +259,6 @@ static void the_history_is_bounded_by_bytes(void **state)
 {
     char *line = malloc(LINE_BYTES_MAX);
     struct history history;
-    (void)state;
 
     assert_non_null(line);
     memset(line, 'x', LINE_BYTES_MAX);

@@ -48,7 +48,6 @@ static void expect_refused(const char *url, const struct s3_access *access, cons
 static void the_published_example_is_signed_as_published(void **state)
 {
     char *url;
-    (void)state;
 
     assert_int_equal(
         s3_presign(&url, "s3://examplebucket/test.txt", &example, EXAMPLE_NOW, DAY_S, NULL),
@@ -72,7 +71,6 @@ static void keys_tokens_and_endpoints_are_signed_as_by_botocore(void **state)
         "7148d7ed2c94c8a6ffd6b04678dc4b387a57fede71d236150b12cad9bcdabe94",
         "14403985849dd12cd8be4d0a95a01366e74629215f06bdbffc96f79bc6360d4d",
         "92d6cdad1537c862965e32eabe7e8432af94368a3f254decc92fa253f5af2e9c"};
-    (void)state;
 
     cases[0].region = "eu-central-1";
     cases[1].endpoint = "http://minio:9000";
@@ -91,7 +89,6 @@ static void keys_tokens_and_endpoints_are_signed_as_by_botocore(void **state)
 static void other_urls_stay_as_they_are(void **state)
 {
     char *url = model_url("https://storage/us-lpr.mpta?token=fresh", &(struct s3_access){0});
-    (void)state;
 
     assert_string_equal(url, "https://storage/us-lpr.mpta?token=fresh");
     free(url);
@@ -100,7 +97,6 @@ static void other_urls_stay_as_they_are(void **state)
 static void the_host_is_that_of_the_region_or_of_the_endpoint(void **state)
 {
     struct s3_access access = example;
-    (void)state;
 
     access.region = "eu-central-1";
     expect_begin("s3://models/a.mpta", &access,
@@ -118,7 +114,6 @@ static void the_host_is_that_of_the_region_or_of_the_endpoint(void **state)
 static void a_url_lasts_an_hour(void **state)
 {
     char *url = model_url("s3://models/a", &example);
-    (void)state;
 
     assert_non_null(strstr(url, "&X-Amz-Expires=3600&"));
     free(url);
@@ -130,7 +125,6 @@ static void what_cannot_be_signed_is_refused(void **state)
                                         "s3:///key",      "s3://Models/a",  "s3://mo/a",
                                         "s3://-models/a", "s3://mod els/a", "s3://models@host/a"};
     char url[S3_KEY_MAX + 32] = "s3://models/";
-    (void)state;
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         expect_refused(wrong[i], &example, "must be s3://BUCKET/KEY");
@@ -144,7 +138,6 @@ static void a_url_that_no_worker_reads_is_refused(void **state)
 {
     char token[PROTOCOL_URL_MAX + 1];
     struct s3_access access = example;
-    (void)state;
 
     memset(token, 'x', sizeof(token) - 1);
     token[sizeof(token) - 1] = '\0';
@@ -168,7 +161,6 @@ static void settings_are_checked(void **state)
         {{.endpoint = "http://user:secret@minio"}, "without a path or a user"},
     };
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(s3_access_check(&example, NULL), BATON_OK);
     assert_int_equal(s3_access_check(&(struct s3_access){0}, NULL), BATON_OK);

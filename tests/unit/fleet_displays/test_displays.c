@@ -30,7 +30,6 @@ static void on_event(void *userdata, const char *name, json_t *fields)
 {
     char *text = json_dumps(fields, JSON_COMPACT);
     size_t used = strlen(events);
-    (void)userdata;
 
     (void)snprintf(events + used, sizeof(events) - used, "%s %s\n", name, text);
     free(text);
@@ -46,7 +45,6 @@ static void open_displays(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     events[0] = '\0';
     fleet = fake_open();
     fake_declare(fleet, "d1");
@@ -57,7 +55,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     displays_close(displays);
     fake_close(fleet);
     return 0;
@@ -114,7 +111,6 @@ static void expect_field(const char *display, const char *field, const char *exp
 static void a_patch_is_written_once(void **state)
 {
     struct end end;
-    (void)state;
 
     assert_int_equal(patch("d1", "{\"qrCode\":\"x\"}", &end), BATON_OK);
     assert_int_equal(end.code, BATON_OK);
@@ -127,7 +123,6 @@ static void a_patch_is_written_once(void **state)
 static void a_patch_that_changes_nothing_is_not_written(void **state)
 {
     struct end end;
-    (void)state;
 
     assert_int_equal(patch("d1", "{\"qrCode\":\"x\"}", &end), BATON_OK);
     assert_int_equal(patch("d1", "{\"qrCode\":\"x\"}", &end), BATON_OK);
@@ -138,7 +133,6 @@ static void a_patch_that_changes_nothing_is_not_written(void **state)
 static void patches_that_come_during_a_write_are_written_together(void **state)
 {
     struct end ends[4];
-    (void)state;
 
     fake_defer(fleet);
     assert_int_equal(patch("d1", "{\"qrCode\":\"a\"}", &ends[0]), BATON_OK);
@@ -160,7 +154,6 @@ static void patches_that_come_during_a_write_are_written_together(void **state)
 static void a_write_after_another_processs_is_merged_again(void **state)
 {
     struct end end;
-    (void)state;
 
     fake_disturb(fleet, 3);
     assert_int_equal(patch("d1", "{\"fuelPump\":{\"a\":1}}", &end), BATON_OK);
@@ -174,7 +167,6 @@ static void a_write_after_another_processs_is_merged_again(void **state)
 static void changes_keep_their_order_after_a_conflict(void **state)
 {
     struct end ends[2];
-    (void)state;
 
     fake_defer(fleet);
     fake_disturb(fleet, 1);
@@ -191,7 +183,6 @@ static void changes_keep_their_order_after_a_conflict(void **state)
 static void a_write_is_given_up_after_so_many_others(void **state)
 {
     struct end end;
-    (void)state;
 
     fake_disturb(fleet, 1000);
     assert_int_equal(patch("d1", "{\"fuelPump\":{\"a\":1}}", &end), BATON_OK);
@@ -206,7 +197,6 @@ static void a_write_is_given_up_after_so_many_others(void **state)
 static void a_write_that_fails_fails_all_of_its_changes_and_no_later_ones(void **state)
 {
     struct end ends[3];
-    (void)state;
 
     fake_defer(fleet);
     assert_int_equal(patch("d1", "{\"qrCode\":\"a\"}", &ends[0]), BATON_OK);
@@ -224,7 +214,6 @@ static void a_write_that_fails_fails_all_of_its_changes_and_no_later_ones(void *
 static void a_wrong_patch_is_refused_at_once(void **state)
 {
     struct end end;
-    (void)state;
 
     assert_int_equal(patch("d1", "{\"colour\":1}", &end), BATON_EINVAL);
     assert_int_equal(patch("d9", "{\"qrCode\":\"x\"}", &end), BATON_ENOENT);
@@ -236,7 +225,6 @@ static void a_wrong_patch_is_refused_at_once(void **state)
 static void what_cannot_be_merged_fails_alone(void **state)
 {
     struct end ends[3];
-    (void)state;
 
     fake_defer(fleet);
     assert_int_equal(patch("d1", "{\"qrCode\":\"a\"}", &ends[0]), BATON_OK);
@@ -252,7 +240,6 @@ static void what_cannot_be_merged_fails_alone(void **state)
 static void so_many_changes_wait_and_no_more(void **state)
 {
     static struct end ends[DISPLAY_WAITING_MAX + 1];
-    (void)state;
 
     fake_defer(fleet);
     for (size_t i = 0; i < DISPLAY_WAITING_MAX; i++) {
@@ -282,7 +269,6 @@ static void a_change_may_be_asked_for_when_another_ends(void **state)
 {
     json_t *first = json_pack("{s:s}", "qrCode", "first");
     struct end ends[2] = {{.code = 1}, {.code = 1}};
-    (void)state;
 
     fake_defer(fleet);
     assert_int_equal(displays_patch(displays, "d1", first, on_end_patch_again, &ends[0], NULL),
@@ -305,7 +291,6 @@ static void a_change_may_be_asked_for_when_another_is_refused(void **state)
 {
     json_t *wrong = json_pack("{s:{s:i}}", "adsPlayback", "adsId", 1);
     struct end ends[3] = {{.code = 1}, {.code = 1}, {.code = 1}};
-    (void)state;
 
     fake_defer(fleet);
     assert_int_equal(patch("d1", "{\"fuelPump\":{\"a\":1}}", &ends[0]), BATON_OK);
@@ -327,7 +312,6 @@ static void a_change_may_be_asked_for_when_another_is_refused(void **state)
 static void a_patch_goes_to_the_display_that_has_the_session(void **state)
 {
     struct end end;
-    (void)state;
 
     set_session("d1", 12345);
     assert_string_equal(displays_of_session(displays, 12345), "d1");
@@ -344,7 +328,6 @@ static void a_patch_goes_to_the_display_that_has_the_session(void **state)
 static void a_patch_of_a_session_that_ends_meanwhile_fails(void **state)
 {
     struct end end;
-    (void)state;
 
     set_session("d1", 5);
     fake_defer(fleet);
@@ -360,8 +343,6 @@ static void a_patch_of_a_session_that_ends_meanwhile_fails(void **state)
 
 static void a_session_that_another_display_has_moves(void **state)
 {
-    (void)state;
-
     set_session("d1", 5);
     events[0] = '\0';
     set_session("d2", 5);
@@ -375,8 +356,6 @@ static void a_session_that_another_display_has_moves(void **state)
 
 static void a_session_that_is_set_again_stays(void **state)
 {
-    (void)state;
-
     set_session("d1", 5);
     set_session("d1", 5);
     assert_int_equal(fake_writes(fleet), 1);
@@ -386,7 +365,6 @@ static void a_session_that_is_set_again_stays(void **state)
 static void a_move_that_fails_changes_nothing_more(void **state)
 {
     struct end end = {.code = 1};
-    (void)state;
 
     set_session("d1", 5);
     fake_defer(fleet);
@@ -403,8 +381,6 @@ static void a_move_that_fails_changes_nothing_more(void **state)
 
 static void a_session_that_two_displays_got_is_of_the_first_until_it_is_set_again(void **state)
 {
-    (void)state;
-
     fake_write(fleet, "d2", "{\"sessionId\":5}");
     fake_write(fleet, "d1", "{\"sessionId\":5}");
     assert_string_equal(displays_of_session(displays, 5), "d1");
@@ -416,7 +392,6 @@ static void a_session_that_two_displays_got_is_of_the_first_until_it_is_set_agai
 static void sessions_end_and_stages_change(void **state)
 {
     struct end end = {.code = 1};
-    (void)state;
 
     set_session("d1", 5);
     assert_int_equal(displays_set_stage(displays, "d1", STAGE_CAR_FUELING, on_end, &end, NULL),
@@ -437,8 +412,6 @@ static void sessions_end_and_stages_change(void **state)
 
 static void what_is_there_at_the_beginning_is_no_event(void **state)
 {
-    (void)state;
-
     fake_write(fleet, "d1", "{\"sessionId\":5,\"progressionStage\":\"welcome\"}");
     displays_close(displays);
     events[0] = '\0';
@@ -451,7 +424,6 @@ static void what_is_there_at_the_beginning_is_no_event(void **state)
 static void the_data_of_a_display_goes_with_it(void **state)
 {
     struct end end;
-    (void)state;
 
     set_session("d1", 5);
     fake_defer(fleet);
@@ -485,8 +457,6 @@ static void settle(void)
 
 static void detections_of_a_session_are_merged_into_its_car_together(void **state)
 {
-    (void)state;
-
     set_session("d1", 5);
     detect("d1", "{\"carModel\":\"Civic\",\"carBrand\":\"Honda\",\"confidence\":0.5}");
     detect("d1", "{\"carModel\":\"Accord\",\"carYear\":2023}");
@@ -498,8 +468,6 @@ static void detections_of_a_session_are_merged_into_its_car_together(void **stat
 
 static void what_is_in_the_data_is_not_written_again(void **state)
 {
-    (void)state;
-
     fake_write(fleet, "d1", "{\"sessionId\":5,\"currentCar\":{\"carModel\":\"Civic\"}}");
     fake_write(fleet, "d2", "{\"sessionId\":7}");
     detect("d1", "{\"carModel\":\"Civic\",\"carBrand\":null}");
@@ -510,8 +478,6 @@ static void what_is_in_the_data_is_not_written_again(void **state)
 
 static void what_waits_is_taken_back_by_a_later_detection(void **state)
 {
-    (void)state;
-
     set_session("d1", 5);
     detect("d1", "{\"carModel\":\"Civic\"}");
     settle();
@@ -523,8 +489,6 @@ static void what_waits_is_taken_back_by_a_later_detection(void **state)
 
 static void without_a_session_there_is_no_car(void **state)
 {
-    (void)state;
-
     fake_write(fleet, "d1", "{\"qrCode\":\"x\"}");
     fake_write(fleet, "d2", "{\"sessionId\":7}");
     detect("d1", "{\"carModel\":\"Civic\"}");
@@ -536,8 +500,6 @@ static void without_a_session_there_is_no_car(void **state)
 
 static void a_car_does_not_go_over_into_another_session(void **state)
 {
-    (void)state;
-
     set_session("d1", 5);
     set_session("d2", 7);
     detect("d1", "{\"carModel\":\"Civic\"}");
@@ -566,7 +528,6 @@ static void begin_three(struct end ends[3])
 static void what_waits_at_the_end_is_cancelled(void **state)
 {
     struct end ends[3];
-    (void)state;
 
     begin_three(ends);
     displays_close(displays);
@@ -583,7 +544,6 @@ static void what_waits_at_the_end_is_cancelled(void **state)
 static void what_is_being_written_at_the_end_ends_with_its_write(void **state)
 {
     struct end ends[3];
-    (void)state;
 
     begin_three(ends);
     displays_close(displays);
@@ -600,7 +560,6 @@ static void what_is_being_written_at_the_end_ends_with_its_write(void **state)
 static void a_conflict_after_the_end_is_the_end(void **state)
 {
     struct end end;
-    (void)state;
 
     fake_defer(fleet);
     assert_int_equal(patch("d1", "{\"qrCode\":\"a\"}", &end), BATON_OK);

@@ -80,7 +80,6 @@ static void the_patch_of_the_specification_is_merged(void **state)
 {
     json_t *data = merged(NULL, "{\"currentCar\":{\"carModel\":\"Civic\",\"carBrand\":\"Honda\","
                                 "\"licensePlateText\":\"ABCD1234\"}}");
-    (void)state;
 
     expect_data(data, "{\"currentCar\":{\"carModel\":\"Civic\",\"carBrand\":\"Honda\","
                       "\"licensePlateText\":\"ABCD1234\"}}");
@@ -93,7 +92,6 @@ static void nested_objects_are_merged(void **state)
                           "\"fuelPump\":{\"nozzle\":{\"a\":1,\"b\":2}}}",
                           "{\"currentCar\":{\"carYear\":2023},"
                           "\"fuelPump\":{\"nozzle\":{\"b\":3,\"c\":{}}}}");
-    (void)state;
 
     expect_data(data, "{\"currentCar\":{\"carModel\":\"Civic\",\"carYear\":2023},"
                       "\"fuelPump\":{\"nozzle\":{\"a\":1,\"b\":3,\"c\":{}}}}");
@@ -105,7 +103,6 @@ static void arrays_and_values_are_replaced(void **state)
     json_t *data =
         merged("{\"fuelPump\":{\"grades\":[1,2,3],\"nozzle\":{\"a\":1}},\"qrCode\":\"x\"}",
                "{\"fuelPump\":{\"grades\":[4],\"nozzle\":7},\"qrCode\":\"y\"}");
-    (void)state;
 
     expect_data(data, "{\"fuelPump\":{\"grades\":[4],\"nozzle\":7},\"qrCode\":\"y\"}");
     json_decref(data);
@@ -120,7 +117,6 @@ static void null_sets_null(void **state)
                           "{\"progressionStage\":null,\"sessionId\":null,\"qrCode\":null,"
                           "\"currentCar\":{\"carModel\":null},\"weatherData\":{\"now\":null},"
                           "\"adsPlayback\":null}");
-    (void)state;
 
     expect_data(data, "{\"currentCar\":{\"carModel\":null,\"bodyType\":\"Sedan\"},"
                       "\"weatherData\":{\"now\":null}}");
@@ -130,7 +126,6 @@ static void null_sets_null(void **state)
 static void an_empty_patch_changes_nothing(void **state)
 {
     json_t *data = merged("{\"sessionId\":5}", "{}");
-    (void)state;
 
     expect_data(data, "{\"sessionId\":5}");
     json_decref(data);
@@ -139,7 +134,6 @@ static void an_empty_patch_changes_nothing(void **state)
 static void the_fields_of_a_new_adsplayback_are_completed(void **state)
 {
     json_t *data = merged(NULL, "{\"adsPlayback\":{\"playlistSlotOrder\":3}}");
-    (void)state;
 
     expect_data(data, "{\"adsPlayback\":{\"playlistSlotOrder\":3,\"adsId\":null,\"adsUrl\":null}}");
     json_decref(data);
@@ -148,7 +142,6 @@ static void the_fields_of_a_new_adsplayback_are_completed(void **state)
 static void a_merge_shares_nothing_with_its_patch(void **state)
 {
     json_t *patch = json("{\"fuelPump\":{\"a\":{}}}"), *data;
-    (void)state;
 
     assert_int_equal(display_merge(&data, NULL, patch, NULL), BATON_OK);
     (void)json_object_set_new(json_object_get(json_object_get(patch, "fuelPump"), "a"), "b",
@@ -161,7 +154,6 @@ static void a_merge_shares_nothing_with_its_patch(void **state)
 static void fields_of_a_newer_version_in_the_data_stay(void **state)
 {
     json_t *data = merged("{\"loyalty\":{\"points\":3}}", "{\"qrCode\":\"x\"}");
-    (void)state;
 
     expect_data(data, "{\"loyalty\":{\"points\":3},\"qrCode\":\"x\"}");
     json_decref(data);
@@ -198,7 +190,6 @@ static void a_wrong_patch_is_refused_with_its_path_and_what_is_allowed(void **st
         {"{\"fuelPump\":7}", "fuelPump is an integer: must be an object or null"},
         {"{\"weatherData\":\"rain\"}", "weatherData is a string: must be an object or null"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         expect_refused(NULL, cases[i].patch, BATON_EINVAL, cases[i].reason);
@@ -223,7 +214,6 @@ static char *nested(int levels)
 static void a_patch_that_is_too_deep_is_refused(void **state)
 {
     char *deep = nested(DISPLAY_DEPTH_MAX), *too_deep = nested(DISPLAY_DEPTH_MAX + 1);
-    (void)state;
 
     json_decref(merged(NULL, deep));
     expect_refused(NULL, too_deep, BATON_ETOOBIG, "fuelPump is nested too deep: a display's data");
@@ -236,7 +226,6 @@ static void a_patch_that_is_too_deep_is_refused(void **state)
 static void data_that_grows_too_large_is_refused(void **state)
 {
     char *text = calloc(1, DISPLAY_BYTES_MAX), *patch = calloc(1, DISPLAY_BYTES_MAX);
-    (void)state;
 
     assert_true(text != NULL && patch != NULL);
     memset(text, 'x', DISPLAY_BYTES_MAX / 2);
@@ -255,7 +244,6 @@ static void session_and_stage_are_read_from_data(void **state)
 {
     json_t *data = json("{\"sessionId\":12345,\"progressionStage\":\"car_fueling\"}");
     json_t *foreign = json("{\"sessionId\":\"5\",\"progressionStage\":\"parked\"}");
-    (void)state;
 
     assert_true(display_session_of(data).is_set);
     assert_int_equal(display_session_of(data).id, 12345);
@@ -274,7 +262,6 @@ static void the_current_car_takes_from_a_detection_what_is_new_and_right(void **
     json_t *seen = json("{\"carModel\":\"Civic\",\"carBrand\":\"Honda\",\"carYear\":2023,"
                         "\"bodyType\":null,\"licensePlateText\":7,\"licensePlateConfidence\":0.9}");
     json_t *patch = display_car_patch(data, seen), *same;
-    (void)state;
 
     expect_equal(patch, "{\"currentCar\":{\"carBrand\":\"Honda\",\"carYear\":2023}}");
     assert_int_equal(display_merge(&same, data, patch, NULL), BATON_OK);

@@ -34,7 +34,6 @@ static void without_tokens_a_host_that_is_ours_may_do_all(void **state)
     static const char *const names[] = {"fleet.example.org", NULL};
     const struct gate gate = {.host = "127.0.0.1", .hosts = names};
 
-    (void)state;
     assert_int_equal(ask(&gate, RIGHT_CHANGE, HOST), 0);
     assert_int_equal(ask(&gate, RIGHT_CHANGE, "Host: localhost\r\n"), 0);
     assert_int_equal(ask(&gate, RIGHT_CHANGE, "Host: 10.1.2.3:80\r\n"), 0);
@@ -50,7 +49,6 @@ static void a_page_of_another_site_may_do_nothing(void **state)
     const struct gate open = {.host = "127.0.0.1", .hosts = names};
     const struct gate closed = {.host = "0.0.0.0", .read = READER, .change = CHANGER};
 
-    (void)state;
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://127.0.0.1:8090\r\n"), 0);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: https://fleet.example.org\r\n"), 0);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://6.6.6.6\r\n"), 403);
@@ -73,7 +71,6 @@ static void two_tokens_have_two_rights(void **state)
 {
     const struct gate gate = {.host = "0.0.0.0", .read = READER, .change = CHANGER};
 
-    (void)state;
     assert_int_equal(ask(&gate, RIGHT_READ, HOST), 401);
     assert_int_equal(ask(&gate, RIGHT_READ, HOST "Authorization: Bearer wrong\r\n"), 401);
     assert_int_equal(ask(&gate, RIGHT_READ, HOST "Authorization: Basic " READER "\r\n"), 401);
@@ -90,7 +87,6 @@ static void one_token_alone_is_needed_for_reading_too(void **state)
     const struct gate change = {.host = "0.0.0.0", .change = CHANGER};
     const struct gate read = {.host = "0.0.0.0", .read = READER};
 
-    (void)state;
     assert_int_equal(ask(&change, RIGHT_READ, HOST), 401);
     assert_int_equal(ask(&change, RIGHT_READ, HOST "Authorization: Bearer " CHANGER "\r\n"), 0);
     assert_int_equal(ask(&read, RIGHT_CHANGE, HOST "Authorization: Bearer " READER "\r\n"), 403);
@@ -101,7 +97,6 @@ static void with_a_token_any_host_may_be_asked_for(void **state)
 {
     const struct gate gate = {.host = "0.0.0.0", .read = READER};
 
-    (void)state;
     assert_int_equal(
         ask(&gate, RIGHT_READ, "Host: proxy.example.com\r\nAuthorization: Bearer " READER "\r\n"),
         0);

@@ -12,7 +12,6 @@ static void a_list_is_json(void **state)
 {
     struct items items;
 
-    (void)state;
     items_init(&items, MANY);
     items_add(&items, json_pack("{s:s}", "id", "a\"b"));
     items_add(&items, json_integer(2));
@@ -31,7 +30,6 @@ static void a_list_may_be_empty(void **state)
 {
     struct items items;
 
-    (void)state;
     items_init(&items, MANY);
     items_end(&items);
     items_close(&items);
@@ -45,7 +43,6 @@ static void an_item_may_be_long(void **state)
     struct items items;
     json_t *json;
 
-    (void)state;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     items_init(&items, MANY);
@@ -63,7 +60,6 @@ static void a_list_without_room_or_memory_fails(void **state)
 {
     struct items items;
 
-    (void)state;
     items_init(&items, 2048);
     for (int i = 0; i < 1000; i++) {
         items_add(&items, json_string("item"));

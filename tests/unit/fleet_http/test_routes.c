@@ -29,7 +29,6 @@ static void a_path_finds_its_route_and_its_id(void **state)
 {
     char id[ROUTE_ID_MAX];
 
-    (void)state;
     assert_string_equal(find("GET", "/", id), "/");
     assert_string_equal(find("GET", "/?x=1", id), "/");
     assert_string_equal(find("GET", "/api/cameras?limit=3", id), "/api/cameras");
@@ -46,7 +45,6 @@ static void a_slash_in_an_id_is_one_that_is_encoded(void **state)
 {
     char id[ROUTE_ID_MAX];
 
-    (void)state;
     assert_string_equal(find("GET", "/api/cameras/a%2Fimage", id), "/api/cameras/{id}");
     assert_string_equal(id, "a/image");
     assert_string_equal(find("GET", "/api/cameras/a%2Fb/image", id), "/api/cameras/{id}/image");
@@ -58,7 +56,6 @@ static void a_head_is_a_get(void **state)
 {
     char id[ROUTE_ID_MAX];
 
-    (void)state;
     assert_string_equal(find("HEAD", "/api/cameras", id), "/api/cameras");
     assert_string_equal(find("HEAD", "/api/apply", id), "POST");
 }
@@ -67,7 +64,6 @@ static void another_method_is_told_those_that_there_are(void **state)
 {
     char id[ROUTE_ID_MAX];
 
-    (void)state;
     assert_string_equal(find("PATCH", "/api/cameras/x", id), "GET, HEAD, PUT, DELETE");
     assert_string_equal(find("get", "/api/apply", id), "POST");
 }
@@ -86,7 +82,6 @@ static void what_is_no_path_of_the_table_is_not_found(void **state)
                                           "/api/cameras/a%00b"};
     char id[ROUTE_ID_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
         assert_string_equal(find("GET", targets[i], id), "");
     }
@@ -97,7 +92,6 @@ static void an_id_that_is_too_long_is_not_found(void **state)
     char target[ROUTE_ID_MAX + 32] = "/api/cameras/", id[ROUTE_ID_MAX];
     size_t used = strlen(target);
 
-    (void)state;
     memset(target + used, 'x', ROUTE_ID_MAX - 1);
     assert_string_equal(find("GET", target, id), "/api/cameras/{id}");
     memset(target + used, 'x', ROUTE_ID_MAX);
@@ -108,7 +102,6 @@ static void a_parameter_is_decoded_and_bounded(void **state)
 {
     char text[8];
 
-    (void)state;
     assert_int_equal(route_parameter("/x?a=1&b=%3B%2f&c", "b", text, sizeof(text)), 2);
     assert_string_equal(text, ";/");
     assert_int_equal(route_parameter("/x?a=1&c", "c", text, sizeof(text)), 0);

@@ -39,7 +39,6 @@ static void the_field_decides_the_type_of_a_value(void **state)
 {
     struct fleet_file file = {0};
     struct baton_error error = {0};
-    (void)state;
 
     if (load(&file, whole, &error) != BATON_OK) {
         fail_msg("%s", error.message);
@@ -63,7 +62,6 @@ static void json_is_read_as_well(void **state)
 {
     struct fleet_file file = {0};
     struct baton_error error = {0};
-    (void)state;
 
     if (load(&file,
              "{\"displays\":[{\"id\":\"d\\u00e9\",\"name\":\"\\\"Pump\\\"\"}],\n"
@@ -156,7 +154,6 @@ static const struct {
 static void what_a_person_gets_wrong_is_refused_with_line_value_and_way_out(void **state)
 {
     struct fleet_file file = {0};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct baton_error error = {0};
@@ -198,7 +195,6 @@ static void no_message_has_a_password(void **state)
     };
     struct fleet_file file = {0};
     char text[256];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
         struct baton_error error = {0};
@@ -231,7 +227,6 @@ static void a_password_that_everybody_may_read_is_refused(void **state)
     struct fleet_file file = {0};
     struct baton_error error = {0};
     char path[64];
-    (void)state;
 
     make_file(path, whole, 0644);
     assert_int_equal(fleet_file_load(&file, path, &error), BATON_EAUTH);
@@ -249,7 +244,6 @@ static void what_is_no_file_is_refused_at_once(void **state)
     struct fleet_file file = {0};
     struct baton_error error = {0};
     char path[64];
-    (void)state;
 
     make_file(path, whole, 0640);
     assert_int_equal(unlink(path), 0);
@@ -267,7 +261,6 @@ static void a_file_has_the_hash_of_its_text(void **state)
 {
     struct fleet_file file = {0};
     struct baton_error error = {0};
-    (void)state;
 
     assert_int_equal(load(&file, "displays: []\n", &error), BATON_OK);
     assert_string_equal(file.hash, /* printf 'displays: []\n' | sha256sum */
@@ -280,7 +273,6 @@ static void the_example_is_a_whole_fleet(void **state)
     struct fleet_file file = {0};
     struct baton_error error = {0};
     size_t counts[FLEET_KINDS] = {0};
-    (void)state;
 
     if (fleet_file_load(&file, BATON_SOURCE "/examples/fleet.yaml", &error) != BATON_OK) {
         fail_msg("%s", error.message);
@@ -302,7 +294,6 @@ static void the_page_has_every_field_with_its_range(void **state)
     char begin[64], range[64];
     FILE *file = fopen(BATON_SOURCE "/docs/fleet.md", "re");
     size_t bytes;
-    (void)state;
 
     assert_non_null(file);
     bytes = fread(page, 1, sizeof(page) - 1, file);
@@ -337,7 +328,6 @@ static void the_example_of_the_page_is_right(void **state)
     struct fleet_file read = {0};
     struct baton_error error = {0};
     char *text, *end;
-    (void)state;
 
     assert_non_null(file);
     assert_true(fread(page, 1, sizeof(page) - 1, file) > 0);

@@ -54,8 +54,6 @@ static const struct {
 
 static void what_is_read_is_printed_the_same(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
         struct fleet_object *object = read_one(examples[i].kind, NULL, examples[i].text);
         json_t *json = fleet_object_json(object, false);
@@ -74,7 +72,6 @@ static void the_id_may_stand_in_the_path_alone(void **state)
     struct fleet_object *pair = read_one(FLEET_SUBSCRIPTION, "d;c", "{\"model\":1}");
     struct fleet_object *other =
         read_one(FLEET_SUBSCRIPTION, NULL, "{\"display\":\"d\",\"camera\":\"c\",\"model\":1}");
-    (void)state;
 
     assert_int_equal(model->model.number, 101);
     assert_string_equal(pair->subscription.display, "d");
@@ -146,7 +143,6 @@ static void what_is_wrong_is_refused_by_its_field(void **state)
         {FLEET_SUBSCRIPTION, NULL, "{\"id\":\"d;c\",\"model\":1,\"priority\":1000001}",
          "priority: is 1000001"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct fleet_object *object = NULL;
@@ -164,7 +160,6 @@ static void control_characters_of_two_bytes_are_refused_too(void **state)
 {
     static const char *const bad[] = {"{\"id\":\"a\",\"name\":\"a\\u009b31m\"}",
                                       "{\"id\":\"a\\u0085b\"}"};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct fleet_object *object = NULL;
@@ -182,7 +177,6 @@ static void display_and_camera_together_have_a_maximum(void **state)
         "{\"model\":1,\"display\":\"" LONG_ID LONG_ID "\",\"camera\":\"" LONG_ID LONG_ID "\"}";
     struct fleet_object *object = read_one(FLEET_SUBSCRIPTION, NULL, fits);
     struct baton_error error = {0};
-    (void)state;
 
     fleet_object_unref(object);
     assert_int_equal(try_read(&object, FLEET_SUBSCRIPTION, NULL, not, &error), BATON_EINVAL);
@@ -194,7 +188,6 @@ static void a_stored_object_may_have_fields_of_a_newer_version(void **state)
     json_t *json = json_of("{\"id\":\"d\",\"colour\":\"blue\"}");
     struct fleet_object *object = NULL;
     struct baton_error error = {0};
-    (void)state;
 
     assert_int_equal(fleet_object_read(&object, FLEET_DISPLAY, "d", json, &error), BATON_EINVAL);
     assert_int_equal(fleet_object_read_stored(&object, FLEET_DISPLAY, "d", json, &error), BATON_OK);
@@ -216,7 +209,6 @@ static void a_patch_changes_what_it_names_and_null_takes_away(void **state)
 {
     struct fleet_object *before = read_one(FLEET_CAMERA, NULL, examples[1].text), *after = NULL;
     struct baton_error error = {0};
-    (void)state;
 
     assert_int_equal(
         patch_of(&after, before, "{\"snapshotInterval\":7,\"snapshotUrl\":null}", &error),
@@ -247,7 +239,6 @@ static void what_was_masked_is_no_url_to_write_back(void **state)
     json_t *masked = fleet_object_json(camera, true);
     char *text = json_dumps(masked, 0);
     struct baton_error error = {0};
-    (void)state;
 
     assert_null(strstr(text, CANARY));
     assert_int_equal(fleet_object_read(&again, FLEET_CAMERA, "a", masked, &error), BATON_EINVAL);
@@ -264,7 +255,6 @@ static void any_field_that_differs_makes_another_object(void **state)
         "{\"needs\":null}", "{\"needs\":\"gpu\"}", "{\"paused\":false}"};
     struct fleet_object *before = read_one(FLEET_SUBSCRIPTION, NULL, examples[5].text), *after;
     struct baton_error error = {0};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(patches) / sizeof(patches[0]); i++) {
         assert_int_equal(patch_of(&after, before, patches[i], &error), BATON_OK);

@@ -25,7 +25,6 @@ static void what_a_worker_takes_is_taken(void **state)
         {"srv+ws://_detector._tcp.example.org", FLEET_URL_WORKER},
     };
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         if (fleet_url_check(good[i].url, good[i].use, "url", &error) != BATON_OK) {
@@ -73,7 +72,6 @@ static void what_no_worker_takes_is_refused_and_never_quoted(void **state)
         {"ws://h:1?token=" CANARY, FLEET_URL_WORKER, "query"},
         {"http://h:8000/" CANARY, FLEET_URL_WORKER, "must be ws://HOST:PORT"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct baton_error error = {0};
@@ -106,7 +104,6 @@ static void people_see_where_it_leads_and_nothing_secret(void **state)
         {CANARY, FLEET_URL_STREAM, "***"},
         {"", FLEET_URL_STREAM, "***"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         char *masked = fleet_url_masked(urls[i].url, urls[i].use);
@@ -117,7 +114,6 @@ static void people_see_where_it_leads_and_nothing_secret(void **state)
 
 static void a_password_is_what_stands_behind_a_user(void **state)
 {
-    (void)state;
     assert_true(fleet_url_has_password("rtsp://user:pass@h/x"));
     assert_false(fleet_url_has_password("rtsp://user@h/x"));
     assert_false(fleet_url_has_password("rtsp://h:554/a@b"));
@@ -146,7 +142,6 @@ static void urls_of_workers_are_the_same_if_they_lead_to_the_same_place(void **s
         {"ws://[::1]", "ws://[::2]", false},
         {"ws://h", "dns+ws://h", false},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         assert_int_equal(fleet_url_is_same(pairs[i].a, pairs[i].b), pairs[i].is_same);

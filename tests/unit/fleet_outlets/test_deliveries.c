@@ -12,7 +12,6 @@ static void a_signature_is_that_of_the_timestamp_and_the_body(void **state)
 {
     static const char body[] = "{\"event\":\"camera-offline\"}";
     char signature[SIGNATURE_ROOM];
-    (void)state;
 
     assert_true(
         signature_of(signature, "It-is-a-Secret-to-Everybody", 1700000000, body, strlen(body)));
@@ -42,7 +41,6 @@ static void expect_next(struct queue *queue, const char *body)
 static void a_full_queue_drops_the_oldest(void **state)
 {
     static struct queue queue;
-    (void)state;
 
     for (int i = 0; i < QUEUE_MAX + 2; i++) {
         struct message *message = numbered(i);
@@ -61,7 +59,6 @@ static void a_message_lives_as_long_as_a_queue_has_it(void **state)
 {
     static struct queue first, second;
     struct message *message = numbered(7);
-    (void)state;
 
     (void)queue_put(&first, message);
     (void)queue_put(&second, message);
@@ -74,7 +71,6 @@ static void the_usual_events_have_no_detections(void **state)
 {
     event_names names = 0;
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(event_names_parse(&names, EVENT_NAMES_USUAL, &error), BATON_OK);
     assert_true(event_names_have(names, "camera-offline"));
@@ -90,7 +86,6 @@ static void an_unknown_event_is_named_with_those_that_there_are(void **state)
 {
     event_names names = 4711;
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(event_names_parse(&names, "worker-online,camera-off", &error), BATON_EINVAL);
     assert_int_equal(names, 4711);

@@ -18,7 +18,6 @@ static struct mqtt_url parse(const char *text)
 static void a_url_without_more_has_the_port_of_its_scheme(void **state)
 {
     struct mqtt_url url = parse("mqtt://broker.example");
-    (void)state;
 
     assert_string_equal(url.host, "broker.example");
     assert_int_equal(url.port, 1883);
@@ -32,7 +31,6 @@ static void a_url_without_more_has_the_port_of_its_scheme(void **state)
 static void user_and_password_are_decoded(void **state)
 {
     struct mqtt_url url = parse("mqtt://me:p%40ss%3Aw@rd:x@[::1]:1884");
-    (void)state;
 
     assert_string_equal(url.user, "me");
     assert_string_equal(url.password, "p@ss:w@rd:x");
@@ -62,7 +60,6 @@ static void what_is_no_url_of_a_broker_is_refused_and_not_quoted(void **state)
         "mqtt://[]",
         "mqtt://a%00b@h",
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         struct mqtt_url url = {.port = 4711};

@@ -13,7 +13,6 @@ static void what_the_share_of_its_room_explains_is_no_other_load(void **state)
 {
     struct load load = {0};
 
-    (void)state;
     load_hear(&load, &(struct load_report){.cpu = 50}, 10, 20, begin);
     assert_int_equal(load.other_permille, 0);
 }
@@ -22,7 +21,6 @@ static void the_first_report_counts_at_once(void **state)
 {
     struct load load = {0};
 
-    (void)state;
     load_hear(&load, &(struct load_report){.cpu = 10, .gpu = 80}, 10, 20, begin);
     assert_int_equal(load.other_permille, 300);
 }
@@ -31,7 +29,6 @@ static void memory_counts_once_it_is_scarce(void **state)
 {
     struct load enough = {0}, scarce = {0};
 
-    (void)state;
     load_hear(&enough, &(struct load_report){.memory = 89, .gpu_memory = 90}, 0, 20, begin);
     load_hear(&scarce, &(struct load_report){.memory = 10, .gpu_memory = 97}, 0, 20, begin);
     assert_int_equal(enough.other_permille, 0);
@@ -42,7 +39,6 @@ static void one_high_report_changes_little(void **state)
 {
     struct load load = {0};
 
-    (void)state;
     load_hear(&load, &(struct load_report){.cpu = 0}, 0, 20, begin);
     load_hear(&load, &(struct load_report){.cpu = 100}, 0, 20, at(10));
     assert_true(load.other_permille <= 1000 / LOAD_AVERAGED);
@@ -56,7 +52,6 @@ static void reports_right_after_a_change_do_not_count(void **state)
 {
     struct load load = {0};
 
-    (void)state;
     load_hear(&load, &(struct load_report){.cpu = 0}, 0, 20, begin);
     load_hear(&load, &(struct load_report){.cpu = 100}, 1, 20, at(10));
     load_hear(&load, &(struct load_report){.cpu = 100}, 1, 20, at(12));
@@ -67,7 +62,6 @@ static void a_worker_that_reports_too_often_is_not_heard_more(void **state)
 {
     struct load load = {0};
 
-    (void)state;
     load_hear(&load, &(struct load_report){.cpu = 0}, 0, 20, begin);
     for (int i = 0; i < 100; i++) {
         load_hear(&load, &(struct load_report){.cpu = 100}, 0, 20, at(10));
@@ -79,7 +73,6 @@ static void a_worker_is_settled_some_time_after_its_list_has_changed(void **stat
 {
     struct load load = {0};
 
-    (void)state;
     assert_false(load_is_settled(&load, 0, begin));
     load_hear(&load, &(struct load_report){.cpu = 50}, 3, 20, begin);
     assert_false(load_is_settled(&load, 3, at(29)));
@@ -94,7 +87,6 @@ static void nonsense_is_bounded(void **state)
 {
     struct load load = {0};
 
-    (void)state;
     load_hear(&load, &(struct load_report){.cpu = -5, .gpu = 1e300}, 0, 0, begin);
     assert_int_equal(load.other_permille, 0); /* no room at all: the share is all */
     load = (struct load){0};

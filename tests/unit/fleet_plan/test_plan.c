@@ -47,7 +47,6 @@ static struct plan_subscription *add(const char *id, const char *camera)
 
 static int set_up(void **state)
 {
-    (void)state;
     problem =
         (struct plan_problem){.workers = workers,
                               .subscriptions = subscriptions,
@@ -57,7 +56,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     plan_answer_fini(&answer);
     return 0;
 }
@@ -90,7 +88,6 @@ static bool lets_go(size_t worker, const char *id)
 
 static void a_subscription_goes_to_the_worker_with_the_least_load(void **state)
 {
-    (void)state;
     add_worker("a")->other_permille = 500;
     add_worker("b");
     add("s", NULL);
@@ -115,7 +112,6 @@ static void make_two_with_models(void)
 
 static void of_two_workers_with_equal_load_the_one_with_the_model_is_taken(void **state)
 {
-    (void)state;
     make_two_with_models();
     solve();
     assert_true(has(1, "u"));
@@ -123,7 +119,6 @@ static void of_two_workers_with_equal_load_the_one_with_the_model_is_taken(void 
 
 static void a_worker_with_more_load_is_not_taken_for_its_model(void **state)
 {
-    (void)state;
     make_two_with_models();
     workers[1].other_permille = 1;
     solve();
@@ -132,7 +127,6 @@ static void a_worker_with_more_load_is_not_taken_for_its_model(void **state)
 
 static void a_worker_without_room_is_not_taken_for_its_model(void **state)
 {
-    (void)state;
     make_two_with_models();
     workers[1].subscriptions_max = 1;
     workers[0].other_permille = 2000;
@@ -142,7 +136,6 @@ static void a_worker_without_room_is_not_taken_for_its_model(void **state)
 
 static void a_worker_that_lacks_a_label_is_not_taken_for_its_model(void **state)
 {
-    (void)state;
     make_two_with_models();
     subscriptions[2].needs = "gpu";
     workers[0].labels = "gpu";
@@ -152,7 +145,6 @@ static void a_worker_that_lacks_a_label_is_not_taken_for_its_model(void **state)
 
 static void subscriptions_of_a_camera_are_at_one_worker(void **state)
 {
-    (void)state;
     add_worker("a");
     add_worker("b");
     add("s", "rtsp://1");
@@ -165,7 +157,6 @@ static void subscriptions_of_a_camera_are_at_one_worker(void **state)
 
 static void a_camera_that_no_worker_has_room_for_is_divided(void **state)
 {
-    (void)state;
     add_worker("a");
     add_worker("b");
     for (int i = 0; i < 6; i++) {
@@ -180,7 +171,6 @@ static void a_worker_that_drains_lets_go_before_another_one_gets_it(void **state
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     assign(a, LIST("s"));
     a->is_draining = true;
     add_worker("b");
@@ -199,7 +189,6 @@ static void a_worker_that_is_deleted_lets_all_go_and_takes_nothing_back(void **s
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     assign(a, LIST("s"));
     a->is_deleted = true;
     add("s", NULL);
@@ -224,7 +213,6 @@ static void what_was_let_go_is_given(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     leave(a, LIST("s"));
     a->is_draining = true;
     add_worker("b");
@@ -243,7 +231,6 @@ static void what_leaves_comes_back_if_its_new_worker_dies(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     leave(a, LIST("s"));
     a->is_draining = true;
     a->is_in_sync = false;
@@ -258,7 +245,6 @@ static void what_an_offline_worker_had_is_given_at_once(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     assign(a, LIST("s"));
     leave(a, LIST("t"));
     a->is_online = a->is_in_sync = false;
@@ -275,7 +261,6 @@ static void an_offline_worker_keeps_what_no_other_one_has_room_for(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     assign(a, LIST("s"));
     a->is_online = false;
     add("s", NULL);
@@ -290,7 +275,6 @@ static void what_does_not_exist_any_more_leaves_first(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     assign(a, LIST("s"));
     solve();
     assert_true(lets_go(0, "s"));
@@ -301,7 +285,6 @@ static void a_paused_one_leaves_and_says_so(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     assign(a, LIST("s"));
     add("s", NULL)->withheld = "paused";
     solve();
@@ -311,7 +294,6 @@ static void a_paused_one_leaves_and_says_so(void **state)
 
 static void of_two_workers_that_have_it_one_lets_it_go(void **state)
 {
-    (void)state;
     assign(add_worker("a"), LIST("s"));
     assign(add_worker("b"), LIST("s"));
     add("s", NULL);
@@ -322,7 +304,6 @@ static void of_two_workers_that_have_it_one_lets_it_go(void **state)
 
 static void what_a_person_moves_takes_its_camera_along(void **state)
 {
-    (void)state;
     assign(add_worker("a"), LIST("s", "t"));
     add_worker("b");
     add("s", "rtsp://1")->wanted = "b";
@@ -334,7 +315,6 @@ static void what_a_person_moves_takes_its_camera_along(void **state)
 
 static void a_move_to_a_worker_that_may_not_have_it_has_no_effect(void **state)
 {
-    (void)state;
     assign(add_worker("a"), LIST("s"));
     add_worker("b")->is_cordoned = true;
     add("s", NULL)->wanted = "b";
@@ -347,7 +327,6 @@ static void a_move_to_a_worker_that_may_not_have_it_has_no_effect(void **state)
 
 static void nothing_moves_for_balance_unless_that_is_asked_for(void **state)
 {
-    (void)state;
     assign(add_worker("a"), LIST("s", "t", "u", "v"));
     add_worker("b");
     for (int i = 0; i < 4; i++) {
@@ -365,7 +344,6 @@ static void heavy_subscriptions_do_not_all_leave_a_worker(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     a->subscriptions_max = 40;
     a->other_permille = 850;
     a->is_settled = true;
@@ -385,7 +363,6 @@ static void a_higher_priority_displaces_a_lower_one(void **state)
 {
     struct plan_worker *a = add_worker("a");
 
-    (void)state;
     a->subscriptions_max = 1;
     assign(a, LIST("s"));
     add("s", NULL);

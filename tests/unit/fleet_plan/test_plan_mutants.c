@@ -31,7 +31,6 @@ static void each_planted_bug_is_caught(void **state)
 {
     struct world world;
 
-    (void)state;
     for (int i = PLAN_MUTANT_NONE + 1; i < PLAN_MUTANT_SECOND_UNPAIRED; i++) {
         const char *fault = NULL;
         uint64_t seed = 0;

@@ -9,7 +9,6 @@ static void every_answer_keeps_the_rules(void **state)
 {
     struct world world;
 
-    (void)state;
     for (uint64_t seed = 0; seed < WORLDS; seed++) {
         const char *fault = NULL;
         bool is_changed;
@@ -32,7 +31,6 @@ static void a_world_in_which_nothing_happens_comes_to_rest(void **state)
 {
     struct world world;
 
-    (void)state;
     for (uint64_t seed = 0; seed < WORLDS; seed++) {
         const char *fault = NULL;
         bool is_changed;

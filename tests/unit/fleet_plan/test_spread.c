@@ -217,7 +217,6 @@ static const char *fault_of_run(uint64_t seed)
 
 static void owners_are_even_and_change_seldom(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < RUNS; seed++) {
         const char *fault = fault_of_run(seed);
         if (fault) {
@@ -228,7 +227,6 @@ static void owners_are_even_and_change_seldom(void **state)
 
 static void each_planted_bug_is_caught(void **state)
 {
-    (void)state;
     for (int i = PLAN_MUTANT_SECOND_UNPAIRED; i < PLAN_MUTANT_COUNT; i++) {
         const char *fault = NULL;
         plan_mutant = (enum plan_mutant)i;
@@ -250,7 +248,6 @@ static void the_second_of_a_dead_process_becomes_the_first(void **state)
     const struct spread_problem problem = {2, 6, first, second, owner};
     int32_t next_first[6], next_second[6];
 
-    (void)state;
     assert_int_equal(spread_solve(&problem, next_first, next_second), 0);
     assert_int_equal(next_first[0], 0);
     assert_int_equal(next_first[1], 1);
@@ -266,7 +263,6 @@ static void without_processes_there_are_no_owners(void **state)
     const struct spread_problem nobody = {0, 2, none, none, none}, one = {1, 2, none, none, none};
     int32_t first[2], second[2];
 
-    (void)state;
     assert_int_equal(spread_solve(&nobody, first, second), 0);
     assert_int_equal(first[1], SPREAD_NONE);
     assert_int_equal(spread_solve(&one, first, second), 0);

@@ -106,7 +106,6 @@ static uint64_t present(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     cache_init(&cache);
     cache_loaded(&cache);
     return 0;
@@ -114,14 +113,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     cache_fini(&cache);
     return 0;
 }
 
 static void an_own_write_outlives_older_news(void **state)
 {
-    (void)state;
     assert_true(put(CACHE_FEED, 3, 0));
     assert_true(put(CACHE_OWN, 7, 0));
     assert_false(put(CACHE_FEED, 5, 0)); /* of another one, which ours replaced */
@@ -135,7 +132,6 @@ static void an_own_write_outlives_older_news(void **state)
 
 static void once_the_feed_has_reached_it_the_feed_counts(void **state)
 {
-    (void)state;
     assert_true(put(CACHE_OWN, 7, 0));
     assert_false(put(CACHE_FEED, 7, 0));
     assert_true(put(CACHE_FEED, 2, 0)); /* the server lost its data, and counts anew */
@@ -144,7 +140,6 @@ static void once_the_feed_has_reached_it_the_feed_counts(void **state)
 
 static void what_was_deleted_here_does_not_come_back_by_late_news(void **state)
 {
-    (void)state;
     assert_true(put(CACHE_OWN, 7, 0));
     assert_true(gone(CACHE_OWN, 0, 7));
     assert_false(put(CACHE_FEED, 7, 0));
@@ -157,7 +152,6 @@ static void what_was_deleted_here_does_not_come_back_by_late_news(void **state)
 
 static void an_own_deletion_that_is_old_news_does_nothing(void **state)
 {
-    (void)state;
     assert_true(put(CACHE_FEED, 3, 0));
     assert_true(put(CACHE_FEED, 5, 0)); /* written anew before our reply came */
     assert_false(gone(CACHE_OWN, 0, 3));
@@ -166,7 +160,6 @@ static void an_own_deletion_that_is_old_news_does_nothing(void **state)
 
 static void while_loading_a_list_does_not_bring_back_what_is_gone(void **state)
 {
-    (void)state;
     cache.is_loading = true;
     assert_false(gone(CACHE_FEED, 2, 0)); /* the first that is heard of it */
     assert_false(put(CACHE_LIST, 1, 0));
@@ -184,7 +177,6 @@ static void while_loading_a_list_does_not_bring_back_what_is_gone(void **state)
 
 static void a_key_that_was_read_again_counts_if_nothing_came_meanwhile(void **state)
 {
-    (void)state;
     assert_true(put(CACHE_READ, 4, 0));
     assert_false(put(CACHE_READ, 6, 3)); /* it was at 4 already when this came */
     assert_true(put(CACHE_READ, 6, 4));
@@ -200,7 +192,6 @@ static void a_foreign_value_takes_the_place_of_a_good_one(void **state)
     struct cache_change change;
     const struct cache_news news = {
         .source = CACHE_FEED, .key = "display/d", .revision = 5, .reason = "torn"};
-    (void)state;
 
     assert_true(put(CACHE_FEED, 3, 0));
     assert_int_equal(cache_take(&cache, &news, &change), BATON_OK);
@@ -220,7 +211,6 @@ static void orders_are_those_of_the_keys(void **state)
 {
     static const char *const ids[] = {"m", "b", "z", "a", "y", "c", "ab", "a;"};
     char key[32], text[32];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         (void)snprintf(key, sizeof(key), "data/%s", ids[i]);
@@ -248,7 +238,6 @@ static size_t uses(enum section section, const char *id)
 
 static void two_workers_that_claim_one_subscription_both_count(void **state)
 {
-    (void)state;
     (void)take(CACHE_FEED, "assigned/a", 1, "{\"epoch\":1,\"subscriptions\":[\"d;c\",\"d;e\"]}", 0);
     (void)take(CACHE_FEED, "assigned/b", 2, "{\"epoch\":1,\"subscriptions\":[\"d;c\"]}", 0);
     assert_int_equal(uses(SECTION_SUBSCRIPTION, "d;c"), 2);
@@ -378,8 +367,6 @@ static void step(struct world *world)
 
 static void late_news_in_any_order_end_in_what_the_store_has(void **state)
 {
-    (void)state;
-
     for (seed = 1; seed < RUNS; seed++) {
         uint64_t run = seed;
         struct world world = {.is_listed = chance(2) == 0};
@@ -414,7 +401,6 @@ static void without_memory_the_cache_is_as_before(void **state)
                       other[] = "{\"id\":\"d;c\",\"model\":2}";
     struct cache_change change;
     int code, failures = 0;
-    (void)state;
 
     (void)take(CACHE_FEED, "subscription/d;c", 1, pair, 0);
     for (int allocation = 0;; allocation++) {

@@ -26,7 +26,6 @@ static void keys_say_what_stands_under_them(void **state)
     enum section section = SECTIONS;
     const char *id = NULL;
     char again[VALUE_KEY_MAX], longer[2 * VALUE_KEY_MAX];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_true(value_key(good[i].key, &section, &id));
@@ -54,7 +53,6 @@ static void a_worker_has_defaults(void **state)
 {
     struct value *value = NULL;
     struct baton_error error = {0};
-    (void)state;
 
     assert_int_equal(read_text(&value, "worker/w", "{\"url\":\"ws://h:1\",\"newer\":1}", &error),
                      BATON_OK);
@@ -87,7 +85,6 @@ static void what_is_none_of_ours_is_refused_without_its_secrets(void **state)
         {"owners", "[]"},
         {"data/d", "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct value *value = NULL;

@@ -24,7 +24,6 @@ int __wrap_fleet_state_put_json(struct fleet_state *state, const char *key, cons
 const struct fleet_assigned *__wrap_fleet_state_assigned(const struct fleet_state *state,
                                                          const char *worker)
 {
-    (void)state;
     assert_string_equal(worker, "w1");
     return &world.assigned;
 }
@@ -33,8 +32,6 @@ int __wrap_fleet_state_put_json(struct fleet_state *state, const char *key, cons
                                 uint64_t revision, provider_put_cb done, void *userdata,
                                 struct baton_error *reterr)
 {
-    (void)state;
-    (void)reterr;
     assert_string_equal(key, "assigned/w1");
     assert_null(world.done);
     world.puts++;
@@ -71,7 +68,6 @@ static int set_up(void **state)
 {
     static const char *const subscriptions[] = {"d;c"};
 
-    (void)state;
     memset(&world, 0, sizeof(world));
     world.assigned = (struct fleet_assigned){
         .worker = "w1", .epoch = 1, .revision = 5, .subscriptions = subscriptions, .count = 1};
@@ -82,7 +78,6 @@ static int set_up(void **state)
 
 static void a_mark_counts_once_it_is_stored(void **state)
 {
-    (void)state;
     want(CLAIM_ONLINE);
     assert_int_equal(world.revision, 5);
     assert_true(world.is_online);
@@ -99,7 +94,6 @@ static void a_mark_counts_once_it_is_stored(void **state)
 
 static void after_a_conflict_it_is_written_into_what_was_read(void **state)
 {
-    (void)state;
     want(CLAIM_ONLINE);
     world.assigned.revision = 6;
     world.assigned.count = 0;
@@ -112,7 +106,6 @@ static void after_a_conflict_it_is_written_into_what_was_read(void **state)
 /* A provider that has no room refuses at once; each owner would ask it all the time. */
 static void a_write_that_fails_is_not_tried_again_at_once(void **state)
 {
-    (void)state;
     want(CLAIM_ONLINE);
     answer(BATON_EUNAVAILABLE);
     assert_int_equal(world.puts, 1);
@@ -125,7 +118,6 @@ static void a_write_that_fails_is_not_tried_again_at_once(void **state)
 
 static void a_write_from_before_the_mark_was_wanted_does_not_count(void **state)
 {
-    (void)state;
     want(CLAIM_ONLINE);
     want(CLAIM_OFFLINE);
     want(CLAIM_ONLINE);
@@ -139,7 +131,6 @@ static void a_write_from_before_the_mark_was_wanted_does_not_count(void **state)
 
 static void of_another_owner_nothing_more_is_written(void **state)
 {
-    (void)state;
     want(CLAIM_OFFLINE);
     want(CLAIM_NONE);
     answer(BATON_ECONFLICT);
@@ -148,7 +139,6 @@ static void of_another_owner_nothing_more_is_written(void **state)
 
 static void a_write_goes_on_without_a_claim_that_has_ended(void **state)
 {
-    (void)state;
     want(CLAIM_ONLINE);
     claim_fini(&world.claim);
     answer(BATON_OK);

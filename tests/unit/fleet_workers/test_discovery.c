@@ -25,7 +25,6 @@ int __wrap_res_nquery(res_state resolver, const char *name, int class, int type,
 {
     int given;
 
-    (void)name;
     if (class != 1 || type != 33 || bytes < (int)sizeof(packet)) {
         abort();
     }
@@ -352,7 +351,6 @@ static void an_id_is_made_of_safe_bytes_and_fits(void **state)
         {"no URL", "worker-"},
     };
     char id[DISCOVERY_ID_MAX];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t bytes = strlen(cases[i].id);
@@ -369,7 +367,6 @@ static void what_names_no_worker_is_refused(void **state)
     static const char *const urls[] = {
         "http://a/",   "a:8000",     "",           "ws://u:p@a",   "dns+wss://a:443", "mdns+ws://a",
         "ws://a/?b=c", "ws://a/b#c", "ws://a:0/b", "dns+ws://a/b", "srv+ws://a/b"};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         struct baton_error error = {0};

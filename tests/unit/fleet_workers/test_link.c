@@ -51,13 +51,11 @@ static void worker_got(void *userdata, const char *text, size_t bytes)
 
 static void worker_refused(void *userdata, const char *reason)
 {
-    (void)userdata;
     fail_msg("the worker refuses: %s", reason);
 }
 
 static void worker_drain(void *userdata)
 {
-    (void)userdata;
 }
 
 static void worker_closing(void *userdata)
@@ -150,15 +148,12 @@ static void on_wanted(void *userdata, bool is_wanted)
 
 static char *list(void *userdata)
 {
-    (void)userdata;
     return strdup("{\"type\":\"setSubscriptionList\",\"subscriptions\":[]}");
 }
 
 static void display(void *userdata, const char *name, struct session_id *ret_session,
                     enum stage *ret_stage)
 {
-    (void)userdata;
-    (void)name;
     *ret_session = (struct session_id){true, 7};
     *ret_stage = STAGE_WELCOME;
 }

@@ -67,7 +67,6 @@ static int set_up(void **state)
 
 static void on_closed(void *userdata)
 {
-    (void)userdata;
 }
 
 static int tear_down(void **state)
@@ -85,8 +84,6 @@ static int tear_down(void **state)
 
 static void on_published(void *userdata, int code, const struct baton_error *error)
 {
-    (void)userdata;
-    (void)error;
     assert_int_equal(code, 0);
 }
 

@@ -118,7 +118,6 @@ static void *read_blocked(void *userdata)
 {
     int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     char byte;
-    (void)userdata;
 
     reader = gettid();
     (void)!pread(memory, &byte, 1, (off_t)(uintptr_t)blocked);
@@ -127,8 +126,6 @@ static void *read_blocked(void *userdata)
 
 static void *change_memory(void *userdata)
 {
-    (void)userdata;
-
     while (reader == 0 || state_of(getpid(), reader) == 'R') {
     }
     (void)mmap(NULL, FILE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,7 +12,6 @@ static void a_stranger_that_blocks_its_readers_makes_nothing_certain(void **stat
 {
     struct victims nobody = {.marker = "BATON_TEST_MARK=nobody's"};
     pid_t stranger = hider_start(&(struct hider){.how = "block", .before = 1});
-    (void)state;
 
     if (stranger == 0) {
         skip(); /* a file system of its own needs root here */

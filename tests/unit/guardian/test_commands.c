@@ -15,7 +15,6 @@ static void places_are_filled_in(void **state)
     static const char expected[] = "*5\r\n$4\r\nEVAL\r\n$10\r\nrow:master\r\n$2\r\n42\r\n"
                                    "$3\r\na b\r\n$0\r\n\r\n";
     size_t length;
-    (void)state;
 
     assert_true(commands_set_text(&text, arguments, 5));
     length = commands_render(bytes, sizeof(bytes), &text, "row", 42);
@@ -28,7 +27,6 @@ static void what_has_no_room_is_not_said(void **state)
     static char longest[COMMANDS_TEXT_MAX + 1];
     const char *arguments[] = {"\1\1\1\1", longest};
     char tiny[20];
-    (void)state;
 
     memset(longest, 'x', sizeof(longest) - 1);
     assert_false(commands_set_text(&text, arguments, 2));
@@ -45,7 +43,6 @@ static void no_damage_is_read_beyond_its_bounds(void **state)
     static const char *const arguments[] = {"SET", "\1", "\2"};
     struct commands_text *damaged = malloc(sizeof(*damaged)); /* its bounds are watched */
     char *name = malloc(COMMANDS_NAME_MAX);
-    (void)state;
 
     assert_non_null(damaged);
     assert_non_null(name);

@@ -22,7 +22,6 @@ static int ready[2];
 static int make_shared(void **state)
 {
     pthread_mutexattr_t attributes;
-    (void)state;
 
     life = mmap(NULL, sizeof(*life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return life == MAP_FAILED || pipe(ready) != 0 || pthread_mutexattr_init(&attributes) != 0 ||
@@ -33,7 +32,6 @@ static int make_shared(void **state)
 
 static int drop_shared(void **state)
 {
-    (void)state;
     return close(ready[0]) | close(ready[1]) | munmap(life, sizeof(*life));
 }
 
@@ -46,7 +44,6 @@ static void say_ready(void)
 
 _Noreturn static void *sleep_for_ever(void *userdata)
 {
-    (void)userdata;
     for (;;) {
         (void)pause();
     }
@@ -120,13 +117,11 @@ static void the_killed_are_certain(void (*act)(void))
 
 static void a_killed_process_is_certain_before_it_is_waited_for(void **state)
 {
-    (void)state;
     the_killed_are_certain(hold_and_sleep);
 }
 
 static void a_killed_process_of_many_threads_and_much_memory_too(void **state)
 {
-    (void)state;
     the_killed_are_certain(hold_much_and_sleep);
 }
 
@@ -185,19 +180,16 @@ static void become_another_program(void)
 
 static void a_thread_that_ends_is_no_death(void **state)
 {
-    (void)state;
     wakes_and_is_not_certain(end_the_first_thread_alone);
 }
 
 static void another_program_is_no_death(void **state)
 {
-    (void)state;
     wakes_and_is_not_certain(become_another_program);
 }
 
 static void stop_holding(int signal)
 {
-    (void)signal;
     /* Whoever it comes to only waits for it. NOLINTNEXTLINE(bugprone-signal-handler) */
     _exit(pthread_mutex_unlock(life) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -212,7 +204,6 @@ static void a_lock_let_go_in_order_is_a_farewell(void **state)
 {
     pid_t child = begin(hold_until_told);
     int status;
-    (void)state;
 
     assert_int_equal(kill(child, SIGUSR1), 0);
     assert_false(dying_wait(life));
@@ -247,7 +238,6 @@ static void a_process_is_found_by_the_name_that_proc_gives_it(void **state)
 {
     int status;
     pid_t outer = fork();
-    (void)state;
 
     if (outer == 0) {
         pid_t first;

@@ -91,7 +91,6 @@ static void each_fatal_signal_sends_the_news_and_keeps_its_status(void **state)
     struct scene scenes[] = {
         {.crash = crash_abort}, {.crash = crash_raise_fpe}, {.crash = crash_raise_segv}};
     static const int numbers[] = {SIGABRT, SIGFPE, SIGSEGV};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         bool has_news;
         int status = run(&scenes[i], &has_news);
@@ -106,7 +105,6 @@ static void a_real_fault_dies_of_its_own_signal(void **state)
     struct scene scene = {.crash = crash_trap};
     bool has_news;
     int status = run(&scene, &has_news);
-    (void)state;
     assert_true(has_news);
     assert_true(WIFSIGNALED(status));
     assert_true(WTERMSIG(status) == SIGILL || WTERMSIG(status) == SIGTRAP);
@@ -126,7 +124,6 @@ static void the_programs_own_handler_runs_after_the_lease_is_void(void **state)
     struct scene scene = {.crash = crash_raise_segv, .prepare = prepare_handler};
     bool has_news;
     int status = run(&scene, &has_news);
-    (void)state;
     assert_true(has_news);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 42);
@@ -147,7 +144,6 @@ static void an_ignored_signal_is_not_fatal(void **state)
     struct scene scene = {.crash = crash_ignored, .prepare = ignore_fpe};
     bool has_news;
     int status = run(&scene, &has_news);
-    (void)state;
     assert_false(has_news);
     assert_int_equal(WEXITSTATUS(status), 7);
 }
@@ -168,7 +164,6 @@ static void a_forked_childs_crash_says_nothing_about_the_leader(void **state)
     struct scene scene = {.crash = crash_in_child};
     bool has_news;
     int status = run(&scene, &has_news);
-    (void)state;
     assert_false(has_news);
     assert_int_equal(WEXITSTATUS(status), 7);
 }
@@ -192,7 +187,6 @@ static void an_overflown_stack_is_told_of_too(void **state)
     struct scene scene = {.crash = crash_overflow};
     bool has_news;
     int status = run(&scene, &has_news);
-    (void)state;
     assert_true(has_news);
     assert_int_equal(WTERMSIG(status), SIGSEGV);
 }
@@ -200,7 +194,6 @@ static void an_overflown_stack_is_told_of_too(void **state)
 static void earlier_handlers_come_back(void **state)
 {
     struct sigaction before, after;
-    (void)state;
     assert_int_equal(sigaction(SIGBUS, NULL, &before), 0);
     assert_int_equal(fatal_install(NULL), 0);
     assert_int_equal(fatal_install(NULL), 0);
@@ -215,7 +208,6 @@ static void earlier_handlers_come_back(void **state)
 static void slots_are_bounded_and_reusable(void **state)
 {
     struct fatal_entry entry = {.void_lease = void_lease, .fd = -1};
-    (void)state;
     for (int i = 0; i < FATAL_ENTRIES_MAX; i++) {
         assert_int_equal(fatal_add(&entry), i);
     }

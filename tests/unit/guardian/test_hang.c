@@ -148,7 +148,6 @@ static int stop_the_leader(int *ret_slowest)
 static void a_leader_that_stops_is_killed_after_the_bound(void **state)
 {
     int slowest;
-    (void)state;
     (void)stop_the_leader(&slowest);
     assert_in_range(slowest, BOUND_MS - BEAT_MS, BOUND_MS + BOUND_MS / 8);
 }
@@ -156,7 +155,6 @@ static void a_leader_that_stops_is_killed_after_the_bound(void **state)
 static void its_death_is_certified_only_when_the_kernel_reports_it(void **state)
 {
     int slowest;
-    (void)state;
     assert_int_equal(stop_the_leader(&slowest), 0);
     hang_mutant = HANG_MUTANT_CERTIFIES_UNPROVEN;
     assert_int_not_equal(stop_the_leader(&slowest), 0);
@@ -165,7 +163,6 @@ static void its_death_is_certified_only_when_the_kernel_reports_it(void **state)
 
 static void who_was_stopped_together_with_its_watcher_is_not_killed(void **state)
 {
-    (void)state;
     assert_int_equal(stop_both_at_random(), 0);
     hang_mutant = HANG_MUTANT_COUNTS_ASLEEP;
     assert_int_not_equal(stop_both_at_random(), 0);
@@ -175,7 +172,6 @@ static void who_was_stopped_together_with_its_watcher_is_not_killed(void **state
 static void who_gets_no_processor_is_not_killed(void **state)
 {
     struct world world;
-    (void)state;
     for (int round = 0; round < 2; round++) {
         hang_mutant = round == 0 ? HANG_MUTANT_NONE : HANG_MUTANT_KILLS_STARVED;
         begin(&world, 1);
@@ -192,7 +188,6 @@ static void who_gets_no_processor_is_not_killed(void **state)
 static void who_does_not_lead_is_not_killed(void **state)
 {
     struct hang hang;
-    (void)state;
     hang_init(&hang, SPAN_MS(BOUND_MS));
     for (int ms = 1; ms < 1000; ms++) {
         struct hang_look look = {.now = at_ms(ms), .beat = at_ms(1)};
@@ -207,7 +202,6 @@ static void who_begins_to_lead_has_the_whole_bound(void **state)
 {
     struct hang hang;
     struct hang_look look = {.now = at_ms(500), .beat = at_ms(1), .lease = INSTANT_NEVER};
-    (void)state;
     hang_init(&hang, SPAN_MS(BOUND_MS));
     assert_int_equal(hang_take(&hang, &look), HANG_WAIT);
     assert_true(hang.since.ns == look.now.ns);
@@ -216,7 +210,6 @@ static void who_begins_to_lead_has_the_whole_bound(void **state)
 static void without_a_bound_nobody_is_killed(void **state)
 {
     struct hang hang;
-    (void)state;
     hang_init(&hang, SPAN_NS(0));
     for (int ms = 1; ms < 1000; ms++) {
         struct hang_look look = {.now = at_ms(ms), .lease = INSTANT_NEVER};
@@ -226,7 +219,6 @@ static void without_a_bound_nobody_is_killed(void **state)
 
 static void each_kill_doubles_the_bound_up_to_the_lease(void **state)
 {
-    (void)state;
     assert_int_equal(hang_bound(SPAN_MS(200), 0, SPAN_S(5)).ns, SPAN_MS(200).ns);
     assert_int_equal(hang_bound(SPAN_MS(200), 3, SPAN_S(5)).ns, SPAN_MS(1600).ns);
     assert_int_equal(hang_bound(SPAN_MS(200), 4000000000U, SPAN_S(5)).ns, SPAN_S(5).ns);

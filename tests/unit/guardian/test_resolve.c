@@ -9,7 +9,6 @@ static void an_address_is_host_and_port(void **state)
 {
     char host[RESOLVE_HOST_MAX];
     int port;
-    (void)state;
     assert_int_equal(resolve_split("node-a:7000", host, &port, NULL), 0);
     assert_string_equal(host, "node-a");
     assert_int_equal(port, 7000);
@@ -24,7 +23,6 @@ static void a_bad_address_is_named_in_the_error(void **state)
                                       "a:x", "a:1x", "a:-1", "a:65536", "[]:1"};
     char host[RESOLVE_HOST_MAX];
     int port;
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct baton_error error;
         assert_int_equal(resolve_split(bad[i], host, &port, &error), BATON_EINVAL);
@@ -36,7 +34,6 @@ static void numbers_need_no_name_service(void **state)
 {
     struct sockaddr_storage address;
     socklen_t bytes;
-    (void)state;
     assert_true(resolve_numeric("127.0.0.1", 7000, &address, &bytes));
     assert_int_equal(address.ss_family, AF_INET);
     assert_int_equal(bytes, sizeof(struct sockaddr_in));

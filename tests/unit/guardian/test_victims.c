@@ -44,7 +44,6 @@ static void a_process_group_dies_whole(void **state)
 {
     int ready[2];
     pid_t child, pids[2];
-    (void)state;
 
     assert_int_equal(pipe(ready), 0);
     child = process_fork(lead_a_group, &ready[1]);
@@ -73,7 +72,6 @@ static void who_left_group_and_parent_is_found_by_the_marker(void **state)
     int ready[2];
     char number[9] = {0};
     pid_t child, orphan;
-    (void)state;
 
     assert_int_equal(pipe(ready), 0);
     child = process_fork(stray, &ready[1]);
@@ -109,7 +107,6 @@ static void a_process_in_the_middle_of_execve_is_searched_again(void **state)
 {
     int ready[2];
     char line;
-    (void)state;
 
     assert_int_equal(pipe(ready), 0);
     for (int i = 0; i < 300; i++) {
@@ -157,7 +154,6 @@ static void a_marker_matches_whole_variables_only(void **state)
 {
     struct longer longer = {.more = "5"};
     pid_t child = start_longer(&longer);
-    (void)state;
 
     (void)victims_hunt(&marked, 0);
     assert_true(process_lives(child));
@@ -168,7 +164,6 @@ static void a_marker_matches_those_of_single_commands_too(void **state)
 {
     struct longer longer = {.more = "-12"};
     pid_t child = start_longer(&longer);
-    (void)state;
 
     (void)victims_hunt(&marked, PATIENCE_MS);
     assert_int_equal(WTERMSIG(process_wait(child)), SIGKILL);
@@ -182,7 +177,6 @@ static void a_stranger_that_takes_its_environment_away_does_not_hold_up_the_sear
                                        "end",   "secret",  "guard"};
     size_t count = sizeof(hows) / sizeof(hows[0]);
     struct sysinfo host;
-    (void)state;
 
     assert_int_equal(sysinfo(&host), 0);
     if (host.totalswap > 0) {
@@ -205,7 +199,6 @@ static void a_marker_behind_a_page_that_was_taken_away_is_found(void **state)
 {
     pid_t child =
         hider_start(&(struct hider){.how = "first", .marker = marked.marker, .before = 1});
-    (void)state;
 
     assert_true(child > 0);
     assert_true(victims_hunt(&marked, PATIENCE_MS));
@@ -216,7 +209,6 @@ static void a_marker_at_the_end_of_a_long_environment_is_found(void **state)
 {
     pid_t child =
         hider_start(&(struct hider){.how = "leave", .marker = marked.marker, .before = 15});
-    (void)state;
 
     assert_true(child > 0);
     assert_true(victims_hunt(&marked, PATIENCE_MS));
@@ -226,7 +218,6 @@ static void a_marker_at_the_end_of_a_long_environment_is_found(void **state)
 static void a_process_that_outlives_its_first_thread_is_found(void **state)
 {
     pid_t child = hider_start(&(struct hider){.how = "thread", .marker = marked.marker});
-    (void)state;
 
     assert_true(child > 0);
     assert_true(victims_hunt(&marked, PATIENCE_MS));
@@ -240,7 +231,6 @@ static void who_ends_before_its_turn_has_left_no_child_unseen(void **state)
     char how[16];
     int over[2];
     bool has_found_none;
-    (void)state;
 
     assert_int_equal(pipe(over), 0);
     (void)signal(SIGCHLD, SIG_IGN);
@@ -261,7 +251,6 @@ static void on_behalf_of_a_user_only_that_users_processes_are_killed(void **stat
 {
     pid_t child = hider_start(
         &(struct hider){.how = "leave", .marker = marked.marker, .before = 1, .user = SOMEBODY});
-    (void)state;
 
     if (child == 0) {
         skip();
@@ -276,14 +265,12 @@ static void on_behalf_of_a_user_only_that_users_processes_are_killed(void **stat
 
 static void nobody_to_end_is_certain(void **state)
 {
-    (void)state;
     assert_true(victims_end(&(struct victims){0}, 0));
 }
 
 /* Only a supervisor can know. */
 static void without_a_supervisor_nothing_is_certain(void **state)
 {
-    (void)state;
     assert_false(victims_end(&marked, 0));
     assert_false(victims_end(&(struct victims){.cgroup = "/nonexistent/cgroup"}, 0));
 }
@@ -291,7 +278,6 @@ static void without_a_supervisor_nothing_is_certain(void **state)
 static void a_supervisor_that_dies_without_a_reply_leaves_it_uncertain(void **state)
 {
     int pair[2];
-    (void)state;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
     close(pair[1]);
@@ -303,7 +289,6 @@ static void a_reply_counts_though_its_sender_is_gone(void **state)
 {
     int pair[2];
     char byte = VICTIMS_NONE_LEFT;
-    (void)state;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
     assert_int_equal(send(pair[1], &byte, 1, 0), 1);

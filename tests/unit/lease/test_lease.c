@@ -12,7 +12,6 @@ static instant now;
 
 static int set_up(void **state)
 {
-    (void)state;
     lease_settings_default(&settings);
     lease_init(&lease, true, 0);
     now = (instant){SPAN_S(100).ns};
@@ -70,7 +69,6 @@ static void lead(uint64_t epoch)
 static void the_lease_is_counted_from_the_request_and_shortened(void **state)
 {
     instant sent = now;
-    (void)state;
 
     settings.clock_drift_ppm = 250000; /* (3/4) / (5/4) = 3/5 of 30 s */
     settings.renew_interval = SPAN_S(5);
@@ -85,8 +83,6 @@ static void the_lease_is_counted_from_the_request_and_shortened(void **state)
 
 static void a_grant_that_comes_too_late_is_given_back(void **state)
 {
-    (void)state;
-
     settings.answer_timeout = SPAN_S(60);
     step((struct lease_input){.type = LEASE_IN_UP});
     pass(SPAN_S(30));
@@ -100,7 +96,6 @@ static void a_grant_that_comes_too_late_is_given_back(void **state)
 static void errors_never_demote_but_the_clock_does(void **state)
 {
     instant end;
-    (void)state;
 
     lead(7);
     end = update.end;
@@ -123,7 +118,6 @@ static void errors_never_demote_but_the_clock_does(void **state)
 static void jeopardy_is_reported_before_the_end(void **state)
 {
     const struct lease_event *event;
-    (void)state;
 
     lead(7);
     step((struct lease_input){.type = LEASE_IN_DOWN});
@@ -142,8 +136,6 @@ static void jeopardy_is_reported_before_the_end(void **state)
 
 static void a_renewal_that_is_refused_demotes_at_once(void **state)
 {
-    (void)state;
-
     lead(7);
     tick_after(SPAN_S(10));
     reply(LEASE_HELD, 9, SPAN_S(3));
@@ -157,7 +149,6 @@ static void a_late_answer_of_a_new_lock_tells_all_that_happened(void **state)
 {
     static const enum lease_event_type expected[] = {LEASE_EV_LOST, LEASE_EV_ACQUIRED,
                                                      LEASE_EV_HOLDER, LEASE_EV_JEOPARDY};
-    (void)state;
 
     settings.answer_timeout = SPAN_S(60);
     lead(7);
@@ -174,8 +165,6 @@ static void a_late_answer_of_a_new_lock_tells_all_that_happened(void **state)
 
 static void a_follower_asks_in_the_moment_the_lock_ends(void **state)
 {
-    (void)state;
-
     step((struct lease_input){.type = LEASE_IN_UP});
     reply(LEASE_HELD, 9, SPAN_MS(1234));
     assert_false(update.held);
@@ -191,7 +180,6 @@ static void a_lock_without_a_lifetime_is_asked_for_ever_more_seldom(void **state
 {
     int64_t waited_ms = 0;
     int looks = 0;
-    (void)state;
 
     step((struct lease_input){.type = LEASE_IN_UP});
     while (waited_ms < 60000) {
@@ -214,8 +202,6 @@ static void a_lock_without_a_lifetime_is_asked_for_ever_more_seldom(void **state
 
 static void a_release_wakes_a_follower_at_once(void **state)
 {
-    (void)state;
-
     step((struct lease_input){.type = LEASE_IN_UP});
     reply(LEASE_HELD, 9, SPAN_S(30));
     step((struct lease_input){.type = LEASE_IN_RELEASED});
@@ -225,8 +211,6 @@ static void a_release_wakes_a_follower_at_once(void **state)
 
 static void a_process_that_is_not_the_heir_lets_it_ask_first(void **state)
 {
-    (void)state;
-
     step((struct lease_input){.type = LEASE_IN_UP});
     reply(LEASE_HELD, 9, SPAN_S(30));
     step((struct lease_input){.type = LEASE_IN_RELEASED, .wait = SPAN_MS(2)});
@@ -238,8 +222,6 @@ static void a_process_that_is_not_the_heir_lets_it_ask_first(void **state)
 
 static void a_release_that_crosses_the_answer_is_not_forgotten(void **state)
 {
-    (void)state;
-
     step((struct lease_input){.type = LEASE_IN_UP});
     step((struct lease_input){.type = LEASE_IN_RELEASED});
     assert_int_equal(update.command_count, 0);
@@ -256,7 +238,6 @@ static void the_spread_grows_with_the_contenders_up_to_its_maximum(void **state)
         uint32_t contenders;
         int64_t most_ms;
     } rows[] = {{1, 0}, {2, 0}, {10, 0}, {11, 1}, {201, 20}, {100000, 2000}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t largest = 0;
@@ -279,8 +260,6 @@ static void the_spread_grows_with_the_contenders_up_to_its_maximum(void **state)
 
 static void resigning_voids_first_and_lets_others_go_first(void **state)
 {
-    (void)state;
-
     lead(7);
     step((struct lease_input){.type = LEASE_IN_RESIGN});
     assert_false(update.held);
@@ -294,8 +273,6 @@ static void resigning_voids_first_and_lets_others_go_first(void **state)
 /* Notices come by another connection than answers: that of our own taking may come after all. */
 static void late_news_of_a_taking_is_none(void **state)
 {
-    (void)state;
-
     lead(7);
     step((struct lease_input){.type = LEASE_IN_RESIGN});
     step((struct lease_input){.type = LEASE_IN_TAKEN, .epoch = 7});
@@ -307,8 +284,6 @@ static void late_news_of_a_taking_is_none(void **state)
 /* The keys were deleted, or a server's clock jumped: the sooner that is known, the better. */
 static void a_leader_asks_at_once_when_another_process_took_the_lock(void **state)
 {
-    (void)state;
-
     lead(7);
     step((struct lease_input){.type = LEASE_IN_TAKEN, .epoch = 7});
     assert_int_equal(update.command_count, 0);
@@ -322,8 +297,6 @@ static void a_leader_asks_at_once_when_another_process_took_the_lock(void **stat
 
 static void a_taking_that_crosses_a_renewal_is_asked_about_after_it(void **state)
 {
-    (void)state;
-
     lead(7);
     tick_after(SPAN_S(10));
     sends(LEASE_RENEW);
@@ -339,7 +312,6 @@ static void a_taking_that_crosses_a_renewal_is_asked_about_after_it(void **state
 static void a_grant_to_a_process_that_has_left_is_given_back(void **state)
 {
     uint32_t request;
-    (void)state;
 
     step((struct lease_input){.type = LEASE_IN_UP});
     request = lease.asked_request;
@@ -356,7 +328,6 @@ static void a_grant_to_a_process_that_has_left_is_given_back(void **state)
 static void a_late_grant_is_not_pulled_from_under_the_next_answer(void **state)
 {
     uint32_t late;
-    (void)state;
 
     step((struct lease_input){.type = LEASE_IN_UP});
     late = lease.asked_request;
@@ -372,8 +343,6 @@ static void a_late_grant_is_not_pulled_from_under_the_next_answer(void **state)
 
 static void an_epoch_that_is_not_above_all_others_is_given_back(void **state)
 {
-    (void)state;
-
     lease_init(&lease, true, 50);
     step((struct lease_input){.type = LEASE_IN_UP});
     assert_int_equal(update.commands[0].epoch, 50);
@@ -385,8 +354,6 @@ static void an_epoch_that_is_not_above_all_others_is_given_back(void **state)
 
 static void a_store_that_may_have_forgotten_is_waited_for(void **state)
 {
-    (void)state;
-
     settings.check_interval = SPAN_S(60);
     step((struct lease_input){.type = LEASE_IN_UP});
     reply(LEASE_NOT_YET, 0, SPAN_S(12));
@@ -395,8 +362,6 @@ static void a_store_that_may_have_forgotten_is_waited_for(void **state)
 
 static void a_process_that_may_not_lead_only_looks(void **state)
 {
-    (void)state;
-
     lead(7);
     step((struct lease_input){.type = LEASE_IN_ELIGIBLE, .eligible = false});
     assert_false(update.held);
@@ -408,7 +373,6 @@ static void a_process_that_may_not_lead_only_looks(void **state)
 static void settings_that_cannot_work_say_why(void **state)
 {
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(lease_settings_check(&settings, &error), BATON_OK);
     settings.renew_interval = SPAN_S(15);

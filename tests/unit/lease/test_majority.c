@@ -39,14 +39,12 @@ static void answer(enum majority_order_type type, int server, struct majority_re
 
 static int set_up(void **state)
 {
-    (void)state;
     majority_init(&majority, 3);
     return 0;
 }
 
 static void two_of_three_are_enough(void **state)
 {
-    (void)state;
     begin(LEASE_TAKE, 4);
     assert_int_equal(update.order_count, 3);
     assert_int_equal(update.orders[1].type, MAJORITY_TAKE);
@@ -65,7 +63,6 @@ static void two_of_three_are_enough(void **state)
 
 static void the_greatest_epoch_is_on_record_before_it_counts(void **state)
 {
-    (void)state;
     begin(LEASE_TAKE, 0);
     answer(MAJORITY_TAKE, 0, GRANTED(5));
     answer(MAJORITY_TAKE, 1, GRANTED(9));
@@ -84,7 +81,6 @@ static void the_greatest_epoch_is_on_record_before_it_counts(void **state)
 
 static void one_of_three_is_given_back(void **state)
 {
-    (void)state;
     begin(LEASE_TAKE, 0);
     answer(MAJORITY_TAKE, 0, GRANTED(5));
     answer(MAJORITY_TAKE, 1, HELD(1, 4, 300));
@@ -104,7 +100,6 @@ static void one_of_three_is_given_back(void **state)
 
 static void a_lock_that_is_torn_is_asked_for_again(void **state)
 {
-    (void)state;
     begin(LEASE_TAKE, 0);
     answer(MAJORITY_TAKE, 0, GRANTED(5));
     answer(MAJORITY_TAKE, 1, HELD(1, 4, 300));
@@ -123,7 +118,6 @@ static void a_grant_that_comes_late_is_given_back_or_kept(void **state)
 {
     struct majority_order late = {.type = MAJORITY_TAKE, .server = 2};
     struct majority_reply granted = GRANTED(8);
-    (void)state;
 
     begin(LEASE_TAKE, 0);
     late.round = majority.round;
@@ -151,7 +145,6 @@ static void a_grant_that_comes_late_is_given_back_or_kept(void **state)
 
 static void a_renewal_takes_the_lock_on_servers_that_were_unreachable_before(void **state)
 {
-    (void)state;
     begin(LEASE_TAKE, 0);
     answer(MAJORITY_TAKE, 0, GRANTED(9));
     answer(MAJORITY_TAKE, 1, GRANTED(9));
@@ -170,7 +163,6 @@ static void a_renewal_takes_the_lock_on_servers_that_were_unreachable_before(voi
 
 static void a_renewal_that_fails_is_lost_only_if_that_is_sure(void **state)
 {
-    (void)state;
     begin(LEASE_TAKE, 0);
     for (int i = 0; i < 3; i++) {
         answer(MAJORITY_TAKE, i, GRANTED(9));
@@ -190,7 +182,6 @@ static void a_renewal_that_fails_is_lost_only_if_that_is_sure(void **state)
 
 static void a_look_is_answered_by_all(void **state)
 {
-    (void)state;
     begin(LEASE_LOOK, 0);
     answer(MAJORITY_LOOK, 0, FREE);
     answer(MAJORITY_LOOK, 1, HELD(1, 4, 100));
@@ -219,7 +210,6 @@ static void giving_up_gives_back_all_and_what_is_still_to_come(void **state)
 {
     struct majority_order late = {.type = MAJORITY_TAKE, .server = 2};
     struct majority_reply granted = GRANTED(9);
-    (void)state;
 
     begin(LEASE_TAKE, 0);
     late.round = majority.round;
@@ -543,7 +533,6 @@ enum { WORLDS = OF_CHANCE(100) };
 
 static void no_instant_has_two_leaders_and_epochs_only_grow(void **state)
 {
-    (void)state;
     leaderships = 0;
     for (uint64_t number = 1; number <= WORLDS; number++) {
         run_world(number);

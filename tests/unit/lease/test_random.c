@@ -192,8 +192,6 @@ static void one_life(uint64_t seed)
 
 static void random_lives_have_one_leader_at_a_time(void **state)
 {
-    (void)state;
-
     for (uint64_t seed = 1; seed <= 300; seed++) {
         one_life(seed);
     }

@@ -88,7 +88,6 @@ static void enter(struct part *part, const char *node)
 
 static int open_two(void **state)
 {
-    (void)state;
     a = b = (struct part){.member = NULL};
     process_make_folder(folder, sizeof(folder));
     assert_int_equal(uv_loop_init(&loop), 0);
@@ -120,7 +119,6 @@ static void end(struct part *part)
 
 static int close_two(void **state)
 {
-    (void)state;
     leave(&a);
     leave(&b);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
@@ -222,7 +220,6 @@ static void status_and_members_are_those_of_the_process_that_is_asked(void **sta
     json_t *of_a = reply_of(client_new(&a, "{\"do\":\"status\"}"));
     json_t *of_b = reply_of(client_new(&b, "{\"do\":\"status\"}"));
     json_t *members = reply_of(client_new(&b, "{\"do\":\"members\"}"));
-    (void)state;
 
     assert_true(json_is_true(json_object_get(of_a, "is_leader")));
     assert_true(json_is_false(json_object_get(of_b, "is_leader")));
@@ -237,7 +234,6 @@ static void status_and_members_are_those_of_the_process_that_is_asked(void **sta
 static void a_watcher_is_sent_each_event_as_it_comes(void **state)
 {
     struct client *watcher = client_new(&a, "{\"do\":\"watch\"}");
-    (void)state;
 
     for (int i = 0; i < 100; i++) { /* it has subscribed by then */
         (void)uv_run(&loop, UV_RUN_NOWAIT);
@@ -253,7 +249,6 @@ static void a_watcher_is_sent_each_event_as_it_comes(void **state)
 
 static void pass_is_answered_when_another_member_leads(void **state)
 {
-    (void)state;
     expect_new_leader(client_new(&a, "{\"do\":\"pass\",\"to\":\"b\"}"), "b");
     assert_true(leads(&b));
     assert_false(leads(&a));
@@ -262,7 +257,6 @@ static void pass_is_answered_when_another_member_leads(void **state)
 static void pass_waits_for_what_holds_and_a_second_one_is_refused_meanwhile(void **state)
 {
     struct client *first = client_new(&a, "{\"do\":\"pass\"}");
-    (void)state;
 
     a.holds = true;
     UNTIL(a.is_draining);
@@ -275,7 +269,6 @@ static void pass_waits_for_what_holds_and_a_second_one_is_refused_meanwhile(void
 
 static void pass_that_is_held_too_long_is_given_up_and_may_be_asked_again(void **state)
 {
-    (void)state;
     a.holds = true;
     expect_error(client_new(&a, "{\"do\":\"pass\",\"timeout_ms\":200}"), BATON_ETIMEDOUT,
                  "the program did not stop in time");
@@ -287,7 +280,6 @@ static void pass_that_is_held_too_long_is_given_up_and_may_be_asked_again(void *
 static void pass_of_a_client_that_has_gone_goes_on(void **state)
 {
     struct client *gone = client_new(&a, "{\"do\":\"pass\"}");
-    (void)state;
 
     client_free(gone);
     UNTIL(leads(&b));
@@ -296,7 +288,6 @@ static void pass_of_a_client_that_has_gone_goes_on(void **state)
 
 static void only_the_leader_passes_and_only_to_a_member(void **state)
 {
-    (void)state;
     expect_error(client_new(&b, "{\"do\":\"pass\"}"), BATON_ENOTLEADER, "a does; ask there");
     expect_error(client_new(&a, "{\"do\":\"pass\",\"to\":\"c\"}"), BATON_EINVAL, "c");
     assert_true(leads(&a));
@@ -305,7 +296,6 @@ static void only_the_leader_passes_and_only_to_a_member(void **state)
 
 static void a_cordoned_leader_is_succeeded_and_leads_again_once_it_is_uncordoned(void **state)
 {
-    (void)state;
     expect_ok(client_new(&a, "{\"do\":\"cordon\"}"));
     UNTIL(leads(&b));
     expect_ok(client_new(&b, "{\"do\":\"cordon\"}"));
@@ -331,7 +321,6 @@ static void what_cannot_be_done_is_refused_with_the_reason(void **state)
         {"{\"do\":\"join\",\"member\":\"c=127.0.0.1:1\"}", BATON_ENOTSUP, "memory"},
         {"{\"do\":\"isolate\",\"on\":true}", BATON_EAUTH, "not started for tests"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         expect_error(client_new(&a, rows[i].request), rows[i].code, rows[i].says);
@@ -343,7 +332,6 @@ static void what_cannot_be_done_is_refused_with_the_reason(void **state)
 static void a_long_request_is_refused_with_a_text_that_is_utf_8(void **state)
 {
     char request[2048] = "{\"do\":\"";
-    (void)state;
 
     for (int i = 0; i < 2; i++) {
         size_t used = strlen("{\"do\":\"");

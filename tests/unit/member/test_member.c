@@ -46,7 +46,6 @@ static void note(struct seen *seen, char what)
 static void on_reply(void *userdata, int code, const struct baton_error *error)
 {
     struct seen *seen = userdata;
-    (void)error;
 
     seen->code = code;
     note(seen, 'r');
@@ -132,7 +131,6 @@ static void enter(struct part *part, const char *node)
 
 static int open_two(void **state)
 {
-    (void)state;
     a = b = (struct part){.member = NULL};
     assert_int_equal(uv_loop_init(&loop), 0);
     enter(&a, "a");
@@ -151,7 +149,6 @@ static void leave(struct part *part)
 
 static int close_two(void **state)
 {
-    (void)state;
     leave(&a);
     leave(&b);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
@@ -174,7 +171,6 @@ static bool leads(const struct part *part)
 
 static void all_hear_of_the_loss_before_the_reply_comes(void **state)
 {
-    (void)state;
     assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
     UNTIL(a.seen.code != 1);
     assert_int_equal(a.seen.code, BATON_OK);
@@ -184,7 +180,6 @@ static void all_hear_of_the_loss_before_the_reply_comes(void **state)
 
 static void a_leader_keeps_its_lease_while_an_observer_holds(void **state)
 {
-    (void)state;
     a.holds = true;
     assert_int_equal(begin(&a, HANDOVER_RESIGN, "b", 60000, false), BATON_OK);
     for (int i = 0; i < 100; i++) {
@@ -201,7 +196,6 @@ static void a_leader_keeps_its_lease_while_an_observer_holds(void **state)
 
 static void what_holds_too_long_keeps_leadership_unless_it_is_forced(void **state)
 {
-    (void)state;
     a.holds = true;
     assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 20, false), BATON_OK);
     UNTIL(a.seen.code != 1);
@@ -216,7 +210,6 @@ static void what_holds_too_long_keeps_leadership_unless_it_is_forced(void **stat
 
 static void there_is_one_hand_over_at_a_time(void **state)
 {
-    (void)state;
     a.holds = true;
     assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
     assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_EBUSY);
@@ -229,7 +222,6 @@ static void there_is_one_hand_over_at_a_time(void **state)
 static void a_request_joins_the_draining_that_the_group_wants(void **state)
 {
     const struct baton_event wish = {.type = BATON_EVENT_DRAIN, .lease_left_ns = 60000000000};
-    (void)state;
     a.holds = true;
     handover_want(a.election, &wish);
     UNTIL(strcmp(a.seen.course, "D") == 0);
@@ -245,7 +237,6 @@ static void a_request_joins_the_draining_that_the_group_wants(void **state)
 static void nothing_stops_for_a_member_that_cannot_lead(void **state)
 {
     char longer[BATON_NAME_MAX + 1];
-    (void)state;
 
     memset(longer, 'x', sizeof(longer));
     longer[BATON_NAME_MAX] = '\0';
@@ -258,7 +249,6 @@ static void nothing_stops_for_a_member_that_cannot_lead(void **state)
 
 static void a_leadership_may_be_given_away_while_it_is_announced(void **state)
 {
-    (void)state;
     b.resigns = true;
     b.seen = (struct seen){.code = 1};
     assert_int_equal(begin(&a, HANDOVER_CORDON, NULL, 60000, false), BATON_OK);
@@ -268,7 +258,6 @@ static void a_leadership_may_be_given_away_while_it_is_announced(void **state)
 
 static void a_cordoned_member_leads_no_more_until_it_is_uncordoned(void **state)
 {
-    (void)state;
     assert_int_equal(begin(&b, HANDOVER_CORDON, NULL, 60000, false), BATON_OK);
     assert_int_equal(b.seen.code, BATON_OK); /* a follower: at once */
     assert_true(election_is_cordoned(b.election));
@@ -287,13 +276,11 @@ static int has_no_memory(struct provider_election *election, bool eligible,
                          struct baton_error *reterr)
 {
     election->ops = working; /* the next time it has */
-    (void)eligible;
     return error_set(reterr, BATON_ENOMEM, "out of memory");
 }
 
 static void what_could_not_make_a_member_able_may_be_tried_again(void **state)
 {
-    (void)state;
     assert_int_equal(handover_set_able(b.election, false, NULL), BATON_OK);
     assert_true(election_is_cordoned(b.election));
     working = b.election->provider->ops;
@@ -310,7 +297,6 @@ static void what_could_not_make_a_member_able_may_be_tried_again(void **state)
 
 static void the_end_of_an_election_ends_its_hand_over(void **state)
 {
-    (void)state;
     a.holds = true;
     assert_int_equal(begin(&a, HANDOVER_RESIGN, NULL, 60000, false), BATON_OK);
     a.departure.left = on_left;
@@ -329,7 +315,6 @@ static void a_member_that_is_closed_refuses_requests(void **state)
     struct provider_config config = {.loop = &loop, .url = "memory:unit", .node = "c"};
     struct part c = {.member = NULL};
 
-    (void)state;
     assert_int_equal(member_open(&c.member, &config, NULL), BATON_OK);
     leave(&c);
     assert_int_equal(store_get(c.member, "k", NULL, NULL, NULL), BATON_ECLOSED);
@@ -349,7 +334,6 @@ struct reader {
 static void read_one(void *userdata, const struct provider_value *value)
 {
     struct reader *reader = userdata;
-    (void)value;
 
     reader->calls++;
     feed_stop(reader->feed);
@@ -357,14 +341,12 @@ static void read_one(void *userdata, const struct provider_value *value)
 
 static void on_put(void *userdata, int code, uint64_t revision, const struct baton_error *error)
 {
-    (void)revision;
     on_reply(userdata, code, error);
 }
 
 static void a_feed_may_stop_itself_at_the_first_of_many_values(void **state)
 {
     struct reader reader = {.calls = 0};
-    (void)state;
 
     for (int i = 0; i < 3; i++) {
         char key[8];
@@ -387,7 +369,6 @@ static void a_feed_may_stop_itself_at_the_first_of_many_values(void **state)
 static void all_observers_hear_in_one_order_when_one_of_them_leaves(void **state)
 {
     struct part behind = {.observer.on_event = on_event};
-    (void)state;
 
     election_observe(a.election, &behind.observer);
     a.leaves = true;

@@ -27,7 +27,6 @@ struct world {
 
 static void on_request(void *userdata, const char *path, struct http_answer *answer)
 {
-    (void)userdata;
     if (strcmp(path, "/status") == 0 || strcmp(path, "/healthz") == 0) {
         answer->status = 200;
         answer->type = "application/json";
@@ -314,7 +313,6 @@ static void where_it_cannot_listen_it_says_so_and_nothing_is_left(void **state)
         {.host = "203.0.113.1", .token = TOKEN}, /* of no machine */
         {.host = "nonsense", .token = TOKEN},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct http_config config = cases[i];
@@ -338,7 +336,6 @@ static void off_loopback_it_does_not_start_without_a_token(void **state)
     struct http_server *server;
     struct baton_error error;
     struct http_config config = {.loop = &loop, .host = "0.0.0.0", .on_request = on_request};
-    (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(http_server_open(&server, &config, &error), BATON_EAUTH);
     assert_non_null(strstr(error.message, "0.0.0.0"));

@@ -236,7 +236,6 @@ static void nobody_listening_is_unavailable(void **state)
     struct baton_error error;
     json_t *request = json_object();
     json_t *answer = NULL;
-    (void)state;
     assert_int_equal(control_call("/nonexistent/control.sock", request, SPAN_S(1), &answer, &error),
                      BATON_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "/nonexistent/control.sock"));
@@ -249,7 +248,6 @@ static void a_path_longer_than_the_kernel_allows_is_named(void **state)
     struct baton_error error;
     struct control_server *server;
     uv_loop_t loop;
-    (void)state;
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     assert_int_equal(uv_loop_init(&loop), 0);

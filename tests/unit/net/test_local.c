@@ -34,7 +34,6 @@ struct world {
 static void on_message(struct local *local, json_t *message, void *userdata)
 {
     struct world *world = userdata;
-    (void)local;
 
     json_decref(world->got);
     world->got = json_incref(message);
@@ -52,7 +51,6 @@ static void on_long_message(struct local *local, json_t *message, void *userdata
 static void on_turn(struct local *local, void *userdata)
 {
     struct world *world = userdata;
-    (void)local;
 
     world->turns++;
 }
@@ -60,8 +58,6 @@ static void on_turn(struct local *local, void *userdata)
 static void on_close(struct local *local, int code, const char *reason, void *userdata)
 {
     struct world *world = userdata;
-    (void)local;
-    (void)reason;
 
     world->local = NULL;
     world->fault = code;

@@ -34,22 +34,16 @@ struct world {
 static void on_open(struct stream *stream, void *userdata)
 {
     struct world *world = userdata;
-    (void)stream;
     world->is_open = true;
 }
 
 static void on_data(struct stream *stream, const void *data, size_t bytes, void *userdata)
 {
-    (void)stream;
-    (void)data;
-    (void)bytes;
-    (void)userdata;
 }
 
 static void on_close(struct stream *stream, int code, const char *reason, void *userdata)
 {
     struct world *world = userdata;
-    (void)reason;
     world->is_closed = true;
     world->code = code;
     world->was_refused = stream_was_refused(stream);

@@ -16,7 +16,6 @@ static int begin(void **state)
 {
     static const char key[] = "a key of more than sixteen bytes\n";
     int fd;
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/baton-tls-XXXXXX");
     if (!mkdtemp(folder)) {
         return -1;
@@ -28,7 +27,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     return unlink(path) == 0 ? rmdir(folder) : -1;
 }
 
@@ -47,7 +45,6 @@ static int read_with(mode_t mode)
 static void a_key_that_others_may_read_is_refused(void **state)
 {
     static const mode_t never[] = {0604, 0644, 0660, 0602, 0666};
-    (void)state;
 
     assert_int_equal(read_with(0600), BATON_OK);
     assert_int_equal(read_with(0400), BATON_OK);
@@ -60,8 +57,6 @@ static void a_key_that_others_may_read_is_refused(void **state)
 /* systemd hands a credential to a service with a user of its own in such a file. */
 static void only_roots_may_be_read_by_its_group(void **state)
 {
-    (void)state;
-
     assert_int_equal(read_with(0440), getuid() == 0 ? BATON_OK : BATON_EAUTH);
     if (getuid() == 0) {
         assert_int_equal(chown(path, 65534, 65534), 0);
@@ -75,7 +70,6 @@ static void another_users_link_to_a_key_is_refused(void **state)
     char link[sizeof(path) + 8];
     const struct tls_options options = {.shared_key_file = link};
     struct tls *tls = NULL;
-    (void)state;
 
     if (geteuid() != 0) {
         skip();
@@ -97,7 +91,6 @@ static void a_certificates_key_that_others_may_read_is_refused(void **state)
     const struct tls_options options = {
         .certificate_file = path, .key_file = path, .ca_file = path};
     struct tls *tls = NULL;
-    (void)state;
 
     assert_int_equal(chmod(path, 0640 | (geteuid() == 0 ? 04 : 0)), 0);
     assert_int_equal(tls_new(&tls, &options, &error), BATON_EAUTH);

@@ -72,7 +72,6 @@ static int begin(void **state)
 {
     const struct subject n1 = {"n1", -1, "DNS:n1"};
     X509 *one;
-    (void)state;
 
     assert_non_null(mkdtemp(directory));
     for (int i = 0; i < FILES; i++) {
@@ -90,7 +89,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     for (int i = 0; i < FILES; i++) {
         (void)unlink(files[i]);
     }
@@ -171,7 +169,6 @@ static void a_certificate_is_for_its_names_and_for_no_others(void **state)
         {{"N3", -1, "DNS:N3"}, false},
         {{"*", -1, "DNS:*"}, false},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         X509 *one = issue(&cases[i].subject, authority);
@@ -189,7 +186,6 @@ static void a_certificate_is_for_its_names_and_for_no_others(void **state)
 static void a_refusal_says_whose_it_is_not(void **state)
 {
     struct outcome outcome;
-    (void)state;
 
     outcome = meet(2, 2, "n3", "n1");
     assert_false(outcome.is_open);

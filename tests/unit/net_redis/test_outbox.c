@@ -46,7 +46,6 @@ static void what_goes_in_comes_out_in_order(void **state)
     size_t in = 0;
     size_t out = 0;
     size_t bytes;
-    (void)state;
 
     outbox_init(&outbox, MAX);
     assert_null(outbox_first(&outbox, &bytes));
@@ -71,7 +70,6 @@ static void what_goes_in_comes_out_in_order(void **state)
 static void it_has_a_maximum(void **state)
 {
     struct outbox outbox;
-    (void)state;
 
     outbox_init(&outbox, 1000);
     put(&outbox, 0, 990);

@@ -24,7 +24,6 @@ static void an_address_is_taken_apart(void **state)
         {"redis://a@b@c", "c", "a@b", "", 6379, 0},
     };
     struct redis_address address;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(redis_address_parse(&address, rows[i].url, NULL), BATON_OK);
@@ -40,7 +39,6 @@ static void a_socket_is_taken_apart(void **state)
 {
     struct redis_address address;
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(redis_address_parse(&address, "unix:///run/r%20s?x=%00&db=7&db2=9", NULL), 0);
     assert_string_equal(address.path, "/run/r s");
@@ -65,7 +63,6 @@ static void a_service_is_taken_apart(void **state)
     struct redis_address own;
     struct baton_error error;
     char name[64];
-    (void)state;
 
     assert_int_equal(redis_address_parse(&address,
                                          "redis+sentinel://me:geheim@a,b:7,[::1]:8/my%20s/3"
@@ -99,7 +96,6 @@ static void a_service_is_taken_apart(void **state)
 static void several_servers_are_taken_apart(void **state)
 {
     struct redis_address address;
-    (void)state;
 
     assert_int_equal(
         redis_address_parse(&address, "redis://:p@a,b:7,[::1]/2?quorum=majority", NULL), BATON_OK);
@@ -124,7 +120,6 @@ static void a_switch_of_masters_is_taken_apart(void **state)
     static const char right[] = "ours 10.0.0.1 6379 10.0.0.2 6380";
     char host[REDIS_HOST_MAX];
     int port;
-    (void)state;
 
     assert_true(sentinel_parse_switch("ours", right, sizeof(right) - 1, host, &port));
     assert_string_equal(host, "10.0.0.2");
@@ -157,7 +152,6 @@ static void a_redirection_is_taken_apart(void **state)
                                         "MOVEDX 1 h:1"};
     struct redis_host host;
     unsigned slot;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(
@@ -177,7 +171,6 @@ static void tls_is_asked_for_by_the_scheme_alone(void **state)
                                         "rediss://h?verify=maybe"};
     struct redis_address address;
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(redis_address_parse(&address, "redis://h", NULL), BATON_OK);
     assert_false(address.is_tls);
@@ -202,7 +195,6 @@ static void an_ipv6_address_without_brackets_is_refused_by_that_name(void **stat
     static const char *const urls[] = {"redis://::1:6379", "redis://::1", "redis://me:p@fe80::1/1"};
     struct redis_address address;
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         assert_int_equal(redis_address_parse(&address, urls[i], &error), BATON_EINVAL);
@@ -237,7 +229,6 @@ static void a_wrong_address_is_refused_without_its_password(void **state)
     };
     struct redis_address address;
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         assert_int_not_equal(redis_address_parse(&address, urls[i], &error), BATON_OK);
@@ -252,7 +243,6 @@ static void a_password_that_is_not_encoded_is_told_to_be(void **state)
 {
     struct redis_address address;
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(redis_address_parse(&address, "redis://me:s3/cret@db", &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "%2F"));
@@ -273,7 +263,6 @@ static void an_empty_host_is_refused(void **state)
     };
     struct redis_address address;
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         memset(&error, 0, sizeof(error));
@@ -290,7 +279,6 @@ static void info_tells_who_the_server_is(void **state)
                                "uptime_in_seconds:12\r\n# Replication\r\nrole:master\r\n"
                                "second_repl_offset:17\r\n";
     struct redis_identity identity;
-    (void)state;
 
     redis_identity_parse(&identity, info, sizeof(info) - 1);
     assert_string_equal(identity.run_id, "abc");
@@ -327,7 +315,6 @@ static void faults_are_named_with_what_to_do(void **state)
         {"", REDIS_OTHER, BATON_EUNAVAILABLE},
     };
     struct baton_error error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         redisReply reply = {.type = REDIS_REPLY_ERROR,
@@ -368,7 +355,6 @@ static int read_all(const char *bytes)
 
 static void an_array_that_is_only_announced_takes_no_memory(void **state)
 {
-    (void)state;
     assert_int_equal(read_all("*2\r\n:1\r\n*1\r\n:2\r\n*0\r\n+OK\r\n"), 3);
     assert_int_equal(read_all("*1048576\r\n:1\r\n"), 0);
     assert_int_equal(read_all("*1048577\r\n:1\r\n"), -1);
@@ -416,7 +402,6 @@ static void a_message_is_taken_apart(void **state)
     const char *data;
     size_t bytes;
     redisReply *reply = ANSWER("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$3\r\na\0b\r\n");
-    (void)state;
 
     assert_true(redis_parse_message(reply, &channel, &data, &bytes));
     assert_string_equal(channel, "news");
@@ -453,7 +438,6 @@ static void a_master_is_taken_apart(void **state)
     char huge[512];
     int port;
     redisReply *reply = ANSWER("*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n");
-    (void)state;
 
     assert_true(sentinel_parse_master(reply, host, &port));
     assert_string_equal(host, "127.0.0.1");
@@ -494,7 +478,6 @@ static void a_range_of_slots_is_taken_apart(void **state)
     };
     struct cluster_range range;
     redisReply *reply = ANSWER("*3\r\n:0\r\n:16383\r\n*3\r\n$2\r\ndb\r\n:7000\r\n$2\r\nid\r\n");
-    (void)state;
 
     assert_true(redis_cluster_parse_range(&range, reply));
     assert_int_equal(range.first, 0);
@@ -539,7 +522,6 @@ static void what_others_wrote_is_cleaned_before_it_is_shown(void **state)
         {"0123456789abcd\xc3\xab", 16, "0123456789abcd"},
     };
     char text[16];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool is_clean = text_clean(text, sizeof(text), rows[i].bytes, rows[i].count);

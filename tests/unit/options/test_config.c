@@ -26,7 +26,6 @@ static void a_mapping_of_names_to_values_is_taken(void **state)
 {
     struct options *options = options_new(groups);
     struct baton_error error;
-    (void)state;
     assert_int_equal(load(options,
                           "# a comment\nnode: a\npeer:\n  - b=h:1\n  - \"c=h:2\"\n"
                           "lease: 5s\ninsecure: yes\nrounds: 7\n",
@@ -43,7 +42,6 @@ static void an_empty_file_says_nothing(void **state)
 {
     struct options *options = options_new(groups);
     struct baton_error error;
-    (void)state;
     assert_int_equal(load(options, "", &error), 0);
     assert_int_equal(load(options, "# nothing\n", &error), 0);
     options_free(options);
@@ -75,7 +73,6 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
         {"%~\xff\xff:\xa5 !-", "UTF-8"},
         {"node: a\x01\n", "control character"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct options *options = options_new(groups);
         struct baton_error error;
@@ -92,7 +89,6 @@ static void a_hundred_thousand_brackets_are_refused(void **state)
     struct options *options = options_new(groups);
     struct baton_error error;
     char *text = malloc(BRACKETS + 1);
-    (void)state;
     assert_non_null(text);
     memset(text, '[', BRACKETS);
     text[BRACKETS] = '\0';
@@ -106,7 +102,6 @@ static void a_file_too_large_or_absent_is_refused(void **state)
     struct options *options = options_new(groups);
     struct baton_error error;
     char *text = calloc(1, CONFIG_BYTES_MAX + 1);
-    (void)state;
     assert_int_equal(config_take_text(options, "big", text, CONFIG_BYTES_MAX + 1, &rules, &error),
                      BATON_EINVAL);
     assert_int_equal(config_take_file(options, "/nonexistent/baton.yaml", &rules, &error),
@@ -123,7 +118,6 @@ static void a_program_names_its_file_by_an_option_of_its_own(void **state)
     static const char other[] = "rounds: 7\n", itself[] = "node: a\n", fine[] = "lease: 5s\n";
     struct options *options = options_new(groups);
     struct baton_error error;
-    (void)state;
     assert_int_equal(config_take_text(options, "f", itself, strlen(itself), &own, &error),
                      BATON_EINVAL);
     assert_non_null(strstr(error.message, "does not name another one"));

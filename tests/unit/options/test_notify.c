@@ -41,7 +41,6 @@ static void a_manager_at_an_abstract_address_hears_all(void **state)
 {
     char status[2000];
     int fd = listen_as_manager();
-    (void)state;
 
     notify_ready();
     assert_string_equal(hear(fd), "READY=1");
@@ -58,7 +57,6 @@ static void a_manager_at_an_abstract_address_hears_all(void **state)
 static void without_a_manager_or_with_an_absurd_address_nothing_is_sent(void **state)
 {
     char path[300];
-    (void)state;
 
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
@@ -78,7 +76,6 @@ static int64_t interval_of(const char *usec, const char *pid)
 static void the_watchdog_counts_for_the_process_that_it_names(void **state)
 {
     char own[32];
-    (void)state;
 
     (void)snprintf(own, sizeof(own), "%d", (int)getpid());
     assert_int_equal(interval_of("100000", NULL), 50000000);

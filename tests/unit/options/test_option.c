@@ -26,7 +26,6 @@ static void flags_end_where_the_command_begins(void **state)
     struct options *options = options_new(groups);
     struct baton_error error;
     int used;
-    (void)state;
     assert_int_equal(TAKE(options, &used, &error, "run", "-n", "a", "--insecure", "sh", "-n"), 0);
     assert_int_equal(used, 4);
     assert_string_equal(options_text(options, "node"), "a");
@@ -42,7 +41,6 @@ static void a_wrong_flag_is_named(void **state)
     struct options *options = options_new(groups);
     struct baton_error error;
     int used;
-    (void)state;
     assert_int_equal(TAKE(options, &used, &error, "run", "--wight", "3"), BATON_EINVAL);
     assert_string_equal(error.message, "--wight: no such flag, or a value where none belongs; did "
                                        "you mean \"weight\"?");
@@ -62,7 +60,6 @@ static void two_agree_on_a_value_whichever_way_it_was_given(void **state)
     struct options *right = options_new(groups);
     struct baton_error error;
     int used;
-    (void)state;
     assert_int_equal(TAKE(left, &used, &error, "run", "-n", "a", "--insecure", "--peer",
                           "b=127.0.0.1:1", "--peer", "c=127.0.0.1:2"),
                      0);
@@ -89,7 +86,6 @@ static void what_was_given_comes_as_it_was_given_and_a_list_item_by_item(void **
     struct baton_error error;
     char all[128] = "";
     int used;
-    (void)state;
     assert_int_equal(TAKE(options, &used, &error, "run", "--insecure", "-p", "b=h:1", "-p", "c=h:2",
                           "--heartbeat-interval", "50ms"),
                      0);
@@ -106,7 +102,6 @@ static void a_control_character_is_told_without_the_value(void **state)
 {
     struct options *options = options_new(groups);
     struct baton_error error;
-    (void)state;
     assert_int_equal(options_take(options, OPTION_FLAGS, "node", "geheim\n", &error), BATON_EINVAL);
     assert_null(strstr(error.message, "geheim"));
     assert_non_null(strstr(error.message, "0x0a at byte 7"));
@@ -126,7 +121,6 @@ static void passwords_in_a_url_are_written_over_and_nothing_else(void **state)
         {"", ""},
     };
     char url[80];
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         (void)snprintf(url, sizeof(url), "%s", rows[i][0]);
         assert_int_equal(secret_is_in(url), strcmp(rows[i][0], rows[i][1]) != 0);
@@ -146,7 +140,6 @@ static void all_behind_the_host_is_written_over_where_a_token_may_be_there(void 
         {"s3cret", "******"},
     };
     char url[80];
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         (void)snprintf(url, sizeof(url), "%s", rows[i][0]);
         secret_hide_path(url);
@@ -162,7 +155,6 @@ static void a_url_that_was_meant_for_another_option_is_refused_without_its_passw
     struct options *options = options_new(groups);
     struct baton_error error;
     int used;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         assert_int_equal(options_take(options, OPTION_FLAGS, names[i], url, &error), BATON_EINVAL);
@@ -179,7 +171,6 @@ static void a_flag_beats_the_environment_and_that_the_file(void **state)
     struct options *options = options_new(groups);
     struct baton_error error;
     int used;
-    (void)state;
     assert_int_equal(setenv("BATON_PRESET", "lan", 1), 0);
     assert_int_equal(options_take(options, OPTION_CONFIG, "preset", "wan", &error), 0);
     assert_string_equal(options_text(options, "preset"), "wan");
@@ -200,7 +191,6 @@ static void a_list_is_replaced_whole_by_a_higher_source(void **state)
     struct options *options = options_new(groups);
     struct baton_error error;
     int used;
-    (void)state;
     assert_int_equal(setenv("BATON_PEER", "x=h:1 y=h:2", 1), 0);
     assert_int_equal(options_take_environment(options, &error), 0);
     assert_int_equal(options_count(options, "peer"), 2);
@@ -220,7 +210,6 @@ static void a_password_in_the_environment_is_taken_once(void **state)
     struct options *heir = options_new(groups);
     struct baton_error error;
     int used;
-    (void)state;
     assert_int_equal(setenv("BATON_PROVIDER", "redis://:geheim@h/0", 1), 0);
     assert_int_equal(options_take_environment(options, &error), 0);
     assert_string_equal(options_text(options, "provider"), "redis://:geheim@h/0");
@@ -241,7 +230,6 @@ static void a_wrong_value_in_the_environment_names_the_variable(void **state)
 {
     struct options *options = options_new(groups);
     struct baton_error error;
-    (void)state;
     assert_int_equal(setenv("BATON_LEASE", "soon", 1), 0);
     assert_int_equal(options_take_environment(options, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "BATON_LEASE"));
@@ -256,7 +244,6 @@ static void defaults_are_values_that_their_own_option_accepts(void **state)
         &group_answer,  &group_ask_http, &group_watch, &group_output, &group_run,     &group_once,
         &group_pass,    &group_demo,     &group_bench, &group_help,   &group_measure, NULL};
     struct baton_error error;
-    (void)state;
     for (size_t i = 0; all[i]; i++) {
         const struct option_group *const one[] = {all[i], NULL};
         struct options *options = options_new(one);

@@ -47,7 +47,6 @@ static void every_message_of_the_page_is_read(void **state)
     char *text = page();
     const char *workers = strstr(text, "\n## What a worker sends\n");
     int messages = 0;
-    (void)state;
 
     assert_non_null(workers);
     for (char *at = strstr(text, fence); at != NULL; at = strstr(at, fence)) {

@@ -14,7 +14,6 @@ static int parse(const char *text, struct command *command, struct baton_error *
 static void every_command_of_the_specification_is_read(void **state)
 {
     int commands = 0;
-    (void)state;
 
     for (size_t i = 0; i < EXAMPLE_COUNT; i++) {
         struct command command = {0};
@@ -48,7 +47,6 @@ static void a_list_is_read_field_by_field(void **state)
 {
     struct command command = {0};
     const struct subscription *first;
-    (void)state;
 
     assert_int_equal(parse(example_of("§7.1")->text, &command, NULL), 0);
     assert_int_equal(command.type, COMMAND_SET_SUBSCRIPTION_LIST);
@@ -79,7 +77,6 @@ static void a_list_is_read_field_by_field(void **state)
 static void session_stage_and_result_are_read(void **state)
 {
     struct command command = {0};
-    (void)state;
 
     assert_int_equal(parse(example_of("§7.4")->text, &command, NULL), 0);
     assert_string_equal(command.display, "display-001");
@@ -100,7 +97,6 @@ static void a_patch_result_may_say_what_it_likes(void **state)
     struct command command = {0};
     char text[4 * PROTOCOL_TEXT_MAX];
     char said[2 * PROTOCOL_TEXT_MAX] = "";
-    (void)state;
 
     assert_int_equal(
         parse(RESULT("\"sessionId\":1,\"success\":false,\"message\":\"\""), &command, NULL), 0);
@@ -127,7 +123,6 @@ static void a_patch_result_may_say_what_it_likes(void **state)
 static void null_clears_session_and_stage(void **state)
 {
     struct command command = {0};
-    (void)state;
 
     assert_int_equal(parse("{\"type\":\"setSessionId\",\"payload\":{\"displayIdentifier\":\"d\","
                            "\"sessionId\":null}}",
@@ -189,7 +184,6 @@ static const struct {
 
 static void a_bad_message_is_refused_with_the_path_of_its_fault(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(bad_messages) / sizeof(bad_messages[0]); i++) {
         struct command command = {.type = COMMAND_UNKNOWN, .name = "untouched"};
         struct baton_error error = {0};
@@ -254,7 +248,6 @@ static const struct {
 
 static void a_bad_subscription_is_told_apart_and_the_others_are_read(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
         struct command command = {0};
         char text[1024];
@@ -288,7 +281,6 @@ static void a_name_is_one_that_a_path_can_tell(void **state)
                                       "a;b;c",    "a;x//y",     "/a;b", "a;x/",      "a;.",
                                       "a;..",     "..;a",       ".;a",  "a;./x",     "a;x/.",
                                       "a;x/../y", "a;x\\..\\y", "a;\n", "a;\xc2\x9b"};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         if (!identifier_is_valid(good[i])) {
@@ -306,7 +298,6 @@ static void no_error_repeats_a_url(void **state)
 {
     struct command command = {0};
     struct baton_error error = {0};
-    (void)state;
 
     assert_int_equal(parse("{\"type\":\"setSubscriptionList\",\"subscriptions\":[{"
                            "\"subscriptionIdentifier\":\"d;c\",\"rtspUrl\":\"http://u:canary@h\"},"
@@ -325,7 +316,6 @@ static void no_error_repeats_a_url(void **state)
 static void unknown_types_and_fields_are_no_error(void **state)
 {
     struct command command = {0};
-    (void)state;
 
     assert_int_equal(parse("{\"type\":\"danceNow\",\"payload\":3}", &command, NULL), 0);
     assert_int_equal(command.type, COMMAND_UNKNOWN);
@@ -342,7 +332,6 @@ static void depth_size_and_length_are_bounded(void **state)
     struct baton_error error = {0};
     char *deep = malloc(100001);
     char *large = calloc(1, PROTOCOL_MESSAGE_MAX + 2);
-    (void)state;
 
     memset(deep, '[', 100000);
     deep[100000] = '\0';
@@ -365,7 +354,6 @@ static void a_list_longer_than_the_bound_is_refused_whole(void **state)
     struct baton_error error = {0};
     char *text = malloc(64 + 3 * PROTOCOL_SUBSCRIPTIONS_MAX + 3);
     char *at = text;
-    (void)state;
 
     at += sprintf(at, "{\"type\":\"setSubscriptionList\",\"subscriptions\":[0");
     for (int i = 0; i < PROTOCOL_SUBSCRIPTIONS_MAX; i++) {
@@ -379,7 +367,6 @@ static void a_list_longer_than_the_bound_is_refused_whole(void **state)
 
 static void a_display_is_a_whole_prefix(void **state)
 {
-    (void)state;
     assert_true(identifier_has_display("display-001;cam-001", "display-001"));
     assert_false(identifier_has_display("display-0011;cam-001", "display-001"));
     assert_false(identifier_has_display("display-00;cam-001", "display-001"));

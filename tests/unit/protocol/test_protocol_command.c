@@ -31,7 +31,6 @@ static void assert_same(const char *section, const char *text, const char *expec
 static void every_command_of_the_specification_is_written_as_it_shows_it(void **state)
 {
     int commands = 0;
-    (void)state;
 
     for (size_t i = 0; i < EXAMPLE_COUNT; i++) {
         struct command command = {0};
@@ -56,7 +55,6 @@ static void an_epoch_is_read_again_and_without_one_no_field_is_written(void **st
     struct command command = {.type = COMMAND_SET_SUBSCRIPTION_LIST, .epoch = 1764111600000000};
     struct command again = {0};
     char *text = format_command(&command);
-    (void)state;
 
     assert_string_equal(text, "{\"type\":\"setSubscriptionList\",\"epoch\":1764111600000000,"
                               "\"subscriptions\":[]}");
@@ -73,7 +71,6 @@ static void an_epoch_is_read_again_and_without_one_no_field_is_written(void **st
 static void an_epoch_that_is_none_is_refused(void **state)
 {
     static const char *const epochs[] = {"0", "-1", "1.5", "\"7\"", "9007199254740993"};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(epochs) / sizeof(epochs[0]); i++) {
         struct command command = {0};
@@ -94,7 +91,6 @@ static void a_message_for_people_is_escaped(void **state)
                               .session = {true, 7},
                               .text = "no \"field\" colour\\"};
     char *text = format_command(&command);
-    (void)state;
 
     assert_string_equal(text, "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":7,"
                               "\"success\":false,\"message\":\"no \\\"field\\\" colour\\\\\"}}");
@@ -116,7 +112,6 @@ static void a_list_for_which_memory_is_short_is_whole_or_is_none(void **state)
     char *whole;
     bool has_failed = true;
 
-    (void)state;
     read_command("{\"type\":\"setSubscriptionList\",\"epoch\":3,\"subscriptions\":[{"
                  "\"subscriptionIdentifier\":\"d;c\",\"rtspUrl\":\"rtsp://h/1\","
                  "\"snapshotUrl\":\"http://h/s\",\"snapshotInterval\":5,\"modelUrl\":"

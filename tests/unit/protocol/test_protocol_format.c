@@ -35,7 +35,6 @@ static void a_state_report_is_the_specifications_byte_for_byte(void **state)
         .crop = {.given = 0xf, .at = {100, 200, 300, 400}},
         .is_online = true,
     };
-    (void)state;
 
     assert_text(format_state_report(&usage, &subscription, 1), example_text("§6.1"));
     assert_text(format_state_report(&first, NULL, 0), example_text("§9.1"));
@@ -48,7 +47,6 @@ static void a_connection_without_crop_names_none(void **state)
                                         .model_name = (char *)"Vehicle Identification",
                                         .model_id = 201,
                                         .is_online = true};
-    (void)state;
 
     assert_text(format_state_report(&usage, &subscription, 1), example_text("§9.3"));
 }
@@ -56,7 +54,6 @@ static void a_connection_without_crop_names_none(void **state)
 static void percentages_are_rounded_and_bounded(void **state)
 {
     struct usage usage = {33.3333, 250, -4, NAN};
-    (void)state;
 
     assert_text(format_state_report(&usage, NULL, 0),
                 "{\"type\":\"stateReport\",\"cpuUsage\":33.3,\"memoryUsage\":100.0,"
@@ -77,7 +74,6 @@ static void a_detection_is_the_specifications_byte_for_byte(void **state)
     struct detection detection = detection_of(
         "{\"carModel\":\"Civic\",\"carBrand\":\"Honda\",\"carYear\":2023,\"bodyType\":\"Sedan\","
         "\"licensePlateText\":\"ABCD1234\",\"licensePlateConfidence\":0.95}");
-    (void)state;
 
     assert_int_equal(detection_check(&detection, NULL), 0);
     assert_text(format_image_detection(&detection), example_text("§6.2"));
@@ -97,7 +93,6 @@ static void a_detection_carries_its_session(void **state)
                                  "\"licensePlateConfidence\":0.98}",
                                  0, NULL),
     };
-    (void)state;
 
     assert_text(format_image_detection(&detection), example_text("§9.6"));
     detection_fini(&detection);
@@ -110,7 +105,6 @@ static void a_patch_is_the_specifications_and_holds_only_what_a_session_knows(vo
                      "\"carModel\":\"Civic\",\"licensePlateConfidence\":0.95}");
     struct detection other = detection_of("{\"people\":4}");
     json_t *patch = patch_of_detection(&detection);
-    (void)state;
 
     assert_text(format_patch_session(12345, patch), example_text("§6.3"));
     assert_null(patch_of_detection(&other));
@@ -127,7 +121,6 @@ static void a_patch_holds_nothing_of_another_type(void **state)
                                                 "licensePlateText", "AB1", "licensePlateType", 1)};
     json_t *patch = patch_of_detection(&detection);
     char *text = json_dumps(patch, JSON_COMPACT);
-    (void)state;
 
     assert_string_equal(text, "{\"currentCar\":{\"carBrand\":\"Honda\",\"carYear\":2023,"
                               "\"bodyType\":null,\"licensePlateText\":\"AB1\"}}");
@@ -144,7 +137,6 @@ static void a_detection_must_be_flat(void **state)
 {
     struct detection nested = detection_of("{\"box\":[1,2]}");
     struct baton_error error = {0};
-    (void)state;
 
     assert_int_equal(detection_check(&nested, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "detection.box is an array: a detection is flat"));
@@ -160,7 +152,6 @@ static void timestamps_are_utc_with_milliseconds(void **state)
                  {-1, "1969-12-31T23:59:59.999Z"},
                  {1709210096007, "2024-02-29T12:34:56.007Z"}};
     char text[PROTOCOL_TIMESTAMP_BYTES];
-    (void)state;
 
     format_timestamp(INT64_MAX, text); /* no year that a struct tm can tell is too much */
 
@@ -173,7 +164,6 @@ static void timestamps_are_utc_with_milliseconds(void **state)
 static void every_message_of_a_worker_is_read_again(void **state)
 {
     int messages = 0;
-    (void)state;
 
     for (size_t i = 0; i < EXAMPLE_COUNT; i++) {
         json_t *message = NULL;
@@ -213,7 +203,6 @@ static void a_workers_bad_message_is_refused_with_its_path(void **state)
         {"{\"type\":\"patchSession\",\"data\":{}}", "sessionId is missing"},
         {"{\"type\":\"other\"}", "a worker sends stateReport"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         json_t *message = NULL;
@@ -232,7 +221,6 @@ static void a_report_is_read_without_a_gpu_and_in_other_units(void **state)
                                "\"gpuUsage\":null,\"cameraConnections\":[]}";
     json_t *message = NULL;
     struct usage usage;
-    (void)state;
 
     assert_int_equal(worker_message_parse(text, sizeof(text) - 1, &message, NULL), 0);
     usage = usage_of_report(message);

@@ -12,7 +12,6 @@ static struct provider *detached, *closed;
 static int take_attach(struct provider **ret, struct provider *provider,
                        const struct provider_process *process, struct baton_error *reterr)
 {
-    (void)reterr;
     *ret = provider;
     attached = process;
     return BATON_OK;
@@ -21,14 +20,12 @@ static int take_attach(struct provider **ret, struct provider *provider,
 static void take_detach(struct provider *handle, void (*done)(void *), void *userdata)
 {
     (void)done;
-    (void)userdata;
     detached = handle;
 }
 
 static void take_close(struct provider *handle, void (*done)(void *), void *userdata)
 {
     (void)done;
-    (void)userdata;
     closed = handle;
 }
 
@@ -39,7 +36,6 @@ static void a_provider_with_sessions_attaches_and_detaches_itself(void **state)
     const struct provider_process process = {.name = "web"};
     struct provider provider = {.ops = &ops}, *handle;
     struct baton_error error;
-    (void)state;
 
     assert_int_equal(provider_attach(&handle, &provider, &config, &process, &error), BATON_OK);
     assert_ptr_equal(attached, &process);
@@ -51,7 +47,6 @@ static void a_provider_that_keeps_nothing_closes_what_is_detached(void **state)
 {
     const struct provider_ops ops = {.close = take_close};
     struct provider provider = {.ops = &ops};
-    (void)state;
 
     provider_detach(&provider, NULL, NULL);
     assert_ptr_equal(closed, &provider);
@@ -111,7 +106,6 @@ static void a_provider_without_sessions_is_opened_anew_under_the_processs_name(v
     struct baton_error error;
     struct part one, two;
     uint64_t epoch;
-    (void)state;
 
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(provider_open(&base, &config, &error), BATON_OK);

@@ -17,8 +17,6 @@ static size_t asked_count;
 static int get(struct provider *provider, const char *key, provider_values_cb done, void *userdata,
                struct baton_error *reterr)
 {
-    (void)provider;
-    (void)reterr;
     if (strcmp(key, "refused") == 0) {
         return BATON_EBUSY;
     }
@@ -29,9 +27,6 @@ static int get(struct provider *provider, const char *key, provider_values_cb do
 static int get_each(struct provider *provider, const char *const *keys, size_t count,
                     provider_values_cb done, void *userdata, struct baton_error *reterr)
 {
-    (void)provider;
-    (void)keys;
-    (void)reterr;
     done(userdata, BATON_OK, NULL, count);
     return BATON_OK;
 }
@@ -61,7 +56,6 @@ static void on_values(void *userdata, int code, const struct provider_value *val
 
 static int set_up(void **state)
 {
-    (void)state;
     memset(&heard, 0, sizeof(heard));
     asked_count = 0;
     return 0;
@@ -85,7 +79,6 @@ static void reply(size_t number, int code, const char *key, const char *data)
 static void what_is_there_comes_when_all_have_been_read(void **state)
 {
     static const char *const keys[] = {"a", "b", "c"};
-    (void)state;
 
     assert_int_equal(read_each(&one_by_one, keys, 3), BATON_OK);
     assert_int_equal(asked_count, 3);
@@ -101,7 +94,6 @@ static void what_is_there_comes_when_all_have_been_read(void **state)
 static void the_first_failure_is_that_of_all(void **state)
 {
     static const char *const keys[] = {"a", "b", "refused", "c"};
-    (void)state;
 
     assert_int_equal(read_each(&one_by_one, keys, 4), BATON_OK);
     assert_int_equal(asked_count, 2);
@@ -115,7 +107,6 @@ static void the_first_failure_is_that_of_all(void **state)
 static void a_provider_that_reads_many_is_asked_once(void **state)
 {
     static const char *const keys[] = {"a", "b"};
-    (void)state;
 
     assert_int_equal(read_each(&at_once, keys, 2), BATON_OK);
     assert_int_equal(asked_count, 0);

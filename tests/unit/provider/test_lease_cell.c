@@ -14,7 +14,6 @@
 static void a_new_cell_says_no(void **state)
 {
     struct lease_cell *cell = lease_cell_new();
-    (void)state;
     assert_non_null(cell);
     assert_false(lease_cell_is_leader(cell, NULL));
     assert_int_equal(lease_cell_epoch(cell), 0);
@@ -27,7 +26,6 @@ static void a_published_lease_holds_until_its_end_and_no_longer(void **state)
 {
     struct lease_cell *cell = lease_cell_new();
     uint64_t epoch = 0;
-    (void)state;
 
     lease_cell_publish(cell, 7, instant_add(clock_now(), SPAN_S(60)));
     assert_true(lease_cell_is_leader(cell, &epoch));
@@ -47,7 +45,6 @@ static void a_published_lease_holds_until_its_end_and_no_longer(void **state)
 static void a_poisoned_cell_never_says_yes_again(void **state)
 {
     struct lease_cell *cell = lease_cell_new();
-    (void)state;
     lease_cell_publish(cell, 1, INSTANT_NEVER);
     lease_cell_poison(cell);
     assert_false(lease_cell_is_leader(cell, NULL));
@@ -62,7 +59,6 @@ static void a_forked_child_never_says_yes(void **state)
     struct lease_cell *cell = lease_cell_new();
     int status;
     pid_t child;
-    (void)state;
 
     lease_cell_publish(cell, 3, INSTANT_NEVER);
     child = fork();
@@ -101,7 +97,6 @@ static void a_process_that_shares_the_memory_does_not_outlive_it_as_a_leader(voi
     int ready[2], answer[2];
     char letters[2];
     pid_t leader;
-    (void)state;
 
     assert_int_equal(pipe(ready) | pipe(answer), 0);
     leader = fork();
@@ -134,7 +129,6 @@ static void *bind_for_a_moment(void *userdata)
 
 static void a_bound_cell_says_no_when_its_thread_has_ended(void **state)
 {
-    (void)state;
     for (int round = 0; round < 200; round++) { /* more than there are places: they come free */
         struct lease_cell *cell = lease_cell_new();
         pthread_t thread;
@@ -152,7 +146,6 @@ static void a_forked_child_may_lead_by_itself(void **state)
     struct lease_cell *cell = lease_cell_new();
     int status;
     pid_t child;
-    (void)state;
 
     lease_cell_bind(cell);
     child = fork();
@@ -172,7 +165,6 @@ static void who_was_stopped_past_the_lease_says_no_at_the_first_call(void **stat
     int ready[2], answer[2], status;
     char byte;
     pid_t child;
-    (void)state;
 
     assert_int_equal(pipe(ready) | pipe(answer), 0);
     child = fork();
@@ -221,7 +213,6 @@ static void a_reader_never_sees_a_mixed_pair(void **state)
 {
     struct lease_cell *cell = lease_cell_new();
     pthread_t writer;
-    (void)state;
 
     atomic_store(&is_done, false);
     assert_int_equal(pthread_create(&writer, NULL, publish_pairs, cell), 0);
@@ -238,7 +229,6 @@ static void a_reader_never_sees_a_mixed_pair(void **state)
 static void many_cells_do_not_disturb_each_other(void **state)
 {
     struct lease_cell *cells[200];
-    (void)state;
     for (uint64_t i = 0; i < 200; i++) {
         cells[i] = lease_cell_new();
         assert_non_null(cells[i]);

@@ -15,7 +15,6 @@ static void what_was_copied_outlives_what_it_was_copied_from(void **state)
     char data[16];
     struct provider_value value = {.key = key, .data = data};
     size_t bytes = 0;
-    (void)state;
 
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(key, sizeof(key), "key-%d", i);
@@ -42,7 +41,6 @@ static void what_was_copied_outlives_what_it_was_copied_from(void **state)
 static void a_value_without_bytes_is_there_all_the_same(void **state)
 {
     struct listing listing = {0};
-    (void)state;
 
     assert_int_equal(listing_add(&listing, &(struct provider_value){.key = "k", .revision = 1}),
                      BATON_OK);

@@ -16,8 +16,6 @@ struct target {
 
 static int take_own(void *target, const char *key, const char *value, struct baton_error *reterr)
 {
-    (void)value;
-    (void)reterr;
     strncat(((struct target *)target)->order, key, 1);
     return strcmp(value, "bad") == 0 ? error_set(reterr, BATON_ENOENT, "%s: is bad", key) : 0;
 }
@@ -50,8 +48,6 @@ static int take(const char *query)
 
 static void each_kind_is_read(void **state)
 {
-    (void)state;
-
     assert_int_equal(take("name=a%26b&list=x&lists=y,z&list=w&flag&length=2m&number=-3"), BATON_OK);
     assert_string_equal(target.name, "a&b");
     assert_string_equal(target.list, "x,y,z,w");
@@ -67,8 +63,6 @@ static void each_kind_is_read(void **state)
 
 static void they_are_taken_in_the_tables_order(void **state)
 {
-    (void)state;
-
     assert_int_equal(take("first=1&last=1"), BATON_OK);
     assert_string_equal(target.order, "lf");
     assert_int_equal(take("first=1&last=bad"), BATON_ENOENT);
@@ -98,7 +92,6 @@ static void whatever_is_none_is_refused_by_name(void **state)
         {"flag=perhaps", "flag: 'perhaps'"},
         {"name=a#&list=b", "%23"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int code = take(rows[i][0]);
@@ -115,7 +108,6 @@ static void of_a_key_among_the_options_nothing_in_the_url_counts(void **state)
     struct provider_config config = {.url = "some:?lists=u&list=v&flag&name=n",
                                      .options = options,
                                      .option_count = sizeof(options) / sizeof(options[0])};
-    (void)state;
 
     target = (struct target){.flag = true};
     assert_int_equal(provider_settings_take(&target, table, &config, &error), BATON_OK);

@@ -295,7 +295,6 @@ static int play_at_random(void)
 static void a_silent_host_is_fenced_by_the_heir_after_the_time(void **state)
 {
     struct world world;
-    (void)state;
     begin(&world, 1);
     pass(&world, 1000);
     world.is_silent = true;
@@ -312,7 +311,6 @@ static void a_silent_host_is_fenced_by_the_heir_after_the_time(void **state)
 static void a_host_that_answers_is_not_fenced(void **state)
 {
     struct world world;
-    (void)state;
     begin(&world, 1);
     pass(&world, 10 * AFTER_MS);
     assert_int_equal(world.commands, 0);
@@ -322,7 +320,6 @@ static void a_host_that_answers_is_not_fenced(void **state)
 static void a_host_whose_death_would_free_nothing_is_not_fenced(void **state)
 {
     struct world world;
-    (void)state;
     begin(&world, 1);
     for (raft_id id = 1; id <= MEMBERS; id++) {
         fence_find(&world.fences[id], 1)->worth = FENCE_NOTHING;
@@ -350,7 +347,6 @@ static int commands_without_quorum(void)
 
 static void without_a_quorum_nothing_is_run(void **state)
 {
-    (void)state;
     assert_int_equal(commands_without_quorum(), 0);
     fence_mutant = FENCE_MUTANT_WITHOUT_QUORUM;
     assert_int_not_equal(commands_without_quorum(), 0);
@@ -372,7 +368,6 @@ static int false_proofs(void)
 
 static void only_the_exit_code_0_is_a_proof(void **state)
 {
-    (void)state;
     assert_int_equal(false_proofs(), 0);
     fence_mutant = FENCE_MUTANT_BELIEVES_ANY;
     assert_int_not_equal(false_proofs(), 0);
@@ -382,7 +377,6 @@ static void only_the_exit_code_0_is_a_proof(void **state)
 static void a_command_that_was_killed_at_its_limit_proves_nothing(void **state)
 {
     struct world world;
-    (void)state;
     begin(&world, 1);
     assert_false(fence_take_exit(&world.fences[2], 0, false, at_ms(world.now)));
     end(&world);
@@ -392,7 +386,6 @@ static void a_command_that_fails_is_tried_again_ever_later(void **state)
 {
     struct world world;
     int first;
-    (void)state;
     begin(&world, 1);
     world.is_silent = true;
     world.command_code = 1;
@@ -408,7 +401,6 @@ static void two_commands_never_run_at_once(void **state)
 {
     static const enum fence_mutant planted[] = {FENCE_MUTANT_GRANTS_TWICE,
                                                 FENCE_MUTANT_FORGETS_GRANTS};
-    (void)state;
     assert_int_equal(play_at_random(), 1);
     for (size_t i = 0; i < sizeof(planted) / sizeof(planted[0]); i++) {
         fence_mutant = planted[i];
@@ -441,7 +433,6 @@ static enum fence_action action_after_an_answer(void)
 
 static void a_host_that_answers_meanwhile_is_not_fenced(void **state)
 {
-    (void)state;
     assert_int_equal(action_after_an_answer(), FENCE_RELEASE);
     fence_mutant = FENCE_MUTANT_ANSWER_IGNORED;
     assert_int_equal(action_after_an_answer(), FENCE_RUN);
@@ -465,7 +456,6 @@ static enum fence_action action_after_a_sleep(void)
 
 static void silence_while_this_process_was_stopped_does_not_count(void **state)
 {
-    (void)state;
     assert_int_equal(action_after_a_sleep(), FENCE_NONE);
     fence_mutant = FENCE_MUTANT_COUNTS_ASLEEP;
     assert_int_equal(action_after_a_sleep(), FENCE_ASK);
@@ -479,7 +469,6 @@ static void a_host_is_silent_only_if_all_its_members_are(void **state)
     static const raft_id dead[] = {1};
     const struct fence_ask ask = {
         .from = 2, .incarnation = 1, .round = 1, .ids = dead, .count = 1, .hold = SPAN_S(1)};
-    (void)state;
     begin(&world, 1);
     fence_find(fence, 5)->host = 1;
     world.now += 2 * AFTER_MS;
@@ -496,7 +485,6 @@ static void a_late_release_ends_no_later_grant(void **state)
     static const raft_id dead[] = {1};
     struct fence_ask ask = {
         .from = 2, .incarnation = 1, .round = 2, .ids = dead, .count = 1, .hold = SPAN_S(1)};
-    (void)state;
     begin(&world, 1);
     world.now += AFTER_MS;
     assert_int_equal(fence_take_ask(fence, &ask, at_ms(world.now)), FENCE_GRANTED);

@@ -12,14 +12,12 @@ static struct buffer buffer;
 
 static int set_up(void **state)
 {
-    (void)state;
     buffer_init(&buffer, FRAME_BYTES_MAX + 64);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     buffer_fini(&buffer);
     frame_scratch_fini(&scratch);
     return 0;
@@ -48,7 +46,6 @@ static void a_round_of_votes_among_ten_nodes_is_below_a_kilobyte(void **state)
 {
     struct raft_message ask = {.type = RAFT_MSG_VOTE, .term = 7};
     struct raft_message answer = {.type = RAFT_MSG_VOTE_REPLY, .term = 7};
-    (void)state;
 
     assert_true(bytes_of(&ask) <= 64);
     assert_true(bytes_of(&answer) <= 64);
@@ -63,7 +60,6 @@ static void votes_come_back_with_their_proof(void **state)
 {
     struct raft_message message = {.type = RAFT_MSG_PRE_VOTE, .term = 1u << 30};
     struct raft_message got;
-    (void)state;
     message.vote.last_index = 5;
     message.vote.last_term = 4;
     message.vote.proof = (struct raft_proof){
@@ -84,7 +80,6 @@ static void heartbeats_come_back(void **state)
 {
     struct raft_message message = {.type = RAFT_MSG_HEARTBEAT, .term = 3};
     struct raft_message got;
-    (void)state;
     message.heartbeat.sent.ns = 123456789012345;
     message.heartbeat.lease = SPAN_S(5);
     message.heartbeat.commit = 8;
@@ -112,7 +107,6 @@ static void entries_come_back(void **state)
         {.term = 2, .kind = RAFT_ENTRY_DATA, .data = "xyz", .bytes = 3}};
     struct raft_message message = {.type = RAFT_MSG_APPEND, .term = 3};
     struct raft_message got;
-    (void)state;
     message.append.prev_index = 10;
     message.append.prev_term = 1;
     message.append.commit = 9;
@@ -139,7 +133,6 @@ static void snapshots_come_back(void **state)
     struct raft_configuration configuration = {.members = &member, .count = 1};
     struct raft_message message = {.type = RAFT_MSG_SNAPSHOT, .term = 3};
     struct raft_message got;
-    (void)state;
     message.snapshot.index = 20;
     message.snapshot.configuration = &configuration;
     message.snapshot.total_bytes = 5;
@@ -188,7 +181,6 @@ static void a_greeting_comes_back(void **state)
 {
     struct greeting ours = greeting();
     struct frame frame;
-    (void)state;
     frame_put_greeting(&buffer, cluster, &ours);
     assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
                      buffer.bytes);
@@ -208,7 +200,6 @@ static void a_greeting_without_a_birth_is_refused(void **state)
 {
     struct greeting ours = greeting();
     struct frame frame;
-    (void)state;
     ours.birth = 0;
     frame_put_greeting(&buffer, cluster, &ours);
     assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
@@ -218,7 +209,6 @@ static void a_greeting_without_a_birth_is_refused(void **state)
 static void a_description_comes_back(void **state)
 {
     struct frame frame;
-    (void)state;
     frame_put_description(&buffer, cluster, 9, GREETING_CORDONED, "{\"a\":1}");
     assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
                      buffer.bytes);
@@ -232,7 +222,6 @@ static void a_description_that_is_too_long_is_refused(void **state)
 {
     char text[FRAME_METADATA_MAX + 2];
     struct frame frame;
-    (void)state;
     memset(text, 'x', sizeof(text));
     text[FRAME_METADATA_MAX + 1] = '\0';
     frame_put_description(&buffer, cluster, 1, 0, text);
@@ -249,7 +238,6 @@ static void a_part_comes_back(void **state)
     const struct part part = {
         .parcel = 3, .parcel_bytes = 100000, .offset = 16320, .data = "abc", .bytes = 3};
     struct frame frame;
-    (void)state;
     frame_put_part(&buffer, cluster, &part);
     assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
                      buffer.bytes);
@@ -263,7 +251,6 @@ static void a_frame_that_is_not_whole_waits_for_more(void **state)
 {
     struct raft_message message = {.type = RAFT_MSG_VOTE, .term = 7};
     struct frame frame;
-    (void)state;
     (void)bytes_of(&message);
     for (size_t i = 0; i < buffer.bytes; i++) {
         assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, i), 0);
@@ -281,7 +268,6 @@ static int code_after(size_t at, uint8_t value)
 
 static void what_is_not_ours_is_refused_by_its_cause(void **state)
 {
-    (void)state;
     assert_int_equal(code_after(3, 0xff), BATON_ETOOBIG);
     assert_int_equal(code_after(0, 3), BATON_ETOOBIG); /* shorter than any frame */
     assert_int_equal(code_after(4, 9), BATON_ENOTSUP);
@@ -294,7 +280,6 @@ static void a_term_out_of_this_world_is_refused(void **state)
 {
     struct raft_message message = {.type = RAFT_MSG_VOTE, .term = UINT64_MAX};
     struct frame frame;
-    (void)state;
     (void)bytes_of(&message);
     assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
                      BATON_EPROTO);
@@ -304,7 +289,6 @@ static void names_are_printable_words(void **state)
 {
     struct greeting ours = greeting();
     struct frame frame;
-    (void)state;
     strcpy(ours.name, "a\nb");
     frame_put_greeting(&buffer, cluster, &ours);
     assert_int_equal(frame_take(&frame, &scratch, cluster, buffer.data, buffer.bytes),
@@ -318,7 +302,6 @@ static void a_certificate_is_taken_whole_or_not_at_all(void **state)
     struct certificate got;
     uint8_t raw[CERTIFICATE_BYTES];
     struct frame frame;
-    (void)state;
     certificate_encode(raw, &certificate);
     assert_int_equal(frame_take(&frame, &scratch, cluster, raw, sizeof(raw)), CERTIFICATE_BYTES);
     assert_int_equal(frame.type, FRAME_CERTIFICATE);

@@ -16,7 +16,6 @@ static char why[IDENTITY_WHY_MAX];
 
 static int set_up(void **state)
 {
-    (void)state;
     memset(members, 0, sizeof(members));
     for (size_t i = 0; i < 3; i++) {
         members[i].name[0] = (char)('a' + i);
@@ -54,7 +53,6 @@ static void a_founder_has_the_id_of_its_name_and_one_that_joins_that_of_its_birt
     struct storage_birth founder = identity_born("c", &configuration);
     struct storage_birth first = identity_born("c", NULL);
     struct storage_birth second = identity_born("c", NULL);
-    (void)state;
 
     assert_true(founder.id == raft_id_of("c") && founder.founders != 0 && founder.birth != 0);
     assert_true(first.founders == 0 && first.id != founder.id);
@@ -66,7 +64,6 @@ static void a_founder_has_the_id_of_its_name_and_one_that_joins_that_of_its_birt
 static void an_id_that_does_not_fit_name_and_birth_is_unsound(void **state)
 {
     struct storage_birth born = identity_born("c", NULL);
-    (void)state;
 
     assert_true(identity_is_sound(&theirs));
     theirs.id++;
@@ -81,7 +78,6 @@ static void an_id_that_does_not_fit_name_and_birth_is_unsound(void **state)
 static void founders_are_told_apart_by_who_votes_and_not_by_addresses(void **state)
 {
     uint64_t before = identity_born("a", &configuration).founders;
-    (void)state;
 
     strcpy(members[1].address, "10.0.0.2:7400");
     assert_true(identity_born("b", &configuration).founders == before);
@@ -94,7 +90,6 @@ static void founders_are_told_apart_by_who_votes_and_not_by_addresses(void **sta
 
 static void a_member_is_recognised_in_this_life_and_in_later_ones(void **state)
 {
-    (void)state;
     assert_int_equal(check(), REFUSAL_NONE);
     theirs.incarnation++;
     theirs.term++;
@@ -106,7 +101,6 @@ static void a_member_is_recognised_in_this_life_and_in_later_ones(void **state)
 
 static void another_group_is_refused_by_name(void **state)
 {
-    (void)state;
     theirs.group = 10;
     assert_int_equal(check(), REFUSAL_FORMED);
     assert_non_null(strstr(why, "c and a belong to two groups of the name jobs"));
@@ -124,7 +118,6 @@ static void another_group_is_refused_by_name(void **state)
 static void
 a_group_stands_against_its_members_and_a_quorum_by_itself_against_everybody(void **state)
 {
-    (void)state;
     theirs.group = 10;
     strcpy(theirs.name, "d");
     theirs.id = raft_id_of("d");
@@ -139,7 +132,6 @@ a_group_stands_against_its_members_and_a_quorum_by_itself_against_everybody(void
 
 static void an_emptied_directory_is_refused_with_the_way_out(void **state)
 {
-    (void)state;
     theirs.birth = 103;
     theirs.incarnation = UINT32_MAX;
     assert_int_equal(check(), REFUSAL_BIRTH);
@@ -149,7 +141,6 @@ static void an_emptied_directory_is_refused_with_the_way_out(void **state)
 
 static void before_the_births_are_written_down_the_first_one_seen_counts(void **state)
 {
-    (void)state;
     members[0].birth = members[1].birth = members[2].birth = 0;
     assert_int_equal(check(), REFUSAL_NONE);
     theirs.birth = 103;
@@ -161,7 +152,6 @@ static void before_the_births_are_written_down_the_first_one_seen_counts(void **
 static void one_that_joined_anew_is_another_member(void **state)
 {
     struct storage_birth born = identity_born("c", NULL);
-    (void)state;
 
     theirs.id = born.id;
     theirs.birth = born.birth;
@@ -191,7 +181,6 @@ static void one_that_joined_anew_is_another_member(void **state)
 
 static void a_restored_directory_is_refused_by_any_sign_of_its_age(void **state)
 {
-    (void)state;
     theirs.incarnation = 49;
     assert_int_equal(check(), REFUSAL_OLDER);
     assert_non_null(strstr(why, "older copy"));
@@ -205,7 +194,6 @@ static void a_restored_directory_is_refused_by_any_sign_of_its_age(void **state)
 
 static void greetings_of_one_life_may_overtake_each_other(void **state)
 {
-    (void)state;
     view.commitment = theirs.commitment; /* it has greeted already */
     theirs.term = 6;
     theirs.last_index = 29;
@@ -215,7 +203,6 @@ static void greetings_of_one_life_may_overtake_each_other(void **state)
 /* The start that it repeats is known from the disk, and so is what that one had stored. */
 static void a_start_that_is_repeated_from_an_older_directory_is_refused_after_our_own(void **state)
 {
-    (void)state;
     theirs.term = 6;
     assert_int_equal(check(), REFUSAL_OLDER);
     theirs.term = 7;
@@ -226,7 +213,6 @@ static void a_start_that_is_repeated_from_an_older_directory_is_refused_after_ou
 
 static void a_member_that_founded_a_group_anew_is_told_that_it_lost_its_directory(void **state)
 {
-    (void)state;
     theirs.group = 10;
     theirs.birth = 103;
     assert_int_equal(check(), REFUSAL_LOST);
@@ -242,7 +228,6 @@ static void a_member_that_founded_a_group_anew_is_told_that_it_lost_its_director
 static void the_same_incarnation_with_another_secret_is_refused(void **state)
 {
     static const uint8_t commitment[32] = {1};
-    (void)state;
 
     view.commitment = commitment;
     theirs.commitment[0] = 1;
@@ -256,7 +241,6 @@ static void the_same_incarnation_with_another_secret_is_refused(void **state)
 static void a_candidate_is_one_that_was_started_to_join_or_was_here_before(void **state)
 {
     struct storage_birth born = identity_born("c", NULL);
-    (void)state;
 
     view.is_candidate = true;
     view.known = NULL;
@@ -275,7 +259,6 @@ static void a_candidate_is_one_that_was_started_to_join_or_was_here_before(void 
 
 static void a_peer_that_lags_behind_casts_nobody_out(void **state)
 {
-    (void)state;
     assert_true(identity_is_final(REFUSAL_BIRTH, 0, 0)); /* an emptied founder knows nothing */
     assert_true(identity_is_final(REFUSAL_BIRTH, 7, 7));
     assert_false(identity_is_final(REFUSAL_BIRTH, 7, 6)); /* it has yet to hear that we joined */
@@ -289,7 +272,6 @@ static void a_peer_that_lags_behind_casts_nobody_out(void **state)
 static void settings_that_do_not_go_together_are_named(void **state)
 {
     struct raft_settings settings;
-    (void)state;
 
     assert_int_equal(raft_settings_preset(&settings, "default", NULL), 0);
     theirs.lease = settings.lease;

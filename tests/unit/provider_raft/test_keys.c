@@ -21,7 +21,6 @@ static int order(struct keys *keys, const char *name, const char *data, uint64_t
 static void an_order_holds_at_its_revision_only(void **state)
 {
     struct keys *keys = keys_new();
-    (void)state;
 
     assert_int_equal(order(keys, "a", "1", 0, 5), BATON_OK);
     assert_int_equal(order(keys, "a", "2", 0, 6), BATON_ECONFLICT);
@@ -45,7 +44,6 @@ static void a_list_is_sorted_and_has_the_prefix(void **state)
     struct keys *keys = keys_new();
     const struct keys_value *value = NULL;
     size_t count = 0;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         assert_int_equal(order(keys, names[i], names[i], 0, i + 1), BATON_OK);
@@ -67,7 +65,6 @@ static void the_lifetime_that_ends_first_is_known(void **state)
     struct keys *keys = keys_new();
     struct keys_value changed;
     struct keys_order wanted = {.revision = 0, .name = "x", .name_bytes = 1, .data = ""};
-    (void)state;
 
     assert_null(keys_first_to_expire(keys));
     assert_int_equal(order(keys, "for-ever", "", 0, 1), BATON_OK);
@@ -89,7 +86,6 @@ static void the_lifetime_that_ends_first_is_known_after_every_change(void **stat
     char name[2] = "";
     struct keys_order wanted = {.revision = UINT64_MAX, .name = name, .name_bytes = 1};
     unsigned seed = 1;
-    (void)state;
 
     for (uint64_t i = 1; i <= 2000; i++) {
         const struct keys_value *value = NULL, *first = NULL;
@@ -117,7 +113,6 @@ static void a_snapshot_gives_the_same_keys(void **state)
     struct keys *keys = keys_new();
     struct keys *other = keys_new();
     struct buffer bytes;
-    (void)state;
 
     for (uint64_t i = 1; i <= 100; i++) {
         char name[16];
@@ -160,7 +155,6 @@ static void an_order_survives_its_bytes(void **state)
                                 .bytes = 4};
     struct keys_order found;
     struct buffer bytes;
-    (void)state;
 
     buffer_init(&bytes, KEYS_ORDER_MAX);
     keys_encode(&bytes, &wanted);
@@ -189,7 +183,6 @@ static void the_whole_has_a_bound(void **state)
         .revision = UINT64_MAX, .data = data, .bytes = KEYS_VALUE_MAX, .name_bytes = 8};
     int code = BATON_OK;
     uint64_t i;
-    (void)state;
 
     for (i = 1; code == BATON_OK; i++) {
         char name[16];

@@ -30,7 +30,6 @@ static bool lacks(const char *here, size_t count, bool is_joint)
 
 static void a_group_names_the_voters_that_do_not_answer(void **state)
 {
-    (void)state;
     members[1].weight = members[2].weight = 1;
     assert_false(lacks("ab", 3, false));
     assert_true(lacks("a", 3, false));
@@ -41,7 +40,6 @@ static void a_group_names_the_voters_that_do_not_answer(void **state)
 
 static void a_change_of_the_members_needs_both_halves(void **state)
 {
-    (void)state;
     assert_false(lacks("abd", 4, true));
     assert_true(lacks("ad", 4, true));
     assert_string_equal(text, "1 of 3 votes from before a change of the members is here, and 2 are "

@@ -21,7 +21,6 @@ static void a_whole_url_is_understood(void **state)
 {
     struct raft_options options;
     const struct raft_member *b;
-    (void)state;
     assert_int_equal(parse("raft://127.0.0.1:7001?node=a&cluster=c&data=/tmp/a&preset=lan&"
                            "lease=1.5s&peers=a@127.0.0.1:7001,b%40127.0.0.1:7002*3%5E-2/witness,"
                            "c=[::1]:7003/learner",
@@ -43,7 +42,6 @@ static void a_whole_url_is_understood(void **state)
 static void a_node_that_lists_no_peers_stands_alone(void **state)
 {
     struct raft_options options;
-    (void)state;
     assert_int_equal(parse("raft://127.0.0.1:7001?node=a&data=/tmp/a&weight=4", &options), 0);
     assert_int_equal(options.members.count, 1);
     assert_int_equal(options.members.members[0].weight, 4);
@@ -55,7 +53,6 @@ static void a_member_is_on_the_host_of_its_address_or_the_one_that_is_given(void
 {
     struct raft_options options;
     char host[RAFT_ADDRESS_MAX];
-    (void)state;
     assert_int_equal(parse("raft://127.0.0.1:1?node=a&data=d&insecure=on&peers=b@[fd00::2]:7,"
                            "c@db3:7&fence-hosts=a=rack-1,c=rack-2",
                            &options),
@@ -111,7 +108,6 @@ static void every_wrong_value_is_named(void **state)
         {"raft://127.0.0.1:1?node=a&data=d&fence-hosts=a", BATON_EINVAL, "MEMBER=HOST"},
         {"raft://127.0.0.1:1?node=a&data=d&fence-hosts=a=b%0Ac", BATON_EINVAL, "fence-hosts"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct raft_options options;
         int code = parse(rows[i].url, &options);
@@ -124,7 +120,6 @@ static void every_wrong_value_is_named(void **state)
 static void beyond_loopback_something_must_protect(void **state)
 {
     struct raft_options options;
-    (void)state;
     assert_int_equal(
         parse("raft://0.0.0.0:1?node=a&data=d&insecure=on&peer=a@10.0.0.1:1", &options), 0);
     raft_options_fini(&options);
@@ -164,7 +159,6 @@ static void a_setting_that_is_none_is_refused_with_what_is_meant(void **state)
         {"tls-cert=a%00b", "tls-cert: "},
         {"heartbeat-interval=1s&election-timeout=75", "election-timeout: '75'"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct raft_options options;
@@ -183,7 +177,6 @@ static void an_address_that_is_none_is_refused(void **state)
     static const char *const urls[] = {"raft:127.0.0.1:1?node=a&data=d",
                                        "raft://127.0.0.1:1/0?node=a&data=d"};
     struct raft_options options;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         assert_int_equal(parse(urls[i], &options), BATON_EINVAL);
@@ -199,7 +192,6 @@ static void a_value_without_room_is_refused(void **state)
     const struct provider_option rows[][2] = {{{"data", "d"}, {"peers", peers}},
                                               {{"data", "d"}, {"cluster", name}}};
     struct raft_options options;
-    (void)state;
 
     memset(name, 'x', sizeof(name) - 1);
     for (size_t used = 0; used + 20 < sizeof(peers);) {
@@ -218,7 +210,6 @@ static void a_value_without_room_is_refused(void **state)
 static void peers_may_be_given_one_by_one(void **state)
 {
     struct raft_options options;
-    (void)state;
 
     assert_int_equal(parse("raft://127.0.0.1:1?node=a&data=d&peer=b=127.0.0.1:2&"
                            "peer=c@127.0.0.1:3,d@127.0.0.1:4&peers=e@127.0.0.1:5",
@@ -232,7 +223,6 @@ static void peers_may_be_given_one_by_one(void **state)
 static void whoever_joins_takes_no_peers_from_its_own_file(void **state)
 {
     struct raft_options options;
-    (void)state;
 
     assert_int_equal(parse("raft://127.0.0.1:1?node=c&data=d&join=yes&"
                            "peers=b@127.0.0.1:2,a@127.0.0.1:3",
@@ -252,7 +242,6 @@ static void settings_given_as_such_beat_the_url(void **state)
         .options = given,
         .option_count = 2};
     struct raft_options options;
-    (void)state;
 
     assert_int_equal(raft_options_parse(&options, &config, &error), 0);
     assert_string_equal(options.data, "here");
@@ -265,7 +254,6 @@ static void settings_given_as_such_beat_the_url(void **state)
 static void a_connection_has_room_for_all_appends_that_may_be_in_flight(void **state)
 {
     struct raft_options options;
-    (void)state;
 
     assert_int_equal(parse("raft://127.0.0.1:1?node=a&data=d", &options), BATON_OK);
     assert_true((uint64_t)options.settings.inflight_max * options.settings.message_bytes_max +

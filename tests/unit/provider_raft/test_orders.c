@@ -16,7 +16,6 @@ int __wrap_node_step(struct node *node, const struct raft_input *input);
 
 int __wrap_node_step(struct node *node, const struct raft_input *input)
 {
-    (void)node;
     assert_int_equal(input->type, RAFT_IN_PROPOSE);
     assert_true(proposals < PROPOSED_MAX);
     for (size_t i = 0; i < input->propose.count; i++) {
@@ -35,8 +34,6 @@ struct fixture {
 
 static void on_refused(struct node *node, raft_id asker, uint64_t request)
 {
-    (void)node;
-    (void)asker;
     fail_msg("order %llu was refused", (unsigned long long)request);
 }
 
@@ -160,7 +157,6 @@ static void the_follower_that_asks_waits_for_the_commit(void **state)
 static void the_copy_of_an_order_is_recognised(void **state)
 {
     struct orders *orders = calloc(1, sizeof(*orders));
-    (void)state;
 
     assert_non_null(orders);
     assert_false(orders_is_copy(orders, 7, "end 1", 5));
@@ -174,7 +170,6 @@ static void the_copy_of_an_order_is_recognised(void **state)
 static void an_order_that_is_repeated_later_is_no_copy(void **state)
 {
     struct orders *orders = calloc(1, sizeof(*orders));
-    (void)state;
 
     assert_non_null(orders);
     assert_false(orders_is_copy(orders, 7, "end 1", 5));
@@ -185,7 +180,6 @@ static void an_order_that_is_repeated_later_is_no_copy(void **state)
 
 static void only_what_gives_up_is_urgent(void **state)
 {
-    (void)state;
     assert_true(orders_is_urgent(SESSION_END));
     assert_true(orders_is_urgent(SESSION_RESIGN));
     assert_false(orders_is_urgent(SESSION_OPEN)); /* twice, it would open two */

@@ -13,7 +13,6 @@ static struct buffer buffer;
 
 static int set_up(void **state)
 {
-    (void)state;
     parcels_init(&line, LINE_BYTES);
     assembly_init(&assembly);
     buffer_init(&buffer, 2 * PART_BYTES_MAX);
@@ -22,7 +21,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     (void)parcels_end(&line);
     assembly_fini(&assembly);
     buffer_fini(&buffer);
@@ -99,7 +97,6 @@ static void messages_of_any_size_arrive_whole_and_in_order(void **state)
                             100000,
                             PROVIDER_VALUE_MAX};
     const int parts[] = {1, 1, 1, 2, 3, 7, 65};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         add(i + 1, "news", sizes[i]);
@@ -134,7 +131,6 @@ static void the_longest_name_and_message_fit(void **state)
     size_t bytes = 0;
     int count;
     const void *data;
-    (void)state;
 
     memset(name, 'c', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
@@ -153,7 +149,6 @@ static void a_full_line_takes_no_more_and_then_takes_again(void **state)
 {
     uint8_t *data = made(PROVIDER_VALUE_MAX);
     struct parcel *parcel = parcel_of_message(1, "c", data, PROVIDER_VALUE_MAX);
-    (void)state;
 
     for (int i = 0; i < 3; i++) {
         assert_true(parcels_add(&line, parcel));
@@ -174,7 +169,6 @@ static void small_messages_fill_a_line_too(void **state)
 {
     struct parcel *parcel = parcel_of_message(1, "c", "", 0);
     size_t count = 0;
-    (void)state;
 
     while (count <= LINE_BYTES && parcels_add(&line, parcel)) {
         count++;
@@ -208,7 +202,6 @@ static void a_part_outside_of_its_parcel_is_refused(void **state)
 {
     struct reader reader;
     struct part part;
-    (void)state;
 
     assert_true(is_taken(1, 100, 0, 100));
     assert_true(is_taken(1, 100, 99, 1));
@@ -233,7 +226,6 @@ static void a_parcel_that_is_no_message_is_refused(void **state)
 {
     struct parcel_message message;
     uint8_t *longest = made(PARCEL_BYTES_MAX);
-    (void)state;
 
     assert_true(parcel_read(&message, "\0\0", 2)); /* an empty message in a channel without name */
     assert_false(parcel_read(&message, "\0", 1));
@@ -270,8 +262,6 @@ static bool comes(uint64_t parcel, size_t parcel_bytes, size_t offset, size_t by
 
 static void parts_that_do_not_continue_each_other_make_no_parcel(void **state)
 {
-    (void)state;
-
     assert_false(comes(1, 300, 0, 100));
     assert_false(comes(1, 300, 50, 100)); /* overlaps */
     assert_false(comes(1, 300, 100, 200));
@@ -292,8 +282,6 @@ static void parts_that_do_not_continue_each_other_make_no_parcel(void **state)
 
 static void a_promise_of_bytes_costs_no_memory(void **state)
 {
-    (void)state;
-
     assert_false(comes(1, PARCEL_BYTES_MAX, 0, 1));
     assert_true(assembly.received.capacity <= 4096);
     add(2, "c", PROVIDER_VALUE_MAX);

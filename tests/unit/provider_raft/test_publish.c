@@ -7,7 +7,6 @@ static struct node_election election;
 
 static int set_up(void **state)
 {
-    (void)state;
     election = (struct node_election){.cell = lease_cell_new()};
     assert_non_null(election.cell);
     node = (struct node){.election = &election};
@@ -16,7 +15,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     lease_cell_free(election.cell);
     return 0;
 }
@@ -28,7 +26,6 @@ static void a_leadership_that_begins_and_ends_in_one_step_has_its_epoch_all_the_
                                         {.type = RAFT_EV_ACQUIRED, .term = 7},
                                         {.type = RAFT_EV_LOST, .term = 7}};
     const struct raft_update update = {.lease = {.epoch = 7}, .events = events, .event_count = 3};
-    (void)state;
 
     node_publish(&node, &update);
     assert_false(lease_cell_is_leader(election.cell, NULL));
@@ -42,7 +39,6 @@ static void a_leadership_lasts_until_the_lease_s_end(void **state)
                                  .events = events,
                                  .event_count = 1};
     uint64_t epoch = 0;
-    (void)state;
 
     node_publish(&node, &update);
     assert_true(lease_cell_is_leader(election.cell, &epoch));

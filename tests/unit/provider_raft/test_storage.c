@@ -27,7 +27,6 @@ static struct storage_identity identity = {
 
 static int make_directory(void **state)
 {
-    (void)state;
     strcpy(directory, "/tmp/baton-storage-XXXXXX");
     return mkdtemp(directory) ? 0 : -1;
 }
@@ -36,7 +35,6 @@ static int remove_directory(void **state)
 {
     static const char *const names[] = {"lock", "raft.db", "raft.db-wal", "raft.db-shm"};
     char path[128];
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
         unlink(path);
@@ -76,7 +74,6 @@ static void a_new_directory_starts_with_the_first_configuration(void **state)
 {
     struct storage_loaded loaded;
     struct storage *storage = open_ok(&loaded);
-    (void)state;
     assert_int_equal(loaded.born.incarnation, 1000);
     assert_int_equal(loaded.group, 0);
     assert_int_equal(loaded.hard.term, 0);
@@ -92,7 +89,6 @@ static void what_was_stored_comes_back(void **state)
 {
     struct storage_loaded loaded;
     struct storage *storage = open_ok(&loaded);
-    (void)state;
     storage_loaded_fini(&loaded);
     write_three(storage);
     storage_close(storage);
@@ -120,7 +116,6 @@ static void what_is_known_of_the_group_and_its_members_comes_back(void **state)
     struct storage *storage = open_ok(&loaded);
     struct storage_peer peer = {
         .id = UINT64_MAX - 1, .birth = 2, .incarnation = 3, .term = 4, .index = 5};
-    (void)state;
 
     storage_loaded_fini(&loaded);
     assert_int_equal(storage_set_group(storage, UINT64_MAX - 5, NULL), 0);
@@ -141,7 +136,6 @@ static void a_directory_that_the_group_refused_stays_refused(void **state)
     struct storage_loaded loaded;
     struct storage *storage = open_ok(&loaded);
     struct baton_error error;
-    (void)state;
 
     storage_loaded_fini(&loaded);
     assert_int_equal(storage_cast_out(storage, "it's another one; the way out", NULL), 0);
@@ -159,7 +153,6 @@ static void a_copy_of_a_directory_is_refused_and_the_original_goes_on(void **sta
     struct storage *storage = open_ok(&loaded);
     struct baton_error error;
     char command[512];
-    (void)state;
 
     storage_loaded_fini(&loaded);
     storage_close(storage);
@@ -193,7 +186,6 @@ static void a_vote_makes_no_file_longer(void **state)
     struct raft_write vote = {.hard = &hard};
     struct storage_loaded loaded;
     off_t room;
-    (void)state;
 
     for (int start = 0; start < 3; start++) {
         struct storage *storage = open_ok(&loaded);
@@ -229,7 +221,6 @@ static void the_log_stays_as_long_as_it_was_while_it_is_moved_when_due(void **st
     const off_t room = log_bytes();
     int moves = 0;
     uint64_t number = 0;
-    (void)state;
 
     storage_loaded_fini(&loaded);
     while (moves < 3) {
@@ -268,7 +259,6 @@ static void no_write_begins_the_log_anew(void **state)
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     struct storage_loaded loaded;
     struct storage *storage = open_ok(&loaded);
-    (void)state;
 
     storage_loaded_fini(&loaded);
     real_pwrite = (ssize_t(*)(int, const void *, size_t, off_t))(void (*)(void))vfs->xGetSystemCall(
@@ -299,7 +289,6 @@ static void truncation_and_snapshots_take_the_entries_along(void **state)
                              .entries = &entry,
                              .entry_count = 1};
     struct raft_write compact = {.snapshot = &snapshot};
-    (void)state;
     storage_loaded_fini(&loaded);
     write_three(storage);
     assert_int_equal(storage_write(storage, &cut, NULL), 0);
@@ -322,7 +311,6 @@ static void a_second_process_is_refused_and_told_whose_it_is(void **state)
     struct storage *storage = open_ok(&loaded);
     struct baton_error error;
     char pid[32];
-    (void)state;
     snprintf(pid, sizeof(pid), "%ld", (long)getpid());
     assert_int_equal(open_fails(&error), BATON_EBUSY);
     assert_non_null(strstr(error.message, pid));
@@ -335,7 +323,6 @@ static void a_directory_of_another_node_or_cluster_is_refused(void **state)
     struct storage_loaded loaded;
     struct storage *storage = open_ok(&loaded);
     struct baton_error error;
-    (void)state;
     storage_loaded_fini(&loaded);
     storage_close(storage);
     identity.node = "b";
@@ -369,7 +356,6 @@ static void a_value_that_was_changed_behind_our_back_is_found(void **state)
     struct storage_loaded loaded;
     struct storage *storage = open_ok(&loaded);
     struct baton_error error;
-    (void)state;
     storage_loaded_fini(&loaded);
     write_three(storage);
     storage_close(storage);
@@ -390,7 +376,6 @@ static void a_foreign_file_is_refused(void **state)
     char path[128];
     struct baton_error error;
     FILE *file;
-    (void)state;
     snprintf(path, sizeof(path), "%s/raft.db", directory);
     file = fopen(path, "w");
     fputs("this is a letter to a friend, long enough to be taken for something else entirely, "
@@ -411,7 +396,6 @@ static void a_file_cut_in_the_middle_is_refused(void **state)
     char path[128];
     struct baton_error error;
     int r;
-    (void)state;
     storage_loaded_fini(&loaded);
     write_three(storage);
     storage_close(storage);
@@ -428,7 +412,6 @@ static void a_file_that_was_emptied_beside_its_log_is_refused(void **state)
     struct storage *storage = open_ok(&loaded);
     struct baton_error error;
     char path[128];
-    (void)state;
     storage_loaded_fini(&loaded);
     write_three(storage);
     storage->failed = true; /* it is killed: the log stays */
@@ -501,7 +484,6 @@ static void of_a_log_that_ends_in_a_torn_write_the_rest_counts(void **state)
     struct storage *storage = open_ok(&loaded);
     char path[128];
     off_t end;
-    (void)state;
     storage_loaded_fini(&loaded);
     write_votes(storage);
     snprintf(path, sizeof(path), "%s/raft.db-wal", directory);
@@ -517,7 +499,6 @@ static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
 {
     pid_t child = fork();
     int status;
-    (void)state;
     if (child == 0) { /* the limit is the process's own */
         struct storage_loaded loaded;
         struct storage *storage = open_ok(&loaded);
@@ -551,10 +532,6 @@ static void a_full_disk_is_said_and_nothing_is_written_after_it(void **state)
 
 static ssize_t refused_pwrite(int fd, const void *data, size_t bytes, off_t at)
 {
-    (void)fd;
-    (void)data;
-    (void)bytes;
-    (void)at;
     errno = EROFS;
     return -1;
 }
@@ -567,7 +544,6 @@ static void a_write_that_fails_says_why_in_words(void **state)
     struct raft_write write = {.hard = &hard};
     struct baton_error error = {0};
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
-    (void)state;
     storage_loaded_fini(&loaded);
     assert_int_equal(vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)refused_pwrite),
                      SQLITE_OK);
@@ -586,7 +562,6 @@ static void a_peer_that_finds_no_room_to_be_remembered_costs_no_vote(void **stat
     struct raft_write write = {.hard = &hard};
     struct baton_error error = {0};
     int r = BATON_OK;
-    (void)state;
 
     storage_loaded_fini(&loaded);
     assert_int_equal(sqlite3_exec(storage->db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
@@ -612,7 +587,6 @@ static void a_process_killed_while_writing_loses_nothing_acknowledged(void **sta
     pid_t child;
     struct storage_loaded loaded;
     struct storage *storage;
-    (void)state;
     assert_int_equal(pipe(reports), 0);
     child = fork();
     if (child == 0) {
@@ -650,7 +624,6 @@ static int commits_left;
 
 static int before_commit(void *unused)
 {
-    (void)unused;
     if (--commits_left == 0) {
         (void)kill(getpid(), SIGKILL);
     }
@@ -659,8 +632,6 @@ static int before_commit(void *unused)
 
 static int on_new_connection(sqlite3 *db, const char **message, const void *routines)
 {
-    (void)message;
-    (void)routines;
     (void)sqlite3_commit_hook(db, before_commit, NULL);
     return SQLITE_OK;
 }
@@ -705,7 +676,6 @@ static void nobody_else_may_read_what_is_stored(void **state)
     char path[128];
     mode_t before = umask(0);
     struct storage *storage = open_ok(&loaded);
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
         assert_int_equal(stat(path, &about), 0);
@@ -719,7 +689,6 @@ static void nobody_else_may_read_what_is_stored(void **state)
 static void the_checksum_is_the_one_of_the_standard(void **state)
 {
     uint8_t zeros[32] = {0};
-    (void)state;
     assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283);
     assert_int_equal(crc32c(0, zeros, 32), 0x8a9136aa); /* RFC 3720, B.4 */
     assert_int_equal(crc32c(crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
@@ -730,7 +699,6 @@ static void a_directory_that_others_may_write_in_is_refused(void **state)
     static const mode_t open_modes[] = {0770, 0707, 0777, 01777};
     struct storage_loaded loaded;
     struct baton_error error = {0};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(open_modes) / sizeof(open_modes[0]); i++) {
         assert_int_equal(chmod(directory, open_modes[i]), 0);
@@ -748,7 +716,6 @@ static void a_directory_behind_another_users_link_is_refused(void **state)
     char own[sizeof(directory)], link[80];
     struct storage_loaded loaded;
     struct baton_error error = {0};
-    (void)state;
 
     if (geteuid() != 0) {
         skip();

@@ -224,7 +224,6 @@ static int on_write(sqlite3_file *base, const void *data, int bytes, sqlite3_int
 static int on_sync(sqlite3_file *base, int flags)
 {
     struct file *file = of(base);
-    (void)flags;
 
     if (!has_power()) {
         return SQLITE_IOERR_FSYNC;
@@ -319,7 +318,6 @@ static int on_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int f
 {
     struct file *file = of(base);
     int r = disk.real->xOpen(disk.real, name, file->real, flags, ret);
-    (void)vfs;
 
     file->base.pMethods = r == SQLITE_OK ? &methods : NULL;
     file->of = flags & SQLITE_OPEN_MAIN_DB ? &disk.files[DATABASE]
@@ -331,7 +329,6 @@ static int on_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int f
 static int on_delete(sqlite3_vfs *vfs, const char *name, int is_synced)
 {
     size_t length = strlen(name);
-    (void)vfs;
 
     if (!has_power()) {
         return SQLITE_IOERR_DELETE;
@@ -443,7 +440,6 @@ static void live(void)
 
 static int make_directory(void **state)
 {
-    (void)state;
     strcpy(directory, "/tmp/baton-storage-XXXXXX");
     return mkdtemp(directory) ? 0 : -1;
 }
@@ -452,7 +448,6 @@ static int remove_directory(void **state)
 {
     static const char *const names[] = {"lock", "raft.db", "raft.db-wal", "raft.db-journal"};
     char path[80];
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
         (void)unlink(path);
@@ -492,7 +487,6 @@ static void no_write_is_acknowledged_behind_a_sync_that_failed(void **state)
     struct storage *storage = NULL;
     struct storage_loaded loaded;
     struct storage_peer peer = {.id = 9, .birth = 1};
-    (void)state;
 
     begin();
     assert_int_equal(storage_open(&storage, &identity, &first, &loaded, NULL), BATON_OK);

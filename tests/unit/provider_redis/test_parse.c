@@ -28,7 +28,6 @@ static redisReply *answer(const char *bytes, size_t count)
 
 static int forget(void **state)
 {
-    (void)state;
     freeReplyObject(reply);
     reply = NULL;
     return 0;
@@ -56,7 +55,6 @@ enum { OTHERS = sizeof(others) / sizeof(others[0]) };
 static void an_answer_about_the_lock_is_taken_apart(void **state)
 {
     struct lock_answer lock;
-    (void)state;
 
     assert_true(parse_lock(&lock, answer(TEXT("*2\r\n:1\r\n:7\r\n"))));
     assert_int_equal(lock.reply.outcome, LEASE_GRANTED);
@@ -89,7 +87,6 @@ static void a_lock_of_others_may_hold_anything(void **state)
     static const char without_beat[] = "*6\r\n:0\r\n:0\r\n:-1\r\n$2\r\nme\r\n:0\r\n$4\r\nnone\r\n";
     struct lock_answer lock;
     char bytes[512];
-    (void)state;
 
     assert_true(parse_lock(&lock, answer(TEXT(without_beat))));
     assert_false(lock.has_beat);
@@ -134,7 +131,6 @@ static void what_is_no_answer_about_a_lock_is_refused(void **state)
         "*7\r\n:0\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
     };
     struct lock_answer lock;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_false(parse_lock(&lock, answer(rows[i], strlen(rows[i]))));
@@ -147,7 +143,6 @@ static void what_is_no_answer_about_a_lock_is_refused(void **state)
 static void a_sweep_goes_on_where_a_cursor_says(void **state)
 {
     char cursor[24];
-    (void)state;
 
     assert_true(parse_cursor(cursor, answer(TEXT("$3\r\n288\r\n"))));
     assert_string_equal(cursor, "288");
@@ -166,7 +161,6 @@ static void a_sweep_goes_on_where_a_cursor_says(void **state)
 static void a_notice_is_taken_apart(void **state)
 {
     struct notice notice;
-    (void)state;
 
     assert_true(parse_notice(&notice, TEXT("released one ")));
     assert_int_equal(notice.type, NOTICE_RELEASED);
@@ -228,7 +222,6 @@ static void what_is_no_notice_is_refused(void **state)
     };
     char *huge = malloc(1 << 20);
     struct notice notice;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (parse_notice(&notice, rows[i].text, rows[i].bytes)) {
@@ -248,7 +241,6 @@ static void a_change_is_taken_apart(void **state)
 {
     char name[PROVIDER_KEY_MAX + 1];
     struct provider_value value;
-    (void)state;
 
     assert_true(parse_change(&value, name, TEXT("12 3 1 keyvalue")));
     assert_string_equal(value.key, "key");
@@ -291,7 +283,6 @@ static void what_is_no_change_is_refused(void **state)
     size_t bytes = PROVIDER_VALUE_MAX + 16;
     char *huge = malloc(bytes);
     struct provider_value value;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (parse_change(&value, name, rows[i].text, rows[i].bytes)) {
@@ -320,7 +311,6 @@ static void an_answer_to_a_registration_is_taken_apart(void **state)
     };
     char way[16];
     struct registered found[2];
-    (void)state;
 
     assert_true(parse_registered(
         found, 2, way, answer(TEXT("*5\r\n$10\r\nsorted-set\r\n:2\r\n:1\r\n:1\r\n:1\r\n"))));
@@ -341,7 +331,6 @@ static void an_answer_to_a_registration_is_taken_apart(void **state)
 
 static void an_answer_with_members_is_a_list_of_pairs(void **state)
 {
-    (void)state;
     assert_true(parse_members(answer(TEXT("*0\r\n"))));
     assert_true(parse_members(answer(TEXT("*2\r\n$1\r\na\r\n$-1\r\n"))));
     assert_false(parse_members(answer(TEXT("*3\r\n$1\r\na\r\n$-1\r\n:1\r\n"))));
@@ -375,7 +364,6 @@ static void a_member_is_taken_apart(void **state)
     static const char json[] = "{\"processId\":\"me\",\"identifier\":\"Zoë\",\"role\":\"slave\","
                                "\"capabilities\":{\"a\":[1]},"
                                "\"lastSeen\":\"2025-11-30T11:59:59.123Z\"}";
-    (void)state;
 
     (void)parse(TEXT("me"), TEXT(json));
     assert_int_equal(member.fault, MEMBER_FINE);
@@ -420,7 +408,6 @@ static void a_member_of_others_may_be_anything(void **state)
         {"{\"lastSeen\":1764547200001}", MEMBER_AHEAD},
         {"{\"lastSeen\":9e300}", MEMBER_AHEAD},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (fault_of(rows[i].json) != rows[i].fault) {
@@ -437,7 +424,6 @@ static void an_id_of_others_may_be_anything(void **state)
     char longest[BATON_NAME_MAX];
     redisReply number = {.type = REDIS_REPLY_INTEGER, .integer = 7};
     redisReply nil = {.type = REDIS_REPLY_NIL};
-    (void)state;
 
     assert_int_equal(parse(TEXT(""), TEXT("{}"))->fault, MEMBER_NAMELESS);
     assert_int_equal(parse(TEXT("a\0b"), TEXT("{}"))->fault, MEMBER_NAMELESS);
@@ -457,7 +443,6 @@ static void huge_and_deep_members_are_survived(void **state)
     static char text[MANY + 1];
     redisReply id = {.type = REDIS_REPLY_STRING, .str = (char *)"me", .len = 2};
     redisReply nil = {.type = REDIS_REPLY_NIL};
-    (void)state;
 
     memset(text, '[', MANY);
     assert_int_equal(parse(TEXT("me"), text, MANY)->fault, MEMBER_TOO_LONG);
@@ -493,7 +478,6 @@ static void a_value_is_taken_apart(void **state)
     };
     struct provider_value value;
     bool is_there;
-    (void)state;
 
     assert_int_equal(
         parse_value(&value, &is_there, answer(TEXT("*2\r\n$3\r\na\0b\r\n$1\r\n7\r\n"))), BATON_OK);
@@ -527,7 +511,6 @@ static void values_of_others_are_left_out(void **state)
     struct provider_value *values = NULL;
     size_t count;
     size_t odd;
-    (void)state;
 
     assert_int_equal(parse_values(&values, &count, &odd, answer(TEXT(bytes))), BATON_OK);
     assert_int_equal(count, 2);
@@ -549,7 +532,6 @@ static void values_of_others_are_left_out(void **state)
 static void an_answer_to_a_put_is_taken_apart(void **state)
 {
     uint64_t revision;
-    (void)state;
 
     assert_int_equal(parse_put(&revision, answer(TEXT("*2\r\n:1\r\n:7\r\n"))), BATON_OK);
     assert_int_equal(revision, 7);

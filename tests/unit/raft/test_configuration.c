@@ -21,7 +21,6 @@ static struct raft_configuration three(void)
 static void normalising_sorts_by_id(void **state)
 {
     struct raft_configuration configuration = three();
-    (void)state;
     assert_int_equal(raft_configuration_normalise(&configuration, NULL), 0);
     assert_true(members[0].id == 1 && members[2].id == 3);
     assert_string_equal(raft_configuration_find(&configuration, 3)->name, "a");
@@ -32,7 +31,6 @@ static void what_cannot_be_a_group_is_refused_by_name(void **state)
 {
     struct baton_error error;
     struct raft_configuration configuration = three();
-    (void)state;
 
     members[1].id = 3;
     assert_int_equal(raft_configuration_normalise(&configuration, &error), BATON_EINVAL);
@@ -66,7 +64,6 @@ static void what_cannot_be_a_group_is_refused_by_name(void **state)
 static void a_member_that_leaves_may_have_the_name_of_its_successor(void **state)
 {
     struct raft_configuration configuration = three();
-    (void)state;
 
     configuration.is_joint = true;
     strcpy(members[1].name, "a");
@@ -80,7 +77,6 @@ static void decoding_gives_back_what_was_encoded(void **state)
     struct raft_configuration back;
     void *data;
     size_t bytes;
-    (void)state;
 
     members[0].priority = -5;
     members[0].weight = 0;
@@ -128,7 +124,6 @@ static void bytes_that_encoding_never_writes_are_refused(void **state)
         {12, 9},       /* ids out of order */
         {12 + 30, 64}, /* a name longer than a name may be */
     };
-    (void)state;
 
     assert_int_equal(raft_configuration_normalise(&configuration, NULL), 0);
     assert_int_equal(raft_configuration_encode(&configuration, (void **)&data, &bytes), 0);

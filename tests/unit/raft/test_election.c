@@ -5,7 +5,6 @@ static void one_of_three_is_elected_and_the_others_follow(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     for (raft_id id = 1; id <= 3; id++) {
@@ -24,7 +23,6 @@ static void a_crashed_leader_is_replaced_with_a_higher_epoch(void **state)
 {
     struct cluster *cluster = cluster_new(5);
     raft_id first, second;
-    (void)state;
 
     first = cluster_settle(cluster);
     node_crash(cluster, first);
@@ -41,7 +39,6 @@ static void a_hang_is_noticed_within_the_bound(void **state)
     struct raft_bounds bounds = raft_settings_bounds(&cluster->settings);
     raft_id first;
     instant stopped;
-    (void)state;
 
     first = cluster_settle(cluster);
     stopped = cluster->now;
@@ -57,7 +54,6 @@ static void a_node_alone_leads_at_once(void **state)
 {
     struct cluster *cluster = cluster_new(1);
     instant before = cluster->now;
-    (void)state;
 
     cluster_start(cluster);
     cluster_deliver(cluster);
@@ -79,7 +75,6 @@ static void a_minority_elects_nobody_and_loses_its_leader(void **state)
     struct cluster *cluster = cluster_new(5);
     raft_id old, now;
     raft_term term;
-    (void)state;
 
     old = cluster_settle(cluster);
     node_of(cluster, old)->is_cut = true; /* seed: the partition of scenario 2 */
@@ -102,7 +97,6 @@ static void cascading_failures_are_handled_one_after_another(void **state)
 {
     struct cluster *cluster = cluster_new(5);
     raft_term epoch = 0;
-    (void)state;
 
     cluster_start(cluster);
     for (int i = 0; i < 3; i++) {
@@ -120,7 +114,6 @@ static void cascading_failures_are_handled_one_after_another(void **state)
 static bool only_pre_votes_and_first_votes(struct cluster *cluster, const struct raft_message *m)
 {
     /* node 1 and 2 reach nobody but one voter each: 3 votes for 1, 4 votes for 2 */
-    (void)cluster;
     if (m->type != RAFT_MSG_VOTE || m->term > 1) {
         return true;
     }
@@ -131,7 +124,6 @@ static void a_split_vote_is_resolved_by_random_waits(void **state)
 {
     struct cluster *cluster = cluster_new(4);
     struct raft_input tick = {.type = RAFT_IN_TICK};
-    (void)state;
 
     cluster_start(cluster);
     cluster->filter = only_pre_votes_and_first_votes;
@@ -153,7 +145,6 @@ static void the_spread_gets_wider_until_votes_are_split_no_more(void **state)
 {
     enum { PLAYS = 50, TERMS_MEAN_MAX = 8 };
     raft_term terms = 0;
-    (void)state;
 
     for (uint64_t i = 0; i < PLAYS; i++) {
         struct cluster *cluster = cluster_new(6);
@@ -173,7 +164,6 @@ static void the_spread_gets_wider_until_votes_are_split_no_more(void **state)
 
 static void the_highest_priority_leads_when_it_is_healthy(void **state)
 {
-    (void)state;
     for (uint64_t round = 0; round < 20; round++) {
         struct cluster *cluster = cluster_new(5);
         cluster->now.ns += (int64_t)round * 1000003;
@@ -192,7 +182,6 @@ static void a_preferred_node_takes_over_only_after_it_was_stable(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id first;
-    (void)state;
 
     cluster->first.members[2].priority = 1;
     cluster->settings.preferred_stable = SPAN_MS(1000);
@@ -213,7 +202,6 @@ static void a_preferred_node_takes_over_only_after_it_was_stable(void **state)
 static void a_witness_votes_but_never_leads(void **state)
 {
     struct cluster *cluster = cluster_new(3);
-    (void)state;
 
     cluster->first.members[0].kind = RAFT_WITNESS;
     cluster->first.members[1].kind = RAFT_WITNESS;
@@ -230,7 +218,6 @@ static void a_cordoned_node_votes_but_does_not_run(void **state)
     struct cluster *cluster = cluster_new(3);
     struct raft_input cordon = {.type = RAFT_IN_ELIGIBLE, .eligible = false};
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     node_step(cluster, leader, &cordon); /* a leader that is cordoned hands over */
@@ -251,7 +238,6 @@ static void a_candidate_that_is_cordoned_gives_up(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     struct raft_input cordon = {.type = RAFT_IN_ELIGIBLE, .eligible = false};
-    (void)state;
 
     node_start(cluster, 1);
     cluster_run(cluster, 300);
@@ -265,7 +251,6 @@ static void a_candidate_that_is_cordoned_gives_up(void **state)
 
 static bool loses_grants(struct cluster *cluster, const struct raft_message *message)
 {
-    (void)cluster;
     return message->type != RAFT_MSG_HEARTBEAT_REPLY;
 }
 
@@ -275,7 +260,6 @@ static void a_winner_that_is_cordoned_before_its_lease_never_leads(void **state)
     struct cluster *cluster = cluster_new(5);
     struct raft_input cordon = {.type = RAFT_IN_ELIGIBLE, .eligible = false};
     raft_id winner = RAFT_NOBODY;
-    (void)state;
 
     cluster->filter = loses_grants;
     cluster_start(cluster);
@@ -298,7 +282,6 @@ static void too_many_elections_are_reported_once(void **state)
     struct cluster *cluster = cluster_new(3);
     size_t told = 0;
     struct node *watcher;
-    (void)state;
 
     cluster_start(cluster);
     for (int i = 0; i < 14; i++) {
@@ -326,7 +309,6 @@ static void the_highest_limit_of_elections_that_a_provider_takes_is_reported(voi
     struct cluster *cluster = cluster_new(3);
     struct node *watcher = node_of(cluster, 1);
     size_t elections = 0;
-    (void)state;
 
     cluster->settings.elections_per_hour_max = LIMIT_MAX;
     cluster_start(cluster);
@@ -348,7 +330,6 @@ static void a_vote_waits_for_the_disk(void **state)
     struct raft_message request = {
         .type = RAFT_MSG_VOTE, .from = 2, .to = 1, .incarnation = 1, .term = 3};
     size_t before;
-    (void)state;
 
     node_start(cluster, 1);
     node_of(cluster, 1)->is_slow = true;
@@ -369,7 +350,6 @@ static void a_candidate_counts_its_own_vote_only_when_stored(void **state)
                                  .incarnation = 1,
                                  .term = 1,
                                  .vote_reply = {.granted = true}};
-    (void)state;
 
     node_start(cluster, 1);
     node_of(cluster, 1)->is_slow = true;
@@ -393,7 +373,6 @@ static void one_vote_a_term_and_only_for_a_log_as_long(void **state)
     struct raft_message append = {
         .type = RAFT_MSG_APPEND, .from = 2, .to = 1, .incarnation = 1, .term = 2};
     struct raft_entry entries[2] = {{.term = 1}, {.term = 2}};
-    (void)state;
 
     node_start(cluster, 1);
     append.append.entries = entries;
@@ -429,7 +408,6 @@ static void a_node_whose_disk_failed_neither_leads_nor_votes(void **state)
     struct raft_input failed = {.type = RAFT_IN_STORAGE_FAILED};
     struct raft_message request = {.type = RAFT_MSG_VOTE, .to = 0, .incarnation = 1, .term = 99};
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     node_step(cluster, leader, &failed);
@@ -452,7 +430,6 @@ static void a_node_whose_disk_failed_neither_leads_nor_votes(void **state)
 static void a_network_slower_than_a_round_of_votes_still_elects(void **state)
 {
     struct cluster *cluster = cluster_new(3);
-    (void)state;
 
     assert_int_equal(raft_settings_preset(&cluster->settings, "default", NULL), 0);
     cluster->delay = SPAN_NS(2 * cluster->settings.election_timeout_max.ns);
@@ -466,7 +443,6 @@ static void rounds_have_their_usual_length_again_once_there_was_a_lease(void **s
     struct raft_bounds bounds;
     instant stopped;
     raft_id first;
-    (void)state;
 
     assert_int_equal(raft_settings_preset(&cluster->settings, "default", NULL), 0);
     bounds = raft_settings_bounds(&cluster->settings);
@@ -492,7 +468,6 @@ static void stored_state_that_contradicts_itself_is_refused(void **state)
         .id = 1, .incarnation = 1, .entries = entries, .entry_count = 2, .hard = {.term = 2}};
     struct baton_error error;
     struct raft *raft;
-    (void)state;
 
     start.snapshot.configuration = (struct raft_configuration){.members = &member, .count = 1};
     assert_int_equal(raft_settings_preset(&start.settings, "fast", NULL), 0);

@@ -43,7 +43,6 @@ static void answer_from(struct cluster *cluster, raft_id from, instant sent, spa
 static void a_new_leader_is_none_before_its_first_round(void **state)
 {
     struct cluster *cluster = leading(3);
-    (void)state;
     assert_false(node_is_leader(cluster, 1));
     answer_from(cluster, 2, cluster->now, SPAN_MS(75));
     assert_true(node_is_leader(cluster, 1));
@@ -81,7 +80,6 @@ static void the_first_lease_comes_with_the_vote_that_decides(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     instant asked = elect(cluster, SPAN_MS(75), 1);
-    (void)state;
 
     assert_true(node_is_leader(cluster, 1));
     assert_int_equal(node_last(cluster, 1, RAFT_EV_ACQUIRED)->term, 1);
@@ -94,7 +92,6 @@ static void a_vote_that_promises_more_than_the_lease_counts_as_the_lease(void **
 {
     struct cluster *cluster = cluster_new(3);
     instant asked;
-    (void)state;
 
     cluster->settings.lease = SPAN_MS(40);
     asked = elect(cluster, SPAN_MS(75), 1);
@@ -107,7 +104,6 @@ static void a_vote_that_promises_more_than_the_lease_counts_as_the_lease(void **
 static void a_promise_to_an_earlier_life_is_not_counted(void **state)
 {
     struct cluster *cluster = cluster_new(3);
-    (void)state;
 
     node_start(cluster, 1);
     node_crash(cluster, 1);
@@ -127,7 +123,6 @@ static void grants_are_shortened_by_the_widest_bound_of_all_members(void **state
     struct cluster *cluster = leading(3);
     struct raft_settings wider = cluster->settings;
     instant sent = cluster->now;
-    (void)state;
 
     wider.clock_drift_ppm = 5 * cluster->settings.clock_drift_ppm;
     assert_int_equal(drift(cluster, wider.clock_drift_ppm), 0);
@@ -142,7 +137,6 @@ static void a_bound_that_leaves_no_lease_is_refused(void **state)
 {
     struct cluster *cluster = leading(3);
     instant sent = cluster->now;
-    (void)state;
 
     assert_int_equal(drift(cluster, 1000000), BATON_EUNSAFE);
     assert_int_equal(drift(cluster, 900000), BATON_EINVAL);
@@ -156,7 +150,6 @@ static void the_lease_counts_from_the_sending_and_is_shortened(void **state)
 {
     struct cluster *cluster = leading(3);
     instant sent = cluster->now;
-    (void)state;
 
     cluster->now = instant_add(cluster->now, SPAN_MS(10)); /* the answer takes its time */
     answer_from(cluster, 2, sent, SPAN_MS(75));
@@ -168,7 +161,6 @@ static void the_lease_counts_from_the_sending_and_is_shortened(void **state)
 static void a_shorter_grant_is_what_counts(void **state)
 {
     struct cluster *cluster = leading(3);
-    (void)state;
     answer_from(cluster, 2, cluster->now, SPAN_MS(20));
     assert_true(node_of(cluster, 1)->lease.end.ns <= instant_add(cluster->now, SPAN_MS(20)).ns);
     cluster_free(cluster);
@@ -177,7 +169,6 @@ static void a_shorter_grant_is_what_counts(void **state)
 static void answers_that_no_honest_voter_sends_do_not_count(void **state)
 {
     struct cluster *cluster = leading(3);
-    (void)state;
     answer_from(cluster, 2, instant_add(cluster->now, SPAN_MS(1)), SPAN_MS(75)); /* the future */
     answer_from(cluster, 2, (instant){0}, SPAN_MS(75)); /* before this leadership */
     answer_from(cluster, 2, cluster->now, SPAN_S(60));  /* more than was asked for */
@@ -190,7 +181,6 @@ static void when_the_lease_ends_the_leader_is_a_follower_whatever_reply_comes_la
 {
     struct cluster *cluster = leading(3);
     instant sent = cluster->now;
-    (void)state;
 
     answer_from(cluster, 2, sent, SPAN_MS(75));
     cluster->now = node_of(cluster, 1)->lease.end;
@@ -205,7 +195,6 @@ static void when_the_lease_ends_the_leader_is_a_follower_whatever_reply_comes_la
 static void a_silent_group_and_a_loop_that_slept_are_different_losses(void **state)
 {
     struct cluster *cluster = leading(3);
-    (void)state;
     answer_from(cluster, 2, cluster->now, SPAN_MS(75));
     cluster_run(cluster, 80); /* the loop runs, nobody answers */
     assert_int_equal(node_last(cluster, 1, RAFT_EV_LOST)->loss, RAFT_LOSS_LOST_QUORUM);
@@ -215,7 +204,6 @@ static void a_silent_group_and_a_loop_that_slept_are_different_losses(void **sta
 static void a_winner_that_never_gets_a_lease_steps_down_without_having_led(void **state)
 {
     struct cluster *cluster = leading(3);
-    (void)state;
     cluster_run(cluster, 80);
     assert_int_not_equal(node_status(cluster, 1).role, RAFT_LEADER);
     assert_false(node_saw(cluster, 1, RAFT_EV_ACQUIRED));
@@ -228,7 +216,6 @@ static void jeopardy_is_reported_once_before_the_end(void **state)
 {
     struct cluster *cluster = leading(3);
     const struct raft_event *event;
-    (void)state;
 
     answer_from(cluster, 2, cluster->now, SPAN_MS(75));
     cluster_run(cluster, 45);
@@ -258,7 +245,6 @@ static void ask_for_vote(struct cluster *cluster)
 static void a_leader_votes_for_no_one_under_its_lease(void **state)
 {
     struct cluster *cluster = leading(3);
-    (void)state;
 
     answer_from(cluster, 2, cluster->now, SPAN_MS(75));
     ask_for_vote(cluster);
@@ -270,7 +256,6 @@ static void a_leader_votes_for_no_one_under_its_lease(void **state)
 static void a_leader_without_a_lease_yet_gives_way_to_a_higher_term(void **state)
 {
     struct cluster *cluster = leading(3);
-    (void)state;
 
     ask_for_vote(cluster);
     assert_int_equal(node_status(cluster, 1).vote, 3);
@@ -283,7 +268,6 @@ static void answers_of_a_higher_term_end_the_leadership(void **state)
     static const enum raft_message_type types[] = {RAFT_MSG_HEARTBEAT_REPLY, RAFT_MSG_APPEND_REPLY,
                                                    RAFT_MSG_SNAPSHOT_REPLY, RAFT_MSG_VOTE_REPLY,
                                                    RAFT_MSG_PRE_VOTE_REPLY};
-    (void)state;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct cluster *cluster = leading(3);
         struct raft_message reply = {
@@ -300,7 +284,6 @@ static void answers_of_a_higher_term_end_the_leadership(void **state)
 static void a_quorum_is_more_than_half_of_the_weight(void **state)
 {
     struct cluster *cluster = cluster_new(4);
-    (void)state;
 
     /* 5 of 8 is a quorum, 4 of 8 is none: one heavy node and any other, never the three light */
     cluster->first.members[0].weight = 4;
@@ -329,7 +312,6 @@ static void a_quorum_is_more_than_half_of_the_weight(void **state)
 static void a_learner_and_a_voter_of_weight_0_cover_nothing(void **state)
 {
     struct cluster *cluster = cluster_new(3);
-    (void)state;
 
     cluster->first.members[1].kind = RAFT_LEARNER;
     cluster->first.members[1].weight = 0;
@@ -352,7 +334,6 @@ static void peers_that_fall_silent_are_reported(void **state)
     raft_id leader;
     raft_id other;
     struct raft_progress progress;
-    (void)state;
 
     cluster_start(cluster);
     leader = cluster_elect(cluster);

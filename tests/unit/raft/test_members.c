@@ -38,7 +38,6 @@ static void a_voter_where_nothing_answers_is_refused_while_another_is_dead(void 
     raft_id leader;
     struct cluster *cluster = group_of(3, 4, &leader);
     struct baton_error error = {0};
-    (void)state;
 
     node_crash(cluster, leader == 3 ? 2 : 3);
     cluster_run(cluster, 200);
@@ -57,7 +56,6 @@ static void it_may_be_forced(void **state)
     struct raft_configuration wanted = {.members = cluster->first.members, .count = 2};
     struct raft_input input = {
         .type = RAFT_IN_RECONFIGURE, .configuration = &wanted, .is_forced = true};
-    (void)state;
 
     assert_int_equal(ask(cluster, 1, cluster->first.members, 2), BATON_EUNSAFE);
     assert_int_equal(node_step(cluster, 1, &input), 0);
@@ -70,7 +68,6 @@ static void removing_the_living_beside_the_dead_is_refused(void **state)
     struct cluster *cluster = group_of(3, 3, &leader);
     struct raft_member left[2];
     raft_id dead = leader == 3 ? 2 : 3;
-    (void)state;
 
     node_crash(cluster, dead);
     cluster_run(cluster, 200);
@@ -87,7 +84,6 @@ static void a_witness_alone_is_no_quorum_that_could_have_a_leader(void **state)
     raft_id leader;
     struct cluster *cluster = group_of(3, 4, &leader);
     struct raft_member left[2];
-    (void)state;
 
     left[0] = cluster->first.members[cluster_follower(leader) - 1];
     left[0].kind = RAFT_WITNESS;
@@ -104,7 +100,6 @@ static void a_voter_joins_as_a_learner_that_catches_up(void **state)
     struct cluster *cluster = group_of(1, 2, &leader);
     struct raft_member *members = cluster->first.members;
     struct raft_progress progress;
-    (void)state;
 
     members[1].kind = RAFT_LEARNER;
     members[1].weight = 0;
@@ -131,7 +126,6 @@ static void a_learner_that_never_comes_is_taken_out_again(void **state)
     raft_id leader;
     struct cluster *cluster = group_of(2, 3, &leader);
     struct raft_member *members = cluster->first.members;
-    (void)state;
 
     members[2].kind = RAFT_LEARNER;
     members[2].weight = 0;
@@ -149,7 +143,6 @@ static void a_leader_that_is_new_asks_for_time(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     node_start(cluster, 1);
     node_start(cluster, 2);

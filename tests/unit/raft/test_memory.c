@@ -82,7 +82,6 @@ static void each_allocation_may_fail_once(void **state)
 {
     bool was_reached = true;
     long rounds = 0;
-    (void)state;
 
     for (long nth = 0; was_reached; nth++) {
         struct cluster *cluster = cluster_new(3);
@@ -113,7 +112,6 @@ static void a_node_for_which_there_is_no_memory_is_not_born(void **state)
     struct raft *raft = NULL;
     long nth = 0;
     int r;
-    (void)state;
 
     assert_int_equal(raft_settings_preset(&start.settings, "fast", NULL), 0);
     start.snapshot = (struct raft_snapshot){

@@ -10,7 +10,6 @@ static void leadership_is_passed_to_the_named_node_without_a_wait(void **state)
     struct cluster *cluster = cluster_new(5);
     raft_id leader, to;
     instant asked;
-    (void)state;
 
     leader = cluster_settle(cluster);
     to = leader == 5 ? 1 : 5;
@@ -29,7 +28,6 @@ static void leadership_is_passed_to_the_best_node_if_none_is_named(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader, heir;
-    (void)state;
 
     leader = cluster_settle(cluster);
     heir = node_of(cluster, leader)->heir;
@@ -49,7 +47,6 @@ static void leadership_is_passed_to_another_node_if_the_heir_is_proved_dead(void
     struct cluster *cluster = cluster_new(3);
     raft_id leader, heir, other;
     instant asked;
-    (void)state;
 
     leader = cluster_settle(cluster);
     heir = node_of(cluster, leader)->heir;
@@ -74,7 +71,6 @@ static void a_transfer_to_a_node_that_cannot_lead_is_refused(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     cluster->first.members[0].kind = RAFT_WITNESS;
     leader = cluster_settle(cluster);
@@ -87,7 +83,6 @@ static void a_transfer_to_a_node_that_cannot_lead_is_refused(void **state)
 
 static void a_transfer_waits_for_its_target_and_then_goes_elsewhere_or_stays(void **state)
 {
-    (void)state;
     for (int or_stay = 0; or_stay < 2; or_stay++) {
         struct cluster *cluster = cluster_new(3);
         raft_id leader, gone;
@@ -119,7 +114,6 @@ static void a_member_that_has_just_started_gets_leadership_when_it_votes(void **
     struct cluster *cluster = cluster_new(3);
     struct raft_progress progress;
     raft_id leader, to;
-    (void)state;
 
     leader = cluster_settle(cluster);
     to = cluster_follower(leader);
@@ -140,7 +134,6 @@ static void a_member_that_has_just_started_gets_leadership_when_it_votes(void **
 static void a_node_alone_may_resign_and_is_elected_again(void **state)
 {
     struct cluster *cluster = cluster_new(1);
-    (void)state;
     cluster_start(cluster);
     cluster_deliver(cluster);
     assert_int_equal(node_transfer(cluster, 1, RAFT_NOBODY, false), 0);
@@ -175,7 +168,6 @@ static void a_change_that_touches_no_vote_is_one_entry(void **state)
     struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &wanted};
     raft_id leader;
     raft_index before;
-    (void)state;
 
     leader = cluster_settle(cluster);
     memcpy(members, cluster->first.members, sizeof(members));
@@ -197,7 +189,6 @@ static void while_it_is_joint_both_halves_must_agree(void **state)
     struct cluster *cluster = cluster_new(6);
     struct raft_member *members = cluster->first.members;
     raft_id leader;
-    (void)state;
 
     cluster->first.count = 3;
     node_start(cluster, 1);
@@ -225,7 +216,6 @@ static void weights_change_like_members(void **state)
     struct cluster *cluster = cluster_new(3);
     struct raft_member members[3];
     raft_id leader, other;
-    (void)state;
 
     leader = cluster_settle(cluster);
     memcpy(members, cluster->first.members, sizeof(members));
@@ -247,7 +237,6 @@ static void a_change_that_makes_no_group_is_refused(void **state)
     struct raft_configuration joint = {.members = &nobody, .count = 1, .is_joint = true};
     struct raft_input input = {.type = RAFT_IN_RECONFIGURE, .configuration = &joint};
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     assert_int_equal(reconfigure(cluster, leader, &nobody, 1), BATON_EINVAL);
@@ -260,7 +249,6 @@ static void a_configuration_that_is_truncated_is_taken_back(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     node_of(cluster, leader)->is_cut = true;
@@ -299,7 +287,6 @@ static void the_preferred_node_waits_for_the_end_of_the_drain_and_no_longer(void
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
     instant before;
-    (void)state;
 
     leader = lead_till_the_preferred_is_back(cluster);
     cluster_run(cluster, 20);
@@ -321,7 +308,6 @@ static void a_drain_that_does_not_end_is_waited_for_as_long_as_was_announced(voi
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
     span left;
-    (void)state;
 
     leader = lead_till_the_preferred_is_back(cluster);
     left = node_last(cluster, leader, RAFT_EV_DRAIN)->left;
@@ -337,7 +323,6 @@ static void a_target_that_dies_during_the_drain_leaves_the_leader_in_office(void
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = lead_till_the_preferred_is_back(cluster);
     node_crash(cluster, 3);
@@ -353,7 +338,6 @@ static void a_target_that_is_removed_during_the_drain_leaves_the_leader_in_offic
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = lead_till_the_preferred_is_back(cluster);
     assert_int_equal(reconfigure(cluster, leader, cluster->first.members, 2), 0);
@@ -369,7 +353,6 @@ static void a_leader_that_becomes_a_witness_is_drained_too(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     cluster->first.members[leader - 1].kind = RAFT_WITNESS;
@@ -388,7 +371,6 @@ static void the_end_of_a_drain_that_was_not_announced_changes_nothing(void **sta
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     for (raft_id id = 1; id <= 3; id++) {
@@ -419,7 +401,6 @@ static void a_read_by_lease_is_answered_at_once(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     assert_int_equal(ask(cluster, leader, 7, true), 0);
@@ -432,7 +413,6 @@ static void a_read_by_quorum_waits_for_a_round(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     assert_int_equal(ask(cluster, leader, 8, false), 0);
@@ -446,7 +426,6 @@ static void a_follower_asks_its_leader(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader, other;
-    (void)state;
 
     leader = cluster_settle(cluster);
     other = cluster_follower(leader);
@@ -463,7 +442,6 @@ static void reads_that_cannot_be_served_are_refused(void **state)
     struct raft_message read = {
         .type = RAFT_MSG_READ, .from = 2, .to = 1, .incarnation = 1, .read = {.context = 4}};
     raft_id leader;
-    (void)state;
 
     node_start(cluster, 1);
     assert_int_equal(ask(cluster, 1, 1, true), 0); /* no leader to ask */
@@ -487,7 +465,6 @@ static void too_many_reads_at_once_are_refused(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     node_of(cluster, leader)->is_cut = true;

@@ -58,7 +58,6 @@ static void pass_promise(struct cluster *cluster)
 static void a_pledged_vote_waits_for_no_disk(void **state)
 {
     struct cluster *cluster = one_that_follows();
-    (void)state;
 
     heartbeat(cluster, 3, 6);
     assert_int_equal(node_of(cluster, 1)->hard.pledged_term, 6);
@@ -74,7 +73,6 @@ static void a_pledged_vote_waits_for_no_disk(void **state)
 static void what_was_pledged_is_stored_before_long(void **state)
 {
     struct cluster *cluster = one_that_follows();
-    (void)state;
 
     heartbeat(cluster, 3, 6);
     certify(cluster);
@@ -89,7 +87,6 @@ static void what_was_pledged_is_stored_before_long(void **state)
 static void a_pledge_that_is_not_stored_yet_stands_for_nothing(void **state)
 {
     struct cluster *cluster = one_that_follows();
-    (void)state;
 
     node_of(cluster, 1)->is_slow = true;
     heartbeat(cluster, 3, 6);
@@ -101,7 +98,6 @@ static void a_pledge_that_is_not_stored_yet_stands_for_nothing(void **state)
 static void without_proof_a_pledged_vote_is_stored_like_any_other(void **state)
 {
     struct cluster *cluster = one_that_follows();
-    (void)state;
 
     heartbeat(cluster, 3, 6);
     node_of(cluster, 1)->is_slow = true;
@@ -114,7 +110,6 @@ static void proof_of_another_life_of_the_leader_does_not_cover(void **state)
 {
     struct cluster *cluster = one_that_follows();
     struct raft_proof earlier = {.node = 2, .incarnation = 3, .through_term = RAFT_TERM_FOREVER};
-    (void)state;
 
     heartbeat(cluster, 3, 6);
     node_of(cluster, 1)->is_slow = true;
@@ -126,7 +121,6 @@ static void proof_of_another_life_of_the_leader_does_not_cover(void **state)
 
 static void a_pledge_outlives_a_crash_and_binds(void **state)
 {
-    (void)state;
     for (raft_term term = 6; term <= 8; term++) {
         struct cluster *cluster = one_that_follows();
         heartbeat(cluster, 3, 7);
@@ -144,7 +138,6 @@ static void a_pledge_outlives_a_crash_and_binds(void **state)
 static void the_pledged_candidate_may_ask_again_after_a_crash(void **state)
 {
     struct cluster *cluster = one_that_follows();
-    (void)state;
 
     heartbeat(cluster, 3, 7);
     node_crash(cluster, 1);
@@ -159,7 +152,6 @@ static void a_candidate_below_a_pledge_learns_the_pledged_term(void **state)
 {
     struct cluster *cluster = one_that_follows();
     size_t before;
-    (void)state;
 
     heartbeat(cluster, 3, 7);
     pass_promise(cluster);
@@ -173,7 +165,6 @@ static void a_candidate_below_a_pledge_learns_the_pledged_term(void **state)
 static void a_later_pledge_replaces_an_earlier_one_and_never_the_other_way_round(void **state)
 {
     struct cluster *cluster = one_that_follows();
-    (void)state;
 
     heartbeat(cluster, 3, 7);
     heartbeat(cluster, 2, 6); /* was long on its way */
@@ -189,7 +180,6 @@ static void a_later_pledge_replaces_an_earlier_one_and_never_the_other_way_round
 static void the_heir_runs_in_the_pledged_term_in_one_life_only(void **state)
 {
     struct cluster *cluster = one_that_follows();
-    (void)state;
 
     heartbeat(cluster, 1, 7);
     node_crash(cluster, 1);
@@ -209,7 +199,6 @@ static void an_heir_leads_while_every_disk_stands_still(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id old, heir;
-    (void)state;
 
     old = cluster_settle(cluster);
     heir = node_of(cluster, old)->heir;

@@ -89,7 +89,6 @@ static bool is_sent_again(struct cluster *cluster, raft_index index)
 static void an_append_lost_after_a_repeated_answer_is_sent_again(void **state)
 {
     struct cluster *cluster = lead_with_first_entry();
-    (void)state;
 
     assert_int_equal(node_propose(cluster, 1, "lost"), 0); /* entry 2 */
     answer(cluster, 1, false);
@@ -100,7 +99,6 @@ static void an_append_lost_after_a_repeated_answer_is_sent_again(void **state)
 static void an_append_that_was_overtaken_is_sent_again(void **state)
 {
     struct cluster *cluster = lead_with_first_entry();
-    (void)state;
 
     assert_int_equal(node_propose(cluster, 1, "late"), 0);  /* entry 2 */
     assert_int_equal(node_propose(cluster, 1, "early"), 0); /* entry 3 comes first: refused */
@@ -113,7 +111,6 @@ static void an_append_that_was_overtaken_is_sent_again(void **state)
 static void an_append_lost_after_a_slow_answer_is_sent_again(void **state)
 {
     struct cluster *cluster = lead_with_first_entry();
-    (void)state;
 
     assert_int_equal(node_propose(cluster, 1, "slow"), 0); /* entry 2 */
     assert_true(is_sent_again(cluster, 2));
@@ -127,7 +124,6 @@ static void an_append_lost_after_a_slow_answer_is_sent_again(void **state)
 static void nothing_is_sent_again_once_it_is_acknowledged(void **state)
 {
     struct cluster *cluster = lead_with_first_entry();
-    (void)state;
 
     for (raft_index i = 2; i < 6; i++) {
         assert_int_equal(node_propose(cluster, 1, "x"), 0);
@@ -142,7 +138,6 @@ static void followers_learn_at_once_what_is_committed(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader = cluster_settle(cluster);
-    (void)state;
 
     assert_int_equal(node_propose(cluster, leader, "x"), 0);
     cluster_deliver(cluster); /* no time passes */
@@ -157,7 +152,6 @@ static void a_member_that_waits_for_a_commit_hears_of_it_at_once(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader, asker;
-    (void)state;
 
     cluster->settings.heartbeat_interval = SPAN_MS(30);
     leader = cluster_settle(cluster);
@@ -178,7 +172,6 @@ static size_t awaited_appends;
 
 static bool counts_awaited(struct cluster *cluster, const struct raft_message *message)
 {
-    (void)cluster;
     awaited_appends += (message->type == RAFT_MSG_APPEND && message->append.is_awaited) ||
                        (message->type == RAFT_MSG_APPEND_REPLY && message->append_reply.is_awaited);
     return true;
@@ -198,7 +191,6 @@ static void an_append_with_what_all_wait_for_says_so(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader = cluster_settle(cluster);
-    (void)state;
 
     cluster->filter = counts_awaited;
     awaited_appends = 0;
@@ -217,7 +209,6 @@ static void many_commits_are_announced_in_few_messages(void **state)
     raft_id leader = cluster_settle(cluster);
     size_t before = cluster->sent[RAFT_MSG_APPEND];
     size_t told;
-    (void)state;
 
     for (int i = 0; i < 100; i++) { /* each is committed before the next one is asked for */
         assert_int_equal(node_propose(cluster, leader, "x"), 0);
@@ -253,7 +244,6 @@ static void proposals_of_one_input_leave_in_one_message(void **state)
     raft_id leader = cluster_settle(cluster);
     raft_index last = node_status(cluster, leader).last_index;
     size_t before = cluster->sent[RAFT_MSG_APPEND];
-    (void)state;
 
     assert_int_equal(propose_three(cluster, leader, 1, BATON_OK), 3);
     assert_int_equal(cluster->sent[RAFT_MSG_APPEND] - before, 2); /* one to each follower */
@@ -268,7 +258,6 @@ static void what_follows_a_refused_proposal_is_refused(void **state)
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
     raft_index last;
-    (void)state;
 
     cluster->settings.message_bytes_max = 32;
     leader = cluster_settle(cluster);
@@ -283,7 +272,6 @@ static void a_group_at_rest_sends_heartbeats_only(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     size_t before;
-    (void)state;
 
     (void)cluster_settle(cluster);
     before = cluster->sent[RAFT_MSG_APPEND];

@@ -70,7 +70,6 @@ static void pass(struct cluster *cluster, int64_t ms)
 static void a_promise_holds_back_votes_and_pre_votes_until_its_end(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     heartbeat(cluster, 2, 1, 5);
     assert_int_equal(node_status(cluster, 1).promised_to, 2);
@@ -87,7 +86,6 @@ static void a_promise_holds_back_votes_and_pre_votes_until_its_end(void **state)
 static void a_vote_that_decides_brings_a_promise_along(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     assert_true(votes_for(cluster, 2, 5));
     assert_int_equal(last_sent(cluster)->vote_reply.promised.ns, SPAN_MS(75).ns);
@@ -105,7 +103,6 @@ static void a_vote_that_decides_brings_a_promise_along(void **state)
 static void a_vote_that_does_not_decide_promises_nothing(void **state)
 {
     struct cluster *cluster = cluster_new(5);
-    (void)state;
 
     node_start(cluster, 1);
     assert_true(votes_for(cluster, 2, 5));
@@ -120,7 +117,6 @@ static void a_late_copy_of_a_request_does_not_unsettle_who_follows_its_sender(vo
     struct cluster *cluster = alone_of_three();
     struct raft_message copy = vote_request(RAFT_MSG_VOTE, 2, 5);
     size_t sent;
-    (void)state;
 
     assert_true(votes_for(cluster, 2, 5));
     heartbeat(cluster, 2, 1, 5);
@@ -137,7 +133,6 @@ static void a_late_copy_of_a_request_does_not_unsettle_who_follows_its_sender(vo
 static void a_vote_for_a_node_that_is_gone_promises_nothing(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     assert_true(votes_for(cluster, 2, 5));
     node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 1), RAFT_NOBODY);
@@ -152,7 +147,6 @@ static void a_promise_holds_back_the_own_candidacy(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_input tick = {.type = RAFT_IN_TICK};
-    (void)state;
 
     heartbeat(cluster, 2, 1, 5);
     pass(cluster, 74);
@@ -170,7 +164,6 @@ static void a_promise_holds_back_the_own_candidacy(void **state)
 static void the_promised_node_itself_may_be_voted_for(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
     heartbeat(cluster, 2, 1, 5);
     assert_true(votes_for(cluster, 2, 6));
     cluster_free(cluster);
@@ -181,7 +174,6 @@ static void the_reply_says_how_long_the_promise_is(void **state)
     struct cluster *cluster = alone_of_three();
     struct raft_message message = {
         .type = RAFT_MSG_HEARTBEAT, .from = 2, .to = 1, .incarnation = 1, .term = 1};
-    (void)state;
 
     message.heartbeat.lease = SPAN_S(60); /* more than this node may promise */
     node_message(cluster, &message);
@@ -201,7 +193,6 @@ static void the_reply_says_how_long_the_promise_is(void **state)
 static void a_voter_is_silent_after_a_restart(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     heartbeat(cluster, 2, 1, 5);
     node_crash(cluster, 1);
@@ -217,7 +208,6 @@ static void a_voter_is_silent_after_a_restart(void **state)
 static void silence_lasts_as_long_as_the_longest_promise_ever_given(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     heartbeat(cluster, 2, 1, 5);
     node_crash(cluster, 1);
@@ -233,7 +223,6 @@ static void silence_lasts_as_long_as_the_longest_promise_ever_given(void **state
 static void a_voter_that_never_promised_need_not_be_silent(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
     assert_true(votes_for(cluster, 3, 1));
     cluster_free(cluster);
 }
@@ -247,7 +236,6 @@ static void a_certificate_that_does_not_fit_changes_nothing(void **state)
         {.node = 0, .incarnation = 9, .through_term = RAFT_TERM_FOREVER},
         {.node = 2, .incarnation = 4, .through_term = 4}, /* resigned in an earlier term */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct cluster *cluster = alone_of_three();
         heartbeat(cluster, 2, 4, 5);
@@ -263,7 +251,6 @@ static void the_end_of_a_connection_proves_nothing(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_input down = {.type = RAFT_IN_CONNECTION, .connection = {.peer = 2}};
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5);
     node_step(cluster, 1, &down);
@@ -279,7 +266,6 @@ static void the_end_of_a_connection_proves_nothing(void **state)
 static void the_heir_campaigns_at_once_and_carries_the_proof(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5);
     node_proof(cluster, 1, RAFT_PROOF_PIDFD, death(2, 4), 1);
@@ -294,7 +280,6 @@ static void the_heir_campaigns_at_once_and_carries_the_proof(void **state)
 static void a_node_that_is_not_the_heir_waits_a_round(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5); /* names node 3 */
     node_proof(cluster, 1, RAFT_PROOF_PIDFD, death(2, 4), RAFT_NOBODY);
@@ -307,7 +292,6 @@ static void a_candidate_may_bring_the_proof_along(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message request = vote_request(RAFT_MSG_VOTE, 3, 6);
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5);
     request.vote.proof = death(2, 3); /* of another incarnation */
@@ -322,7 +306,6 @@ static void a_candidate_may_bring_the_proof_along(void **state)
 static void what_was_long_on_its_way_does_not_undo_a_proof(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5);
     node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 4), 3);
@@ -344,7 +327,6 @@ static void a_resignation_ends_the_promises_of_its_term_and_before(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message message = resignation(RAFT_MSG_RESIGN, 5);
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5);
     node_message(cluster, &message);
@@ -360,7 +342,6 @@ static void a_replayed_resignation_in_a_vote_request_ends_no_later_promise(void 
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message request = vote_request(RAFT_MSG_VOTE, 3, 8);
-    (void)state;
 
     heartbeat(cluster, 2, 4, 7);
     request.vote.proof = (struct raft_proof){.node = 2, .incarnation = 4, .through_term = 5};
@@ -373,7 +354,6 @@ static void a_node_that_is_asked_to_campaign_skips_the_pre_votes(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message message = resignation(RAFT_MSG_TIMEOUT_NOW, 5);
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5);
     node_message(cluster, &message);
@@ -387,7 +367,6 @@ static void a_resignation_of_a_higher_term_is_believed_too(void **state)
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message message = resignation(RAFT_MSG_TIMEOUT_NOW, 9);
-    (void)state;
     node_message(cluster, &message);
     assert_int_equal(node_status(cluster, 1).term, 10);
     assert_int_equal(node_status(cluster, 1).role, RAFT_CANDIDATE);
@@ -399,7 +378,6 @@ static void a_higher_incarnation_proves_the_earlier_one_dead(void **state)
     struct cluster *cluster = alone_of_three();
     struct raft_message reborn = {
         .type = RAFT_MSG_PRE_VOTE_REPLY, .from = 2, .to = 1, .incarnation = 5, .term = 1};
-    (void)state;
 
     heartbeat(cluster, 2, 4, 5);
     node_message(cluster, &reborn);
@@ -431,7 +409,6 @@ a_higher_incarnation_proves_nothing_where_a_program_may_have_outlived_the_earlie
 {
     struct cluster *cluster = alone_of_three();
     struct raft_message reborn = vote_request(RAFT_MSG_VOTE, 2, 6);
-    (void)state;
 
     promise_to_outlived(cluster);
     reborn.incarnation = 5;
@@ -448,7 +425,6 @@ static void
 a_proof_of_a_later_incarnation_proves_nothing_where_a_program_may_outlive_it(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     promise_to_outlived(cluster);
     node_proof(cluster, 1, RAFT_PROOF_GUARDIAN, death(2, 5), RAFT_NOBODY);
@@ -485,7 +461,6 @@ static void
 a_later_proof_proves_nothing_of_a_leader_that_was_removed_before_its_program_ended(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     promise_to_outlived(cluster);
     remove_the_leader(cluster);
@@ -501,7 +476,6 @@ static void a_leader_whose_program_may_outlive_it_is_silent_after_a_restart(void
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     cluster->is_outlived = true;
     cluster_start(cluster);
@@ -516,7 +490,6 @@ static void a_leader_whose_program_may_outlive_it_is_silent_after_a_restart(void
 static void a_follower_sticks_to_a_leader_that_it_heard_lately(void **state)
 {
     struct cluster *cluster = alone_of_three();
-    (void)state;
 
     cluster->settings.lease = SPAN_MS(30); /* shorter than the heartbeat timeout of 75 ms */
     heartbeat(cluster, 2, 1, 5);

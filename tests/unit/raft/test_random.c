@@ -22,8 +22,6 @@ static uint64_t dice(uint64_t below)
 
 static bool lose_some(struct cluster *cluster, const struct raft_message *message)
 {
-    (void)cluster;
-    (void)message;
     return dice(10) != 0;
 }
 
@@ -188,7 +186,6 @@ static void live_and_agree(uint64_t seed)
 
 static void many_short_lives_end_in_agreement(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= LIVES; seed++) {
         live_and_agree(seed);
     }

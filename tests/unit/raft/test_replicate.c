@@ -9,7 +9,6 @@ static void all_nodes_apply_the_same_entries_in_the_same_order(void **state)
     struct cluster *cluster = cluster_new(3);
     static const char *const words[] = {"a", "b", "c", "d"};
     raft_id leader;
-    (void)state;
 
     cluster_start(cluster);
     leader = cluster_elect(cluster);
@@ -31,7 +30,6 @@ static void only_the_leader_takes_proposals(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
     cluster_start(cluster);
     leader = cluster_elect(cluster);
     assert_int_equal(node_propose(cluster, cluster_follower(leader), "x"), BATON_ENOTLEADER);
@@ -41,7 +39,6 @@ static void only_the_leader_takes_proposals(void **state)
 static void a_proposal_larger_than_a_message_is_refused(void **state)
 {
     struct cluster *cluster = cluster_new(1);
-    (void)state;
     cluster->settings.message_bytes_max = 4;
     cluster->settings.log_bytes_max = 8;
     cluster_start(cluster);
@@ -55,7 +52,6 @@ static void what_is_not_committed_yet_is_bounded(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     cluster->settings.message_bytes_max = 4;
     cluster->settings.log_bytes_max = 8;
@@ -75,7 +71,6 @@ static void an_entry_counts_for_its_leader_only_when_stored(void **state)
     struct cluster *cluster = cluster_new(3);
     raft_id leader, other;
     raft_index last;
-    (void)state;
 
     cluster_start(cluster);
     leader = cluster_elect(cluster);
@@ -99,7 +94,6 @@ static void a_follower_acknowledges_only_what_it_stored(void **state)
     struct raft_message append = {
         .type = RAFT_MSG_APPEND, .from = 2, .to = 1, .incarnation = 1, .term = 1};
     size_t before;
-    (void)state;
 
     node_start(cluster, 1);
     node_of(cluster, 1)->is_slow = true;
@@ -119,7 +113,6 @@ static void entries_that_conflict_are_replaced(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     raft_id old, now;
-    (void)state;
 
     old = cluster_settle(cluster);
     node_of(cluster, old)->is_cut = true;
@@ -141,8 +134,6 @@ static void entries_that_conflict_are_replaced(void **state)
 static bool lose_every_third(struct cluster *cluster, const struct raft_message *message)
 {
     static int count;
-    (void)cluster;
-    (void)message;
     return ++count % 3 != 0;
 }
 
@@ -150,7 +141,6 @@ static void losses_are_made_good(void **state)
 {
     struct cluster *cluster = cluster_new(3);
     size_t done = 0;
-    (void)state;
 
     cluster->settings.inflight_max = 2;
     cluster->settings.message_bytes_max = 64;
@@ -185,7 +175,6 @@ static void an_entry_of_an_earlier_term_is_not_committed_by_counting(void **stat
                                  .incarnation = 1,
                                  .term = 2,
                                  .vote_reply = {.granted = true}};
-    (void)state;
 
     node_start(cluster, 1);
     append.append.entries = &entry;
@@ -224,7 +213,6 @@ static void a_follower_too_far_behind_gets_a_snapshot_in_chunks(void **state)
     struct cluster *cluster = cluster_new(3);
     raft_id leader, behind;
     char text[3001];
-    (void)state;
 
     memset(text, 'S', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
@@ -260,7 +248,6 @@ static void a_snapshot_s_lost_and_strange_chunks_are_survived(void **state)
     struct raft_message chunk = {
         .type = RAFT_MSG_SNAPSHOT, .from = 2, .to = 1, .incarnation = 1, .term = 5};
     const struct raft_message *answer;
-    (void)state;
 
     node_start(cluster, 1);
     chunk.snapshot.index = 10;
@@ -312,7 +299,6 @@ static void compaction_takes_only_what_was_applied(void **state)
 {
     struct cluster *cluster = cluster_new(1);
     struct raft_input input = {.type = RAFT_IN_COMPACT, .compact = {.index = 9}};
-    (void)state;
 
     cluster_start(cluster);
     cluster_deliver(cluster);
@@ -333,7 +319,6 @@ static void a_connection_that_comes_back_is_used_at_once(void **state)
     raft_id leader, other;
     struct raft_input up = {.type = RAFT_IN_CONNECTION, .connection = {.is_up = true}};
     instant healed;
-    (void)state;
 
     cluster_start(cluster);
     leader = cluster_elect(cluster);
@@ -360,7 +345,6 @@ static void messages_that_no_peer_sends_change_nothing(void **state)
     struct cluster *cluster = cluster_new(3);
     struct raft_message message = {
         .type = RAFT_MSG_HEARTBEAT, .from = 2, .to = 1, .incarnation = 1, .term = UINT64_MAX};
-    (void)state;
 
     node_start(cluster, 1);
     node_message(cluster, &message); /* a term out of this world */
@@ -396,7 +380,6 @@ static void an_unknown_input_is_refused(void **state)
 {
     struct cluster *cluster = cluster_new(1);
     struct raft_input input = {.type = (enum raft_input_type)99};
-    (void)state;
     node_start(cluster, 1);
     assert_int_equal(node_step(cluster, 1, &input), BATON_EINVAL);
     cluster_free(cluster);
@@ -407,7 +390,6 @@ static void time_never_goes_back_inside(void **state)
     struct cluster *cluster = cluster_new(1);
     const struct raft_update *update;
     struct raft_input tick = {.type = RAFT_IN_TICK};
-    (void)state;
     cluster_start(cluster);
     cluster_deliver(cluster);
     assert_int_equal(raft_step(node_of(cluster, 1)->raft, &tick, INSTANT_PAST, &update), 0);

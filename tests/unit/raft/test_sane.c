@@ -52,7 +52,6 @@ static void an_append_that_contradicts_committed_entries_is_refused_and_reported
     struct raft_entry entry = {.term = 4, .data = "x", .bytes = 1};
     struct raft_message append = from(3, 1, RAFT_MSG_APPEND, 5);
     size_t events;
-    (void)state;
 
     append.append.entries = &entry;
     append.append.entry_count = 1;
@@ -71,7 +70,6 @@ static void a_snapshot_that_contradicts_committed_entries_is_refused_and_reporte
 {
     struct cluster *cluster = follower_of_two();
     struct raft_message snapshot = from(3, 1, RAFT_MSG_SNAPSHOT, 5);
-    (void)state;
 
     snapshot.snapshot.configuration = &cluster->first;
     snapshot.snapshot.index = 2;
@@ -89,7 +87,6 @@ static void an_entry_above_its_leader_s_term_is_not_taken(void **state)
     struct cluster *cluster = follower_of_two();
     struct raft_entry entry = {.term = 9, .data = "x", .bytes = 1};
     struct raft_message append = from(2, 1, RAFT_MSG_APPEND, 3);
-    (void)state;
 
     append.append.prev_index = 2;
     append.append.prev_term = 3;
@@ -105,7 +102,6 @@ static void entries_whose_terms_fall_or_are_0_are_not_taken(void **state)
     struct raft_entry entries[] = {{.term = 3, .data = "x", .bytes = 1},
                                    {.term = 2, .data = "y", .bytes = 1}};
     struct raft_message append = from(2, 1, RAFT_MSG_APPEND, 3);
-    (void)state;
 
     append.append.prev_index = 2;
     append.append.prev_term = 3;
@@ -126,7 +122,6 @@ static void an_entry_that_holds_no_configuration_is_not_taken_for_one(void **sta
         {.term = 3, .kind = RAFT_ENTRY_CONFIGURATION, .data = "junk", .bytes = 4},
         {.term = 3, .data = "after it", .bytes = 8}};
     struct raft_message append = from(2, 1, RAFT_MSG_APPEND, 3);
-    (void)state;
 
     append.append.prev_index = 2;
     append.append.prev_term = 3;
@@ -143,7 +138,6 @@ static void a_snapshot_above_its_leader_s_term_or_without_one_is_not_taken(void 
     struct cluster *cluster = follower_of_two();
     struct raft_message snapshot = from(2, 1, RAFT_MSG_SNAPSHOT, 3);
     struct raft_configuration nobody = {0};
-    (void)state;
 
     snapshot.snapshot.configuration = &cluster->first;
     snapshot.snapshot.index = 9;
@@ -161,7 +155,6 @@ static void a_term_out_of_reach_is_not_adopted(void **state)
 {
     struct cluster *cluster = follower_of_two();
     struct raft_message message = from(2, 1, RAFT_MSG_HEARTBEAT, ((raft_term)1 << 56) - 1);
-    (void)state;
 
     node_message(cluster, &message); /* the next one would be refused by everybody */
     message.type = RAFT_MSG_HEARTBEAT_REPLY;
@@ -180,7 +173,6 @@ static void a_hint_beyond_the_log_is_cut(void **state)
     struct cluster *cluster = cluster_new(2);
     struct raft_message reply;
     raft_id leader;
-    (void)state;
 
     leader = cluster_settle(cluster);
     assert_int_equal(node_propose(cluster, leader, "x"), 0);
@@ -208,7 +200,6 @@ static void what_is_stored_is_checked(void **state)
                                .entries = &entry,
                                .entry_count = 1};
     struct raft *raft = NULL;
-    (void)state;
 
     assert_int_equal(raft_new(&raft, &start, cluster->now, NULL), BATON_ECORRUPT);
     entry.kind = (enum raft_entry_kind)9;
@@ -240,7 +231,6 @@ static void a_stranger_s_term_deposes_no_leader(void **state)
     struct cluster *cluster = cluster_new(3);
     raft_id leader = cluster_settle(cluster);
     raft_term epoch = node_of(cluster, leader)->lease.epoch;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         for (raft_id id = 1; id <= 3; id++) {
@@ -269,7 +259,6 @@ static void a_node_that_knows_of_no_leader_votes_for_a_newcomer_with_a_longer_lo
     struct cluster *cluster = cluster_new(3);
     struct raft_message vote = from(STRANGER, 1, RAFT_MSG_VOTE, 5);
     struct raft_message append = from(STRANGER, 1, RAFT_MSG_APPEND, 5);
-    (void)state;
 
     node_start(cluster, 1);
     node_message(cluster, &vote); /* its log is no longer than this one's */
@@ -289,7 +278,6 @@ static void a_stranger_that_was_followed_is_not_heard_once_a_vote_has_a_promise(
     struct raft_message append = from(STRANGER, 1, RAFT_MSG_APPEND, 5);
     struct raft_message vote = from(2, 1, RAFT_MSG_VOTE, 5);
     struct raft_message reply = from(STRANGER, 1, RAFT_MSG_APPEND_REPLY, 6);
-    (void)state;
 
     node_start(cluster, 1);
     node_message(cluster, &append);
@@ -329,7 +317,6 @@ static void a_removed_member_gets_the_change_at_once(void **state)
     struct cluster *cluster = cluster_new(3);
     raft_id leader = cluster_settle(cluster);
     raft_id left = cluster_follower(leader);
-    (void)state;
 
     assert_int_equal(ask(cluster, leader, left), 0);
     cluster_run(cluster, 30); /* the lease must be covered by the new half: two heartbeats */
@@ -341,7 +328,6 @@ static raft_id deaf;
 
 static bool lose_appends_to_the_deaf(struct cluster *cluster, const struct raft_message *message)
 {
-    (void)cluster;
     return message->to != deaf || message->type != RAFT_MSG_APPEND;
 }
 
@@ -349,7 +335,6 @@ static void a_removed_member_that_missed_the_change_gets_it_when_it_asks_for_vot
 {
     struct cluster *cluster = cluster_new(3);
     raft_id leader;
-    (void)state;
 
     cluster->settings.message_bytes_max = 64; /* an entry or two in a message */
     leader = cluster_settle(cluster);

@@ -22,7 +22,6 @@ static void the_presets_are_those_of_the_seed(void **state)
         {"wan", 10000, 500, 1000},
         {"fast", 75, 75, 150},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct raft_settings settings = preset(rows[i].name);
         assert_int_equal(settings.heartbeat_timeout.ns, SPAN_MS(rows[i].timeout_ms).ns);
@@ -37,7 +36,6 @@ static void an_unknown_preset_is_named_and_so_are_the_known(void **state)
 {
     struct raft_settings settings;
     struct baton_error error;
-    (void)state;
     assert_int_equal(raft_settings_preset(&settings, "slow", &error), BATON_ENOENT);
     assert_non_null(strstr(error.message, "\"slow\""));
     assert_non_null(strstr(error.message, "wan"));
@@ -47,7 +45,6 @@ static void a_lease_longer_than_the_promise_is_unsafe(void **state)
 {
     struct raft_settings settings = preset("default");
     struct baton_error error;
-    (void)state;
     settings.lease = SPAN_MS(6000);
     assert_int_equal(raft_settings_check(&settings, &error), BATON_EUNSAFE);
     assert_non_null(strstr(error.message, "lease <= heartbeat timeout"));
@@ -58,7 +55,6 @@ static void a_clock_that_may_stand_still_is_unsafe(void **state)
 {
     struct raft_settings settings = preset("default");
     struct baton_error error;
-    (void)state;
     settings.clock_drift_ppm = 1000000;
     assert_int_equal(raft_settings_check(&settings, &error), BATON_EUNSAFE);
     assert_non_null(strstr(error.message, "1000000"));
@@ -68,7 +64,6 @@ static void settings_that_cannot_work_say_which(void **state)
 {
     struct raft_settings settings = preset("default");
     struct baton_error error;
-    (void)state;
     settings.heartbeat_interval = SPAN_MS(2500);
     assert_int_equal(raft_settings_check(&settings, &error), BATON_EINVAL);
     assert_non_null(strstr(error.message, "heartbeat interval 2500 ms: at most 2450"));
@@ -111,7 +106,6 @@ static void settings_that_cannot_work_say_which(void **state)
 static void the_lease_is_shortened_by_the_drift_factor(void **state)
 {
     struct raft_settings settings = preset("default");
-    (void)state;
     settings.clock_drift_ppm = 250000; /* rho = 1/4: (3/4) / (5/4) = 3/5 */
     assert_int_equal(raft_settings_shorten(&settings, SPAN_MS(5000)).ns, SPAN_MS(3000).ns);
     settings.clock_drift_ppm = 0;
@@ -125,7 +119,6 @@ static void the_bounds_follow_from_the_settings(void **state)
 {
     struct raft_settings settings = preset("fast");
     struct raft_bounds bounds = raft_settings_bounds(&settings);
-    (void)state;
     assert_int_equal(bounds.hang.ns, SPAN_MS(150).ns);
     assert_int_equal(bounds.restart_silence.ns, SPAN_MS(75).ns);
     assert_int_equal(bounds.round.ns, SPAN_MS(150).ns);
@@ -134,7 +127,6 @@ static void the_bounds_follow_from_the_settings(void **state)
 
 static void everything_has_a_name(void **state)
 {
-    (void)state;
     assert_string_equal(raft_role_name(RAFT_LEADER), "leader");
     assert_string_equal(raft_role_name((enum raft_role)99), "unknown");
     assert_string_equal(raft_message_name(RAFT_MSG_TIMEOUT_NOW), "timeout-now");

@@ -34,7 +34,6 @@ static void a_refused_snapshot_is_not_stored(void **state)
 {
     raft_id leader, behind;
     struct cluster *cluster = refuse_a_snapshot(&leader, &behind);
-    (void)state;
 
     assert_int_equal(node_of(cluster, behind)->snapshot.index, 0);
     assert_int_equal(node_of(cluster, behind)->applied_count, 0);
@@ -52,7 +51,6 @@ static void the_leader_learns_of_a_refused_snapshot_and_sends_it_again_later(voi
     struct cluster *cluster = refuse_a_snapshot(&leader, &behind);
     const struct raft_event *event = node_last(cluster, leader, RAFT_EV_SNAPSHOT_REFUSED);
     size_t before = node_of(cluster, behind)->refused_snapshots;
-    (void)state;
 
     assert_non_null(event);
     assert_int_equal(event->node, behind);
@@ -70,7 +68,6 @@ static void an_older_form_of_the_same_snapshot_is_sent_at_once(void **state)
 {
     raft_id leader, behind;
     struct cluster *cluster = refuse_a_snapshot(&leader, &behind);
-    (void)state;
 
     node_of(cluster, behind)->refuses_snapshots = false;
     compact(cluster, leader, node_of(cluster, leader)->snapshot.index, "old form");
@@ -84,7 +81,6 @@ static void an_answer_to_what_is_not_on_offer_changes_nothing(void **state)
 {
     struct cluster *cluster = cluster_new(1);
     struct raft_input input = {.type = RAFT_IN_SNAPSHOT, .snapshot = {.is_taken = true}};
-    (void)state;
 
     cluster_start(cluster);
     assert_int_equal(node_step(cluster, 1, &input), BATON_EINVAL);

@@ -180,7 +180,6 @@ static void do_until(struct transcript *t, const struct command *command)
 
 static void do_settle(struct transcript *t, const struct command *command)
 {
-    (void)command;
     t->is_silent = true;
     (void)cluster_elect(t->cluster);
     pass(t, 300);
@@ -322,7 +321,6 @@ static void do_send(struct transcript *t, const struct command *command)
 
 static void do_status(struct transcript *t, const struct command *command)
 {
-    (void)command;
     for (raft_id id = 1; id <= t->cluster->count; id++) {
         struct raft_status s;
         if (!node_of(t->cluster, id)->raft) {

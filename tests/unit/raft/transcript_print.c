@@ -190,7 +190,6 @@ bool transcript_filter(struct cluster *cluster, const struct raft_message *messa
 {
     struct transcript *transcript = cluster->observer;
 
-    (void)message;
     return !transcript->is_lost[transcript->sent++];
 }
 

@@ -148,7 +148,6 @@ static void end(struct talk *talk)
 static void a_process_opens_a_session_enters_and_acts(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     assert_true(session_client_lease(t.client).is_held);
@@ -163,7 +162,6 @@ static void a_process_opens_a_session_enters_and_acts(void **state)
 static void a_resignation_leaves_after_the_process_has_stopped_acting(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     assert_int_equal(session_client_resign(t.client, red, 8, 0), BATON_ENOTLEADER);
@@ -182,7 +180,6 @@ static void a_resignation_leaves_after_the_process_has_stopped_acting(void **sta
 static void an_order_without_a_reply_is_repeated(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     session_client_withdraw(t.client, red);
@@ -198,7 +195,6 @@ static void an_order_without_a_reply_is_repeated(void **state)
 static void what_was_given_up_is_remembered_after_the_election_was_left(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     session_client_withdraw(t.client, red);
@@ -216,7 +212,6 @@ static void what_was_given_up_is_remembered_after_the_election_was_left(void **s
 static void what_was_given_up_is_not_forgotten_over_an_earlier_grant(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     session_client_withdraw(t.client, red);
@@ -234,7 +229,6 @@ static void what_was_given_up_is_not_forgotten_over_an_earlier_grant(void **stat
 static void a_session_that_has_ended_voids_all_and_a_new_one_enters_again(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     enter(&t, blue);
@@ -253,7 +247,6 @@ static void a_session_that_has_ended_voids_all_and_a_new_one_enters_again(void *
 static void a_process_that_cannot_renew_stops_and_ends_its_session(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     assert_string_equal(step(&t, (struct session_input){.type = SESSION_IN_DOWN}), "");
@@ -266,7 +259,6 @@ static void a_process_that_cannot_renew_stops_and_ends_its_session(void **state)
 static void a_new_connection_within_the_lease_goes_on_with_the_session(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     enter(&t, blue);
@@ -287,7 +279,6 @@ static void a_new_connection_within_the_lease_goes_on_with_the_session(void **st
 static void a_holder_is_asked_and_a_cordoned_one_gives_up(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     assert_string_equal(hear(&t, SESSION_ASKED, red, 8), ""); /* about an earlier grant */
@@ -302,7 +293,6 @@ static void a_holder_is_asked_and_a_cordoned_one_gives_up(void **state)
 static void late_orders_that_move_it_in_and_out_of_lines_are_undone(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     enter(&t, blue);
@@ -319,7 +309,6 @@ static void late_orders_that_move_it_in_and_out_of_lines_are_undone(void **state
 static void a_refused_order_is_reported_and_repeated_after_a_pause(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     enter(&t, blue);
@@ -336,7 +325,6 @@ static void a_grant_that_is_given_up_before_it_was_told_is_not_told(void **state
         .type = SESSION_IN_CHANGE,
         .change = {.type = SESSION_HELD, .session = SESSION, .election = blue, .epoch = 12}};
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     enter(&t, blue);
@@ -351,7 +339,6 @@ static void a_grant_that_is_given_up_before_it_was_told_is_not_told(void **state
 static void a_process_that_leaves_stops_acting_and_ends_its_session(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     session_client_leave(t.client, now_of(&t), 1);
@@ -392,7 +379,6 @@ static const char *resumed(struct talk *talk)
 static void a_resumed_session_leads_on_where_its_process_acts(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_resuming(&t);
     assert_string_equal(resumed(&t), "");
@@ -406,7 +392,6 @@ static void a_resumed_session_leads_on_where_its_process_acts(void **state)
 static void a_resumed_session_gives_up_what_its_process_has_given_up(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_resuming(&t);
     assert_int_equal(session_client_recall(t.client, red, 9, false), BATON_OK);
@@ -420,7 +405,6 @@ static void a_resumed_session_gives_up_what_its_process_has_given_up(void **stat
 static void what_a_process_does_not_claim_is_kept_until_all_earlier_leases_have_ended(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_resuming(&t);
     (void)resumed(&t);
@@ -436,7 +420,6 @@ static void what_a_process_does_not_claim_is_kept_until_all_earlier_leases_have_
 static void what_a_lost_session_kept_is_not_taken_up_any_more(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_resuming(&t);
     (void)resumed(&t);
@@ -453,7 +436,6 @@ static void what_a_lost_session_kept_is_not_taken_up_any_more(void **state)
 static void a_session_that_cannot_be_resumed_is_followed_by_a_new_one(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_resuming(&t);
     enter(&t, red);
@@ -468,7 +450,6 @@ static void a_session_that_cannot_be_resumed_is_followed_by_a_new_one(void **sta
 static void a_resumed_session_has_the_lifetime_with_which_it_was_opened(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_resuming(&t);
     (void)step(&t, (struct session_input){.type = SESSION_IN_REPLY,
@@ -484,7 +465,6 @@ static void a_resumed_session_has_the_lifetime_with_which_it_was_opened(void **s
 static void the_end_of_a_resumed_session_names_its_attachment(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_resuming(&t);
     (void)resumed(&t);
@@ -496,7 +476,6 @@ static void the_end_of_a_resumed_session_names_its_attachment(void **state)
 static void metadata_go_with_the_session_and_change(void **state)
 {
     struct talk t;
-    (void)state;
 
     begin_holding(&t);
     assert_int_equal(session_client_describe(t.client, "{}"), BATON_OK);
@@ -537,7 +516,6 @@ static void thousands_are_entered_a_few_at_a_time_and_renewed_by_one_message(voi
     static char names[MANY][8];
     int entered = 0;
     struct talk t;
-    (void)state;
 
     begin(&t);
     for (int i = 0; i < MANY; i++) {

@@ -34,7 +34,6 @@ static void a_session_that_is_not_renewed_is_overdue_after_its_lifetime(void **s
 {
     struct keeper keeper;
     struct story s;
-    (void)state;
 
     begin(&s, &keeper);
     assert_true(keeper_renew(&keeper, 1, at(29)));
@@ -51,7 +50,6 @@ static void ends_that_the_log_refused_are_ordered_again_sooner(void **state)
     struct keeper keeper = {0};
     struct story s;
     instant soon = instant_add(at(30), SPAN_MS(20));
-    (void)state;
 
     keeper_refused(&keeper, at(0)); /* a node that never led the log is refused as well */
     assert_int_equal(overdue(&keeper, at(0)), 0);
@@ -74,7 +72,6 @@ static void a_session_whose_end_was_ordered_is_not_renewed(void **state)
 {
     struct keeper keeper;
     struct story s;
-    (void)state;
 
     begin(&s, &keeper);
     assert_int_equal(overdue(&keeper, at(31)), 1);
@@ -88,7 +85,6 @@ static void a_new_leader_gives_every_session_its_whole_lifetime(void **state)
 {
     struct keeper keeper;
     struct story s;
-    (void)state;
 
     begin(&s, &keeper);
     assert_int_equal(overdue(&keeper, at(30)), 1);
@@ -108,7 +104,6 @@ static void a_session_opened_meanwhile_is_kept(void **state)
 {
     struct keeper keeper;
     struct story s;
-    (void)state;
 
     begin(&s, &keeper);
     (void)END(&s, 1);
@@ -132,7 +127,6 @@ static void a_proof_of_death_ends_the_sessions_of_that_incarnation_at_once(void 
     struct session_order order = {.type = SESSION_OPEN, .lifetime = SPAN_S(30), .node = 5};
     struct keeper keeper;
     struct story s;
-    (void)state;
 
     begin(&s, &keeper);
     for (uint64_t incarnation = 1; incarnation <= 3; incarnation++) {
@@ -160,7 +154,6 @@ static void a_fence_ends_the_sessions_of_all_processes_that_were_on_the_host(voi
     struct session_order order = {.type = SESSION_OPEN, .lifetime = SPAN_S(30), .node = 5};
     struct keeper keeper;
     struct story s;
-    (void)state;
 
     begin(&s, &keeper);
     for (uint64_t i = 0; i < 4; i++) {
@@ -186,7 +179,6 @@ static void very_many_sessions_that_end_together_are_each_overdue_once(void **st
     struct keeper keeper;
     struct story s;
     uint64_t sum = 0;
-    (void)state;
 
     story_begin(&s);
     for (int i = 0; i < MANY; i++) {

@@ -51,8 +51,6 @@ static struct session_order order_of(enum session_order_type type)
 
 static void an_order_comes_back_as_it_was(void **state)
 {
-    (void)state;
-
     for (int type = SESSION_OPEN; type <= SESSION_RESUME; type++) {
         const struct session_order order = order_of(type);
         struct session_order back;
@@ -85,8 +83,6 @@ static void an_order_comes_back_as_it_was(void **state)
 
 static void an_order_cut_short_is_refused(void **state)
 {
-    (void)state;
-
     for (int type = SESSION_OPEN; type <= SESSION_RESUME; type++) {
         struct session_order order = order_of(type);
         struct session_order back;
@@ -121,7 +117,6 @@ static void an_order_without_sense_is_refused(void **state)
 {
     static char long_metadata[SESSION_METADATA_MAX + 1];
     struct session_order order;
-    (void)state;
 
     order = order_of(SESSION_OPEN);
     order.lifetime = SPAN_NS(0);
@@ -158,7 +153,6 @@ static void a_later_version_is_told_from_damage(void **state)
     const struct session_order order = order_of(SESSION_ENTER);
     struct session_order back;
     struct buffer bytes;
-    (void)state;
 
     buffer_init(&bytes, 1024);
     session_order_encode(&bytes, &order);

@@ -258,8 +258,6 @@ static void play(uint64_t seed)
 
 static void whatever_the_log_orders_an_election_has_one_holder(void **state)
 {
-    (void)state;
-
     for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
         play(seed);
     }

@@ -6,7 +6,6 @@
 static void the_first_in_line_holds_until_it_withdraws(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     assert_string_equal(OPEN(&s), "1 opened");
@@ -22,7 +21,6 @@ static void the_first_in_line_holds_until_it_withdraws(void **state)
 static void the_end_of_a_session_hands_over_all_that_it_held_in_one_entry(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -45,7 +43,6 @@ static void the_end_of_a_session_hands_over_all_that_it_held_in_one_entry(void *
 static void priority_comes_before_the_time_of_waiting(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     for (int i = 0; i < 4; i++) {
@@ -64,7 +61,6 @@ static void priority_comes_before_the_time_of_waiting(void **state)
 static void resigning_goes_to_the_one_named_or_to_the_next(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -85,7 +81,6 @@ static void resigning_goes_to_the_one_named_or_to_the_next(void **state)
 static void only_the_holder_in_its_epoch_can_resign(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -106,7 +101,6 @@ static void only_the_holder_in_its_epoch_can_resign(void **state)
 static void a_withdrawal_that_comes_late_takes_no_later_grant(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -124,7 +118,6 @@ static void a_withdrawal_that_comes_late_takes_no_later_grant(void **state)
 static void no_other_session_takes_an_election_from_its_holder(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -144,7 +137,6 @@ static void no_other_session_takes_an_election_from_its_holder(void **state)
 static void the_one_that_a_pass_named_follows_a_holder_that_names_none_or_dies(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     for (int i = 0; i < 3; i++) {
@@ -163,7 +155,6 @@ static void the_one_that_a_pass_named_follows_a_holder_that_names_none_or_dies(v
 static void a_pass_names_a_contender_that_may_lead(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -192,7 +183,6 @@ static void a_pass_names_a_contender_that_may_lead(void **state)
 static void an_observer_never_holds(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -207,7 +197,6 @@ static void an_observer_never_holds(void **state)
 static void a_second_entry_changes_the_first(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -236,7 +225,6 @@ static struct sessions *copy_of(const struct sessions *sessions)
 static void a_snapshot_that_is_installed_reports_what_differs(void **state)
 {
     struct story ahead, behind;
-    (void)state;
 
     story_begin(&ahead);
     story_begin(&behind);
@@ -261,7 +249,6 @@ static void a_snapshot_that_is_installed_reports_what_differs(void **state)
 static void a_grant_that_a_snapshot_skipped_over_is_reported_in_its_new_epoch(void **state)
 {
     struct story ahead, behind;
-    (void)state;
 
     story_begin(&ahead);
     story_begin(&behind);
@@ -281,7 +268,6 @@ static void a_damaged_snapshot_is_refused_whole(void **state)
     struct sessions *ret = NULL;
     struct buffer bytes;
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)OPEN(&s);
@@ -326,7 +312,6 @@ static void begin_with_a_secret(struct story *s)
 static void a_session_is_resumed_by_its_secret_only(void **state)
 {
     struct story s;
-    (void)state;
 
     begin_with_a_secret(&s);
     assert_string_equal(resume_by(&s, 6, 1, 8), "");
@@ -344,7 +329,6 @@ static void a_session_is_resumed_by_its_secret_only(void **state)
 static void a_node_s_own_session_is_never_resumed(void **state)
 {
     struct story s;
-    (void)state;
 
     story_begin(&s);
     (void)tell(&s,
@@ -359,7 +343,6 @@ static void a_node_s_own_session_is_never_resumed(void **state)
 static void an_end_that_was_ordered_before_a_resumption_is_void(void **state)
 {
     struct story s;
-    (void)state;
 
     begin_with_a_secret(&s);
     (void)resume_by(&s, 5, 1, 7);
@@ -377,7 +360,6 @@ static void an_end_that_was_ordered_before_a_resumption_is_void(void **state)
 static void a_proof_of_death_ends_a_session_however_often_it_was_resumed(void **state)
 {
     struct story s;
-    (void)state;
 
     begin_with_a_secret(&s);
     (void)resume_by(&s, 5, 1, 7);
@@ -399,7 +381,6 @@ static const char *withdraw_by(struct story *story, uint64_t node)
 static void a_session_obeys_only_the_node_that_has_resumed_it(void **state)
 {
     struct story s;
-    (void)state;
 
     begin_with_a_secret(&s);
     (void)resume_by(&s, 6, 1, 7);
@@ -414,7 +395,6 @@ static void a_snapshot_knows_where_a_session_was_resumed(void **state)
     struct sessions *ret = NULL;
     struct buffer bytes;
     struct story s;
-    (void)state;
 
     begin_with_a_secret(&s);
     (void)resume_by(&s, 6, 1, 7);
@@ -434,7 +414,6 @@ static void what_is_full_takes_no_more_and_gives_room_back(void **state)
     static char metadata[SESSION_METADATA_MAX];
     struct story s;
     uint64_t opened = 0;
-    (void)state;
 
     story_begin(&s);
     memset(metadata, ' ', sizeof(metadata));

@@ -18,7 +18,6 @@ static void the_same_seed_plays_the_same_assembly(void **state)
 {
     void *one = sessions_game.new_world();
     void *other = sessions_game.new_world();
-    (void)state;
 
     assert_non_null(one);
     assert_non_null(other);
@@ -38,7 +37,6 @@ static void assemblies_have_leaderships_crashes_and_several_leaders_of_the_log(v
 {
     void *world = sessions_game.new_world();
     struct result sum = {0};
-    (void)state;
 
     for (uint64_t seed = 1; seed <= FEW_SEEDS; seed++) {
         struct result result = play(world, seed, false);

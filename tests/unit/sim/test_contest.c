@@ -23,7 +23,6 @@ static void the_same_seed_plays_the_same_contest(void **state)
 {
     struct contest *one = contest_new();
     struct contest *other = contest_new();
-    (void)state;
 
     assert_non_null(one);
     assert_non_null(other);
@@ -44,7 +43,6 @@ static void different_seeds_play_different_contests(void **state)
     struct contest *contest = contest_new();
     struct result first = play(contest, 1, false, false);
     struct result second = play(contest, 2, false, false);
-    (void)state;
 
     assert_true(first.hash != second.hash);
     contest_free(contest);
@@ -54,7 +52,6 @@ static void contests_have_leaders_crashes_and_losses(void **state)
 {
     struct contest *contest = contest_new();
     struct result sum = {0};
-    (void)state;
 
     for (uint64_t seed = 1; seed <= FEW_SEEDS; seed++) {
         struct result result = play(contest, seed, false, false);
@@ -74,7 +71,6 @@ static void clocks_beyond_their_bound_give_two_leaders(void **state)
 {
     struct contest *contest = contest_new();
     bool found = false;
-    (void)state;
 
     for (uint64_t seed = 1; seed <= BROKEN_DRIFT_SEEDS && !found; seed++) {
         struct result result = play(contest, seed, false, true);
@@ -90,7 +86,6 @@ static void a_planted_bug_is_found_and_gone_again(void **state)
     struct contest *contest = contest_new();
     struct result result = {.outcome = OUTCOME_HELD};
     uint64_t seed = 0;
-    (void)state;
 
     contest_mutant = CONTEST_MUTANT_OWN_LOCK_UNQUESTIONED;
     while (result.outcome == OUTCOME_HELD && seed < 20000) {

@@ -32,7 +32,6 @@ static struct pair pair;
 static int begin(void **state)
 {
     redisReply *info;
-    (void)state;
 
     scripts_fill(pair.scripts);
     server_init(&pair.real);
@@ -50,7 +49,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     server_fini(&pair.real);
     contest_free(pair.model);
     return 0;
@@ -258,8 +256,6 @@ static struct contest_request draw(void)
 
 static void the_model_answers_as_the_scripts_do(void **state)
 {
-    (void)state;
-
     for (int round = 0; round < ROUNDS; round++) {
         server_tell(&pair.real, "FLUSHALL");
         pair.model->server.keys = (struct contest_keys){0};

@@ -22,7 +22,6 @@ static void the_same_seed_plays_the_same_run(void **state)
 {
     struct world *one = world_new();
     struct world *other = world_new();
-    (void)state;
 
     assert_non_null(one);
     assert_non_null(other);
@@ -43,7 +42,6 @@ static void different_seeds_play_different_runs(void **state)
     struct world *world = world_new();
     struct result first = play(world, 1, false, false);
     struct result second = play(world, 2, false, false);
-    (void)state;
 
     assert_true(first.hash != second.hash);
     world_free(world);
@@ -53,7 +51,6 @@ static void runs_elect_commit_crash_and_prove(void **state)
 {
     struct world *world = world_new();
     struct result sum = {0};
-    (void)state;
 
     for (uint64_t seed = 1; seed <= FEW_SEEDS; seed++) {
         struct result result = play(world, seed, false, false);
@@ -74,7 +71,6 @@ static void clocks_beyond_their_bound_give_two_leaders(void **state)
 {
     struct world *world = world_new();
     bool found = false;
-    (void)state;
 
     for (uint64_t seed = 1; seed <= BROKEN_DRIFT_SEEDS && !found; seed++) {
         struct result result = play(world, seed, false, true);

@@ -37,7 +37,6 @@ struct world {
 
 static void ignore(void *userdata)
 {
-    (void)userdata;
 }
 
 /* ---- The server ------------------------------------------------------------------------------ */
@@ -51,7 +50,6 @@ static void echo_text(void *userdata, const char *text, size_t bytes)
 
 static void echo_refused(void *userdata, const char *reason)
 {
-    (void)userdata;
     fail_msg("the server refuses: %s", reason);
 }
 

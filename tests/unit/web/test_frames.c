@@ -165,7 +165,6 @@ static void expect(const struct transcript *one, bool is_server, size_t piece)
 
 static void frames_of_a_client_are_read_or_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(from_clients) / sizeof(from_clients[0]); i++) {
         expect(&from_clients[i], true, SIZE_MAX);
         expect(&from_clients[i], true, 1);
@@ -175,7 +174,6 @@ static void frames_of_a_client_are_read_or_refused(void **state)
 
 static void frames_of_a_server_are_read_or_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(from_servers) / sizeof(from_servers[0]); i++) {
         expect(&from_servers[i], false, SIZE_MAX);
         expect(&from_servers[i], false, 1);
@@ -189,7 +187,6 @@ static void a_message_of_any_length_is_read_as_it_was_made(void **state)
     static const uint8_t mask[4] = {0x12, 0xa5, 0x00, 0xff};
     static uint8_t bytes[WEB_FRAME_HEAD_MAX + MESSAGE_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct web_frames frames;
         size_t head = web_frame_head(bytes, WEB_OPCODE_TEXT, lengths[i], mask), at = 0;
@@ -219,7 +216,6 @@ static void a_message_has_a_bounded_number_of_fragments(void **state)
     struct web_frames frames;
     size_t taken;
 
-    (void)state;
     web_frames_init(&frames, true, MESSAGE_MAX);
     assert_int_equal(web_frames_read(&frames, BYTES(first), &taken), WEB_FRAME_MORE);
     for (int i = 1; i < WEB_FRAGMENTS_MAX; i++) {
@@ -236,7 +232,6 @@ static void control_frames_are_counted_with_their_heads(void **state)
     struct web_frames frames;
     size_t taken, at = 0;
 
-    (void)state;
     web_frames_init(&frames, true, MESSAGE_MAX);
     while (at < sizeof(bytes) - 1) {
         (void)web_frames_read(&frames, bytes + at, sizeof(bytes) - 1 - at, &taken);

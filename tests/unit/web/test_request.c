@@ -152,7 +152,6 @@ static void expect(const struct transcript *one, size_t body_max, size_t piece)
 
 static void a_question_is_read_as_sent_or_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
         expect(&questions[i], 0, SIZE_MAX);
         expect(&questions[i], 0, 1);
@@ -162,7 +161,6 @@ static void a_question_is_read_as_sent_or_refused(void **state)
 
 static void a_body_is_read_whole_or_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         expect(&changes[i], 8, SIZE_MAX);
         expect(&changes[i], 8, 1);
@@ -176,7 +174,6 @@ static void what_follows_a_request_is_left_for_the_next(void **state)
     struct web_request request;
     size_t taken;
 
-    (void)state;
     web_request_init(&request, 4096, 0);
     assert_int_equal(request.head.bytes, 0);
     assert_int_equal(web_request_read(&request, bytes, sizeof(bytes) - 1, &taken), WEB_READ_WHOLE);
@@ -195,7 +192,6 @@ static void a_head_has_a_limit(void **state)
     char bytes[5000] = GET HOST "X-A: ";
     size_t taken, used = strlen(bytes);
 
-    (void)state;
     memset(bytes + used, 'a', sizeof(bytes) - used);
     web_request_init(&request, 4096, 0);
     assert_int_equal(web_request_read(&request, bytes, sizeof(bytes), &taken), WEB_READ_REFUSED);
@@ -209,7 +205,6 @@ static void headers_are_found_by_any_case_and_lists_by_their_items(void **state)
     struct web_request request;
     size_t taken;
 
-    (void)state;
     web_request_init(&request, 4096, 0);
     assert_int_equal(web_request_read(&request, bytes, sizeof(bytes) - 1, &taken), WEB_READ_WHOLE);
     assert_string_equal(web_header(&request.head, "x-A"), "one");
@@ -238,7 +233,6 @@ static void the_connection_goes_on_unless_a_side_ends_it(void **state)
         {GET HOST "Upgrade: websocket\r\n\r\n", false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct web_request request;
         size_t taken;
@@ -290,7 +284,6 @@ static void a_path_is_decoded_or_refused(void **state)
     };
     char long_target[WEB_PATH_MAX + 2], path[WEB_PATH_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *fault = web_path(cases[i].target, path);
         if ((fault == NULL) != (cases[i].path != NULL)) {
@@ -317,7 +310,6 @@ static void a_query_is_left_as_it_is_or_refused(void **state)
     static const char *const bad[] = {"/a?%",   "/a?b=%z1",  "/a?b=%0",
                                       "/a?%00", "/a?b=1%0a", "/a?\x7f"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_null(web_query_fault(good[i]));
     }

@@ -107,7 +107,6 @@ static enum web_read read_pieces(struct web_response *response, const char *byte
 
 static void each_response_is_read_as_listed(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++) {
         const struct transcript *one = &responses[i];
         size_t count = one->count > 0 ? one->count : strlen(one->bytes);
@@ -130,7 +129,6 @@ static void what_follows_an_upgrade_is_left(void **state)
     struct web_response response;
     size_t taken;
 
-    (void)state;
     web_response_init(&response, false, HEAD_MAX, BODY_MAX);
     assert_int_equal(web_response_read(&response, bytes, sizeof(bytes) - 1, &taken),
                      WEB_READ_WHOLE);
@@ -145,7 +143,6 @@ static void the_response_to_a_head_request_has_no_body(void **state)
     struct web_response response;
     size_t taken;
 
-    (void)state;
     web_response_init(&response, true, HEAD_MAX, BODY_MAX);
     assert_int_equal(web_response_read(&response, bytes, sizeof(bytes) - 1, &taken),
                      WEB_READ_WHOLE);
@@ -158,7 +155,6 @@ static void a_head_has_a_limit_however_it_grows(void **state)
     static const char *const first[] = {OK "X: ", OK, ""};
     static const char *const more[] = {"yyyyyyyyyyyyyyyy", "X: y\r\n", "HTTP/1.1 100 C\r\n\r\n"};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct web_response response;
         size_t taken, sent = strlen(first[i]);

@@ -90,7 +90,6 @@ static void on_request(void *userdata, struct web_exchange *exchange)
 
 static size_t body_limit(void *userdata, const struct web_request *request)
 {
-    (void)userdata;
     return strcmp(request->target, "/small") == 0 ? SMALL : SIZE_MAX;
 }
 
@@ -111,7 +110,6 @@ static void on_gone(void *userdata, struct web_exchange *exchange)
 {
     struct world *world = userdata;
 
-    (void)exchange;
     world->gone++;
 }
 

@@ -36,7 +36,6 @@ static const struct {
 
 static void each_url_is_read_as_listed(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         struct web_url url;
         struct baton_error error;
@@ -57,7 +56,6 @@ static void the_scheme_says_whether_it_is_tls_and_a_websocket(void **state)
 {
     static const char *const schemes[] = {"http", "https", "ws", "wss"};
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         struct web_url url;
         char text[32];
@@ -74,7 +72,6 @@ static void a_part_that_is_too_long_is_refused(void **state)
     struct web_url url;
     char text[WEB_URL_MAX + 32];
 
-    (void)state;
     for (int bytes = WEB_URL_HOST_MAX; bytes <= WEB_URL_HOST_MAX + 1; bytes++) {
         (void)snprintf(text, sizeof(text), "http://%0*d/", bytes, 1);
         assert_int_equal(web_url_parse(&url, text, NULL),

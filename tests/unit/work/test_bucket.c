@@ -7,7 +7,6 @@
 static void a_ledger_comes_back_from_its_buckets(void **state)
 {
     struct ledger *ledger = ledger_new(), *copy = ledger_new();
-    (void)state;
 
     for (int i = 0; i < 500; i++) {
         char id[32];
@@ -39,7 +38,6 @@ static void a_bucket_is_written_as_its_format_says(void **state)
     struct ledger *ledger = ledger_new(), *copy = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
     struct buffer bytes;
-    (void)state;
 
     assert_int_equal(ledger_place(ledger, entry, "w", 7, 3, NOW_MS), BATON_OK);
     encode(ledger, entry->bucket, &bytes);
@@ -62,7 +60,6 @@ static void a_bucket_has_the_highest_epoch_of_what_was_removed(void **state)
     struct ledger *ledger = ledger_new(), *copy = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
     struct buffer bytes;
-    (void)state;
 
     ledger_set_writer(ledger, 2);
     assert_int_equal(ledger_place(ledger, entry, "w", 7, 7, NOW_MS), BATON_OK);
@@ -88,7 +85,6 @@ static void a_job_that_was_placed_again_has_its_first_epoch_in_its_bucket(void *
     struct ledger *ledger = ledger_new(), *copy = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
     struct buffer bytes;
-    (void)state;
 
     assert_int_equal(ledger_place(ledger, entry, "w", 7, 3, NOW_MS), BATON_OK);
     ledger_release(ledger, entry, NOW_MS);
@@ -107,7 +103,6 @@ static void a_job_that_was_placed_again_has_its_first_epoch_in_its_bucket(void *
 static void what_needs_no_first_epoch_is_written_without_it(void **state)
 {
     static const char *const items[] = {"{'id':'a','kind':'service'}", "{'id':'a'}"};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
         struct ledger *ledger = ledger_new();
@@ -131,7 +126,6 @@ static void without_the_column_the_first_epoch_is_known_of_a_first_attempt(void 
 {
     struct ledger *ledger = ledger_new();
     unsigned bucket = ledger_bucket_of("a");
-    (void)state;
 
     assert_int_equal(decode(ledger, bucket, VALUE("[\"a\",\"processing\",\"w\",7,5,1,0,0,0,0,0]")),
                      BATON_OK);
@@ -146,7 +140,6 @@ static void without_the_column_the_first_epoch_is_known_of_a_first_attempt(void 
 static void the_bucket_of_an_id_is_the_same_for_ever(void **state)
 {
     bool is_used[LEDGER_BUCKETS] = {false};
-    (void)state;
 
     assert_int_equal(ledger_bucket_of("a"), 34);
     assert_int_equal(ledger_bucket_of("batch-1.0"), 48);
@@ -166,7 +159,6 @@ static void a_bucket_that_has_no_room_to_be_written_stays_changed(void **state)
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
     struct buffer bytes;
-    (void)state;
 
     buffer_init(&bytes, 30);
     ledger_encode(ledger, entry->bucket, &bytes);
@@ -179,7 +171,6 @@ static void a_bucket_that_has_no_room_to_be_written_stays_changed(void **state)
 static void changed_buckets_are_found_one_after_the_other(void **state)
 {
     struct ledger *ledger = ledger_new();
-    (void)state;
 
     assert_int_equal(ledger_changed_bucket(ledger, 0), -1);
     ledger_touch(ledger, 0);
@@ -264,7 +255,6 @@ static void a_damaged_bucket_is_refused_and_changes_nothing(void **state)
 {
     struct ledger *ledger = ledger_new(), *before = ledger_new();
     char *bytes = calloc(1, LEDGER_BUCKET_MAX + 1);
-    (void)state;
 
     assert_non_null(bytes);
     assert_int_not_equal(ledger_bucket_of("b"), ledger_bucket_of("a"));
@@ -289,7 +279,6 @@ static void a_bucket_of_a_later_format_is_not_touched(void **state)
 {
     struct ledger *ledger = ledger_new(), *before = ledger_new();
     static const char later[] = "{\"format\":2,\"items\":{}}";
-    (void)state;
 
     assert_refused(ledger, before, later, strlen(later), BATON_ENOTSUP);
     ledger_free(ledger);
@@ -302,7 +291,6 @@ static void no_torn_bucket_is_read_as_another_one(void **state)
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
     struct buffer bytes;
-    (void)state;
 
     place(ledger, entry, "w", 7);
     encode(ledger, entry->bucket, &bytes);
@@ -323,7 +311,6 @@ static void items_may_change_their_places_all_at_once(void **state)
     struct ledger *ledger = ledger_new();
     unsigned bucket = ledger_bucket_of("a");
     char other[32] = "b", text[256];
-    (void)state;
 
     for (int i = 0; ledger_bucket_of(other) != bucket; i++) {
         (void)snprintf(other, sizeof(other), "b%d", i);
@@ -349,7 +336,6 @@ static void an_entry_has_changed_only_if_its_value_has(void **state)
     struct ledger *ledger = ledger_new(), *from = ledger_new();
     struct ledger_entry *a;
     uint64_t before;
-    (void)state;
 
     place(from, submit_id(from, "a"), "w", 7);
     copy_buckets(from, ledger);
@@ -370,7 +356,6 @@ static void ledgers_differ_in_each_thing_that_is_stored(void **state)
 {
     struct ledger *a = ledger_new(), *b = ledger_new();
     struct ledger_entry *entry;
-    (void)state;
 
     place(a, submit_id(a, "a"), "w", 7);
     (void)submit_id(a, "b");

@@ -27,7 +27,6 @@ static void drop(struct work_item **items, size_t count)
 static void an_item_that_says_nothing_has_its_defaults(void **state)
 {
     struct work_item *item = make_item("{'id':'a','later':{'members':'are ignored'}}");
-    (void)state;
 
     assert_string_equal(item->id, "a");
     assert_int_equal(item->kind, WORK_JOB);
@@ -55,7 +54,6 @@ static void each_member_is_read_and_written(void **state)
         "'timeout_ms':3000,'keys':['ball','big box'],'body':'line 1\\nline 2'}";
     struct work_item *item = make_item(text), *again = NULL;
     json_t *json = work_item_json(item);
-    (void)state;
 
     assert_string_equal(item->id, "a/b");
     assert_int_equal(item->kind, WORK_SERVICE);
@@ -101,7 +99,6 @@ static void items_differ_in_each_member(void **state)
         "{'id':'a','body_base64':'AAE='}",
     };
     struct work_item *item = make_item("{'id':'a'}"), *same = make_item("{'id':'a'}");
-    (void)state;
 
     assert_true(work_item_equal(item, same));
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -125,7 +122,6 @@ static void a_body_is_any_bytes(void **state)
 {
     struct work_item *item = make_item("{'id':'a','body_base64':'AP8QIA=='}"), *again = NULL;
     json_t *json = work_item_json(item);
-    (void)state;
 
     assert_int_equal(item->body_bytes, 4);
     assert_memory_equal(item->body, "\0\xff\x10 ", 4);
@@ -142,7 +138,6 @@ static void items_of_a_submission_get_ids_from_its_name(void **state)
 {
     struct work_item **items;
     size_t count;
-    (void)state;
 
     assert_int_equal(submission("batch-7", "{'unique':true,'items':[{},{'id':'own'},{'body':'x'}]}",
                                 &items, &count, NULL),
@@ -213,8 +208,6 @@ static const struct {
 
 static void what_is_wrong_is_refused_with_its_path(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct work_item **items = NULL;
         struct baton_error error = {0};
@@ -264,7 +257,6 @@ static void assert_size(const char *begin, const char *part, size_t most, const 
 static void each_maximum_is_held(void **state)
 {
     char *body = repeated("", "", WORK_BODY_MAX - 1, ""); /* commas */
-    (void)state;
 
     assert_size("{'items':[", "{}", WORK_SUBMITTED_MAX, "]}", BATON_EINVAL);
     assert_size("{'items':[{'keys':[", "'k'", WORK_KEYS_MAX, "]}]}", BATON_EINVAL);
@@ -279,7 +271,6 @@ static void a_submission_that_is_too_long_is_refused(void **state)
     struct baton_error error;
     size_t count;
     char *text = calloc(1, WORK_SUBMISSION_MAX + 1);
-    (void)state;
 
     memset(text, ' ', WORK_SUBMISSION_MAX + 1);
     memcpy(text, "{\"items\":[{}]}", 14);
@@ -297,7 +288,6 @@ static void a_submissions_name_leaves_room_for_numbers(void **state)
     char name[WORK_ID_MAX];
     struct work_item **items;
     size_t count;
-    (void)state;
 
     (void)snprintf(name, sizeof(name), "%0120d", 0);
     assert_int_equal(submission(name, "{'items':[{}]}", &items, &count, NULL), BATON_OK);
@@ -311,7 +301,6 @@ static void a_submissions_name_leaves_room_for_numbers(void **state)
 static void ids_are_letters_digits_and_some_more(void **state)
 {
     char longest[WORK_ID_MAX + 1];
-    (void)state;
 
     (void)snprintf(longest, sizeof(longest), "%0127d", 0);
     assert_true(work_id_is_valid(longest));
@@ -329,7 +318,6 @@ static void ids_are_letters_digits_and_some_more(void **state)
 static void keys_are_compared_one_by_one(void **state)
 {
     char *const ab[] = {"a", "b", NULL}, *const a[] = {"a", NULL}, *const ac[] = {"a", "c", NULL};
-    (void)state;
 
     assert_true(work_keys_equal(NULL, NULL));
     assert_false(work_keys_equal(NULL, a));
@@ -348,7 +336,6 @@ static void keys_that_no_reader_takes_are_not_copied(void **state)
     char longest[WORK_KEY_MAX + 1];
     const char *const one[] = {longest, NULL};
     char **copy = NULL;
-    (void)state;
 
     assert_int_equal(work_keys_copy(&copy, keys), BATON_OK);
     assert_string_equal(copy[1], "big box");

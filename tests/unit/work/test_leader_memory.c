@@ -224,7 +224,6 @@ static void hear_of_others(struct life *life)
 
 static bool is_one_copy_and_its_result(const struct life *life, const struct life *whole)
 {
-    (void)whole;
     return life->placings == 0 && life->acknowledged <= life->results;
 }
 
@@ -271,7 +270,6 @@ static bool is_the_result_stored(const struct life *life, const struct life *who
 {
     const struct ledger_entry *entry = ledger_find(work_leader_ledger(life->leader), "a");
 
-    (void)whole;
     return life->acknowledged > 0 && entry && entry->state == WORK_FAILED && entry->code == 7;
 }
 
@@ -287,7 +285,6 @@ static void end_session(struct life *life)
 
 static bool is_placed_anew(const struct life *life, const struct life *whole)
 {
-    (void)whole;
     return life->placings == 1;
 }
 
@@ -329,7 +326,6 @@ static long play(void (*story)(struct life *life), struct life *whole,
 static void an_allocation_that_fails_loses_nothing_or_ends_the_leader(void **state)
 {
     struct life whole = {0};
-    (void)state;
 
     assert_true(play(live, &whole, is_nothing_lost) > 10);
     assert_false(whole.has_resigned);
@@ -340,7 +336,6 @@ static void an_allocation_that_fails_loses_nothing_or_ends_the_leader(void **sta
 static void what_a_worker_has_is_taken_or_the_leader_ends(void **state)
 {
     struct life whole = {0};
-    (void)state;
 
     assert_true(play(hear_of_others, &whole, is_one_copy_and_its_result) > 2);
     assert_true(!whole.has_resigned && whole.acknowledged == 1 && whole.results == 1);
@@ -349,7 +344,6 @@ static void what_a_worker_has_is_taken_or_the_leader_ends(void **state)
 static void what_is_read_is_known_or_the_leader_ends(void **state)
 {
     struct life whole = {0};
-    (void)state;
 
     assert_true(play(read_result, &whole, is_the_result_stored) > 2);
     assert_false(whole.has_resigned);
@@ -358,7 +352,6 @@ static void what_is_read_is_known_or_the_leader_ends(void **state)
 static void what_had_an_ended_session_is_placed_anew_or_the_leader_ends(void **state)
 {
     struct life whole = {0};
-    (void)state;
 
     assert_true(play(end_session, &whole, is_placed_anew) > 2);
     assert_false(whole.has_resigned);

@@ -5,7 +5,6 @@ static void an_item_that_was_submitted_is_idle(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
-    (void)state;
 
     assert_int_equal(entry->state, WORK_IDLE);
     assert_int_equal(entry->epoch, 0);
@@ -25,7 +24,6 @@ static void the_same_item_submitted_again_is_the_same_entry(void **state)
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a"), *again;
     struct work_item *other = make_item("{'id':'a','priority':1}");
-    (void)state;
 
     assert_ptr_equal(submit_id(ledger, "a"), entry);
     assert_int_equal(ledger_submit(ledger, other, NOW_MS, &again), BATON_EEXIST);
@@ -40,7 +38,6 @@ static void a_placing_has_a_higher_epoch_and_at_least_its_leaders(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
-    (void)state;
 
     assert_int_equal(ledger_place(ledger, entry, "w", 7, 5, 2000), BATON_OK);
     assert_int_equal(entry->state, WORK_PROCESSING);
@@ -64,7 +61,6 @@ static void no_placing_has_an_epoch_that_cannot_be_written(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
-    (void)state;
 
     assert_int_equal(ledger_place(ledger, entry, "w", 7, WORK_NUMBER_MAX, 1), BATON_OK);
     ledger_release(ledger, entry, 1);
@@ -78,7 +74,6 @@ static void each_end_of_a_placing_is_counted_as_what_it_was(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit(ledger, "{'id':'a','retries':1}");
-    (void)state;
 
     place(ledger, entry, "w", 7);
     ledger_lose(ledger, entry, NOW_MS);
@@ -104,7 +99,6 @@ static void a_service_that_failed_is_placed_again(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit(ledger, "{'id':'a','kind':'service'}");
-    (void)state;
 
     for (int i = 1; i <= 3; i++) {
         place(ledger, entry, "w", 7);
@@ -119,7 +113,6 @@ static void a_move_clears_what_the_leader_knew_of_the_placing(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
-    (void)state;
 
     entry->not_before = (instant){5};
     place(ledger, entry, "w", 7);
@@ -143,7 +136,6 @@ static void what_has_ended_is_final_and_can_be_removed(void **state)
 {
     static const enum work_state finals[] = {WORK_COMPLETED, WORK_FAILED, WORK_CANCELLED};
     struct ledger *ledger = ledger_new();
-    (void)state;
 
     for (size_t i = 0; i < 3; i++) {
         struct ledger_entry *entry = submit_id(ledger, "a");
@@ -174,7 +166,6 @@ static void an_idle_item_cannot_stop_fail_or_succeed(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
-    (void)state;
 
     expect_assert_failure(ledger_release(ledger, entry, NOW_MS));
     expect_assert_failure(ledger_lose(ledger, entry, NOW_MS));
@@ -195,7 +186,6 @@ static void an_item_with_a_place_cannot_be_placed_or_removed(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
-    (void)state;
 
     expect_assert_failure(ledger_place(ledger, entry, "w", 0, 1, NOW_MS));
     place(ledger, entry, "w", 7);
@@ -210,7 +200,6 @@ static void an_item_that_has_ended_does_not_move(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *entry = submit_id(ledger, "a");
-    (void)state;
 
     place(ledger, entry, "w", 7);
     ledger_finish(ledger, entry, WORK_COMPLETED, 5, NOW_MS);
@@ -243,7 +232,6 @@ static void idle_items_come_by_priority_and_then_as_they_became_idle(void **stat
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *b;
-    (void)state;
 
     assert_string_equal(idle_of(ledger), "");
     (void)submit(ledger, "{'id':'a'}");
@@ -266,7 +254,6 @@ static void idle_items_come_by_priority_and_then_as_they_became_idle(void **stat
 static void an_unsorted_item_that_leaves_keeps_the_others_in_order(void **state)
 {
     struct ledger *ledger = ledger_new();
-    (void)state;
 
     (void)submit(ledger, "{'id':'a'}");
     (void)submit(ledger, "{'id':'b','priority':1}");
@@ -283,7 +270,6 @@ static void an_item_that_becomes_known_gets_its_priority(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger *from = ledger_new();
-    (void)state;
 
     (void)submit(from, "{'id':'a'}");
     (void)submit(from, "{'id':'b'}");
@@ -304,7 +290,6 @@ static void a_place_is_a_session_and_there_while_it_holds_an_item(void **state)
     struct ledger *ledger = ledger_new();
     struct ledger_entry *a = submit_id(ledger, "a"), *b = submit_id(ledger, "b");
     struct ledger_place *found;
-    (void)state;
 
     assert_null(ledger_place_next(ledger, NULL));
     place(ledger, a, "w", 7);
@@ -366,7 +351,6 @@ static void a_bucket_is_full_before_it_is_too_long_to_be_stored(void **state)
 {
     struct ledger *ledger = ledger_new(), *copy = ledger_new();
     int count = 0, code;
-    (void)state;
 
     while ((code = submit_longest(ledger)) == BATON_OK) {
         count++;
@@ -407,7 +391,6 @@ static void a_key_leads_to_the_item_that_maps_it(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *a = submit(ledger, "{'id':'a','keys':['ball','box']}");
-    (void)state;
 
     assert_string_equal(located(ledger, "ball"), "a");
     assert_string_equal(located(ledger, "box"), "a");
@@ -426,7 +409,6 @@ static void a_workers_keys_count_while_its_placing_lasts(void **state)
     static const char *const moved[] = {"cone", "box", NULL}, *const none[] = {NULL};
     struct ledger *ledger = ledger_new();
     struct ledger_entry *a = submit(ledger, "{'id':'a','keys':['ball','box']}");
-    (void)state;
 
     place(ledger, a, "w", 7);
     claim_keys(ledger, "a", moved);
@@ -450,7 +432,6 @@ static void of_two_that_map_a_key_the_higher_epoch_counts(void **state)
     struct ledger *ledger = ledger_new();
     struct ledger_entry *a = submit(ledger, "{'id':'a','keys':['ball','ball']}");
     struct ledger_entry *b = submit_id(ledger, "b");
-    (void)state;
 
     assert_int_equal(ledger_place(ledger, a, "w", 7, 5, NOW_MS), BATON_OK);
     assert_int_equal(ledger_place(ledger, b, "w", 7, 6, NOW_MS), BATON_OK);
@@ -466,7 +447,6 @@ static void of_two_that_map_a_key_the_higher_epoch_counts(void **state)
 
 static bool is_not_v(void *userdata, const char *worker, uint64_t session)
 {
-    (void)session;
     (*(int *)userdata)++;
     return strcmp(worker, "v") != 0;
 }
@@ -483,7 +463,6 @@ static struct ledger_findings findings_of(const struct ledger *ledger)
 static void items_of_ended_and_unknown_sessions_are_orphans(void **state)
 {
     struct ledger *ledger = ledger_new();
-    (void)state;
 
     place(ledger, submit_id(ledger, "a"), "w", 7);
     assert_int_equal(findings_of(ledger).orphans, 0);
@@ -498,7 +477,6 @@ static void items_of_ended_and_unknown_sessions_are_orphans(void **state)
 static void what_lacks_its_item_and_has_not_ended_is_found(void **state)
 {
     struct ledger *from = ledger_new(), *ledger = ledger_new();
-    (void)state;
 
     (void)submit_id(from, "a");
     (void)submit_id(from, "b");
@@ -515,7 +493,6 @@ static void claims_that_lose_and_win_are_counted(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_findings found;
-    (void)state;
 
     (void)submit_id(ledger, "a");
     assert_int_equal(claim(ledger, "w", 7, "a", 5), LEDGER_ADOPTED);
@@ -535,7 +512,6 @@ static void keys_without_an_item_or_with_two_are_lost(void **state)
 {
     struct ledger *ledger = ledger_new();
     struct ledger_entry *a = submit(ledger, "{'id':'a','keys':['ball','box','ball']}");
-    (void)state;
 
     assert_int_equal(findings_of(ledger).lost_mappings, 0);
     (void)submit(ledger, "{'id':'b','keys':['ball']}");

@@ -107,7 +107,6 @@ static void each_allocation_of_the_ledger_may_fail_once(void **state)
     struct buffer buckets[LEDGER_BUCKETS];
     struct work_item *items[ITEMS];
     long rounds = 0;
-    (void)state;
 
     for (int i = 0; i < ITEMS; i++) {
         char text[64];
@@ -146,7 +145,6 @@ static void each_allocation_of_a_worker_may_fail_once(void **state)
         .name = "w", .slots = ITEMS, .report_interval = SPAN_S(1)};
     struct work_assignment assignments[ITEMS];
     long rounds = 0;
-    (void)state;
 
     for (int i = 0; i < ITEMS; i++) {
         char text[32];
@@ -186,7 +184,6 @@ static void a_bucket_that_could_not_be_read_has_changed_nothing(void **state)
     struct ledger *ledger = ledger_new(), *before = ledger_new();
     unsigned bucket = ledger_bucket_of("a");
     int code = BATON_ENOMEM;
-    (void)state;
 
     for (int i = 0; ledger_bucket_of(other) != bucket; i++) {
         (void)snprintf(other, sizeof(other), "b%d", i);
@@ -224,7 +221,6 @@ static void each_allocation_of_the_readers_may_fail_once(void **state)
                                "\"began_unix_ms\":0,\"ended_unix_ms\":0,\"output\":\"x\"}}";
     static const char submission[] = "{\"items\":[{\"keys\":[\"a\",\"b\"]},{\"body\":\"x\"}]}";
     static const char *const texts[] = {report, done, submission};
-    (void)state;
 
     for (size_t i = 0; i < 3; i++) {
         long rounds = 0;
@@ -264,7 +260,6 @@ static void each_allocation_of_a_copied_report_may_fail_once(void **state)
     struct work_report copy = {.claim_count = 0};
     long rounds = 0;
     int code;
-    (void)state;
 
     assert_int_equal(work_message_read(&message, text, strlen(text), NULL), BATON_OK);
     do {

@@ -51,8 +51,6 @@ static const char *const examples[] = {
 
 static void each_message_comes_back_as_it_was(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
         char *json = json_of(examples[i]);
         struct work_message message;
@@ -200,8 +198,6 @@ static void try_all(const json_t *root, json_t *object, const char *path)
 
 static void each_member_of_a_wrong_type_or_missing_is_named(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
         char *json = json_of(examples[i]);
         json_t *root = json_loads(json, 0, NULL);
@@ -272,8 +268,6 @@ static const struct {
 
 static void what_is_out_of_range_is_refused_with_its_path(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct work_message message;
         struct baton_error error = {0};
@@ -299,7 +293,6 @@ static void what_is_too_large_is_refused(void **state)
     struct baton_error error;
     struct buffer bytes;
     char *large = calloc(1, WORK_MESSAGE_MAX + 1);
-    (void)state;
 
     buffer_init(&bytes, WORK_MESSAGE_MAX);
     work_message_write(&message, &bytes);
@@ -329,7 +322,6 @@ static void more_claims_than_are_read_are_refused(void **state)
     struct work_message got;
     struct baton_error error;
     struct buffer text;
-    (void)state;
 
     buffer_init(&text, WORK_MESSAGE_MAX);
     buffer_put_text(&text, "{\"type\":\"report\",\"worker\":\"w\",\"session\":1,\"claims\":[{}");
@@ -359,7 +351,6 @@ static bool is_written(const struct work_message *message, size_t max_bytes)
 static void what_no_reader_takes_is_not_written(void **state)
 {
     struct work_message ask = {.type = WORK_ASK, .number = {1, WORK_NUMBER_MAX}};
-    (void)state;
 
     assert_true(is_written(&ask, WORK_MESSAGE_MAX));
     assert_false(is_written(&ask, 40)); /* longer than the buffer */
@@ -383,7 +374,6 @@ static void a_stored_result_comes_back(void **state)
     struct work_result got, copy;
     struct baton_error error;
     struct buffer bytes;
-    (void)state;
 
     buffer_init(&bytes, WORK_MESSAGE_MAX);
     work_result_write(&result, "w", 4, &bytes);
@@ -411,7 +401,6 @@ static void a_stored_result_comes_back(void **state)
 static void a_copied_result_has_the_tail_of_a_long_output(void **state)
 {
     struct work_result result = {.id = (char *)"a", .output_bytes = WORK_OUTPUT_MAX + 5}, copy;
-    (void)state;
 
     result.output = calloc(1, result.output_bytes);
     memcpy(result.output + WORK_OUTPUT_MAX, "the end", 5);
@@ -426,8 +415,6 @@ static void a_copied_result_has_the_tail_of_a_long_output(void **state)
 
 static void numbers_of_messages_are_ordered_by_leader_first(void **state)
 {
-    (void)state;
-
     assert_true(work_number_before((struct work_number){1, 9}, (struct work_number){2, 1}));
     assert_true(work_number_before((struct work_number){2, 1}, (struct work_number){2, 2}));
     assert_false(work_number_before((struct work_number){2, 2}, (struct work_number){2, 2}));

@@ -126,7 +126,6 @@ static void names_and_strategies_belong_together(void **state)
 {
     enum placement_strategy strategy = PLACEMENT_PRIORITY;
 
-    (void)state;
     for (int i = PLACEMENT_ROUND_ROBIN; i <= PLACEMENT_PRIORITY; i++) {
         assert_true(placement_strategy_parse(placement_strategy_name((enum placement_strategy)i),
                                              &strategy));

@@ -86,7 +86,6 @@ static void nearly_as_many_items_are_placed_as_can_be(void **state)
     struct random_problem random;
     struct sums sums = {0};
 
-    (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
         random_problem_make(&random, seed, EXACT_NODES_MAX, EXACT_ITEMS_MAX);
         if (is_plain(&random)) {
@@ -105,7 +104,6 @@ static void hardly_more_items_move_than_must(void **state)
     struct random_problem random;
     struct sums sums = {0};
 
-    (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
         random_problem_make(&random, seed, EXACT_NODES_MAX, EXACT_ITEMS_MAX);
         for (size_t i = 0; i < random.problem.item_count; i++) {
@@ -202,7 +200,6 @@ static void at_the_arrival_of_a_node_no_more_moves_than_balance_needs(void **sta
     static struct fleet fleet;
     struct placement_answer answer;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
         fleet_make(&fleet, seed);
         fleet.problem.node_count++;
@@ -222,7 +219,6 @@ static void at_the_loss_of_a_node_only_its_items_move(void **state)
     static struct fleet fleet;
     struct placement_answer answer;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
         fleet_make(&fleet, seed);
         size_t lost = random_draw(&fleet.random, fleet.problem.node_count);

@@ -34,7 +34,6 @@ static void each_planted_bug_is_caught(void **state)
 {
     struct random_problem random;
 
-    (void)state;
     for (int i = PLACEMENT_MUTANT_NONE + 1; i < PLACEMENT_MUTANT_COUNT; i++) {
         const char *fault = NULL;
         uint64_t seed = 0;

@@ -18,7 +18,6 @@ static void every_answer_keeps_the_rules(void **state)
     struct random_problem random;
     struct placement_answer answer;
 
-    (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
         random_problem_make(&random, seed, RANDOM_NODES_MAX, RANDOM_ITEMS_MAX);
         solve(&random, &answer);
@@ -35,7 +34,6 @@ static void the_same_problem_has_the_same_answer(void **state)
     struct random_problem random;
     struct placement_answer answer, again;
 
-    (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS / 4; seed++) {
         random_problem_make(&random, seed, RANDOM_NODES_MAX, RANDOM_ITEMS_MAX);
         solve(&random, &answer);
@@ -52,7 +50,6 @@ static void the_answer_to_an_answer_moves_nothing(void **state)
     struct random_problem random;
     struct placement_answer answer, again;
 
-    (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
         random_problem_make(&random, seed, RANDOM_NODES_MAX, RANDOM_ITEMS_MAX);
         solve(&random, &answer);

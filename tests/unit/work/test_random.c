@@ -309,8 +309,6 @@ static void step(struct game *game)
 
 static void the_ledger_is_as_a_simple_model_has_it(void **state)
 {
-    (void)state;
-
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         struct game game = {.ledger = ledger_new()};
 
@@ -375,7 +373,6 @@ static size_t draw_claims(struct heard ret[static CLAIMS], struct work_item *con
 static void the_same_claims_in_any_order_end_in_the_same_ledger(void **state)
 {
     struct work_item *items[ITEMS];
-    (void)state;
 
     for (unsigned i = 0; i < ITEMS; i++) {
         items[i] = item_of(&(struct model){.priority = 1}, i);
@@ -421,8 +418,6 @@ static void hear_all_workers(const struct ledger *of, struct ledger *rebuilt)
 
 static void what_workers_hold_is_rebuilt_as_the_buckets_had_it(void **state)
 {
-    (void)state;
-
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         struct game game = {.ledger = ledger_new()};
         struct ledger *decoded = ledger_new(), *rebuilt = ledger_new();

@@ -322,8 +322,6 @@ static bool holds_with(const struct rule *rule, enum work_mutant mutant)
 
 static void each_rule_holds(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         if (!holds_with(&rules[i], WORK_MUTANT_NONE)) {
             fail_msg("%s: it is not so", rules[i].sentence);
@@ -333,8 +331,6 @@ static void each_rule_holds(void **state)
 
 static void each_rule_is_broken_by_its_mutant(void **state)
 {
-    (void)state;
-
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         if (holds_with(&rules[i], rules[i].mutant)) {
             fail_msg("%s: %s was not caught", rules[i].sentence, rules[i].mutant_name);
