@@ -235,42 +235,27 @@ static int ask_master(struct call *call, const char *subscription, struct baton_
     return code;
 }
 
-/* NULL: it takes what is new, as far as it has room. */
-static const char *why_not(const struct call *call, const struct fleet_worker *worker)
-{
-    const struct worker_live *live = worker_table_find(call->http->parts.table, worker->id);
-
-    return live == NULL || !live->is_online ? "offline"
-           : worker->is_draining            ? "draining"
-           : worker->is_cordoned            ? "cordoned"
-                                            : NULL;
-}
-
 /* The master carries it out with its next plan, or never: it is a wish for once. */
 void workers_move(struct call *call)
 {
     const struct fleet_worker *worker = call_body(call) ? worker_of(call) : NULL;
-    const char *subscription = NULL, *state;
+    const struct fleet_object *subscription;
+    const char *id = NULL;
     struct baton_error error;
     int code;
 
     if (worker == NULL) {
         return;
     }
-    code =
-        json_read_text(call->body, "", "subscription", true, FLEET_ID_MAX, &subscription, &error);
-    if (code == BATON_OK && fleet_state_object(call->http->parts.state, FLEET_SUBSCRIPTION,
-                                               subscription, NULL) == NULL) {
-        call_refuse(call, 404, "subscription", "there is no subscription \"%s\"", subscription);
+    code = json_read_text(call->body, "", "subscription", true, FLEET_ID_MAX, &id, &error);
+    subscription =
+        code ? NULL : fleet_state_object(call->http->parts.state, FLEET_SUBSCRIPTION, id, NULL);
+    if (code == BATON_OK && subscription == NULL) {
+        call_refuse(call, 404, "subscription", "there is no subscription \"%s\"", id);
         return;
     }
-    state = code == BATON_OK ? why_not(call, worker) : NULL;
-    if (state != NULL) {
-        call_refuse(call, 409, NULL, "the worker \"%s\" is %s, and so gets nothing new", worker->id,
-                    state);
-        return;
-    }
-    code = code ? code : ask_master(call, subscription, &error);
+    code = code ? code : master_check_move(call->http->parts.master, subscription, worker, &error);
+    code = code ? code : ask_master(call, id, &error);
     if (code != BATON_OK) {
         call_fail(call, &error);
     }

@@ -105,5 +105,10 @@ struct election *master_election(const struct master *master);
 /* Names of processes of the fleet that are alive, as this one knows; 0: not known yet. */
 size_t master_process_count(const struct master *master);
 const struct master_counters *master_counters(const struct master *master);
+/* Whether the next plan can move the subscription, with all of its camera, as far as this process
+ * knows: so it holds for a moment, and where two cameras have one URL the plan may still refuse.
+ * BATON_EBUSY says why not. */
+int master_check_move(const struct master *master, const struct fleet_object *subscription,
+                      const struct fleet_worker *to, struct baton_error *reterr);
 
 #endif

@@ -4,6 +4,7 @@
  *   propose.c    one plan, and the writes that it asks for
  *   survey.c     the workers as a plan sees them
  *   catalog.c    the subscriptions as a plan sees them
+ *   moves.c      what would come of a move
  *   processes.c  the processes, and which one owns which worker
  *   find.c       workers that discovery finds
  *   round.c      writes, in two steps
@@ -115,6 +116,8 @@ struct survey {
 /* Borrowed until the state changes. Sets check_at. 0 or BATON_ENOMEM. */
 int survey_make(struct survey *ret, struct master *master, instant now);
 void survey_fini(struct survey *survey);
+/* How many subscriptions the worker may have. */
+size_t survey_room(const struct master *master, const struct fleet_worker *record);
 /* A report came. */
 void survey_hear(struct master *master, const struct worker_live *worker);
 /* The worker may be marked anew, or no more: then what it has may be given to others. */

@@ -93,7 +93,7 @@ static uint32_t own_limit(const struct fleet_worker *record)
                                                                   : PROTOCOL_SUBSCRIPTIONS_MAX;
 }
 
-static size_t room_of(const struct master *master, const struct fleet_worker *record)
+size_t survey_room(const struct master *master, const struct fleet_worker *record)
 {
     uint32_t own = own_limit(record);
 
@@ -111,8 +111,8 @@ void survey_hear(struct master *master, const struct worker_live *worker)
                                        .memory = worker->usage.memory};
 
     if (tracked && record) {
-        load_hear(&tracked->load, &report, assigned ? assigned->count : 0, room_of(master, record),
-                  worker->heard);
+        load_hear(&tracked->load, &report, assigned ? assigned->count : 0,
+                  survey_room(master, record), worker->heard);
     }
 }
 

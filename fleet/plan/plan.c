@@ -164,7 +164,7 @@ static void read_headed(struct planner *planner)
         int32_t number = planner_worker(planner, problem->subscriptions[i].headed);
         const struct plan_worker *worker = number != NOWHERE ? &problem->workers[number] : NULL;
         if (worker && planner->spots[i].has == NOWHERE && worker_takes(worker) &&
-            worker_has_labels(worker, problem->subscriptions[i].needs) &&
+            plan_has_labels(worker->labels, problem->subscriptions[i].needs) &&
             worker->assigned_count + planner->headed[number] <
                 worker_room(planner, (size_t)number) &&
             !PLAN_MUTANT(HEADED_FORGOTTEN)) {

@@ -115,4 +115,7 @@ struct plan_answer {
 int plan_solve(const struct plan_problem *problem, struct plan_answer *ret);
 void plan_answer_fini(struct plan_answer *answer);
 
+/* Whether each word of `needs` is one of `labels`; words are separated by blanks, NULL is none. */
+bool plan_has_labels(const char *labels, const char *needs);
+
 #endif

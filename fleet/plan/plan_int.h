@@ -58,7 +58,6 @@ int32_t planner_worker(const struct planner *planner, const char *id);
 
 /* Whether a worker gets new subscriptions. */
 bool worker_takes(const struct plan_worker *worker);
-bool worker_has_labels(const struct plan_worker *worker, const char *needs);
 uint32_t worker_room(const struct planner *planner, size_t worker);
 /* The places of all items, and those of an earlier step as today's. 0 or BATON_ENOMEM. */
 int planner_solve(struct planner *planner, uint32_t hysteresis_permille);

@@ -60,7 +60,8 @@ static bool may_take(const struct chooser *chooser, const struct arrival *arriva
         return false;
     }
     for (uint32_t i = 0; i < arrival->count; i++) {
-        if (!worker_has_labels(there, planner->items[chooser->order[arrival->first + i]].needs)) {
+        if (!plan_has_labels(there->labels,
+                             planner->items[chooser->order[arrival->first + i]].needs)) {
             return false;
         }
     }

@@ -32,11 +32,11 @@ static bool has_label(const char *labels, const char *word, size_t bytes)
     return false;
 }
 
-bool worker_has_labels(const struct plan_worker *worker, const char *needs)
+bool plan_has_labels(const char *labels, const char *needs)
 {
     for (; needs && *needs; needs += strcspn(needs, " "), needs += strspn(needs, " ")) {
         size_t bytes = strcspn(needs, " ");
-        if (bytes > 0 && !has_label(worker->labels, needs, bytes)) {
+        if (bytes > 0 && !has_label(labels, needs, bytes)) {
             return false;
         }
     }
@@ -110,7 +110,7 @@ static bool may_have(const struct planner *planner, int32_t worker, uint32_t cam
     }
     for (size_t i = 0; i < planner->item_count; i++) {
         const struct placement_item *item = &planner->items[i];
-        if (planner->cameras[i] == camera && !worker_has_labels(there, item->needs)) {
+        if (planner->cameras[i] == camera && !plan_has_labels(there->labels, item->needs)) {
             return false;
         }
         count += planner->cameras[i] == camera || item->node == worker;

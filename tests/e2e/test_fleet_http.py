@@ -368,10 +368,12 @@ class WithWorker(unittest.TestCase):
         declare(cls.fleet)
         cls.id = "127.0.0.1-%d" % cls.worker.port
 
-        def camera():
-            items = cls.fleet.ask("GET", "/api/subscriptions?live=1").json["items"]
-            return items[0]["worker"] == cls.id and items[0]["online"]
-        until(camera, "the camera is online")
+        until(cls.has_camera, "the camera is online")
+
+    @classmethod
+    def has_camera(cls):
+        items = cls.fleet.ask("GET", "/api/subscriptions?live=1").json["items"]
+        return len(items) == 1 and items[0]["worker"] == cls.id and items[0]["online"]
 
     @classmethod
     def tearDownClass(cls):
@@ -406,6 +408,38 @@ class WithWorker(unittest.TestCase):
             self.assertEqual(refused.returncode, 1)
             self.assertIn("is %s" % state, refused.stderr)
             self.fleet.command(back, self.id)
+
+    def test_a_move_without_effect_is_refused_with_the_reason(self):
+        def refused(reason):
+            answer = self.fleet.ask("POST", "/api/workers/small/move", {"subscription": "d1;c1"})
+            self.assertEqual(answer.status, 409, answer.body)
+            self.assertIn(reason, answer.json["error"])
+
+        def ask(method, path, body=None):
+            answer = self.fleet.ask(method, "/api/" + path, body)
+            self.assertIn(answer.status, (200, 201, 204), answer.body)
+
+        small = Worker()
+        self.addCleanup(small.close)
+        ask("PUT", "workers/small", {"url": "ws://127.0.0.1:%d" % small.port,
+                                     "maxSubscriptions": 1})
+        until(lambda: self.fleet.ask("GET", "/api/workers/small").json["online"], "small is online")
+        ask("PUT", "displays/d2", {})
+        ask("PUT", "subscriptions/d2;c1", {"model": 101})
+        refused("has 0 of at most 1 subscriptions, and no room for the 2 of this camera")
+        ask("PATCH", "subscriptions/d2;c1", {"needs": "gpu"})
+        refused("has not all labels that \"d2;c1\" needs (gpu)")
+        ask("PATCH", "subscriptions/d2;c1", {"paused": True})
+        ask("PATCH", "subscriptions/d1;c1", {"paused": True})
+        refused("\"d1;c1\" is paused")
+        ask("PATCH", "subscriptions/d1;c1", {"paused": False})
+        self.assertEqual(self.fleet.ask("POST", "/api/workers/small/move",
+                                        {"subscription": "d1;c1"}).status, 202)
+        until(lambda: self.fleet.ask("GET", "/api/workers/small").json["assigned"] == ["d1;c1"],
+              "the camera has moved")
+        for path in "subscriptions/d2;c1", "displays/d2", "workers/small":
+            ask("DELETE", path)
+        until(self.has_camera, "the camera is back")
 
     def test_many_who_look_cost_the_worker_one_request(self):
         before = self.figure("baton_fleet_images_total")
