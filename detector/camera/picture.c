@@ -83,6 +83,14 @@ static bool halve(struct picture_scaler *scaler, int piece, struct plane *plane,
                       mode);
 }
 
+/* Whether the plane is more than twice as large in both directions, by factors that are not whole:
+ * the library makes the means of such boxes slowly, and of whole pixels only. */
+static bool is_uneven(const struct plane *plane, int width, int height)
+{
+    return plane->width > 2 * width && plane->height > 2 * height &&
+           (plane->width % width != 0 || plane->height % height != 0);
+}
+
 /* A plane that has the size already stays where it is, and the others become means of boxes. Of a
  * picture that is at least four times too large every second row is read: reading is most of the
  * cost, and the means are still of twice as many pixels as bilinear scaling takes. It is halved
@@ -96,10 +104,13 @@ static bool scale(struct picture_scaler *scaler, int index, struct plane *plane,
     for (int step = 0; is_done && (plane->width != width || plane->height != height); step++) {
         bool is_wide = plane->width >= many * width;
         bool is_high = plane->height >= many * height;
+        bool skips = step == 0 && (is_wide || is_high);
+        bool is_both = is_uneven(plane, width, height);
         int piece = 2 * index + step % 2;
-        is_done = is_wide || is_high ? halve(scaler, piece, plane, is_wide, is_high,
-                                             step == 0 ? kFilterLinear : kFilterBox)
-                                     : scale_step(scaler, piece, plane, width, height, kFilterBox);
+        is_done = is_wide || is_high || is_both
+                      ? halve(scaler, piece, plane, is_wide || is_both, is_high || is_both,
+                              skips ? kFilterLinear : kFilterBox)
+                      : scale_step(scaler, piece, plane, width, height, kFilterBox);
     }
     return is_done;
 }

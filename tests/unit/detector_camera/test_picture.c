@@ -143,6 +143,44 @@ static void halves_and_quarters_are_the_means_in_every_matrix_and_range(void **s
     }
 }
 
+/* The mean of the part of the luma that is one pixel of a picture of this size. */
+static double box_mean(const struct bench *bench, int x, int y, int width, int height)
+{
+    double wide = (double)WIDTH / width, high = (double)HEIGHT / height, sum = 0;
+
+    for (int row = 0; row < HEIGHT; row++) {
+        double rows = fmin(row + 1, (y + 1) * high) - fmax(row, y * high);
+        for (int column = 0; column < WIDTH && rows > 0; column++) {
+            double columns = fmin(column + 1, (x + 1) * wide) - fmax(column, x * wide);
+            sum += columns > 0 ? rows * columns * bench->luma[row * WIDTH + column] : 0;
+        }
+    }
+    return sum / (wide * high);
+}
+
+/* Of noise, in which a sample is 74 of 255 away from the mean of all, by the root of squares. */
+static void between_halves_and_quarters_pixels_are_nearly_the_mean_of_what_they_cover(void **state)
+{
+    static const int sizes[][2] = {{42, 28}, {40, 30}, {38, 25}};
+    const int whole[4] = {0, 0, WIDTH, HEIGHT};
+    struct bench *bench = *state;
+
+    memset(bench->blue, 128, sizeof(bench->blue));
+    memset(bench->red, 128, sizeof(bench->red));
+    bench->frame.picture.is_full_range = true;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        double sum = 0;
+        make(bench, whole, sizes[i][0], sizes[i][1]);
+        for (int at = 0; at < sizes[i][0] * sizes[i][1]; at++) {
+            int x = at % sizes[i][0], y = at / sizes[i][0];
+            double is = 255 * (double)bench->values[place_of(bench, 1, x, y)];
+            double away = is - box_mean(bench, x, y, sizes[i][0], sizes[i][1]);
+            sum += away * away;
+        }
+        assert_true(sqrt(sum / (sizes[i][0] * sizes[i][1])) < 13);
+    }
+}
+
 /* One colour stays that colour at every size, edges too, whatever the cut and in planes as well as
  * in pixels; and what is beside the target stays as it was. The library cuts off what is less than
  * a whole sample, and a picture of a pixel is made in two steps. */
@@ -274,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(halves_and_quarters_are_the_means_in_every_matrix_and_range),
+        CASE(between_halves_and_quarters_pixels_are_nearly_the_mean_of_what_they_cover),
         CASE(one_colour_stays_it_at_every_size_and_nothing_else_is_written),
         CASE(every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_one),
         CASE(an_edge_stays_where_it_is),
