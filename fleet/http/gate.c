@@ -15,13 +15,14 @@ static bool is_our_host(const struct gate *gate, const char *host)
            (web_host_name(host, name) && web_is_address(name));
 }
 
-/* The page's own, or one of a name that the configuration lists. */
+/* The page's own, or one of a name that the configuration lists, at any port: a proxy's. Another
+ * port of this host is another program's, whose page is a stranger. */
 static bool is_our_origin(const struct gate *gate, const char *origin, const char *host)
 {
     const char *authority = strstr(origin, "://");
 
     return authority != NULL && (strcasecmp(authority + 3, host) == 0 ||
-                                 web_host_is_ours(gate->host, gate->hosts, authority + 3));
+                                 web_host_is_ours("", gate->hosts, authority + 3));
 }
 
 /* A picture or a link in a page of another site: such a request has no Origin. */

@@ -51,6 +51,8 @@ static void a_page_of_another_site_may_do_nothing(void **state)
 
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://127.0.0.1:8090\r\n"), 0);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: https://fleet.example.org\r\n"), 0);
+    assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://127.0.0.1:3000\r\n"), 403);
+    assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://localhost:8090\r\n"), 403);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://6.6.6.6\r\n"), 403);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: null\r\n"), 403);
     assert_int_equal(ask(&open, RIGHT_READ, HOST "Origin: http://evil.example.net\r\n"), 403);
