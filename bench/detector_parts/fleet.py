@@ -7,6 +7,7 @@ same job, one after the other in the same run, with the cameras and the backend 
   images    GET /camera/NAME/image of that camera by wrk, eight connections
 """
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -65,7 +66,7 @@ class Cameras:
                  "rtspUrl": f"rtsp://127.0.0.1:{self.port}/c{number}",
                  "modelUrl": "http://127.0.0.1:1/none"} for number in range(count)]
 
-    def end(self):
+    def close(self):
         self.process.kill()
         self.process.wait()
 
@@ -88,7 +89,7 @@ class Worker:
             sys.exit("bench/detector: " + "".join(self.said))
         threading.Thread(target=lambda: self.said.extend(self.process.stdout), daemon=True).start()
 
-    def end(self):
+    def close(self):
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(timeout=20)
@@ -182,17 +183,11 @@ class Backend:
 
 
 def run_one(stand, kind, archive, engine, count, seconds, then=None):
-    cameras = Cameras(stand, count, tells_pictures=archive == "each")
-    try:
-        worker = kind(stand, archive, engine)
-        try:
-            backend = Backend(cameras)
-            return (backend, *asyncio.run(backend.run(
-                worker, count, seconds, then and (lambda: then(worker)))))
-        finally:
-            worker.end()
-    finally:
-        cameras.end()
+    with contextlib.closing(Cameras(stand, count, tells_pictures=archive == "each")) as cameras, \
+            contextlib.closing(kind(stand, archive, engine)) as worker:
+        backend = Backend(cameras)
+        return (backend, *asyncio.run(backend.run(
+            worker, count, seconds, then and (lambda: then(worker)))))
 
 
 def measure_images(worker):
