@@ -63,8 +63,6 @@ from answers import certified  # noqa: E402
 # What a decoder of H.264 wants to know beforehand: 320x240, baseline.
 SPS = bytes.fromhex("6742c00ddb0283f420000003002000000303c1e2855c")
 PPS = bytes.fromhex("68ce3c80")
-
-
 SETS = ",".join(base64.b64encode(unit).decode() for unit in (SPS, PPS))
 SESSION = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=v\r\nt=0 0\r\n"
 VIDEO = "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track\r\n"
