@@ -2,6 +2,7 @@
  * churn.js. */
 #include "cmocka_all.h"
 
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 #include "viewer.h"
 
@@ -143,10 +144,9 @@ static void a_program_that_is_missing_is_named(void **state)
 {
     struct camera_pool_config config = {.program = "/nonexistent/baton-camera"};
     struct camera_pool *pool;
-    struct baton_error error;
 
-    assert_int_equal(camera_pool_new(&pool, &config, &error), BATON_ENOENT);
-    assert_non_null(strstr(error.message, "/nonexistent/baton-camera"));
+    ASSERT_FAILS(camera_pool_new(&pool, &config, failure), BATON_ENOENT,
+                 "/nonexistent/baton-camera");
 }
 
 int main(void)

@@ -61,17 +61,6 @@ static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
     assert_int_equal(server_count(&server, "get still"), 2);
 }
 
-static void a_shorter_interval_counts_at_once(void **state)
-{
-    struct viewer viewer = {0};
-
-    open_path(&viewer, "still", 600000, SHORT_STALL_MS);
-    viewer_run_frames(&viewer, 1);
-    camera_set_interval(viewer.camera, 50);
-    viewer_run_frames(&viewer, 2);
-    assert_int_equal(viewer.offlines, 0);
-}
-
 static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
 {
     struct viewer viewer = {0};
@@ -148,7 +137,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(pictures_are_asked_for_once_for_all_and_come_as_frames),
         CASE(a_long_interval_is_neither_a_stall_nor_hurried),
-        CASE(a_shorter_interval_counts_at_once),
         CASE(a_picture_that_follows_a_late_one_is_shown_as_well),
         CASE(every_kind_of_picture_is_shown),
         CASE(a_password_is_given_and_shown_nowhere),

@@ -179,14 +179,12 @@ static void what_is_no_archive_keeps_none_out(void **state)
 static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
 {
     struct model *held[3], *model = NULL;
-    struct baton_error error = {0};
 
     store_set_max(place.store, 3 * 2 * EACH);
     for (int i = 0; i < 3; i++) {
         held[i] = added((char)('a' + i));
     }
-    assert_int_equal(add('d', &model, &error), BATON_EFULL);
-    assert_non_null(strstr(error.message, "models in use leave no room"));
+    ASSERT_FAILS(add('d', &model, failure), BATON_EFULL, "models in use leave no room");
     assert_null(model);
     assert_int_equal(count_archives(), 3);
     for (int i = 0; i < 3; i++) {
