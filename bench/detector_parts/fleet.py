@@ -21,7 +21,7 @@ import time
 import urllib.request
 
 from detector_parts import models
-from detector_parts.stand import FPS, children, cpu_s, memory_mib, run, start
+from detector_parts.stand import FPS, cpu_s, memory_mib, run, start
 
 CAMERAS, CLIP_S, WINDOW_S, LATENCY_S = 16, 20, 10, 12
 RED_STEP, RED_LEFT, RED_WIDTH, RED_TURN = 120 // FPS, 40, 200, 1000
@@ -178,7 +178,6 @@ class Backend:
             figures = {key: round((after[key] - before[key]) / elapsed, 1) for key in before}
             figures["cores"] = round((cpu_s(worker.process.pid) - cpu) / elapsed, 3)
             figures["memory_mib"] = memory_mib(worker.process.pid)
-            figures["processes"] = len(children(worker.process.pid))
             return figures, then() if then else None
 
 

@@ -31,13 +31,11 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
     for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++) {
         const struct camera_options options = {.is_lossless = true, .hardware = clips[i].hardware};
         struct viewer viewer = {.check = CHECK_TIME};
-        struct camera_stats stats;
 
         print_message("%s\n", clips[i].name);
         viewer_open(&viewer, &gallery, clip(clips[i].name), &options);
         AWAIT_IN(&gallery, viewer.is_ended);
-        camera_stats(viewer.camera, &stats);
-        print_message("%u frames, %u wrong\n", viewer.frames, viewer.wrong);
+        const struct camera_stats stats = viewer_stats(&viewer);
         assert_int_equal(viewer.frames, 45);
         assert_int_equal(viewer.wrong, 0);
         assert_int_equal(viewer.width, clips[i].width);
@@ -117,13 +115,11 @@ static void the_shortest_interval_of_all_counts(void **state)
     const struct camera_options fast = {.is_paced = true, .interval_ms = 100};
     const struct camera_options slow = {.is_paced = true, .interval_ms = 500};
     struct viewer viewers[2] = {0};
-    struct camera_stats stats;
 
     viewer_open(&viewers[0], &gallery, clip("rects.mp4"), &slow);
     viewer_open(&viewers[1], &gallery, clip("rects.mp4"), &fast);
     AWAIT_IN(&gallery, viewers[1].is_ended);
-    camera_stats(viewers[0].camera, &stats);
-    print_message("%u of %d\n", viewers[0].frames, (int)stats.decoded);
+    const struct camera_stats stats = viewer_stats(&viewers[0]);
     assert_int_equal(viewers[1].frames, viewers[0].frames);
     assert_in_range(viewers[0].frames, 7, stats.decoded - 1); /* 30 but on a busy machine */
     assert_true(stats.dropped > 0);

@@ -32,23 +32,19 @@ static void open_path(struct viewer *viewer, const char *path, int interval_ms, 
 static void pictures_are_asked_for_once_for_all_and_come_as_frames(void **state)
 {
     struct viewer first = {.check = CHECK_SHAPE}, second = {.check = CHECK_SHAPE};
-    struct camera_stats stats;
-    unsigned asked;
 
     open_path(&first, "still", 50, SHORT_STALL_MS);
     open_path(&second, "still", 50, SHORT_STALL_MS);
     viewer_run_frames(&first, 10);
     viewer_run_frames(&second, 1);
-    camera_stats(first.camera, &stats);
-    assert_string_equal(stats.codec, "jpeg");
-    assert_int_equal(stats.width, 320);
+    assert_string_equal(viewer_stats(&first).codec, "jpeg");
+    assert_int_equal(viewer_stats(&first).width, 320);
     assert_int_equal(first.wrong, 0);
     assert_int_equal(second.wrong, 0);
     /* Each that was asked for is decoded, once, whether or not a newer one overtook it. */
-    asked = server_count(&server, "get still");
+    const unsigned asked = server_count(&server, "get still");
     viewer_run_frames(&first, 1);
-    camera_stats(first.camera, &stats);
-    assert_in_range(asked, 10, stats.decoded + 1);
+    assert_in_range(asked, 10, viewer_stats(&first).decoded + 1);
 }
 
 static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
@@ -64,11 +60,10 @@ static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
 static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
 {
     struct viewer viewer = {0};
-    struct camera_stats stats;
 
     open_path(&viewer, "uneven", 400, LONG_STALL_MS);
     viewer_run_frames(&viewer, 4);
-    camera_stats(viewer.camera, &stats);
+    const struct camera_stats stats = viewer_stats(&viewer);
     assert_int_equal(stats.decoded, viewer.frames + stats.skipped);
 }
 
