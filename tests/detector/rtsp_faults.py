@@ -147,6 +147,10 @@ def grey(columns, rows, bottom=0):
     return [sps, pps, b"\x65" + bits(0, 7, 0, "0000", 0, "00", 0, blocks)]
 
 
+def rtp(kind, sequence, time_of, payload):
+    return struct.pack(">BBHII", 0x80, kind, sequence & 0xffff, time_of & 0xffffffff, 1) + payload
+
+
 def framed(part, channel=0, length=None):
     """As it is interleaved with the answers."""
     return struct.pack(">cBH", b"$", channel, len(part) if length is None else length) + part
@@ -257,17 +261,11 @@ class Liar(socketserver.StreamRequestHandler):
             self.send(bytes([byte]))
             time.sleep(0.1)
 
-    def packet(self, number, payload):
-        return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,
-                           number * 6000 & 0xffffffff, 1) + payload
-
     def packets(self, number, picture):
         parts = [part for unit in picture for part in payloads(unit)]
         for i, part in enumerate(parts):
-            packet = struct.pack(">BBHII", 0x80, 96 | (i == len(parts) - 1) << 7,
-                                 self.sequence & 0xffff, number * 6000, 1) + part
+            yield framed(rtp(96 | (i == len(parts) - 1) << 7, self.sequence, number * 6000, part))
             self.sequence += 1
-            yield framed(packet)
 
     def play_hush(self):
         for number, picture in enumerate(pictures(sys.argv[1])[:PICTURES]):
@@ -294,8 +292,7 @@ class Liar(socketserver.StreamRequestHandler):
             whole = clip.read()
         for number in itertools.count():
             at = number * MUXED % len(whole)
-            self.send(framed(struct.pack(">BBHII", 0x80, 33, number & 0xffff, number, 1) +
-                             whole[at:at + MUXED]))
+            self.send(framed(rtp(33, number, number, whole[at:at + MUXED])))
             time.sleep(1 / FPS / 2)
 
     def play_burst(self):
@@ -363,24 +360,25 @@ class Liar(socketserver.StreamRequestHandler):
 
     def play_vast(self):
         for unit in (SPS, PPS):
-            self.send(framed(self.packet(0, unit)))
+            self.send(framed(rtp(96, 0, 0, unit)))
         for number in itertools.count(1):
             part = bytes([0x7c, 0x85 if number == 1 else 0x05]) + bytes(60000)
-            self.send(framed(struct.pack(">BBHII", 0x80, 96, number & 0xffff, 6000, 1) + part))
+            self.send(framed(rtp(96, number, 6000, part)))
 
     def play_bare(self):
         while True:
             self.send(DICE.randbytes(65536))
 
     def play_midstall(self):
-        self.send(framed(self.packet(0, bytes(1000)))[:504])
+        self.send(framed(rtp(96, 0, 0, bytes(1000)))[:504])
         self.wait_for_end()
 
     def play_noise(self):
         dice = random.Random(8)
         for number in itertools.count():
             unit = bytes([dice.choice((1, 5, 6, 7, 8, 24, 28, 29))])
-            self.send(framed(self.packet(number, unit + dice.randbytes(dice.randrange(1, 1300)))))
+            part = unit + dice.randbytes(dice.randrange(1, 1300))
+            self.send(framed(rtp(96 | number % 2 << 7, number, number * 6000, part)))
 
     def play_lengths(self):
         dice = random.Random(9)

@@ -315,15 +315,13 @@ static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
 
 static void a_url_that_is_none_is_logged_without_being_named(void **state)
 {
-    struct camera_stats stats;
-
     send_list(70000, "canary", NULL, "");
     assert_false(reports_online(names[0]));
     assert_int_equal(gallery_logged(&gallery, "camera-refused"), 1);
     assert_int_equal(gallery_logged(&gallery, names[0]), 1);
     assert_int_equal(gallery_logged(&gallery, "canary"), 0);
-    assert_true(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
-    assert_non_null(strstr(stats.last_error, "its port is no number from 1 to 65535"));
+    assert_non_null(
+        strstr(stats_of(IMAGE_STREAM).last_error, "its port is no number from 1 to 65535"));
 }
 
 /* All cameras of one recorder have the same host and port. */
