@@ -13,17 +13,13 @@ The faults:
   drop       the connection ends at the first request
   huge       an answer that claims 4 GiB, and sends on and on
   endless    an answer whose headers never end
-  redirect   to where clouds keep their secrets
-  circle     to itself, again and again
   babble     PLAY is answered with a status that is no number
-  onward     to its own path hush, by rtsp
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
   healthy    no fault: plays the clip again and again, picture n at n / 15 s by its own clock
   hush       plays twenty pictures of the clip whole, and falls silent between two
   drip       an answer of which a byte comes every tenth of a second
-  chase      to another path of its own each time
   zeros      plays, and every packet is empty
   vast       plays a picture that never ends
   bare       plays random bytes without any frame
@@ -32,6 +28,7 @@ The faults:
   reset      the connection is reset at the first request
   broken     plays twenty pictures, and the connection is reset
   mural      plays pictures of 8400x4500
+  those of REDIRECTS: to what stands there
   those of RAW: one kind of request is answered with what stands there, and the connection ends
   those of SDP: the description is what stands there
 Damage of which a network is capable, and with which a stream goes on:
@@ -97,7 +94,7 @@ RAW = {
     "trash-play": ("PLAY", DICE.randbytes(200000)),
 }
 REDIRECTS = {
-    "redirect": "169.254.169.254/x",
+    "redirect": "169.254.169.254/x",  # where clouds keep their secrets
     "circle": "127.0.0.1:{port}/circle",
     "chase": "127.0.0.1:{port}/chase/{number}",
     "onward": "127.0.0.1:{port}/hush",

@@ -91,6 +91,12 @@ class Server(Answers):
                    Content_Length=len(self.body) - start, **more)
         self.close_connection = True
 
+    def breaks(self, etag):
+        """The first time, in the middle."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, etag)
+        return self.count == 1
+
     def get_broken(self):
         """Each time a quarter more."""
         if self.count < 4:
@@ -100,9 +106,7 @@ class Server(Answers):
 
     def get_renewed(self):
         """It breaks, and is another one afterwards."""
-        if self.count == 1:
-            self.cut(len(self.body) // 2, '"v0"')
-        else:
+        if not self.breaks('"v0"'):
             self.get_good()
 
     def get_swapped(self):
@@ -117,16 +121,12 @@ class Server(Answers):
 
     def get_nameless(self):
         """It breaks and has no ETag."""
-        if self.count == 1:
-            self.cut(len(self.body) // 2, None)
-        else:
+        if not self.breaks(None):
             self.answer(200, self.body)
 
     def get_liar(self):
         """It goes on somewhere else."""
-        if self.count == 1:
-            self.cut(len(self.body) // 2, self.etag())
-        else:
+        if not self.breaks(self.etag()):
             self.rest(9, self.etag())
 
     def get_stuck(self):
@@ -170,7 +170,8 @@ class Server(Answers):
 
     def get_weak(self):
         etag = f'W/"v{self.version}"'
-        self.cut(len(self.body) // 2, etag) if self.count == 1 else self.get_good(etag)
+        if not self.breaks(etag):
+            self.get_good(etag)
 
     def get_careless(self):
         """Always all of it, with its ETag."""

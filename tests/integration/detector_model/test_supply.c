@@ -32,6 +32,8 @@ struct asker {
     bool is_refused;
 };
 
+static struct asker one, two, three; /* of a test, at whose end they are canceled */
+
 static void open_supply(int retry_ms, int fetch_retry_ms)
 {
     struct supply_config config = {.loop = &place.loop,
@@ -60,24 +62,6 @@ static void reopen_supply(int retry_ms, int fetch_retry_ms)
 {
     close_supply();
     open_supply(retry_ms, fetch_retry_ms);
-}
-
-static int set_up(void **state)
-{
-    process_make_folder(place.folder, sizeof(place.folder));
-    server_start(&place.server, "model_server.py", NULL);
-    assert_int_equal(uv_loop_init(&place.loop), 0);
-    open_supply(NEVER_MS, 1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    close_supply();
-    assert_int_equal(uv_loop_close(&place.loop), 0);
-    server_end(&place.server);
-    process_remove_folder(place.folder);
-    return 0;
 }
 
 /* ---- Askers --------------------------------------------------------------------------------- */
@@ -120,7 +104,29 @@ static void cancel(struct asker *asker)
 {
     supply_cancel(asker->order);
     model_release(asker->model);
+    asker->order = NULL;
     asker->model = NULL;
+}
+
+static int set_up(void **state)
+{
+    process_make_folder(place.folder, sizeof(place.folder));
+    server_start(&place.server, "model_server.py", NULL);
+    assert_int_equal(uv_loop_init(&place.loop), 0);
+    open_supply(NEVER_MS, 1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    cancel(&one);
+    cancel(&two);
+    cancel(&three);
+    close_supply();
+    assert_int_equal(uv_loop_close(&place.loop), 0);
+    server_end(&place.server);
+    process_remove_folder(place.folder);
+    return 0;
 }
 
 /* Until it was told so many times in all, the last time with this error. */
@@ -213,49 +219,44 @@ static void damage(const char *digest, bool is_cut)
 
 static void a_fresh_signature_alone_fetches_nothing(void **state)
 {
-    struct asker asker;
     char digest[DIGEST_BYTES];
 
-    put_to_work("good", "sig=one", &asker);
-    renew(&asker, "good", "sig=two");
+    put_to_work("good", "sig=one", &one);
+    renew(&one, "good", "sig=two");
     wait_unchanged(1);
-    assert_int_equal(asker.told, 1);
-    assert_false(supply_renew(asker.order, url_of("other", "sig=two")));
+    assert_int_equal(one.told, 1);
+    assert_false(supply_renew(one.order, url_of("other", "sig=two")));
     get("good", "sig=three", digest); /* another subscription of it */
-    assert_string_equal(digest, asker.model->digest);
+    assert_string_equal(digest, one.model->digest);
     assert_int_equal(gets("get good"), 1);
     assert_int_equal(gets("get good if \"v1\""), 2);
-    cancel(&asker);
 }
 
 static void without_an_etag_the_digest_tells_that_it_is_the_same(void **state)
 {
     char first[DIGEST_BYTES], second[DIGEST_BYTES];
-    struct asker asker;
 
     get("plain", "sig=one", first);
-    put_to_work("plain", "sig=two", &asker);
-    assert_string_equal(asker.model->digest, first);
-    renew(&asker, "plain", "sig=three"); /* is not asked: it would be a download */
+    put_to_work("plain", "sig=two", &one);
+    assert_string_equal(one.model->digest, first);
+    renew(&one, "plain", "sig=three"); /* is not asked: it would be a download */
     get("good", "", second);
     assert_int_equal(gets("get plain"), 2);
-    cancel(&asker);
 }
 
 static void what_comes_again_and_never_runs_is_not_kept_for_the_next_process(void **state)
 {
     char origins[512];
-    struct asker asker;
 
     reopen_supply(1, 1);
     (void)snprintf(origins, sizeof(origins), "%s/origins", place.folder);
-    order(7, "plain", "", &asker);
+    order(7, "plain", "", &one);
     for (int i = 1; i < 4; i++) {
-        wait_told(&asker, i, 0);
-        fails(&asker);
+        wait_told(&one, i, 0);
+        fails(&one);
     }
     assert_true(gets("get plain") >= 3);
-    cancel(&asker);
+    cancel(&one);
     assert_int_equal(process_count_entries(origins), 0);
 }
 
@@ -306,7 +307,6 @@ static void what_is_at_work_is_asked_for_by_its_etag_alone(void **state)
 static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
 {
     static const char *const old[] = {"busy=1", "held=1"};
-    struct asker one, two, three;
 
     reopen_supply(NEVER_MS, NEVER_MS);
     for (int i = 0; i < 2; i++) {
@@ -335,7 +335,6 @@ static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
 static void what_cannot_be_run_gives_way_to_what_ran_before_it(void **state)
 {
     char first[DIGEST_BYTES], second[DIGEST_BYTES];
-    struct asker one, two;
 
     put_to_work("good", "v=1", &one);
     (void)snprintf(first, sizeof(first), "%s", one.model->digest);
@@ -368,103 +367,92 @@ static void what_cannot_be_run_gives_way_to_what_ran_before_it(void **state)
 /* Its process may have been killed. */
 static void what_ran_before_is_given_again_if_it_fails_now(void **state)
 {
-    struct asker asker;
-
     reopen_supply(1, 1);
-    put_to_work("good", "v=1", &asker);
-    renew(&asker, "good", "v=2");
-    wait_told(&asker, 2, 0);
+    put_to_work("good", "v=1", &one);
+    renew(&one, "good", "v=2");
+    wait_told(&one, 2, 0);
     for (int i = 3; i < 6; i++) {
-        fails(&asker);
-        wait_told(&asker, i, BATON_EINVAL); /* of v=2 */
+        fails(&one);
+        wait_told(&one, i, BATON_EINVAL); /* of v=2 */
     }
     assert_int_equal(gets("get good if \"v1\""), 1);
-    cancel(&asker);
 }
 
 static void what_has_run_once_gives_way_to_nothing(void **state)
 {
     char first[DIGEST_BYTES];
-    struct asker asker;
 
     get("good", "v=1", first);
     get("good", "v=2", first);
     reopen_supply(1, 1);
-    order(7, "good", "v=2", &asker);
+    order(7, "good", "v=2", &one);
     for (int i = 1; i < 4; i++) { /* it is tried again and again */
-        wait_told(&asker, i, 0);
-        assert_string_equal(asker.model->digest, first);
-        fails(&asker);
+        wait_told(&one, i, 0);
+        assert_string_equal(one.model->digest, first);
+        fails(&one);
     }
-    cancel(&asker);
 }
 
 static void a_question_without_an_answer_changes_nothing(void **state)
 {
     struct supply_counters counters;
-    struct asker asker, other;
 
-    put_to_work("signed", "fresh=1", &asker);
-    renew(&asker, "signed", "busy=1");
+    put_to_work("signed", "fresh=1", &one);
+    renew(&one, "signed", "busy=1");
     while ((counters = supply_counters(place.supply)).recheck_failures == 0) {
         (void)uv_run(&place.loop, UV_RUN_ONCE);
     }
-    assert_int_equal(asker.told, 1);
-    order(7, "signed", "busy=1", &other); /* who is new gets it with the error */
-    wait_told(&other, 1, BATON_EUNAVAILABLE);
-    assert_string_equal(other.model->digest, asker.model->digest);
-    renew(&asker, "signed", "fresh=1");
-    wait_told(&other, 2, 0);
-    assert_int_equal(asker.told, 1);
+    assert_int_equal(one.told, 1);
+    order(7, "signed", "busy=1", &two); /* who is new gets it with the error */
+    wait_told(&two, 1, BATON_EUNAVAILABLE);
+    assert_string_equal(two.model->digest, one.model->digest);
+    renew(&one, "signed", "fresh=1");
+    wait_told(&two, 2, 0);
+    assert_int_equal(one.told, 1);
     assert_int_equal(counters.fetch_failures, 0);
     assert_int_equal(counters.from_before, 0);
-    cancel(&asker);
-    cancel(&other);
 }
 
 static void what_cannot_be_asked_for_is_the_one_from_before(void **state)
 {
     char before[DIGEST_BYTES];
-    struct asker asker;
 
     get("good", "", before);
     reopen_supply(NEVER_MS, 1);
     server_end(&place.server);
     for (int i = 0; i < 2; i++) {
-        order(7 + i, "good", "sig=canary8", &asker);
-        wait_told(&asker, 1, BATON_EUNAVAILABLE);
-        assert_null(strstr(asker.error.message, "canary"));
+        order(7 + i, "good", "sig=canary8", &one);
+        wait_told(&one, 1, BATON_EUNAVAILABLE);
+        assert_null(strstr(one.error.message, "canary"));
         if (i == 0) {
-            assert_string_equal(asker.model->digest, before);
+            assert_string_equal(one.model->digest, before);
         } else {
-            assert_null(asker.model);
+            assert_null(one.model);
         }
-        cancel(&asker);
+        cancel(&one);
     }
 }
 
 /* A server that is busy at first, and one whose archive is bad. */
 static void what_cannot_be_had_is_asked_for_again(void **state)
 {
-    struct asker asker;
     char archives[512];
 
     reopen_supply(1, 1);
-    order(7, "busy", "", &asker);
-    wait_told(&asker, 2, 0);
+    order(7, "busy", "", &one);
+    wait_told(&one, 2, 0);
     assert_int_equal(supply_counters(place.supply).fetch_failures, 1);
-    cancel(&asker);
+    cancel(&one);
 
-    order(7, "bad", "", &asker);
-    wait_told(&asker, 1, BATON_EPROTO);
-    assert_null(asker.model);
-    assert_true(asker.is_refused);
-    assert_non_null(strstr(asker.error.message, "model from http://127.0.0.1:"));
-    assert_null(strstr(asker.error.message, "canary"));
+    order(7, "bad", "", &one);
+    wait_told(&one, 1, BATON_EPROTO);
+    assert_null(one.model);
+    assert_true(one.is_refused);
+    assert_non_null(strstr(one.error.message, "model from http://127.0.0.1:"));
+    assert_null(strstr(one.error.message, "canary"));
     (void)snprintf(archives, sizeof(archives), "%s/archives", place.folder);
     assert_int_equal(process_count_entries(archives), 1); /* the other one */
     wait_gets("get bad if \"v1\"", 2); /* by its ETag, so that it is not sent again */
-    cancel(&asker);
 }
 
 /* ---- Canceled and closed -------------------------------------------------------------------- */
@@ -480,8 +468,6 @@ static void run_turns(int doublings, const struct asker *asker)
 /* Canceled or closed with its supply, until an order is through first. */
 static void an_order_ends_at_any_moment(void **state)
 {
-    struct asker asker;
-
     for (int closes = 0; closes < 2; closes++) {
         int at = 0;
 
@@ -489,59 +475,53 @@ static void an_order_ends_at_any_moment(void **state)
             char query[32];
 
             (void)snprintf(query, sizeof(query), "v=%d", closes * 100 + at + 1);
-            order(7, "good", query, &asker);
-            run_turns(at, &asker);
-            if (asker.told != 0) {
+            order(7, "good", query, &one);
+            run_turns(at, &one);
+            if (one.told != 0) {
                 break;
             }
             if (closes) {
                 reopen_supply(NEVER_MS, 1);
             } else {
-                cancel(&asker);
+                cancel(&one);
             }
-            assert_int_equal(asker.told, 0);
+            assert_int_equal(one.told, 0);
         }
-        assert_int_equal(asker.error.code, 0);
-        cancel(&asker);
+        assert_int_equal(one.error.code, 0);
+        cancel(&one);
         assert_true(at > 3);
     }
 }
 
 static void the_others_of_a_canceled_order_are_served(void **state)
 {
-    struct asker one, two;
-
     order(7, "good", "", &one);
     order(7, "good", "", &two);
     cancel(&one);
     wait_told(&two, 1, 0);
     assert_int_equal(one.told, 0);
     assert_non_null(two.model);
-    cancel(&two);
 }
 
 /* Nor is a server that hangs waited for in the end. */
 static void another_interval_disturbs_no_question_that_is_under_way(void **state)
 {
-    struct asker asker, other;
-
-    put_to_work("signed", "fresh=1", &asker);
-    renew(&asker, "signed", "held=1");
+    put_to_work("signed", "fresh=1", &one);
+    renew(&one, "signed", "held=1");
     wait_gets("get signed if \"v1\"", 1);
     supply_set_recheck(place.supply, 1);
     for (int i = 0; i < 4; i++) { /* time passes */
-        order(8 + i, "good", "", &other);
-        wait_told(&other, 1, 0);
-        cancel(&other);
+        order(8 + i, "good", "", &two);
+        wait_told(&two, 1, 0);
+        cancel(&two);
     }
     assert_int_equal(gets("get signed if \"v1\""), 1);
-    cancel(&asker);
 }
 
 /* A question keeps its file and its connection between two tries, so these are limited, too. */
 static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
 {
-    struct asker waiting[SUPPLY_QUESTIONS_MAX], further;
+    struct asker waiting[SUPPLY_QUESTIONS_MAX];
 
     reopen_supply(NEVER_MS, NEVER_MS);
     for (int i = 0; i < SUPPLY_QUESTIONS_MAX; i++) {
@@ -549,14 +529,14 @@ static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
     }
     wait_gets("get down", SUPPLY_QUESTIONS_MAX);
     wait_replies();
-    order(7, "good", "", &further);
-    for (int looks = 0; looks < 3 && further.told == 0; looks++) {
+    order(7, "good", "", &one);
+    for (int looks = 0; looks < 3 && one.told == 0; looks++) {
         (void)uv_run(&place.loop, UV_RUN_ONCE);
     }
     assert_int_equal(gets("get good"), 0);
     cancel(&waiting[0]);
-    wait_told(&further, 1, 0);
-    cancel(&further);
+    wait_told(&one, 1, 0);
+    cancel(&one);
     for (int i = 1; i < SUPPLY_QUESTIONS_MAX; i++) {
         assert_int_equal(waiting[i].told, 0);
         cancel(&waiting[i]);

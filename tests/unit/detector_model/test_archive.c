@@ -468,20 +468,17 @@ static void the_child_is_confined_when_it_reads(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-struct trace {
-    pid_t of;
-    int begun[2]; /* a pipe */
-};
+static int begun[2]; /* a pipe */
 
 /* Is told of its end first, and keeps it for a moment, as strace does, or a leak checker. */
 static int trace(void *userdata)
 {
-    const struct trace *trace = userdata;
+    const pid_t *child = userdata;
 
-    if (ptrace(PTRACE_SEIZE, trace->of, NULL, NULL) != 0 || write(trace->begun[1], "", 1) != 1) {
+    if (ptrace(PTRACE_SEIZE, *child, NULL, NULL) != 0 || write(begun[1], "", 1) != 1) {
         return EXIT_FAILURE;
     }
-    (void)waitid(P_PID, (id_t)trace->of, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    (void)waitid(P_PID, (id_t)*child, &(siginfo_t){0}, WEXITED | WNOWAIT);
     (void)usleep(KEPT_US);
     return EXIT_SUCCESS;
 }
@@ -489,17 +486,15 @@ static int trace(void *userdata)
 static void a_child_that_is_traced_is_waited_for(void **state)
 {
     struct helper child;
-    struct trace how;
-    char begun;
+    char byte;
     pid_t tracer;
     int status;
 
     start_waiting(&child);
-    assert_int_equal(pipe(how.begun), 0);
-    how.of = child.pid;
-    tracer = process_fork(trace, &how);
-    close(how.begun[1]);
-    if (read(how.begun[0], &begun, 1) == 1) {
+    assert_int_equal(pipe(begun), 0);
+    tracer = process_fork(trace, &child.pid);
+    close(begun[1]);
+    if (read(begun[0], &byte, 1) == 1) {
         status = helper_kill(&child);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         assert_int_equal(process_wait(tracer), 0);
@@ -509,7 +504,7 @@ static void a_child_that_is_traced_is_waited_for(void **state)
         process_end(tracer);
     }
     unpack_child_end(&child);
-    close(how.begun[0]);
+    close(begun[0]);
 }
 
 static pid_t start(void *userdata)
