@@ -78,15 +78,13 @@ class Worker:
         self.process = start(command, stdin=subprocess.DEVNULL, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.said = []
-        self.port = None
         for line in self.process.stdout:
             self.said.append(line)
-            found = re.search(pattern, line)
-            if found:
-                self.port = int(found[1])
+            if found := re.search(pattern, line):
                 break
-        if self.port is None:
+        else:
             sys.exit("bench/detector: " + "".join(self.said))
+        self.port = int(found[1])
         threading.Thread(target=lambda: self.said.extend(self.process.stdout), daemon=True).start()
 
     def close(self):
