@@ -4,25 +4,11 @@
  * "child_cpu_s" is the whole life of the child: start, fences, decoding, frames into shared
  * memory. "parent_cpu_s" is what this process spent from start to end.
  */
-#include "base/clock.h"
 #include "detector/camera/camera.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-
-enum { LOOK_MS = 100 };
-
-struct run {
-    uv_loop_t loop;
-    uv_timer_t look;
-    struct camera_pool *pool;
-    struct camera *camera;
-    struct camera_stats stats;
-    bool has_ended;
-};
 
 static void on_frame(void *userdata, const struct camera_frame *frame)
 {
@@ -30,35 +16,9 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     (void)frame;
 }
 
-static void finish(struct run *run)
-{
-    if (run->camera) {
-        camera_stats(run->camera, &run->stats);
-        camera_close(run->camera);
-        run->camera = NULL;
-        camera_pool_close(run->pool);
-        uv_close((uv_handle_t *)&run->look, NULL);
-    }
-}
-
 static void on_ended(void *userdata)
 {
-    struct run *run = userdata;
-
-    run->has_ended = true;
-    finish(run);
-}
-
-/* A camera that cannot be opened is tried again for ever, and nobody is told; for a clip that is
- * the end, and the camera knows why. */
-static void on_look(uv_timer_t *timer)
-{
-    struct run *run = timer->data;
-
-    camera_stats(run->camera, &run->stats);
-    if (run->stats.last_error[0] != '\0') {
-        finish(run);
-    }
+    *(bool *)userdata = true;
 }
 
 static double cpu_s(int who)
@@ -70,60 +30,55 @@ static double cpu_s(int who)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-static int decode(struct run *run, const char *clip, struct baton_error *reterr)
+/* A camera that cannot be opened is tried again for ever; for a clip that is the end. */
+static int decode(uv_loop_t *loop, const char *clip, struct camera_stats *ret,
+                  struct baton_error *reterr)
 {
     const struct camera_pool_config config = {
-        .loop = &run->loop, .backoff_min_ms = 1000, .backoff_max_ms = 1000, .allows_files = true};
+        .loop = loop, .backoff_min_ms = 1000, .backoff_max_ms = 1000, .allows_files = true};
+    bool has_ended = false;
     const struct camera_callbacks callbacks = {
-        .frame = on_frame, .ended = on_ended, .userdata = run};
+        .frame = on_frame, .ended = on_ended, .userdata = &has_ended};
     const struct camera_options options = {0};
-    char *path = realpath(clip, NULL); /* whole: the camera's child is in another folder */
-    int code = path ? camera_pool_new(&run->pool, &config, reterr)
-                    : error_set(reterr, error_from_errno(errno), "%s: %s", clip, strerror(errno));
+    struct camera_pool *pool = NULL;
+    struct camera *camera = NULL;
+    int code = camera_pool_new(&pool, &config, reterr);
 
     if (!code) {
-        code = camera_open(&run->camera, run->pool, path, &options, &callbacks, reterr);
-        if (code) {
-            camera_pool_close(run->pool);
-        } else {
-            (void)uv_timer_init(&run->loop, &run->look);
-            run->look.data = run;
-            (void)uv_timer_start(&run->look, on_look, LOOK_MS, LOOK_MS);
+        code = camera_open(&camera, pool, clip, &options, &callbacks, reterr);
+        while (!code && !has_ended && !ret->last_error[0]) {
+            (void)uv_run(loop, UV_RUN_ONCE);
+            camera_stats(camera, ret);
         }
-        (void)uv_run(&run->loop, UV_RUN_DEFAULT);
-        camera_pool_free(run->pool);
+        camera_close(camera);
+        camera_pool_close(pool);
+        (void)uv_run(loop, UV_RUN_DEFAULT);
+        camera_pool_free(pool);
     }
-    free(path);
-    if (!code && !run->has_ended) {
-        code = error_set(reterr, BATON_EIO, "%s: %s", clip, run->stats.last_error);
-    }
-    return code;
+    return code || has_ended ? code : error_set(reterr, BATON_EIO, "%s: %s", clip, ret->last_error);
 }
 
 int main(int argc, char **argv)
 {
-    struct run run = {0};
+    struct camera_stats stats = {0};
     struct baton_error error = {0};
-    instant begin = clock_now();
+    uv_loop_t loop;
+    char *clip; /* its whole path: the camera's child is in another folder */
     int code;
 
-    if (argc != 2) {
-        (void)fputs("usage: baton-bench-decode CLIP\n", stderr);
+    if (argc != 2 || (clip = realpath(argv[1], NULL)) == NULL || uv_loop_init(&loop) != 0) {
+        (void)fputs("usage: baton-bench-decode CLIP, which must be there\n", stderr);
         return 2;
     }
-    if (uv_loop_init(&run.loop) != 0) {
-        return EXIT_FAILURE;
-    }
-    code = decode(&run, argv[1], &error);
-    (void)uv_loop_close(&run.loop);
+    code = decode(&loop, clip, &stats, &error);
+    (void)uv_loop_close(&loop);
+    free(clip);
     if (code) {
         (void)fprintf(stderr, "baton-bench-decode: %s\n", error.message);
         return EXIT_FAILURE;
     }
-    (void)printf("{\"frames\": %llu, \"wall_s\": %.4f, \"child_cpu_s\": %.4f, "
+    (void)printf("{\"frames\": %llu, \"child_cpu_s\": %.4f, "
                  "\"parent_cpu_s\": %.4f}\n",
-                 (unsigned long long)run.stats.decoded,
-                 (double)instant_since(clock_now(), begin).ns / 1e9, cpu_s(RUSAGE_CHILDREN),
-                 cpu_s(RUSAGE_SELF));
+                 (unsigned long long)stats.decoded, cpu_s(RUSAGE_CHILDREN), cpu_s(RUSAGE_SELF));
     return EXIT_SUCCESS;
 }

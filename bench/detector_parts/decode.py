@@ -11,24 +11,19 @@ from detector_parts.stand import run_measured, spread
 SECONDS = 40
 
 
-def decode_ours(stand, clip):
-    """Frames, CPU of the child, CPU of the process that receives the frames."""
-    output, _ = run_measured([stand.program("baton-bench-decode"), clip])
-    result = json.loads(output)
-    return result["frames"], result["child_cpu_s"], result["parent_cpu_s"]
-
-
 def measure_codec(stand, codec):
     clip = stand.clip(SECONDS, codec)
     ours, theirs, parent, ratio = [], [], [], []
     for number in range(stand.rounds):
         stand.progress(f"decode {codec}: round {number + 1} of {stand.rounds}")
-        frames, cpu, parent_cpu = decode_ours(stand, clip)
+        output, _ = run_measured([stand.program("baton-bench-decode"), clip])
+        result = json.loads(output)
+        frames, cpu = result["frames"], result["child_cpu_s"]
         _, ffmpeg_cpu = run_measured(["nice", "-n", "5", "ffmpeg", "-nostdin", "-v", "error",
                                       "-threads", "1", "-i", clip, "-f", "null", "-"])
         ours.append(frames / cpu)
         theirs.append(frames / ffmpeg_cpu)
-        parent.append(1000 * parent_cpu / frames)
+        parent.append(1000 * result["parent_cpu_s"] / frames)
         ratio.append(ffmpeg_cpu / cpu)
     figures = {"clip": f"720p {codec}, {frames} frames", "fps_per_core": spread(ours),
                "ffmpeg_fps_per_core": spread(theirs), "parent_ms_per_frame": spread(parent),

@@ -7,6 +7,7 @@ same job, one after the other in the same run, with the cameras and the backend 
   images    GET /camera/NAME/image of that camera by wrk, eight connections
 """
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import time
 import urllib.request
 
 from detector_parts import models
-from detector_parts.stand import FPS, children, cpu_s, memory_mib, run, start
+from detector_parts.stand import FPS, cpu_s, memory_mib, run, start
 
 CAMERAS, CLIP_S, WINDOW_S, LATENCY_S = 16, 20, 10, 12
 RED_STEP, RED_LEFT, RED_WIDTH, RED_TURN = 120 // FPS, 40, 200, 1000
@@ -65,7 +66,7 @@ class Cameras:
                  "rtspUrl": f"rtsp://127.0.0.1:{self.port}/c{number}",
                  "modelUrl": "http://127.0.0.1:1/none"} for number in range(count)]
 
-    def end(self):
+    def close(self):
         self.process.kill()
         self.process.wait()
 
@@ -77,18 +78,16 @@ class Worker:
         self.process = start(command, stdin=subprocess.DEVNULL, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.said = []
-        self.port = None
         for line in self.process.stdout:
             self.said.append(line)
-            found = re.search(pattern, line)
-            if found:
-                self.port = int(found[1])
+            if found := re.search(pattern, line):
                 break
-        if self.port is None:
+        else:
             sys.exit("bench/detector: " + "".join(self.said))
+        self.port = int(found[1])
         threading.Thread(target=lambda: self.said.extend(self.process.stdout), daemon=True).start()
 
-    def end(self):
+    def close(self):
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(timeout=20)
@@ -177,22 +176,15 @@ class Backend:
             figures = {key: round((after[key] - before[key]) / elapsed, 1) for key in before}
             figures["cores"] = round((cpu_s(worker.process.pid) - cpu) / elapsed, 3)
             figures["memory_mib"] = memory_mib(worker.process.pid)
-            figures["processes"] = len(children(worker.process.pid))
             return figures, then() if then else None
 
 
 def run_one(stand, kind, archive, engine, count, seconds, then=None):
-    cameras = Cameras(stand, count, tells_pictures=archive == "each")
-    try:
-        worker = kind(stand, archive, engine)
-        try:
-            backend = Backend(cameras)
-            return (backend, *asyncio.run(backend.run(
-                worker, count, seconds, then and (lambda: then(worker)))))
-        finally:
-            worker.end()
-    finally:
-        cameras.end()
+    with contextlib.closing(Cameras(stand, count, tells_pictures=archive == "each")) as cameras, \
+            contextlib.closing(kind(stand, archive, engine)) as worker:
+        backend = Backend(cameras)
+        return (backend, *asyncio.run(backend.run(
+            worker, count, seconds, then and (lambda: then(worker)))))
 
 
 def measure_images(worker):

@@ -20,41 +20,24 @@ LAYERS = ((16, 2), (32, 2), (32, 1), (64, 2), (64, 1), (64, 1), (64, 1), (64, 1)
 
 def make_large(path):
     import numpy
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    sys.path.insert(0, "tests/models")
+    from make import Graph
     random = numpy.random.default_rng(1)
-    nodes, constants, operations = [], [], 0
-    name, channels, (width, height) = "images", 3, SIZES["large"]
+    graph, name, channels, (width, height) = Graph(), "images", 3, SIZES["large"]
 
     def convolve(name, given, wanted, side, stride):
-        number = len(nodes)
         weights = random.normal(0, (2 / (given * side * side)) ** 0.5, (wanted, given, side, side))
-        constants.append(numpy_helper.from_array(weights.astype(numpy.float32), f"w{number}"))
-        nodes.append(helper.make_node(
-            "Conv", [name, f"w{number}"], [f"c{number}"], kernel_shape=[side, side],
-            strides=[stride, stride], pads=[side // 2] * 4))
-        return f"c{number}"
+        return graph.add("Conv", name, graph.constant(weights), kernel_shape=[side, side],
+                         strides=[stride, stride], pads=[side // 2] * 4)
 
     for wanted, stride in LAYERS:
         width, height = width // stride, height // stride
-        operations += 2 * width * height * wanted * channels * 9
-        convolved = convolve(name, channels, wanted, 3, stride)
-        name, channels = f"r{len(nodes)}", wanted
-        nodes.append(helper.make_node("Relu", [convolved], [name]))
-    nodes.append(helper.make_node("Sigmoid", [convolve(name, channels, 7, 1, 1)], ["s"]))
-    constants.append(numpy_helper.from_array(numpy.array([0.1], numpy.float32), "tenth"))
-    nodes.append(helper.make_node("Mul", ["s", "tenth"], ["m"]))  # no score reaches 0.25
-    shape = numpy.array([1, 7, width * height], numpy.int64)
-    constants.append(numpy_helper.from_array(shape, "shape"))
-    nodes.append(helper.make_node("Reshape", ["m", "shape"], ["output"]))
-    given, found = [1, 3, SIZES["large"][1], SIZES["large"][0]], [1, 7, width * height]
-    model = helper.make_model(helper.make_graph(
-        nodes, "large", [helper.make_tensor_value_info("images", TensorProto.FLOAT, given)],
-        [helper.make_tensor_value_info("output", TensorProto.FLOAT, found)], constants),
-        opset_imports=[helper.make_opsetid("", 10)], producer_name="baton")
-    model.ir_version = 5
-    onnx.save(model, path)
-    return operations
+        name, channels = graph.add("Relu", convolve(name, channels, wanted, 3, stride)), wanted
+    scores = graph.add("Sigmoid", convolve(name, channels, 7, 1, 1))
+    scores = graph.add("Mul", scores, graph.constant([0.1]))  # none reaches 0.25
+    result = [1, 7, width * height]
+    graph.add("Reshape", scores, graph.constant(result, numpy.int64), to="output")
+    graph.save(path, [1, 3, SIZES["large"][1], SIZES["large"][0]], result)
 
 
 def pipeline_of(name, report):

@@ -23,22 +23,22 @@ from detector_parts.turns import run_in_turns
 CLIPS_S = {"small": (8, 72), "large": (4, 12)}  # as long in CPU: the small one is five times faster
 
 
-def commands_of(stand, name, engine):
+def commands_of(stand, name):
     model, archive = models.make(stand)[name]
     width, height = models.SIZES[name]
     short_s, long_s = CLIPS_S[name]
     commands = {clip_s: [
         stand.program("baton-detector"), "--try", stand.clip(clip_s), "--model", archive,
-        "--engine", engine, "--log-level", "error"] for clip_s in (short_s, long_s)}
+        "--engine", "any", "--log-level", "error"] for clip_s in (short_s, long_s)}
     for work in ("alone", "scaled"):
         commands[work] = [
-            stand.program("baton-bench-alone"), stand.clip(long_s), engine, model, str(width),
+            stand.program("baton-bench-alone"), stand.clip(long_s), "any", model, str(width),
             str(height), str(short_s * FPS), work]
     return commands
 
 
-def measure_model(stand, name, engine):
-    commands = commands_of(stand, name, engine)
+def measure_model(stand, name):
+    commands = commands_of(stand, name)
     short_s, long_s = CLIPS_S[name]
     wholes, alones, scaleds = [], [], []
     for number in range(stand.rounds):
@@ -66,5 +66,5 @@ def measure_model(stand, name, engine):
     return figures
 
 
-def measure(stand, engine="any"):
-    return {name: measure_model(stand, name, engine) for name in ("small", "large")}
+def measure(stand):
+    return {name: measure_model(stand, name) for name in ("small", "large")}

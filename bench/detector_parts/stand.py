@@ -113,25 +113,23 @@ def children(pid):
     return found
 
 
-def cpu_s(pid):
-    """What the process and its children have used so far, in seconds of one core."""
-    ticks = 0
+def proc(pid, name):
+    """That file of /proc of the process and of its children, of each that is still there."""
     for one in children(pid):
         try:
-            with open(f"/proc/{one}/stat", encoding="utf-8") as file:
-                ticks += sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+            with open(f"/proc/{one}/{name}", encoding="utf-8") as file:
+                yield file.read()
         except OSError:
             pass
+
+
+def cpu_s(pid):
+    """What the process and its children have used so far, in seconds of one core."""
+    ticks = sum(sum(map(int, text.rsplit(")", 1)[1].split()[11:13])) for text in proc(pid, "stat"))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mib(pid):
     """What they have of the machine's memory; what is shared counts once (PSS)."""
-    kib = 0
-    for one in children(pid):
-        try:
-            with open(f"/proc/{one}/smaps_rollup", encoding="utf-8") as file:
-                kib += int(file.read().split("\nPss:")[1].split()[0])
-        except OSError:
-            pass
+    kib = sum(int(text.split("\nPss:")[1].split()[0]) for text in proc(pid, "smaps_rollup"))
     return round(kib / 1024, 1)

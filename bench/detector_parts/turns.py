@@ -23,7 +23,6 @@ class Runner:
     """A program with all of its processes, which stand still but in its turn."""
 
     def __init__(self, command):
-        self.command = command
         self.cpu_s = None  # of the program and of what it waited for, once it has ended
         self.child = start(ONE_CORE + command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, start_new_session=True)
@@ -45,7 +44,7 @@ class Runner:
         self.cpu_s = usage.ru_utime + usage.ru_stime
         self.child.returncode = os.waitstatus_to_exitcode(status)
         if self.child.returncode != 0:
-            sys.exit(f"bench/detector: {' '.join(self.command)}: ended with "
+            sys.exit(f"bench/detector: {' '.join(self.child.args)}: ended with "
                      f"{self.child.returncode}")
         self.output = self.child.stdout.read()
         self.child.stdout.close()

@@ -1,4 +1,5 @@
 """What the tests' HTTP servers have in common: each request is a method get_NAME of a class."""
+import base64
 import http.server
 import os
 import ssl
@@ -20,23 +21,31 @@ class Answers(http.server.BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True
 
-    def answer(self, status, body=b"", **headers):
+    def begin(self, status, body=b"", **headers):
+        """An answer of which that body is all, or what comes before the connection ends."""
         self.send_response(status)
-        if status != 304:
-            self.send_header("Content-Length", str(len(body)))
         for key, value in headers.items():
-            self.send_header(key.replace("_", "-"), value)
+            self.send_header(key.replace("_", "-"), str(value))
         self.end_headers()
         self.wfile.write(body)
 
+    def answer(self, status, body=b"", **headers):
+        length = {} if status == 304 else {"Content_Length": len(body)}
+        self.begin(status, body, **length, **headers)
+
     def answer_without_end(self, status, **headers):
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key.replace("_", "-"), value)
-        self.end_headers()
+        self.begin(status, **headers)
         self.close_connection = True
         while True:
             self.wfile.write(bytes(65536))
+
+    def is_viewer(self):
+        """By basic authentication; else the answer asks for it."""
+        if self.headers.get("Authorization") == \
+                "Basic " + base64.b64encode(b"viewer:canary7").decode():
+            return True
+        self.answer(401, WWW_Authenticate='Basic realm="tests"')
+        return False
 
     def get_endless(self):
         self.answer_without_end(200)

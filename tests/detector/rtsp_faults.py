@@ -13,17 +13,13 @@ The faults:
   drop       the connection ends at the first request
   huge       an answer that claims 4 GiB, and sends on and on
   endless    an answer whose headers never end
-  redirect   to where clouds keep their secrets
-  circle     to itself, again and again
   babble     PLAY is answered with a status that is no number
-  onward     to its own path hush, by rtsp
   midstall   plays, and falls silent in the middle of a packet
   noise      plays, and every packet's payload is random
   lengths    plays, and frames its packets with random lengths
   healthy    no fault: plays the clip again and again, picture n at n / 15 s by its own clock
   hush       plays twenty pictures of the clip whole, and falls silent between two
   drip       an answer of which a byte comes every tenth of a second
-  chase      to another path of its own each time
   zeros      plays, and every packet is empty
   vast       plays a picture that never ends
   bare       plays random bytes without any frame
@@ -32,6 +28,7 @@ The faults:
   reset      the connection is reset at the first request
   broken     plays twenty pictures, and the connection is reset
   mural      plays pictures of 8400x4500
+  those of REDIRECTS: to what stands there
   those of RAW: one kind of request is answered with what stands there, and the connection ends
   those of SDP: the description is what stands there
 Damage of which a network is capable, and with which a stream goes on:
@@ -63,8 +60,6 @@ from answers import certified  # noqa: E402
 # What a decoder of H.264 wants to know beforehand: 320x240, baseline.
 SPS = bytes.fromhex("6742c00ddb0283f420000003002000000303c1e2855c")
 PPS = bytes.fromhex("68ce3c80")
-
-
 SETS = ",".join(base64.b64encode(unit).decode() for unit in (SPS, PPS))
 SESSION = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=v\r\nt=0 0\r\n"
 VIDEO = "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track\r\n"
@@ -99,7 +94,7 @@ RAW = {
     "trash-play": ("PLAY", DICE.randbytes(200000)),
 }
 REDIRECTS = {
-    "redirect": "169.254.169.254/x",
+    "redirect": "169.254.169.254/x",  # where clouds keep their secrets
     "circle": "127.0.0.1:{port}/circle",
     "chase": "127.0.0.1:{port}/chase/{number}",
     "onward": "127.0.0.1:{port}/hush",
@@ -147,6 +142,10 @@ def grey(columns, rows, bottom=0):
     pps = b"\x68" + bits(0, 0, "00", 0, 0, 0, "000", 0, 0, 0, "000")
     blocks = "00100111" * (columns * rows)  # each as it is predicted
     return [sps, pps, b"\x65" + bits(0, 7, 0, "0000", 0, "00", 0, blocks)]
+
+
+def rtp(kind, sequence, time_of, payload):
+    return struct.pack(">BBHII", 0x80, kind, sequence & 0xffff, time_of & 0xffffffff, 1) + payload
 
 
 def framed(part, channel=0, length=None):
@@ -259,17 +258,11 @@ class Liar(socketserver.StreamRequestHandler):
             self.send(bytes([byte]))
             time.sleep(0.1)
 
-    def packet(self, number, payload):
-        return struct.pack(">BBHII", 0x80, 96 | (number % 2 << 7), number & 0xffff,
-                           number * 6000 & 0xffffffff, 1) + payload
-
     def packets(self, number, picture):
         parts = [part for unit in picture for part in payloads(unit)]
         for i, part in enumerate(parts):
-            packet = struct.pack(">BBHII", 0x80, 96 | (i == len(parts) - 1) << 7,
-                                 self.sequence & 0xffff, number * 6000, 1) + part
+            yield framed(rtp(96 | (i == len(parts) - 1) << 7, self.sequence, number * 6000, part))
             self.sequence += 1
-            yield framed(packet)
 
     def play_hush(self):
         for number, picture in enumerate(pictures(sys.argv[1])[:PICTURES]):
@@ -296,8 +289,7 @@ class Liar(socketserver.StreamRequestHandler):
             whole = clip.read()
         for number in itertools.count():
             at = number * MUXED % len(whole)
-            self.send(framed(struct.pack(">BBHII", 0x80, 33, number & 0xffff, number, 1) +
-                             whole[at:at + MUXED]))
+            self.send(framed(rtp(33, number, number, whole[at:at + MUXED])))
             time.sleep(1 / FPS / 2)
 
     def play_burst(self):
@@ -365,24 +357,25 @@ class Liar(socketserver.StreamRequestHandler):
 
     def play_vast(self):
         for unit in (SPS, PPS):
-            self.send(framed(self.packet(0, unit)))
+            self.send(framed(rtp(96, 0, 0, unit)))
         for number in itertools.count(1):
             part = bytes([0x7c, 0x85 if number == 1 else 0x05]) + bytes(60000)
-            self.send(framed(struct.pack(">BBHII", 0x80, 96, number & 0xffff, 6000, 1) + part))
+            self.send(framed(rtp(96, number, 6000, part)))
 
     def play_bare(self):
         while True:
             self.send(DICE.randbytes(65536))
 
     def play_midstall(self):
-        self.send(framed(self.packet(0, bytes(1000)))[:504])
+        self.send(framed(rtp(96, 0, 0, bytes(1000)))[:504])
         self.wait_for_end()
 
     def play_noise(self):
         dice = random.Random(8)
         for number in itertools.count():
             unit = bytes([dice.choice((1, 5, 6, 7, 8, 24, 28, 29))])
-            self.send(framed(self.packet(number, unit + dice.randbytes(dice.randrange(1, 1300)))))
+            part = unit + dice.randbytes(dice.randrange(1, 1300))
+            self.send(framed(rtp(96 | number % 2 << 7, number, number * 6000, part)))
 
     def play_lengths(self):
         dice = random.Random(9)

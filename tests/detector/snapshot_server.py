@@ -18,7 +18,6 @@ It says "ready PORT", then "get NAME" for each request, and ends with its standa
   chunks     a chunk whose length no number can hold
   uneven     the picture, every second one 300 ms late
 """
-import base64
 import hashlib
 import re
 import sys
@@ -44,11 +43,8 @@ class Camera(Answers):
         self.answer(200, self.still, Content_Type="image/jpeg")
 
     def get_secret(self):
-        wanted = "Basic " + base64.b64encode(b"viewer:canary7").decode()
-        if self.headers.get("Authorization") == wanted:
+        if self.is_viewer():
             self.get_still()
-        else:
-            self.answer(401, WWW_Authenticate='Basic realm="camera"')
 
     def get_digest(self):
         """RFC 7616, with MD5, which is what cameras have."""
@@ -84,17 +80,13 @@ class Camera(Answers):
         self.get_still()
 
     def get_drip(self):
-        self.send_response(200)
-        self.end_headers()
+        self.begin(200)
         while True:
             self.wfile.write(b"\xff")
             time.sleep(0.1)
 
     def get_chunk(self, length=b"7fffffffffffffff"):
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.wfile.write(length + b"\r\n")
+        self.begin(200, length + b"\r\n", Transfer_Encoding="chunked")
         while True:
             self.wfile.write(bytes(65536))
 
@@ -102,11 +94,7 @@ class Camera(Answers):
         self.get_chunk(b"f" * 16)
 
     def get_slow(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
-        self.wfile.write(b"\xff")
-        self.wfile.flush()
+        self.begin(200, b"\xff", Content_Length=1000)
         self.connection.recv(1)
 
 

@@ -79,7 +79,6 @@ static void lie(const char *const *names)
 {
     struct server other;
     struct viewer viewers[HOSTILE_MAX] = {0}, witness = {.check = CHECK_SEQUENCE};
-    struct camera_stats stats;
     struct tries tries = {names, viewers, 0, 2};
 
     server_start(&other, "rtsp_faults.py", clip("rects.h264"), NULL);
@@ -90,12 +89,9 @@ static void lie(const char *const *names)
     }
     AWAIT_IN(&gallery, are_tried(&tries));
     viewer_run_frames(&witness, 15);
-    camera_stats(witness.camera, &stats);
-    print_message("the other camera: %u frames, %u overtaken\n", witness.frames,
-                  (unsigned)stats.skipped);
     assert_int_equal(witness.wrong, 0); /* every picture between two that were seen was decoded */
     assert_int_equal(witness.offlines, 0);
-    assert_int_equal(stats.dropped, 0);
+    assert_int_equal(viewer_stats(&witness).dropped, 0);
     viewer_close(&witness);
     server_end(&other);
 }
@@ -209,8 +205,8 @@ static void a_child_that_stands_still_or_is_killed_is_replaced(void **state)
     }
 }
 
-/* Plays it, and counts how it ended. */
-static void play_damaged(const char *path, unsigned *ended, unsigned *failed)
+/* Plays it; false: it failed. */
+static bool play_damaged(const char *path)
 {
     const struct camera_options options = {.is_lossless = true, .stall_ms = 5000, .open_ms = 5000};
     struct gallery own;
@@ -219,12 +215,9 @@ static void play_damaged(const char *path, unsigned *ended, unsigned *failed)
     gallery_init(&own);
     viewer_open(&viewer, &own, path, &options);
     AWAIT_IN(&own, viewer.is_ended || viewer_stats(&viewer).last_error[0] != '\0');
-    if (!viewer.is_ended) {
-        print_message("%s\n", viewer_stats(&viewer).last_error);
-    }
-    *ended += viewer.is_ended;
-    *failed += !viewer.is_ended;
+    print_message("%s\n", viewer_stats(&viewer).last_error);
     gallery_fini(&own);
+    return viewer.is_ended;
 }
 
 static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
@@ -233,7 +226,7 @@ static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
                                         "mjpeg.avi", "rects.h264",  "rects265.h265"};
     static uint8_t whole[CLIP_BYTES_MAX], damaged[CLIP_BYTES_MAX];
     char folder[128], path[160];
-    unsigned ended = 0, failed = 0;
+    unsigned ended = 0;
     uint32_t seed = 20;
 
     process_make_folder(folder, sizeof(folder));
@@ -242,7 +235,7 @@ static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
         size_t bytes = process_read_file(clip(names[i]), whole, sizeof(whole));
         for (size_t cut = 1; cut <= CUT; cut++) {
             process_write_file(path, whole, bytes * cut / (CUT + 1));
-            play_damaged(path, &ended, &failed);
+            ended += play_damaged(path);
         }
         for (int round = 0; round < FLIPPED; round++) {
             memcpy(damaged, whole, bytes);
@@ -251,11 +244,11 @@ static void clips_that_are_cut_or_have_flipped_bits_come_to_an_end(void **state)
                 damaged[(seed >> 4) % bytes] ^= (uint8_t)(1 << (seed >> 29));
             }
             process_write_file(path, damaged, bytes);
-            play_damaged(path, &ended, &failed);
+            ended += play_damaged(path);
         }
     }
-    print_message("%u ended, %u failed\n", ended, failed);
-    assert_true(ended > 0 && failed > 0); /* the damage is neither nothing nor all */
+    /* The damage is neither nothing nor all. */
+    assert_in_range(ended, 1, (CUT + FLIPPED) * sizeof(names) / sizeof(names[0]) - 1);
     process_remove_folder(folder);
 }
 
@@ -273,7 +266,6 @@ static void a_child_that_was_taken_over_is_killed_and_nothing_leaks(void **state
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(url, sizeof(url), "rtsp://127.0.0.1/%s", names[i]);
         viewer_open(&viewers[i], &own, url, &hasty);
-        viewers[i].number = 0;
     }
     AWAIT_IN(&own, are_tried(&tries));
     gallery_fini(&own);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[128], ca[192]; /* of the server's certificates; "": it has none */
+static char folder[128], ca[192]; /* of the server's certificates */
 
 static void begin_with(const char *script, const char *file, const char *subject)
 {
@@ -26,10 +26,7 @@ static void begin_with(const char *script, const char *file, const char *subject
 static int end(void **state)
 {
     (void)stage_end(state);
-    if (folder[0] != '\0') {
-        process_remove_folder(folder);
-    }
-    folder[0] = '\0';
+    process_remove_folder(folder);
     return 0;
 }
 

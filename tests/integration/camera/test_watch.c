@@ -13,7 +13,7 @@ enum { BACKEND = 1, NAMES = 2, SNAPSHOT_WIDTH = 480, LONG_MS = 600000, NO_PORT =
 
 static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam-001"};
 
-struct scene {
+static struct {
     struct worker *worker;
     struct watch *watch;
     unsigned frames[NAMES];
@@ -23,18 +23,15 @@ struct scene {
     unsigned earlier;                   /* stood in, from before what was shown last */
     unsigned away[IMAGE_SOURCES], gone[IMAGE_SOURCES];
     char *report; /* the newest stateReport */
-};
+} scene;
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
                     uint64_t *ret_end) /* NOLINT(readability-non-const-parameter): the hook's */
 {
-    struct scene *scene = userdata;
-
-    (void)ret_end;
     assert_int_equal(backend, BACKEND);
     if (strstr(text, "stateReport") != NULL) {
-        free(scene->report);
-        scene->report = strndup(text, bytes);
+        free(scene.report);
+        scene.report = strndup(text, bytes);
     }
     return true;
 }
@@ -46,48 +43,39 @@ static void on_close(void *userdata, uint64_t backend, int code, const char *rea
 
 static void on_event(void *userdata, const struct worker_event *event)
 {
-    struct scene *scene = userdata;
-
-    watch_event(scene->watch, event);
+    watch_event(scene.watch, event);
 }
 
 static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
                      enum watch_role role)
 {
-    struct scene *scene = userdata;
-
     assert_true(frame_red(frame) >= 0);
     assert_int_equal(frame->picture.width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
     if (role == WATCH_ASIDE) {
         assert_int_equal(frame->source, IMAGE_SNAPSHOT);
-        scene->aside++;
+        scene.aside++;
         return;
     }
-    scene->first_number = scene->first_number != 0 ? scene->first_number : frame->number;
-    scene->last_number = frame->number;
-    scene->of_snapshots += frame->source == IMAGE_SNAPSHOT;
-    scene->earlier += role == WATCH_STANDS_IN;
+    scene.first_number = scene.first_number != 0 ? scene.first_number : frame->number;
+    scene.last_number = frame->number;
+    scene.of_snapshots += frame->source == IMAGE_SNAPSHOT;
+    scene.earlier += role == WATCH_STANDS_IN;
     for (int i = 0; i < NAMES; i++) {
-        scene->frames[i] += strcmp(names[i], identifier) == 0;
+        scene.frames[i] += strcmp(names[i], identifier) == 0;
     }
 }
 
 static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
 {
-    struct scene *scene = userdata;
-
-    scene->away[source] += !is_gone;
-    scene->gone[source] += is_gone;
+    scene.away[source] += !is_gone;
+    scene.gone[source] += is_gone;
 }
 
 static void on_online(void *userdata, const char *identifier, bool is_online)
 {
-    struct scene *scene = userdata;
-
-    worker_set_online(scene->worker, identifier, is_online);
+    worker_set_online(scene.worker, identifier, is_online);
 }
 
-static struct scene scene;
 static struct server snapshots;
 
 static void send_text(const char *text)
@@ -136,8 +124,8 @@ static void run_frames(unsigned first, unsigned second)
 
 static int begin(void **state)
 {
-    const struct worker_hooks hooks = {on_send, on_close, on_event, &scene};
-    const struct watch_hooks watch_hooks = {on_frame, on_away, on_online, &scene};
+    const struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
+    const struct watch_hooks watch_hooks = {on_frame, on_away, on_online, NULL};
     const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
 
     server_start_streams(&server, 0, NULL);
@@ -327,15 +315,13 @@ static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
 
 static void a_url_that_is_none_is_logged_without_being_named(void **state)
 {
-    struct camera_stats stats;
-
     send_list(70000, "canary", NULL, "");
     assert_false(reports_online(names[0]));
     assert_int_equal(gallery_logged(&gallery, "camera-refused"), 1);
     assert_int_equal(gallery_logged(&gallery, names[0]), 1);
     assert_int_equal(gallery_logged(&gallery, "canary"), 0);
-    assert_true(watch_stats(scene.watch, names[0], IMAGE_STREAM, &stats));
-    assert_non_null(strstr(stats.last_error, "its port is no number from 1 to 65535"));
+    assert_non_null(
+        strstr(stats_of(IMAGE_STREAM).last_error, "its port is no number from 1 to 65535"));
 }
 
 /* All cameras of one recorder have the same host and port. */

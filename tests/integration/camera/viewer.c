@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include "base/crc32c.h"
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 
 #include <math.h>
@@ -30,7 +31,6 @@ void gallery_init_with(struct gallery *gallery, const char *program)
                                         .backoff_min_ms = 50,
                                         .backoff_max_ms = 500,
                                         .allows_files = true};
-    struct baton_error error;
 
     memset(gallery, 0, sizeof(*gallery));
     assert_int_equal(uv_loop_init(&gallery->loop), 0);
@@ -41,7 +41,7 @@ void gallery_init_with(struct gallery *gallery, const char *program)
     gallery->logger = logger_new(gallery->log_fd, LOG_FORMAT_HUMAN, LOG_DEBUG);
     assert_non_null(gallery->logger);
     config.logger = gallery->logger;
-    assert_int_equal(camera_pool_new(&gallery->pool, &config, &error), 0);
+    ASSERT_OK(camera_pool_new(&gallery->pool, &config, failure));
 }
 
 void gallery_fini(struct gallery *gallery)
@@ -178,16 +178,10 @@ void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url
 {
     const struct camera_options plain = {0};
     const struct camera_callbacks callbacks = {on_frame, on_online, on_ended, viewer};
-    struct baton_error error;
-    int rc;
 
     viewer->gallery = gallery;
-    rc = camera_open(&viewer->camera, gallery->pool, url, options != NULL ? options : &plain,
-                     &callbacks, &error);
-    if (rc != 0) {
-        print_error("%s\n", error.message);
-    }
-    assert_int_equal(rc, 0);
+    ASSERT_OK(camera_open(&viewer->camera, gallery->pool, url, options != NULL ? options : &plain,
+                          &callbacks, failure));
 }
 
 void viewer_close(struct viewer *viewer)

@@ -17,7 +17,7 @@
 
 enum { WIDTH = 64, HEIGHT = 48, SCALE_MAX = 64, FRAME_MS = 20, SIGNALS = 4 };
 
-struct stand {
+static struct {
     uv_loop_t loop;
     struct service *service;
     uv_timer_t painter;
@@ -25,127 +25,97 @@ struct stand {
     unsigned painted, detected;
     int width, height;
     long drain_ms;
-    uint8_t *luma, *chroma;
-};
+    uint8_t luma[WIDTH * HEIGHT * SCALE_MAX * SCALE_MAX];
+    uint8_t chroma[WIDTH * HEIGHT * SCALE_MAX * SCALE_MAX / 4];
+} stand;
 
-static const struct subscription *next_subscription(struct stand *stand, size_t index)
+static const struct subscription *next_subscription(size_t index)
 {
-    return worker_subscription(service_worker(stand->service), index);
+    return worker_subscription(service_worker(stand.service), index);
 }
 
 static void paint(uv_timer_t *timer)
 {
-    struct stand *stand = timer->data;
-    struct frame frame = {.width = stand->width,
-                          .height = stand->height,
-                          .stride = {stand->width, stand->width / 2, stand->width / 2},
-                          .plane = {stand->luma, stand->chroma, stand->chroma},
+    struct frame frame = {.width = stand.width,
+                          .height = stand.height,
+                          .stride = {stand.width, stand.width / 2, stand.width / 2},
+                          .plane = {stand.luma, stand.chroma, stand.chroma},
                           .is_full_range = true};
     const struct subscription *subscription;
 
-    memset(stand->luma, (int)(stand->painted++ % 200),
-           (size_t)stand->width * (size_t)stand->height);
-    for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
-        service_frame(stand->service, subscription->identifier, IMAGE_STREAM, true, &frame, NULL);
-        service_online(stand->service, subscription->identifier, true);
+    memset(stand.luma, (int)(stand.painted++ % 200), (size_t)stand.width * (size_t)stand.height);
+    for (size_t i = 0; (subscription = next_subscription(i)) != NULL; i++) {
+        service_frame(stand.service, subscription->identifier, IMAGE_STREAM, true, &frame, NULL);
+        service_online(stand.service, subscription->identifier, true);
     }
 }
 
-static void detect(struct stand *stand)
+static void detect(void)
 {
     const struct image_box box = {WIDTH / 4, HEIGHT / 4, WIDTH / 2, HEIGHT / 2, 0};
     const struct subscription *subscription;
 
-    for (size_t i = 0; (subscription = next_subscription(stand, i)) != NULL; i++) {
+    for (size_t i = 0; (subscription = next_subscription(i)) != NULL; i++) {
         struct detection detection = {.identifier = strdup(subscription->identifier),
                                       .model_name = strdup(subscription->model_name),
                                       .model_id = subscription->model_id,
                                       .at_unix_ms = 1752573600000,
                                       .attributes = json_pack("{s:s, s:i}", "carBrand", "Honda",
-                                                              "number", (int)++stand->detected)};
-        image_set_boxes(service_images(stand->service), subscription->identifier, IMAGE_STREAM,
-                        &box, 1);
-        (void)service_detected(stand->service, &detection, NULL);
+                                                              "number", (int)++stand.detected)};
+        image_set_boxes(service_images(stand.service), subscription->identifier, IMAGE_STREAM, &box,
+                        1);
+        (void)service_detected(stand.service, &detection, NULL);
     }
 }
 
 static void end(void *userdata)
 {
-    struct stand *stand = userdata;
-
-    if (uv_is_closing((uv_handle_t *)&stand->painter)) {
+    if (uv_is_closing((uv_handle_t *)&stand.painter)) {
         return;
     }
-    service_close(stand->service);
-    uv_close((uv_handle_t *)&stand->painter, NULL);
+    service_close(stand.service);
+    uv_close((uv_handle_t *)&stand.painter, NULL);
     for (int i = 0; i < SIGNALS; i++) {
-        uv_close((uv_handle_t *)&stand->signals[i], NULL);
+        uv_close((uv_handle_t *)&stand.signals[i], NULL);
     }
 }
 
 static void on_signal(uv_signal_t *handle, int number)
 {
-    struct stand *stand = handle->data;
-
     if (number == SIGUSR1) {
-        detect(stand);
+        detect();
     } else if (number == SIGUSR2) {
-        service_drain(stand->service, SPAN_MS(stand->drain_ms));
-    } else if (number == SIGHUP && uv_is_active((uv_handle_t *)&stand->painter)) {
-        (void)uv_timer_stop(&stand->painter);
+        service_drain(stand.service, SPAN_MS(stand.drain_ms));
+    } else if (number == SIGHUP && uv_is_active((uv_handle_t *)&stand.painter)) {
+        (void)uv_timer_stop(&stand.painter);
     } else if (number == SIGHUP) {
-        (void)uv_timer_start(&stand->painter, paint, FRAME_MS, FRAME_MS);
+        (void)uv_timer_start(&stand.painter, paint, FRAME_MS, FRAME_MS);
     } else {
-        end(stand);
+        end(NULL);
     }
 }
 
-/* False: no such scale, or out of memory. */
-static bool prepare(struct stand *stand, long scale)
-{
-    size_t bytes;
-
-    if (scale < 1 || scale > SCALE_MAX) {
-        return false;
-    }
-    stand->width = WIDTH * (int)scale;
-    stand->height = HEIGHT * (int)scale;
-    bytes = (size_t)stand->width * (size_t)stand->height;
-    stand->luma = malloc(bytes);
-    stand->chroma = malloc(bytes / 4);
-    if (stand->luma == NULL || stand->chroma == NULL) {
-        return false;
-    }
-    memset(stand->chroma, 128, bytes / 4);
-    return true;
-}
-
-static void start(struct stand *stand)
+static void start(void)
 {
     static const int numbers[SIGNALS] = {SIGUSR1, SIGUSR2, SIGHUP, SIGTERM};
 
-    (void)uv_timer_init(&stand->loop, &stand->painter);
-    stand->painter.data = stand;
-    (void)uv_timer_start(&stand->painter, paint, FRAME_MS, FRAME_MS);
+    (void)uv_timer_init(&stand.loop, &stand.painter);
+    (void)uv_timer_start(&stand.painter, paint, FRAME_MS, FRAME_MS);
     for (int i = 0; i < SIGNALS; i++) {
-        (void)uv_signal_init(&stand->loop, &stand->signals[i]);
-        stand->signals[i].data = stand;
-        (void)uv_signal_start(&stand->signals[i], on_signal, numbers[i]);
+        (void)uv_signal_init(&stand.loop, &stand.signals[i]);
+        (void)uv_signal_start(&stand.signals[i], on_signal, numbers[i]);
     }
 }
 
 int main(int count, char **arguments)
 {
-    static struct stand stand;
     struct baton_error error = {0};
     struct service_config config = {.loop = &stand.loop,
                                     .host = "127.0.0.1",
                                     .report_interval_ms = 100,
                                     .queue_max = 3,
                                     .drained = end,
-                                    .userdata = &stand,
                                     .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)};
-
     long scale = 1;
 
     (void)signal(SIGPIPE, SIG_IGN);         /* as the worker does */
@@ -158,22 +128,23 @@ int main(int count, char **arguments)
         scale = strcmp(name, "--scale") == 0 ? strtol(value, NULL, 10) : scale;
         stand.drain_ms = strcmp(name, "--drain") == 0 ? strtol(value, NULL, 10) : stand.drain_ms;
     }
-    if (!prepare(&stand, scale)) {
+    if (scale < 1 || scale > SCALE_MAX) {
         return 1;
     }
+    stand.width = WIDTH * (int)scale;
+    stand.height = HEIGHT * (int)scale;
+    memset(stand.chroma, 128, sizeof(stand.chroma));
     (void)uv_loop_init(&stand.loop);
     if (service_open(&stand.service, &config, &error) != 0) {
         (void)fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    start(&stand);
+    start();
     (void)printf("port %d\n", service_port(stand.service));
     (void)fflush(stdout);
     (void)uv_run(&stand.loop, UV_RUN_DEFAULT);
     service_free(stand.service);
     (void)uv_run(&stand.loop, UV_RUN_DEFAULT);
     logger_free(config.logger);
-    free(stand.luma);
-    free(stand.chroma);
     return uv_loop_close(&stand.loop) == 0 ? 0 : 3;
 }

@@ -7,51 +7,33 @@ With a folder it speaks TLS and leaves its own certificate there, ca.pem. It say
 for each request "get NAME", with "from N" where a part is asked for and "if ETAG" where the ETag is
 known, and ends with its standard input. The archive is that of ?v=N, else of 1; its ETag is "vN".
 """
-import base64
 import collections
-import io
-import json
 import os
-import random
 import sys
 import threading
 import time
 import urllib.parse
-import zipfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)) + "/../../detector")
 from answers import Answers, certified, serve  # noqa: E402
+from archives import archive  # noqa: E402
 
-PIPELINE = {
-    "version": 1,
-    "models": {"cars": {"file": "models/cars.onnx", "decoder": "tensor",
-                        "input": {"width": 8, "height": 8}}},
-    "stages": [{"name": "s", "model": "cars", "fields": {"n": "number"}}],
-}
 MODEL_BYTES = 1 << 20
 PAGE = b"<p>It has moved.</p>"  # redirects of real servers have one
-
-
-def archive(version):
-    """Streamed, as from a pipe: such archives have their lengths behind the data."""
-    class Pipe(io.RawIOBase):
-        def __init__(self):
-            super().__init__()
-            self.parts = []
-
-        def writable(self):
-            return True
-
-        def write(self, data):
-            self.parts.append(bytes(data))
-            return len(data)
-
-    pipe = Pipe()
-    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr("pipeline.json", json.dumps(PIPELINE))
-        made.writestr("models/cars.onnx", random.Random(version).randbytes(MODEL_BYTES))
-    return b"".join(pipe.parts)
+# What is always the same: status, body, and where a redirect leads.
+FIXED = {
+    "gone": (404, b"no such model", None),
+    "refused": (403, b"<Error>signature canary8</Error>", None),
+    "down": (503, b"maintenance", None),
+    "odd": (204, b"", None),
+    "moved": (307, PAGE, "/good.mpta?sig=canary9"),
+    "metadata": (302, PAGE, "http://169.254.169.254/latest/meta-data/canary9"),
+    "loop": (302, PAGE, "/loop.mpta?sig=canary9"),
+    "file": (302, PAGE, "file:///etc/passwd"),
+    "away": (302, PAGE, "http://localhost:{port}/good.mpta"),
+    "onto": (302, PAGE, "http://{host}:{port}/good.mpta"),  # the one that the query names
+}
 
 
 class Server(Answers):
@@ -63,18 +45,24 @@ class Server(Answers):
     def do_GET(self):
         parts = urllib.parse.urlsplit(self.path)
         name = parts.path.split("/")[1].removesuffix(".mpta")
-        self.version = int(dict(urllib.parse.parse_qsl(parts.query)).get("v", 1))
+        self.name, self.query = name, dict(urllib.parse.parse_qsl(parts.query))
+        self.version = int(self.query.get("v", 1))
         wanted, known = self.headers.get("Range"), self.headers.get("If-None-Match")
         self.start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
         with self.lock:
             self.asked[name] += 1
             self.count = self.asked[name]
             if self.version not in self.archives:
-                self.archives[self.version] = archive(self.version)
+                self.archives[self.version] = archive(self.version, MODEL_BYTES)
             self.body = self.archives[self.version]
             print("get", name, *(["from", self.start] if wanted else []),
                   *(["if", known] if known else []), flush=True)
-        self.give(name, self.get_gone)
+        self.give(name, self.get_fixed)
+
+    def get_fixed(self):
+        status, body, where = FIXED.get(self.name, FIXED["gone"])
+        where = where and where.format(host=self.query.get("to"), port=self.server.server_port)
+        self.answer(status, body, **({"Location": where} if where else {}))
 
     def etag(self):
         return f'"v{self.version}"'
@@ -96,16 +84,18 @@ class Server(Answers):
         """The head promises all, and then the connection ends."""
         partly = self.start and self.headers.get("If-Range") == etag
         start = self.start if partly else 0
-        self.send_response(206 if partly else 200)
+        more = {"ETag": etag} if etag else {}
         if partly:
-            self.send_header("Content-Range",
-                             f"bytes {start}-{len(self.body) - 1}/{len(self.body)}")
-        self.send_header("Content-Length", str(len(self.body) - start))
-        if etag:
-            self.send_header("ETag", etag)
-        self.end_headers()
-        self.wfile.write(self.body[start:upto])
+            more["Content_Range"] = f"bytes {start}-{len(self.body) - 1}/{len(self.body)}"
+        self.begin(206 if partly else 200, self.body[start:upto],
+                   Content_Length=len(self.body) - start, **more)
         self.close_connection = True
+
+    def breaks(self, etag):
+        """The first time, in the middle."""
+        if self.count == 1:
+            self.cut(len(self.body) // 2, etag)
+        return self.count == 1
 
     def get_broken(self):
         """Each time a quarter more."""
@@ -116,9 +106,7 @@ class Server(Answers):
 
     def get_renewed(self):
         """It breaks, and is another one afterwards."""
-        if self.count == 1:
-            self.cut(len(self.body) // 2, '"v0"')
-        else:
+        if not self.breaks('"v0"'):
             self.get_good()
 
     def get_swapped(self):
@@ -133,16 +121,12 @@ class Server(Answers):
 
     def get_nameless(self):
         """It breaks and has no ETag."""
-        if self.count == 1:
-            self.cut(len(self.body) // 2, None)
-        else:
+        if not self.breaks(None):
             self.answer(200, self.body)
 
     def get_liar(self):
         """It goes on somewhere else."""
-        if self.count == 1:
-            self.cut(len(self.body) // 2, self.etag())
-        else:
+        if not self.breaks(self.etag()):
             self.rest(9, self.etag())
 
     def get_stuck(self):
@@ -150,10 +134,7 @@ class Server(Answers):
         self.cut(1000, self.etag())
 
     def get_silent(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
-        self.wfile.write(b"x")
+        self.begin(200, b"x", Content_Length=1000)
         if self.count == 1:
             time.sleep(1000)
         self.close_connection = True
@@ -163,10 +144,9 @@ class Server(Answers):
 
     def get_signed(self):
         """For a fresh signature; else out of order, or refused once another asks for `release`."""
-        query = urllib.parse.urlsplit(self.path).query
-        if query == "fresh=1":
+        if "fresh" in self.query:
             self.get_good()
-        elif query == "busy=1":
+        elif "busy" in self.query:
             self.answer(503)
         else:
             self.released.wait()
@@ -176,46 +156,12 @@ class Server(Answers):
         self.released.set()
         self.answer(404)
 
-    def get_down(self):
-        self.answer(503, b"maintenance")
-
-    def get_gone(self):
-        self.answer(404, b"no such model")
-
-    def get_refused(self):
-        self.answer(403, b"<Error>signature canary8</Error>")
-
     def get_secret(self):
-        if self.headers.get("Authorization") == \
-                "Basic " + base64.b64encode(b"viewer:canary7").decode():
+        if self.is_viewer():
             self.get_good()
-        else:
-            self.answer(401, WWW_Authenticate='Basic realm="models"')
-
-    def get_moved(self):
-        self.answer(307, PAGE, Location="/good.mpta?sig=canary9")
-
-    def get_metadata(self):
-        self.answer(302, PAGE, Location="http://169.254.169.254/latest/meta-data/canary9")
-
-    def get_loop(self):
-        self.answer(302, PAGE, Location="/loop.mpta?sig=canary9")
-
-    def get_file(self):
-        self.answer(302, PAGE, Location="file:///etc/passwd")
-
-    def get_away(self):
-        self.answer(302, PAGE, Location=f"http://localhost:{self.server.server_port}/good.mpta")
-
-    def get_onto(self):
-        """To the host that the query names, of this server's own port."""
-        host = urllib.parse.urlsplit(self.path).query.split("=")[1]
-        self.answer(302, PAGE, Location=f"http://{host}:{self.server.server_port}/good.mpta")
 
     def get_large(self):
-        self.send_response(200)
-        self.send_header("Content-Length", str(1 << 40))
-        self.end_headers()
+        self.begin(200, Content_Length=1 << 40)
         self.close_connection = True
 
     def get_page(self):
@@ -224,7 +170,8 @@ class Server(Answers):
 
     def get_weak(self):
         etag = f'W/"v{self.version}"'
-        self.cut(len(self.body) // 2, etag) if self.count == 1 else self.get_good(etag)
+        if not self.breaks(etag):
+            self.get_good(etag)
 
     def get_careless(self):
         """Always all of it, with its ETag."""
@@ -247,9 +194,6 @@ class Server(Answers):
 
     def get_empty(self):
         self.answer(200, ETag=self.etag())
-
-    def get_odd(self):
-        self.answer(204)
 
 
 serve(Server, certified(sys.argv[1]) if len(sys.argv) > 1 else None)

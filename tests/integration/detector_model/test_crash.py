@@ -6,7 +6,6 @@ usage: test_crash.py STORE_TOOL; skipped (77) but for the race where strace may 
 """
 import collections
 import hashlib
-import json
 import os
 import random
 import re
@@ -14,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
+
+sys.dont_write_bytecode = True
+import archives  # noqa: E402
 
 TOOL = sys.argv[1]
 MODEL_BYTES = 100_000
@@ -27,21 +28,13 @@ FAILED = (("write", "ENOSPC"), ("sendfile", "ENOSPC"), ("fsync", "EIO"), ("mkdir
           ("renameat", "EIO"), ("flock", "ENOLCK"), ("utimensat", "EROFS"), ("unlinkat", "EIO"),
           ("openat", "EMFILE"), ("lseek", "EIO"), ("pread64", "EIO"), ("read", "EIO"))
 TRIES_MAX = 400
-PIPELINE = {
-    "version": 1,
-    "models": {"cars": {"file": "models/cars.onnx", "decoder": "tensor",
-                        "input": {"width": 8, "height": 8}}},
-    "stages": [{"name": "s", "model": "cars", "fields": {"n": "number"}}],
-}
 
 
 def archive(folder, seed):
-    path = f"{folder}/{seed}.mpta"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr("pipeline.json", json.dumps(PIPELINE))
-        made.writestr("models/cars.onnx", random.Random(seed).randbytes(MODEL_BYTES))
-    with open(path, "rb") as made:
-        return path, hashlib.sha256(made.read()).hexdigest()
+    path, made = f"{folder}/{seed}.mpta", archives.archive(seed, MODEL_BYTES)
+    with open(path, "wb") as file:
+        file.write(made)
+    return path, hashlib.sha256(made).hexdigest()
 
 
 def traced(inject, log, arguments):

@@ -5,6 +5,7 @@
 #include "detector/model/address.h"
 #include "detector/model/fetch.h"
 #include "integration/camera/server.h"
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 
 enum { URL_BYTES = 256, ARCHIVE_BYTES_MAX = 8 << 20 };
 
-struct place {
+static struct {
     char folder[256];
     struct server server;
     struct store *store;
@@ -27,164 +28,144 @@ struct place {
     int fd, tries;
     struct fetch_result result;
     struct baton_error error; /* code 0: success */
-};
+} place;
 
-static struct place *place_new(bool is_https)
+static void begin(bool is_https)
 {
-    struct place *place = calloc(1, sizeof(*place));
-
-    assert_non_null(place);
-    process_make_folder(place->folder, sizeof(place->folder));
-    place->scheme = is_https ? "https" : "http";
-    server_start(&place->server, "model_server.py", is_https ? place->folder : NULL, NULL);
-    assert_int_equal(store_open(&place->store, place->folder, UINT64_MAX, NULL), 0);
-    place->rules = fetch_rules_default();
-    place->rules.bytes_max = ARCHIVE_BYTES_MAX;
-    place->fd = -1;
-    return place;
+    process_make_folder(place.folder, sizeof(place.folder));
+    place.scheme = is_https ? "https" : "http";
+    server_start(&place.server, "model_server.py", is_https ? place.folder : NULL, NULL);
+    assert_int_equal(store_open(&place.store, place.folder, UINT64_MAX, NULL), 0);
+    place.rules = fetch_rules_default();
+    place.rules.bytes_max = ARCHIVE_BYTES_MAX;
+    place.fd = -1;
 }
 
 static int set_up(void **state)
 {
-    *state = place_new(false);
-    return 0;
-}
-
-static int set_up_tls(void **state)
-{
-    *state = place_new(true);
+    begin(false);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct place *place = *state;
-
-    server_end(&place->server);
-    (void)close(place->fd);
-    store_close(place->store);
-    process_remove_folder(place->folder);
-    free(place);
+    server_end(&place.server);
+    (void)close(place.fd);
+    store_close(place.store);
+    process_remove_folder(place.folder);
     return 0;
 }
 
-static const char *url_of(const struct place *place, const char *name, char ret[URL_BYTES])
+static const char *url_of(const char *name)
 {
-    (void)snprintf(ret, URL_BYTES, "%s://viewer:canary7@127.0.0.1:%d/%s.mpta?sig=canary8",
-                   place->scheme, place->server.port, name);
-    return ret;
+    static char url[URL_BYTES];
+
+    (void)snprintf(url, sizeof(url), "%s://viewer:canary7@127.0.0.1:%d/%s.mpta?sig=canary8",
+                   place.scheme, place.server.port, name);
+    return url;
 }
 
-static void fetch_url(struct place *place, const char *url, const char *etag)
+static void fetch_url(const char *url, const char *etag)
 {
     struct fetch *fetch = NULL;
 
-    (void)close(place->fd);
-    place->fd = store_file(place->store, NULL);
-    assert_true(place->fd >= 0);
-    assert_int_equal(fetch_new(&fetch, &place->rules, etag, place->fd, NULL), 0);
-    place->tries = 0;
+    (void)close(place.fd);
+    place.fd = store_file(place.store, NULL);
+    assert_true(place.fd >= 0);
+    assert_int_equal(fetch_new(&fetch, &place.rules, etag, place.fd, NULL), 0);
+    place.tries = 0;
     do {
-        place->error.code = 0;
-        (void)fetch_try(fetch, place->tries++ == 0 ? url : NULL, &place->result, &place->error);
-    } while (place->result.pause.ns > 0);
+        place.error.code = 0;
+        (void)fetch_try(fetch, place.tries++ == 0 ? url : NULL, &place.result, &place.error);
+    } while (place.result.pause.ns > 0);
     fetch_free(fetch);
 }
 
-static void fetch_known(struct place *place, const char *name, const char *etag)
+static void fetch_known(const char *name, const char *etag)
 {
-    char url[URL_BYTES];
-
-    fetch_url(place, url_of(place, name, url), etag);
+    fetch_url(url_of(name), etag);
 }
 
-static void fetch_name(struct place *place, const char *name)
+static void fetch_name(const char *name)
 {
-    fetch_known(place, name, "");
+    fetch_known(name, "");
 }
 
-static void assert_fails(struct place *place, const char *name, int code, const char *says)
+static void assert_fails(const char *name, int code, const char *says)
 {
-    fetch_name(place, name);
-    if (place->error.code != code || strstr(place->error.message, says) == NULL ||
-        strstr(place->error.message, "canary") != NULL) {
-        fail_msg("%s: %d %s", name, place->error.code, place->error.message);
+    fetch_name(name);
+    if (place.error.code != code || strstr(place.error.message, says) == NULL ||
+        strstr(place.error.message, "canary") != NULL) {
+        fail_msg("%s: %d %s", name, place.error.code, place.error.message);
     }
 }
 
-static off_t bytes_of(const struct place *place)
+static off_t bytes_of(void)
 {
     struct stat status;
 
-    assert_int_equal(fstat(place->fd, &status), 0);
+    assert_int_equal(fstat(place.fd, &status), 0);
     return status.st_size;
 }
 
 /* The file is an archive that can be unpacked. */
-static void assert_archive(const struct place *place)
+static void assert_archive(void)
 {
     const struct archive_rules rules = archive_rules_default();
-    struct baton_error error = {0};
     struct model *model = NULL;
 
-    if (place->error.code != 0) {
-        fail_msg("%s", place->error.message);
+    if (place.error.code != 0) {
+        fail_msg("%s", place.error.message);
     }
-    assert_false(place->result.is_same);
-    if (store_add(place->store, place->fd, &rules, &model, &error) != 0) {
-        fail_msg("%s", error.message);
-    }
+    assert_false(place.result.is_same);
+    ASSERT_OK(store_add(place.store, place.fd, &rules, &model, failure));
     model_release(model);
 }
 
-static void assert_arrives(struct place *place, const char *name)
+static void assert_arrives(const char *name)
 {
-    fetch_name(place, name);
-    assert_archive(place);
+    fetch_name(name);
+    assert_archive();
 }
 
 /* Also by a server that sends it all the same. */
 static void what_is_known_by_its_etag_is_not_fetched_again(void **state)
 {
     static const char *const names[] = {"good", "careless"};
-    struct place *place = *state;
 
     for (int i = 0; i < 2; i++) {
-        fetch_known(place, names[i], "\"v1\"");
-        assert_int_equal(place->error.code, 0);
-        assert_true(place->result.is_same);
-        assert_string_equal(place->result.etag, "\"v1\"");
-        assert_int_equal(bytes_of(place), 0);
-        fetch_known(place, names[i], "\"v0\"");
-        assert_archive(place);
-        assert_string_equal(place->result.etag, "\"v1\"");
-        assert_int_equal(place->tries, 1);
+        fetch_known(names[i], "\"v1\"");
+        assert_int_equal(place.error.code, 0);
+        assert_true(place.result.is_same);
+        assert_string_equal(place.result.etag, "\"v1\"");
+        assert_int_equal(bytes_of(), 0);
+        fetch_known(names[i], "\"v0\"");
+        assert_archive();
+        assert_string_equal(place.result.etag, "\"v1\"");
+        assert_int_equal(place.tries, 1);
     }
-    assert_int_equal(server_count(&place->server, "get good if \"v1\""), 1);
-    assert_int_equal(server_count(&place->server, "get careless if \"v1\""), 1);
+    assert_int_equal(server_count(&place.server, "get good if \"v1\""), 1);
+    assert_int_equal(server_count(&place.server, "get careless if \"v1\""), 1);
 }
 
 static void what_is_too_large_is_known_by_its_etag_if_it_has_one(void **state)
 {
-    struct place *place = *state;
-
-    assert_fails(place, "vast", BATON_ETOOBIG, "larger than a model archive may be");
-    assert_string_equal(place->result.etag, "\"v1\"");
-    assert_fails(place, "endless", BATON_ETOOBIG, "larger than a model archive may be");
-    assert_string_equal(place->result.etag, "");
+    assert_fails("vast", BATON_ETOOBIG, "larger than a model archive may be");
+    assert_string_equal(place.result.etag, "\"v1\"");
+    assert_fails("endless", BATON_ETOOBIG, "larger than a model archive may be");
+    assert_string_equal(place.result.etag, "");
 }
 
 static void a_broken_fetch_goes_on_where_it_broke(void **state)
 {
-    struct place *place = *state;
     char line[64];
 
-    assert_arrives(place, "broken");
-    assert_int_equal(place->tries, 4);
+    assert_arrives("broken");
+    assert_int_equal(place.tries, 4);
     for (off_t quarter = 1; quarter < 4; quarter++) {
         (void)snprintf(line, sizeof(line), "get broken from %lld",
-                       (long long)(bytes_of(place) * quarter / 4));
-        assert_int_equal(server_count(&place->server, line), 1);
+                       (long long)(bytes_of() * quarter / 4));
+        assert_int_equal(server_count(&place.server, line), 1);
     }
 }
 
@@ -196,25 +177,22 @@ static void what_breaks_or_leads_on_arrives_whole(void **state)
         int tries;
     } rows[] = {{"renewed", 2}, {"nameless", 2}, {"weak", 2},  {"swapped", 3},
                 {"busy", 3},    {"moved", 1},    {"secret", 1}};
-    struct place *place = *state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_arrives(place, rows[i].name);
-        if (place->tries != rows[i].tries) {
-            fail_msg("%s: tried %d times", rows[i].name, place->tries);
+        assert_arrives(rows[i].name);
+        if (place.tries != rows[i].tries) {
+            fail_msg("%s: tried %d times", rows[i].name, place.tries);
         }
     }
-    assert_int_equal(server_count(&place->server, "get nameless"), 2); /* not from somewhere */
-    assert_int_equal(server_count(&place->server, "get swapped"), 2);  /* nor of two files */
+    assert_int_equal(server_count(&place.server, "get nameless"), 2); /* not from somewhere */
+    assert_int_equal(server_count(&place.server, "get swapped"), 2);  /* nor of two files */
 }
 
 static void an_empty_answer_is_an_empty_file(void **state)
 {
-    struct place *place = *state;
-
-    fetch_name(place, "empty");
-    assert_int_equal(place->error.code, 0);
-    assert_int_equal(bytes_of(place), 0);
+    fetch_name("empty");
+    assert_int_equal(place.error.code, 0);
+    assert_int_equal(bytes_of(), 0);
 }
 
 static const struct row {
@@ -238,20 +216,18 @@ static const struct row {
 
 static void each_failure_says_what_it_is_and_no_secret(void **state)
 {
-    struct place *place = *state;
-
     for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
         const struct row *row = &failures[i];
         char line[64];
         unsigned asked;
 
-        assert_fails(place, row->name, row->code, row->says);
-        if (strncmp(place->error.message, "model from http://", 18) != 0 ||
-            strstr(place->error.message, "/…: ") == NULL) {
-            fail_msg("%s: %s", row->name, place->error.message);
+        assert_fails(row->name, row->code, row->says);
+        if (strncmp(place.error.message, "model from http://", 18) != 0 ||
+            strstr(place.error.message, "/…: ") == NULL) {
+            fail_msg("%s: %s", row->name, place.error.message);
         }
         (void)snprintf(line, sizeof(line), "get %s", row->name);
-        asked = server_count(&place->server, line);
+        asked = server_count(&place.server, line);
         if (row->asked != 0 && asked != row->asked) {
             fail_msg("%s: asked %u times", row->name, asked);
         }
@@ -260,52 +236,44 @@ static void each_failure_says_what_it_is_and_no_secret(void **state)
 
 static void a_silent_server_is_not_waited_for(void **state)
 {
-    struct place *place = *state;
-
-    place->rules.tries_max = 1;
-    place->rules.silent_ms = 1000; /* only here: who waits for a busy machine is not silent */
-    place->rules.total_ms = 1000000;
-    fetch_name(place, "silent");
+    place.rules.tries_max = 1;
+    place.rules.silent_ms = 1000; /* only here: who waits for a busy machine is not silent */
+    place.rules.total_ms = 1000000;
+    fetch_name("silent");
     /* It gave a byte, so it was asked once more, and there it broke at once. */
-    assert_true(place->error.code == BATON_ETIMEDOUT || place->error.code == BATON_EUNAVAILABLE);
-    assert_int_equal(server_count(&place->server, "get silent"), 2);
+    assert_true(place.error.code == BATON_ETIMEDOUT || place.error.code == BATON_EUNAVAILABLE);
+    assert_int_equal(server_count(&place.server, "get silent"), 2);
 }
 
 static void all_tries_together_have_a_limit(void **state)
 {
-    struct place *place = *state;
-
-    place->rules.tries_max = 1000000;
-    place->rules.total_ms = 100;
-    assert_fails(place, "down", BATON_ETIMEDOUT, "takes longer than is allowed");
+    place.rules.tries_max = 1000000;
+    place.rules.total_ms = 100;
+    assert_fails("down", BATON_ETIMEDOUT, "takes longer than is allowed");
 }
 
 static void a_host_that_is_not_allowed_is_refused_also_by_redirect(void **state)
 {
     static const char *const hosts[] = {"models.example", "127.0.0.1", NULL};
-    struct place *place = *state;
 
-    place->rules.hosts = hosts;
-    assert_arrives(place, "good");
-    assert_fails(place, "away", BATON_EAUTH, "not among those that models may come from");
-    place->rules.hosts = hosts + 2;
-    assert_fails(place, "good", BATON_EAUTH, "");
-    assert_int_equal(server_count(&place->server, "get good"), 1); /* it was not asked again */
+    place.rules.hosts = hosts;
+    assert_arrives("good");
+    assert_fails("away", BATON_EAUTH, "not among those that models may come from");
+    place.rules.hosts = hosts + 2;
+    assert_fails("good", BATON_EAUTH, "");
+    assert_int_equal(server_count(&place.server, "get good"), 1); /* it was not asked again */
 }
 
 static void a_full_disk_is_an_error(void **state)
 {
-    struct place *place = *state;
     struct fetch_result result;
-    struct baton_error error = {0};
     struct fetch *fetch;
-    char url[URL_BYTES];
     int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
 
     assert_true(fd >= 0);
-    assert_int_equal(fetch_new(&fetch, &place->rules, "", fd, NULL), 0);
-    assert_int_equal(fetch_try(fetch, url_of(place, "good", url), &result, &error), BATON_EFULL);
-    assert_non_null(strstr(error.message, "cannot be written to the disk"));
+    assert_int_equal(fetch_new(&fetch, &place.rules, "", fd, NULL), 0);
+    ASSERT_FAILS(fetch_try(fetch, url_of("good"), &result, failure), BATON_EFULL,
+                 "cannot be written to the disk");
     fetch_free(fetch);
     close(fd);
 }
@@ -321,19 +289,18 @@ static void a_redirect_may_spell_an_inner_address_as_it_likes(void **state)
                                         "10.0.0.1",   "192.168.0.1",     "172.16.0.1",
                                         "[fd00::1]",  "100.64.0.1",      "169.254.169.254",
                                         "2852039166", "[fe80::1]"};
-    struct place *place = *state;
 
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
         char url[URL_BYTES];
 
-        (void)snprintf(url, sizeof(url), "http://localhost:%d/onto.mpta?to=%s", place->server.port,
+        (void)snprintf(url, sizeof(url), "http://localhost:%d/onto.mpta?to=%s", place.server.port,
                        hosts[i]);
-        fetch_url(place, url, "");
-        if (place->error.code != BATON_EAUTH) {
-            fail_msg("%s: %d %s", hosts[i], place->error.code, place->error.message);
+        fetch_url(url, "");
+        if (place.error.code != BATON_EAUTH) {
+            fail_msg("%s: %d %s", hosts[i], place.error.code, place.error.message);
         }
     }
-    assert_int_equal(server_count(&place->server, "get good"), 0);
+    assert_int_equal(server_count(&place.server, "get good"), 0);
 }
 
 static void private_networks_are_known_by_their_addresses(void **state)
@@ -361,14 +328,14 @@ static void private_networks_are_known_by_their_addresses(void **state)
 
 static void a_certificate_must_be_right(void **state)
 {
-    struct place *place = *state;
     char path[300];
 
-    assert_fails(place, "good", BATON_EAUTH, "");
-    (void)snprintf(path, sizeof(path), "%s/ca.pem", place->folder);
-    place->rules.ca_file = path;
-    assert_arrives(place, "good");
-    assert_fails(place, "away", BATON_EAUTH, "redirected from https to http");
+    begin(true);
+    assert_fails("good", BATON_EAUTH, "");
+    (void)snprintf(path, sizeof(path), "%s/ca.pem", place.folder);
+    place.rules.ca_file = path;
+    assert_arrives("good");
+    assert_fails("away", BATON_EAUTH, "redirected from https to http");
 }
 
 /* By http or https, from hosts that are compared whole. */
@@ -447,7 +414,7 @@ int main(void)
         TEST(a_full_disk_is_an_error),
         TEST(a_redirect_may_spell_an_inner_address_as_it_likes),
         cmocka_unit_test(private_networks_are_known_by_their_addresses),
-        cmocka_unit_test_setup_teardown(a_certificate_must_be_right, set_up_tls, tear_down),
+        cmocka_unit_test_teardown(a_certificate_must_be_right, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "detector/model/supply.h"
 #include "integration/camera/server.h"
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 
 #include <fcntl.h>
@@ -14,15 +15,13 @@
 
 enum { URL_BYTES = 256, ORDERS = 10, NEVER_MS = 600000 };
 
-struct place {
+static struct {
     char folder[256];
     struct server server;
-    bool is_served;
     uv_loop_t loop;
     struct store *store;
-    struct supply_config config;
     struct supply *supply;
-};
+} place;
 
 /* A subscription's model, and what was told of it last. */
 struct asker {
@@ -33,62 +32,36 @@ struct asker {
     bool is_refused;
 };
 
-static void open_supply_with(struct place *place, int retry_ms, int fetch_retry_ms)
-{
-    assert_int_equal(store_open(&place->store, place->folder, 1 << 30, NULL), 0);
-    place->config = (struct supply_config){.loop = &place->loop,
-                                           .store = place->store,
-                                           .archive = archive_rules_default(),
-                                           .fetch = fetch_rules_default(),
-                                           .retry_ms = retry_ms};
-    place->config.fetch.retry_ms = fetch_retry_ms;
-    place->config.fetch.tries_max = 2;
-    place->config.fetch.silent_ms = place->config.fetch.total_ms = NEVER_MS;
-    assert_int_equal(supply_new(&place->supply, &place->config, NULL), 0);
-}
+static struct asker one, two, three; /* of a test, at whose end they are canceled */
 
-static void open_supply(struct place *place)
+static void open_supply(int retry_ms, int fetch_retry_ms)
 {
-    open_supply_with(place, NEVER_MS, 1);
+    struct supply_config config = {.loop = &place.loop,
+                                   .archive = archive_rules_default(),
+                                   .fetch = fetch_rules_default(),
+                                   .retry_ms = retry_ms};
+
+    assert_int_equal(store_open(&place.store, place.folder, 1 << 30, NULL), 0);
+    config.store = place.store;
+    config.fetch.retry_ms = fetch_retry_ms;
+    config.fetch.tries_max = 2;
+    config.fetch.silent_ms = config.fetch.total_ms = NEVER_MS;
+    assert_int_equal(supply_new(&place.supply, &config, NULL), 0);
 }
 
 /* Runs the loop until it is closed: nothing else may be left in it. */
-static void close_supply(struct place *place)
+static void close_supply(void)
 {
-    supply_close(place->supply);
-    place->supply = NULL;
-    assert_int_equal(uv_run(&place->loop, UV_RUN_DEFAULT), 0);
-    store_close(place->store);
+    supply_close(place.supply);
+    assert_int_equal(uv_run(&place.loop, UV_RUN_DEFAULT), 0);
+    store_close(place.store);
 }
 
-static int set_up(void **state)
+/* As the next process. */
+static void reopen_supply(int retry_ms, int fetch_retry_ms)
 {
-    struct place *place = calloc(1, sizeof(*place));
-
-    assert_non_null(place);
-    process_make_folder(place->folder, sizeof(place->folder));
-    server_start(&place->server, "model_server.py", NULL);
-    place->is_served = true;
-    assert_int_equal(uv_loop_init(&place->loop), 0);
-    open_supply(place);
-    *state = place;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *place = *state;
-
-    if (place->supply != NULL) {
-        close_supply(place);
-    }
-    assert_int_equal(uv_loop_close(&place->loop), 0);
-    if (place->is_served) {
-        server_end(&place->server);
-    }
-    process_remove_folder(place->folder);
-    free(place);
-    return 0;
+    close_supply();
+    open_supply(retry_ms, fetch_retry_ms);
 }
 
 /* ---- Askers --------------------------------------------------------------------------------- */
@@ -105,97 +78,112 @@ static void on_told(void *userdata, const struct supplied *supplied)
     asker->is_refused = supplied->is_refused;
 }
 
-static const char *url_of(const struct place *place, const char *name, const char *query)
+static const char *url_of(const char *name, const char *query)
 {
     static char url[URL_BYTES];
 
     (void)snprintf(url, sizeof(url), "http://viewer:canary7@127.0.0.1:%d/%s.mpta?%s",
-                   place->server.port, name, query);
+                   place.server.port, name, query);
     return url;
 }
 
-static void order(struct place *place, int64_t model_id, const char *name, const char *query,
-                  struct asker *asker)
+static void order(int64_t model_id, const char *name, const char *query, struct asker *asker)
 {
-    struct baton_error error = {0};
-
     memset(asker, 0, sizeof(*asker));
-    if (supply_order(&asker->order, place->supply, model_id, url_of(place, name, query), on_told,
-                     asker, &error) != 0) {
-        fail_msg("%s", error.message);
-    }
+    ASSERT_OK(supply_order(&asker->order, place.supply, model_id, url_of(name, query), on_told,
+                           asker, failure));
     assert_int_equal(asker->told, 0);
 }
 
-static void renew(const struct place *place, struct asker *asker, const char *name,
-                  const char *query)
+static void renew(struct asker *asker, const char *name, const char *query)
 {
-    assert_true(supply_renew(asker->order, url_of(place, name, query)));
+    assert_true(supply_renew(asker->order, url_of(name, query)));
 }
 
 static void cancel(struct asker *asker)
 {
     supply_cancel(asker->order);
     model_release(asker->model);
+    asker->order = NULL;
     asker->model = NULL;
 }
 
-/* Until it was told so many times in all, the last time with this error. */
-static void wait_told(struct place *place, const struct asker *asker, int told, int code)
+static int set_up(void **state)
 {
-    (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+    process_make_folder(place.folder, sizeof(place.folder));
+    server_start(&place.server, "model_server.py", NULL);
+    assert_int_equal(uv_loop_init(&place.loop), 0);
+    open_supply(NEVER_MS, 1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    cancel(&one);
+    cancel(&two);
+    cancel(&three);
+    close_supply();
+    assert_int_equal(uv_loop_close(&place.loop), 0);
+    server_end(&place.server);
+    process_remove_folder(place.folder);
+    return 0;
+}
+
+/* Until it was told so many times in all, the last time with this error. */
+static void wait_told(const struct asker *asker, int told, int code)
+{
+    (void)uv_run(&place.loop, UV_RUN_NOWAIT);
     while (asker->told < told) {
-        assert_true(uv_run(&place->loop, UV_RUN_ONCE) != 0 || asker->told >= told);
+        assert_true(uv_run(&place.loop, UV_RUN_ONCE) != 0 || asker->told >= told);
     }
     if (asker->told != told || asker->error.code != code) {
         fail_msg("told %d times, %s", asker->told, asker->error.message);
     }
 }
 
-static unsigned gets(struct place *place, const char *line)
+static unsigned gets(const char *line)
 {
-    return server_count(&place->server, line);
+    return server_count(&place.server, line);
 }
 
-static void wait_gets(struct place *place, const char *line, unsigned count)
+static void wait_gets(const char *line, unsigned count)
 {
-    while (gets(place, line) < count) {
-        (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+    while (gets(line) < count) {
+        (void)uv_run(&place.loop, UV_RUN_NOWAIT);
     }
-    assert_int_equal(gets(place, line), count);
+    assert_int_equal(gets(line), count);
 }
 
 /* What was asked has its reply, and waits for its next try if there is one. */
-static void wait_replies(struct place *place)
+static void wait_replies(void)
 {
-    while (place->loop.active_reqs.count > 0) { /* a thread is at work */
-        (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+    while (place.loop.active_reqs.count > 0) { /* a thread is at work */
+        (void)uv_run(&place.loop, UV_RUN_NOWAIT);
     }
 }
 
 /* Answered, when nothing is told: a question more than now is counted. */
-static void wait_unchanged(struct place *place, uint64_t count)
+static void wait_unchanged(uint64_t count)
 {
-    while (supply_counters(place->supply).unchanged < count) {
-        (void)uv_run(&place->loop, UV_RUN_ONCE);
+    while (supply_counters(place.supply).unchanged < count) {
+        (void)uv_run(&place.loop, UV_RUN_ONCE);
     }
 }
 
 /* Orders it and lets it run, or says why it does not. */
-static void put_to_work(struct place *place, const char *name, const char *query,
-                        struct asker *asker)
+static void put_to_work(const char *name, const char *query, struct asker *asker)
 {
-    order(place, 7, name, query, asker);
-    wait_told(place, asker, 1, 0);
+    order(7, name, query, asker);
+    wait_told(asker, 1, 0);
     supply_ran(asker->order, asker->model);
 }
 
 /* The digest of what comes as model 7; it runs, and is not needed any more. */
-static void get(struct place *place, const char *name, const char *query, char digest[DIGEST_BYTES])
+static void get(const char *name, const char *query, char digest[DIGEST_BYTES])
 {
     struct asker asker;
 
-    put_to_work(place, name, query, &asker);
+    put_to_work(name, query, &asker);
     (void)snprintf(digest, DIGEST_BYTES, "%s", asker.model->digest);
     cancel(&asker);
 }
@@ -210,12 +198,12 @@ static void fails(struct asker *asker)
 
 /* The archive on the disk is cut, or has another flag of its last file, which only its digest
  * shows. */
-static void damage(const struct place *place, const char *digest, bool is_cut)
+static void damage(const char *digest, bool is_cut)
 {
     char path[512];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/archives/%s", place->folder, digest);
+    (void)snprintf(path, sizeof(path), "%s/archives/%s", place.folder, digest);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     if (is_cut) {
@@ -231,127 +219,112 @@ static void damage(const struct place *place, const char *digest, bool is_cut)
 
 static void a_fresh_signature_alone_fetches_nothing(void **state)
 {
-    struct place *place = *state;
-    struct asker asker;
     char digest[DIGEST_BYTES];
 
-    put_to_work(place, "good", "sig=one", &asker);
-    renew(place, &asker, "good", "sig=two");
-    wait_unchanged(place, 1);
-    assert_int_equal(asker.told, 1);
-    assert_false(supply_renew(asker.order, url_of(place, "other", "sig=two")));
-    get(place, "good", "sig=three", digest); /* another subscription of it */
-    assert_string_equal(digest, asker.model->digest);
-    assert_int_equal(gets(place, "get good"), 1);
-    assert_int_equal(gets(place, "get good if \"v1\""), 2);
-    cancel(&asker);
+    put_to_work("good", "sig=one", &one);
+    renew(&one, "good", "sig=two");
+    wait_unchanged(1);
+    assert_int_equal(one.told, 1);
+    assert_false(supply_renew(one.order, url_of("other", "sig=two")));
+    get("good", "sig=three", digest); /* another subscription of it */
+    assert_string_equal(digest, one.model->digest);
+    assert_int_equal(gets("get good"), 1);
+    assert_int_equal(gets("get good if \"v1\""), 2);
 }
 
 static void without_an_etag_the_digest_tells_that_it_is_the_same(void **state)
 {
-    struct place *place = *state;
     char first[DIGEST_BYTES], second[DIGEST_BYTES];
-    struct asker asker;
 
-    get(place, "plain", "sig=one", first);
-    put_to_work(place, "plain", "sig=two", &asker);
-    assert_string_equal(asker.model->digest, first);
-    renew(place, &asker, "plain", "sig=three"); /* is not asked: it would be a download */
-    get(place, "good", "", second);
-    assert_int_equal(gets(place, "get plain"), 2);
-    cancel(&asker);
+    get("plain", "sig=one", first);
+    put_to_work("plain", "sig=two", &one);
+    assert_string_equal(one.model->digest, first);
+    renew(&one, "plain", "sig=three"); /* is not asked: it would be a download */
+    get("good", "", second);
+    assert_int_equal(gets("get plain"), 2);
 }
 
 static void what_comes_again_and_never_runs_is_not_kept_for_the_next_process(void **state)
 {
-    struct place *place = *state;
     char origins[512];
-    struct asker asker;
 
-    close_supply(place);
-    open_supply_with(place, 1, 1);
-    (void)snprintf(origins, sizeof(origins), "%s/origins", place->folder);
-    order(place, 7, "plain", "", &asker);
+    reopen_supply(1, 1);
+    (void)snprintf(origins, sizeof(origins), "%s/origins", place.folder);
+    order(7, "plain", "", &one);
     for (int i = 1; i < 4; i++) {
-        wait_told(place, &asker, i, 0);
-        fails(&asker);
+        wait_told(&one, i, 0);
+        fails(&one);
     }
-    assert_true(gets(place, "get plain") >= 3);
-    cancel(&asker);
+    assert_true(gets("get plain") >= 3);
+    cancel(&one);
     assert_int_equal(process_count_entries(origins), 0);
 }
 
 /* What the disk has damaged is fetched whole. */
 static void the_next_process_knows_what_ran(void **state)
 {
-    struct place *place = *state;
     char first[DIGEST_BYTES], second[DIGEST_BYTES];
 
-    get(place, "good", "", first);
+    get("good", "", first);
     for (unsigned damages = 0; damages < 3; damages++) {
-        close_supply(place); /* waits until that is on the disk */
-        open_supply(place);
+        reopen_supply(NEVER_MS, 1); /* waits until that is on the disk */
         if (damages > 0) {
-            damage(place, first, damages == 1);
+            damage(first, damages == 1);
         }
-        get(place, "good", "", second);
+        get("good", "", second);
         assert_string_equal(first, second);
-        assert_int_equal(gets(place, "get good"), 1 + damages);
-        assert_int_equal(gets(place, "get good if \"v1\""), 1);
+        assert_int_equal(gets("get good"), 1 + damages);
+        assert_int_equal(gets("get good if \"v1\""), 1);
     }
 }
 
 static void what_is_at_work_is_asked_for_by_its_etag_alone(void **state)
 {
-    struct place *place = *state;
     struct asker askers[ORDERS];
 
     for (int i = 0; i < ORDERS; i++) {
-        order(place, 7, "good", "", &askers[i]);
+        order(7, "good", "", &askers[i]);
     }
     for (int i = 0; i < ORDERS; i++) {
-        wait_told(place, &askers[i], 1, 0);
+        wait_told(&askers[i], 1, 0);
         assert_string_equal(askers[i].model->digest, askers[0].model->digest);
     }
-    damage(place, askers[0].model->digest, true); /* it is not even read */
+    damage(askers[0].model->digest, true); /* it is not even read */
     for (int i = 0; i < ORDERS; i++) {
-        renew(place, &askers[i], "good", i % 2 == 0 ? "sig=one" : "sig=two");
+        renew(&askers[i], "good", i % 2 == 0 ? "sig=one" : "sig=two");
     }
-    wait_unchanged(place, 1);
+    wait_unchanged(1);
     for (int i = 0; i < ORDERS; i++) {
         assert_int_equal(askers[i].told, 1);
         cancel(&askers[i]);
     }
-    assert_int_equal(gets(place, "get good"), 1);
-    assert_int_equal(gets(place, "get good if \"v1\""), 1);
-    assert_int_equal(supply_counters(place->supply).rechecks, 1);
+    assert_int_equal(gets("get good"), 1);
+    assert_int_equal(gets("get good if \"v1\""), 1);
+    assert_int_equal(supply_counters(place.supply).rechecks, 1);
 }
 
 /* Its first address waits for its next try, or is refused while the fresh one is known. */
 static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
 {
     static const char *const old[] = {"busy=1", "held=1"};
-    struct place *place = *state;
-    struct asker one, two, three;
 
-    close_supply(place);
-    open_supply_with(place, NEVER_MS, NEVER_MS);
+    reopen_supply(NEVER_MS, NEVER_MS);
     for (int i = 0; i < 2; i++) {
-        unsigned before = gets(place, "get signed");
-        order(place, 7 + i, "signed", old[i], &one);
-        wait_gets(place, "get signed", before + 1);
+        unsigned before = gets("get signed");
+        order(7 + i, "signed", old[i], &one);
+        wait_gets("get signed", before + 1);
         if (i == 0) {
-            wait_replies(place);
+            wait_replies();
         }
-        order(place, 7 + i, "signed", "fresh=1", &two);
+        order(7 + i, "signed", "fresh=1", &two);
         if (i == 1) {
-            order(place, 9, "release", "", &three);
-            wait_told(place, &three, 1, BATON_ENOENT);
+            order(9, "release", "", &three);
+            wait_told(&three, 1, BATON_ENOENT);
             cancel(&three);
         }
-        wait_told(place, &one, 1, 0);
-        wait_told(place, &two, 1, 0);
-        assert_int_equal(gets(place, "get signed"), before + 2);
+        wait_told(&one, 1, 0);
+        wait_told(&two, 1, 0);
+        assert_int_equal(gets("get signed"), before + 2);
         cancel(&one);
         cancel(&two);
     }
@@ -361,167 +334,140 @@ static void a_fresh_address_is_asked_in_place_of_an_old_one(void **state)
 
 static void what_cannot_be_run_gives_way_to_what_ran_before_it(void **state)
 {
-    struct place *place = *state;
     char first[DIGEST_BYTES], second[DIGEST_BYTES];
-    struct asker one, two;
 
-    put_to_work(place, "good", "v=1", &one);
+    put_to_work("good", "v=1", &one);
     (void)snprintf(first, sizeof(first), "%s", one.model->digest);
     for (int i = 0; i < 2; i++) { /* the next process may have another engine */
-        renew(place, &one, "good", "v=2");
-        wait_told(place, &one, 2, 0);
+        renew(&one, "good", "v=2");
+        wait_told(&one, 2, 0);
         (void)snprintf(second, sizeof(second), "%s", one.model->digest);
         assert_string_not_equal(second, first);
         fails(&one);
-        wait_told(place, &one, 3, BATON_EINVAL);
-        order(place, 7, "good", "v=2&other", &two); /* nor do others get it */
-        wait_told(place, &two, 1, BATON_EINVAL);
+        wait_told(&one, 3, BATON_EINVAL);
+        order(7, "good", "v=2&other", &two); /* nor do others get it */
+        wait_told(&two, 1, BATON_EINVAL);
         assert_string_equal(one.model->digest, first);
         assert_string_equal(two.model->digest, first);
         assert_non_null(strstr(two.error.message, "has something against it"));
-        assert_int_equal(gets(place, "get good if \"v1\""), i * 2 + 1);
+        assert_int_equal(gets("get good if \"v1\""), i * 2 + 1);
         cancel(&one);
         cancel(&two);
         if (i == 0) {
-            close_supply(place);
-            open_supply(place);
-            put_to_work(place, "good", "v=1", &one);
+            reopen_supply(NEVER_MS, 1);
+            put_to_work("good", "v=1", &one);
         }
     }
-    put_to_work(place, "good", "v=3", &one);
+    put_to_work("good", "v=3", &one);
     assert_string_not_equal(one.model->digest, first);
     cancel(&one);
-    assert_int_equal(gets(place, "get good"), 1);
+    assert_int_equal(gets("get good"), 1);
 }
 
 /* Its process may have been killed. */
 static void what_ran_before_is_given_again_if_it_fails_now(void **state)
 {
-    struct place *place = *state;
-    struct asker asker;
-
-    close_supply(place);
-    open_supply_with(place, 1, 1);
-    put_to_work(place, "good", "v=1", &asker);
-    renew(place, &asker, "good", "v=2");
-    wait_told(place, &asker, 2, 0);
+    reopen_supply(1, 1);
+    put_to_work("good", "v=1", &one);
+    renew(&one, "good", "v=2");
+    wait_told(&one, 2, 0);
     for (int i = 3; i < 6; i++) {
-        fails(&asker);
-        wait_told(place, &asker, i, BATON_EINVAL); /* of v=2 */
+        fails(&one);
+        wait_told(&one, i, BATON_EINVAL); /* of v=2 */
     }
-    assert_int_equal(gets(place, "get good if \"v1\""), 1);
-    cancel(&asker);
+    assert_int_equal(gets("get good if \"v1\""), 1);
 }
 
 static void what_has_run_once_gives_way_to_nothing(void **state)
 {
-    struct place *place = *state;
     char first[DIGEST_BYTES];
-    struct asker asker;
 
-    get(place, "good", "v=1", first);
-    get(place, "good", "v=2", first);
-    close_supply(place);
-    open_supply_with(place, 1, 1);
-    order(place, 7, "good", "v=2", &asker);
+    get("good", "v=1", first);
+    get("good", "v=2", first);
+    reopen_supply(1, 1);
+    order(7, "good", "v=2", &one);
     for (int i = 1; i < 4; i++) { /* it is tried again and again */
-        wait_told(place, &asker, i, 0);
-        assert_string_equal(asker.model->digest, first);
-        fails(&asker);
+        wait_told(&one, i, 0);
+        assert_string_equal(one.model->digest, first);
+        fails(&one);
     }
-    cancel(&asker);
 }
 
 static void a_question_without_an_answer_changes_nothing(void **state)
 {
-    struct place *place = *state;
     struct supply_counters counters;
-    struct asker asker, other;
 
-    put_to_work(place, "signed", "fresh=1", &asker);
-    renew(place, &asker, "signed", "busy=1");
-    while ((counters = supply_counters(place->supply)).recheck_failures == 0) {
-        (void)uv_run(&place->loop, UV_RUN_ONCE);
+    put_to_work("signed", "fresh=1", &one);
+    renew(&one, "signed", "busy=1");
+    while ((counters = supply_counters(place.supply)).recheck_failures == 0) {
+        (void)uv_run(&place.loop, UV_RUN_ONCE);
     }
-    assert_int_equal(asker.told, 1);
-    order(place, 7, "signed", "busy=1", &other); /* who is new gets it with the error */
-    wait_told(place, &other, 1, BATON_EUNAVAILABLE);
-    assert_string_equal(other.model->digest, asker.model->digest);
-    renew(place, &asker, "signed", "fresh=1");
-    wait_told(place, &other, 2, 0);
-    assert_int_equal(asker.told, 1);
+    assert_int_equal(one.told, 1);
+    order(7, "signed", "busy=1", &two); /* who is new gets it with the error */
+    wait_told(&two, 1, BATON_EUNAVAILABLE);
+    assert_string_equal(two.model->digest, one.model->digest);
+    renew(&one, "signed", "fresh=1");
+    wait_told(&two, 2, 0);
+    assert_int_equal(one.told, 1);
     assert_int_equal(counters.fetch_failures, 0);
     assert_int_equal(counters.from_before, 0);
-    cancel(&asker);
-    cancel(&other);
 }
 
 static void what_cannot_be_asked_for_is_the_one_from_before(void **state)
 {
-    struct place *place = *state;
     char before[DIGEST_BYTES];
-    struct asker asker;
 
-    get(place, "good", "", before);
-    close_supply(place);
-    open_supply(place);
-    server_end(&place->server);
-    place->is_served = false;
+    get("good", "", before);
+    reopen_supply(NEVER_MS, 1);
+    server_end(&place.server);
     for (int i = 0; i < 2; i++) {
-        order(place, 7 + i, "good", "sig=canary8", &asker);
-        wait_told(place, &asker, 1, BATON_EUNAVAILABLE);
-        assert_null(strstr(asker.error.message, "canary"));
+        order(7 + i, "good", "sig=canary8", &one);
+        wait_told(&one, 1, BATON_EUNAVAILABLE);
+        assert_null(strstr(one.error.message, "canary"));
         if (i == 0) {
-            assert_string_equal(asker.model->digest, before);
+            assert_string_equal(one.model->digest, before);
         } else {
-            assert_null(asker.model);
+            assert_null(one.model);
         }
-        cancel(&asker);
+        cancel(&one);
     }
 }
 
 /* A server that is busy at first, and one whose archive is bad. */
 static void what_cannot_be_had_is_asked_for_again(void **state)
 {
-    struct place *place = *state;
-    struct asker asker;
     char archives[512];
 
-    close_supply(place);
-    open_supply_with(place, 1, 1);
-    order(place, 7, "busy", "", &asker);
-    wait_told(place, &asker, 2, 0);
-    assert_int_equal(supply_counters(place->supply).fetch_failures, 1);
-    cancel(&asker);
+    reopen_supply(1, 1);
+    order(7, "busy", "", &one);
+    wait_told(&one, 2, 0);
+    assert_int_equal(supply_counters(place.supply).fetch_failures, 1);
+    cancel(&one);
 
-    order(place, 7, "bad", "", &asker);
-    wait_told(place, &asker, 1, BATON_EPROTO);
-    assert_null(asker.model);
-    assert_true(asker.is_refused);
-    assert_non_null(strstr(asker.error.message, "model from http://127.0.0.1:"));
-    assert_null(strstr(asker.error.message, "canary"));
-    (void)snprintf(archives, sizeof(archives), "%s/archives", place->folder);
+    order(7, "bad", "", &one);
+    wait_told(&one, 1, BATON_EPROTO);
+    assert_null(one.model);
+    assert_true(one.is_refused);
+    assert_non_null(strstr(one.error.message, "model from http://127.0.0.1:"));
+    assert_null(strstr(one.error.message, "canary"));
+    (void)snprintf(archives, sizeof(archives), "%s/archives", place.folder);
     assert_int_equal(process_count_entries(archives), 1); /* the other one */
-    wait_gets(place, "get bad if \"v1\"", 2); /* by its ETag, so that it is not sent again */
-    cancel(&asker);
+    wait_gets("get bad if \"v1\"", 2); /* by its ETag, so that it is not sent again */
 }
 
 /* ---- Canceled and closed -------------------------------------------------------------------- */
 
 /* Lets more and more of an order happen: 1, 2, 4, … turns of the loop, which do not block. */
-static void run_turns(struct place *place, int doublings, const struct asker *asker)
+static void run_turns(int doublings, const struct asker *asker)
 {
     for (uint64_t i = 0; i < UINT64_C(1) << doublings && asker->told == 0; i++) {
-        (void)uv_run(&place->loop, UV_RUN_NOWAIT);
+        (void)uv_run(&place.loop, UV_RUN_NOWAIT);
     }
 }
 
 /* Canceled or closed with its supply, until an order is through first. */
 static void an_order_ends_at_any_moment(void **state)
 {
-    struct place *place = *state;
-    struct asker asker;
-
     for (int closes = 0; closes < 2; closes++) {
         int at = 0;
 
@@ -529,79 +475,68 @@ static void an_order_ends_at_any_moment(void **state)
             char query[32];
 
             (void)snprintf(query, sizeof(query), "v=%d", closes * 100 + at + 1);
-            order(place, 7, "good", query, &asker);
-            run_turns(place, at, &asker);
-            if (asker.told != 0) {
+            order(7, "good", query, &one);
+            run_turns(at, &one);
+            if (one.told != 0) {
                 break;
             }
             if (closes) {
-                close_supply(place);
-                open_supply(place);
+                reopen_supply(NEVER_MS, 1);
             } else {
-                cancel(&asker);
+                cancel(&one);
             }
-            assert_int_equal(asker.told, 0);
+            assert_int_equal(one.told, 0);
         }
-        assert_int_equal(asker.error.code, 0);
-        cancel(&asker);
+        assert_int_equal(one.error.code, 0);
+        cancel(&one);
         assert_true(at > 3);
     }
 }
 
 static void the_others_of_a_canceled_order_are_served(void **state)
 {
-    struct place *place = *state;
-    struct asker one, two;
-
-    order(place, 7, "good", "", &one);
-    order(place, 7, "good", "", &two);
+    order(7, "good", "", &one);
+    order(7, "good", "", &two);
     cancel(&one);
-    wait_told(place, &two, 1, 0);
+    wait_told(&two, 1, 0);
     assert_int_equal(one.told, 0);
     assert_non_null(two.model);
-    cancel(&two);
 }
 
 /* Nor is a server that hangs waited for in the end. */
 static void another_interval_disturbs_no_question_that_is_under_way(void **state)
 {
-    struct place *place = *state;
-    struct asker asker, other;
-
-    put_to_work(place, "signed", "fresh=1", &asker);
-    renew(place, &asker, "signed", "held=1");
-    wait_gets(place, "get signed if \"v1\"", 1);
-    supply_set_recheck(place->supply, 1);
+    put_to_work("signed", "fresh=1", &one);
+    renew(&one, "signed", "held=1");
+    wait_gets("get signed if \"v1\"", 1);
+    supply_set_recheck(place.supply, 1);
     for (int i = 0; i < 4; i++) { /* time passes */
-        order(place, 8 + i, "good", "", &other);
-        wait_told(place, &other, 1, 0);
-        cancel(&other);
+        order(8 + i, "good", "", &two);
+        wait_told(&two, 1, 0);
+        cancel(&two);
     }
-    assert_int_equal(gets(place, "get signed if \"v1\""), 1);
-    cancel(&asker);
+    assert_int_equal(gets("get signed if \"v1\""), 1);
 }
 
 /* A question keeps its file and its connection between two tries, so these are limited, too. */
 static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
 {
-    struct place *place = *state;
-    struct asker waiting[SUPPLY_QUESTIONS_MAX], further;
+    struct asker waiting[SUPPLY_QUESTIONS_MAX];
 
-    close_supply(place);
-    open_supply_with(place, NEVER_MS, NEVER_MS);
+    reopen_supply(NEVER_MS, NEVER_MS);
     for (int i = 0; i < SUPPLY_QUESTIONS_MAX; i++) {
-        order(place, 100 + i, "down", "", &waiting[i]);
+        order(100 + i, "down", "", &waiting[i]);
     }
-    wait_gets(place, "get down", SUPPLY_QUESTIONS_MAX);
-    wait_replies(place);
-    order(place, 7, "good", "", &further);
-    for (int looks = 0; looks < 3 && further.told == 0; looks++) {
-        (void)uv_run(&place->loop, UV_RUN_ONCE);
+    wait_gets("get down", SUPPLY_QUESTIONS_MAX);
+    wait_replies();
+    order(7, "good", "", &one);
+    for (int looks = 0; looks < 3 && one.told == 0; looks++) {
+        (void)uv_run(&place.loop, UV_RUN_ONCE);
     }
-    assert_int_equal(gets(place, "get good"), 0);
+    assert_int_equal(gets("get good"), 0);
     cancel(&waiting[0]);
-    wait_told(place, &further, 1, 0);
-    cancel(&further);
+    wait_told(&one, 1, 0);
+    cancel(&one);
     for (int i = 1; i < SUPPLY_QUESTIONS_MAX; i++) {
         assert_int_equal(waiting[i].told, 0);
         cancel(&waiting[i]);
@@ -610,12 +545,11 @@ static void what_waits_for_its_next_try_counts_as_one_of_the_most(void **state)
 
 static void an_address_that_is_not_allowed_is_refused_at_once(void **state)
 {
-    struct place *place = *state;
     struct baton_error error = {0};
     struct order *none = NULL;
 
     assert_int_equal(
-        supply_order(&none, place->supply, 7, "file:///etc/canary", on_told, NULL, &error),
+        supply_order(&none, place.supply, 7, "file:///etc/canary", on_told, NULL, &error),
         BATON_EINVAL);
     assert_null(strstr(error.message, "canary"));
     assert_null(none);

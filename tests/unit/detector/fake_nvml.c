@@ -1,6 +1,4 @@
 /* A driver's library of a machine with three GPUs, the second of which cannot be opened. */
-#define VISIBLE __attribute__((visibility("default")))
-
 struct utilization {
     unsigned gpu, memory;
 };
@@ -8,13 +6,6 @@ struct utilization {
 struct memory {
     unsigned long long total, free, used;
 };
-
-VISIBLE int nvmlInit_v2(void);
-VISIBLE int nvmlShutdown(void);
-VISIBLE int nvmlDeviceGetCount_v2(unsigned *count);
-VISIBLE int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
-VISIBLE int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization);
-VISIBLE int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory);
 
 static int devices[3];
 

@@ -47,13 +47,6 @@ static struct usage measure(int64_t at_s)
     return usage;
 }
 
-static void assert_near(double value, double expected)
-{
-    if (value < expected - 0.01 || value > expected + 0.01) {
-        fail_msg("%f is not %f", value, expected);
-    }
-}
-
 static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
 {
     put("/proc/self/cgroup", "10::/other\n0::/pod/worker\n");
@@ -66,11 +59,11 @@ static void version_2_counts_the_cgroup_against_its_smallest_limit(void **state)
     put("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1000000\nuser_usec 1\n");
     usage_meter_init(&meter, root, NO_GPUS);
     assert_string_equal(usage_source(&meter), "cgroup v2");
-    assert_near(usage_cpus(&meter), 0.5);
-    assert_near(measure(10).cpu, 0);
+    assert_float_equal(usage_cpus(&meter), 0.5, 0.01);
+    assert_float_equal(measure(10).cpu, 0, 0.01);
     put("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 1250000\n");
-    assert_near(measure(11).cpu, 50); /* a quarter of a second of half a core */
-    assert_near(measure(12).memory, 25);
+    assert_float_equal(measure(11).cpu, 50, 0.01); /* a quarter of a second of half a core */
+    assert_float_equal(measure(12).memory, 25, 0.01);
 }
 
 static void a_container_sees_its_cgroup_at_the_mount(void **state)
@@ -80,7 +73,7 @@ static void a_container_sees_its_cgroup_at_the_mount(void **state)
     put("/sys/fs/cgroup/memory.max", "200\n");
     usage_meter_init(&meter, root, NO_GPUS);
     assert_string_equal(usage_source(&meter), "cgroup v2");
-    assert_near(measure(1).memory, 25);
+    assert_float_equal(measure(1).memory, 25, 0.01);
 }
 
 static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
@@ -92,7 +85,7 @@ static void without_a_cgroup_it_is_the_process_against_the_machine(void **state)
     usage_meter_init(&meter, root, NO_GPUS);
     assert_string_equal(usage_source(&meter), "process");
     assert_true(usage_cpus(&meter) >= 1);
-    assert_near(measure(1).memory, 5);
+    assert_float_equal(measure(1).memory, 5, 0.01);
 }
 
 /* Two children of two threads; the name of one looks like what follows a name. */
@@ -110,7 +103,7 @@ static void without_a_cgroup_living_children_count(void **state)
     put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0\n");
     put("/proc/72/stat", "72 (a ) S 9 9 (b) S 1 7 7 0 -1 4194304 1 0 0 0 5 5 0 0 20 0\n");
     usage_meter_init(&meter, root, NO_GPUS);
-    assert_near(measure(1).memory, 10);
+    assert_float_equal(measure(1).memory, 10, 0.01);
     put("/proc/71/stat", "71 (baton-camera) S 1 7 7 0 -1 4194304 1 0 0 0 700 300 5000 0 20\n");
     cpu = measure(101).cpu; /* of 100 s; our own are next to nothing */
     assert_true(fabs(cpu * usage_cpus(&meter) - 1000.0 / (double)sysconf(_SC_CLK_TCK)) < 0.5);
@@ -124,9 +117,9 @@ static void nonsense_counts_as_nothing(void **state)
     put("/sys/fs/cgroup/cpu.stat", "usage_usec\n");
     usage_meter_init(&meter, root, NO_GPUS);
     (void)measure(1);
-    assert_near(measure(2).cpu, 0);
-    assert_near(measure(3).memory, 0);
-    assert_near(measure(3).cpu, 0); /* no time has passed */
+    assert_float_equal(measure(2).cpu, 0, 0.01);
+    assert_float_equal(measure(3).memory, 0, 0.01);
+    assert_float_equal(measure(3).cpu, 0, 0.01); /* no time has passed */
 }
 
 static void this_machine_is_measured(void **state)

@@ -8,70 +8,67 @@
 
 /* Writes down all that the worker says: "1< …" a message to backend 1, "1x code" a closing,
  * "! event …" an event. */
-struct record {
+static struct {
     char text[1 << 16];
     bool is_deaf; /* the backend takes nothing */
     int refusals; /* so many times it takes nothing */
     int receipts; /* so many that were asked for: the position of the latest */
-};
+} record;
 
-static void note(struct record *record, const char *format, ...)
+static void note(const char *format, ...)
 {
-    size_t used = strlen(record->text);
+    size_t used = strlen(record.text);
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(record->text + used, sizeof(record->text) - used, format, arguments);
+    (void)vsnprintf(record.text + used, sizeof(record.text) - used, format, arguments);
     va_end(arguments);
 }
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
                     uint64_t *ret_end)
 {
-    struct record *record = userdata;
     assert_int_equal(strlen(text), bytes);
-    if (record->is_deaf || (record->refusals > 0 && record->refusals-- > 0)) {
+    if (record.is_deaf || (record.refusals > 0 && record.refusals-- > 0)) {
         return false;
     }
     if (ret_end != NULL) {
-        *ret_end = (uint64_t)++record->receipts;
+        *ret_end = (uint64_t)++record.receipts;
     }
-    note(record, "%d< %s\n", (int)backend, text);
+    note("%d< %s\n", (int)backend, text);
     return true;
 }
 
 static void on_close(void *userdata, uint64_t backend, int code, const char *reason)
 {
     assert_non_null(reason);
-    note(userdata, "%dx %d\n", (int)backend, code);
+    note("%dx %d\n", (int)backend, code);
 }
 
 static void on_event(void *userdata, const struct worker_event *event)
 {
-    struct record *record = userdata;
-    note(record, "! %s", worker_event_name(event->type));
+    note("! %s", worker_event_name(event->type));
     if (event->identifier != NULL) {
-        note(record, " %s", event->identifier);
+        note(" %s", event->identifier);
     }
     if (event->type == WORKER_SUBSCRIPTION_UPDATED) {
-        note(record, " %u", event->changes);
+        note(" %u", event->changes);
     }
     if (event->session.is_set) {
-        note(record, " %d", (int)event->session.id);
+        note(" %d", (int)event->session.id);
     }
     if (event->text != NULL) {
-        note(record, " %s", event->text);
+        note(" %s", event->text);
     }
-    note(record, "\n");
+    note("\n");
 }
 
-static struct record record;
 static struct worker *worker;
 
 static void begin_anew(size_t queue_max)
 {
-    struct worker_hooks hooks = {on_send, on_close, on_event, &record};
+    struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
 
-    record = (struct record){.is_deaf = false};
+    memset(&record, 0, sizeof(record));
     worker_free(worker);
     worker = worker_new(&hooks, queue_max);
     assert_non_null(worker);

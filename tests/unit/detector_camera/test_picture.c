@@ -3,70 +3,64 @@
 #include "detector/camera/picture.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 96, HEIGHT = 64, TARGET_MAX = 128, PLANE = TARGET_MAX * TARGET_MAX };
 
-struct bench {
+static struct {
     uint8_t luma[WIDTH * HEIGHT], blue[WIDTH * HEIGHT / 4], red[WIDTH * HEIGHT / 4];
     struct camera_frame frame;
     struct picture_scaler scaler;
     float values[3 * PLANE];
     struct picture_target target;
-};
+} bench;
 
 /* The place of a number in `values`: planes beside each other, or pixels. */
-static int place_of(const struct bench *bench, int colour, int x, int y)
+static int place_of(int colour, int x, int y)
 {
-    return bench->target.to_pixel == 1 ? colour * PLANE + y * TARGET_MAX + x
-                                       : (y * TARGET_MAX + x) * 3 + colour;
+    return bench.target.to_pixel == 1 ? colour * PLANE + y * TARGET_MAX + x
+                                      : (y * TARGET_MAX + x) * 3 + colour;
 }
 
-static void lay_out(struct bench *bench, bool is_planar)
+static void lay_out(bool is_planar)
 {
-    bench->target.to_pixel = is_planar ? 1 : 3;
-    bench->target.to_row = (is_planar ? 1 : 3) * TARGET_MAX;
+    bench.target.to_pixel = is_planar ? 1 : 3;
+    bench.target.to_row = (is_planar ? 1 : 3) * TARGET_MAX;
     for (int i = 0; i < 3; i++) {
-        bench->target.colours[i] = bench->values + place_of(bench, i, 0, 0);
+        bench.target.colours[i] = bench.values + place_of(i, 0, 0);
     }
 }
 
 /* A picture in which every sample differs from its neighbours, reproducibly. */
 static int begin(void **state)
 {
-    struct bench *bench = calloc(1, sizeof(*bench));
-
-    *state = bench;
+    memset(&bench, 0, sizeof(bench));
     for (unsigned i = 0; i < WIDTH * HEIGHT; i++) {
-        bench->luma[i] = (uint8_t)(i * 2654435761U >> 24);
+        bench.luma[i] = (uint8_t)(i * 2654435761U >> 24);
     }
     for (unsigned i = 0; i < WIDTH * HEIGHT / 4; i++) {
-        bench->blue[i] = (uint8_t)(i * 2246822519U >> 24);
-        bench->red[i] = (uint8_t)(i * 3266489917U >> 24);
+        bench.blue[i] = (uint8_t)(i * 2246822519U >> 24);
+        bench.red[i] = (uint8_t)(i * 3266489917U >> 24);
     }
-    bench->frame.picture = (struct frame){.width = WIDTH,
-                                          .height = HEIGHT,
-                                          .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
-                                          .plane = {bench->luma, bench->blue, bench->red}};
-    lay_out(bench, true);
+    bench.frame.picture = (struct frame){.width = WIDTH,
+                                         .height = HEIGHT,
+                                         .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                                         .plane = {bench.luma, bench.blue, bench.red}};
+    lay_out(true);
     return 0;
 }
 
 static int end(void **state)
 {
-    struct bench *bench = *state;
-
-    picture_scaler_fini(&bench->scaler);
-    free(bench);
+    picture_scaler_fini(&bench.scaler);
     return 0;
 }
 
-static void make(struct bench *bench, const int rect[4], int width, int height)
+static void make(const int rect[4], int width, int height)
 {
-    bench->target.width = width;
-    bench->target.height = height;
-    assert_int_equal(picture_convert(&bench->scaler, &bench->frame, rect, &bench->target, NULL), 0);
+    bench.target.width = width;
+    bench.target.height = height;
+    assert_int_equal(picture_convert(&bench.scaler, &bench.frame, rect, &bench.target, NULL), 0);
 }
 
 /* The formulas of ITU-R BT.601 and BT.709 in their own words: with luma's weights, each colour is
@@ -104,24 +98,24 @@ static double mean(const uint8_t *plane, int stride, int x, int y, int side, boo
 
 /* Each pixel of a picture that is 1/`side` of the cut, beside the formula on the mean of its box.
  * The means are rounded to whole samples, which is what the difference allows for. */
-static void compare(struct bench *bench, const int rect[4], int side)
+static void compare(const int rect[4], int side)
 {
     double wanted[3], difference = 0;
 
-    make(bench, rect, rect[2] / side, rect[3] / side);
-    for (int y = 0; y < bench->target.height; y++) {
-        for (int x = 0; x < bench->target.width; x++) {
+    make(rect, rect[2] / side, rect[3] / side);
+    for (int y = 0; y < bench.target.height; y++) {
+        for (int x = 0; x < bench.target.width; x++) {
             int left = rect[0] + x * side;
             int top = rect[1] + y * side;
             bool all = side < 4;
-            const double yuv[3] = {mean(bench->luma, WIDTH, left, top, side, all),
-                                   mean(bench->blue, WIDTH / 2, left / 2, top / 2, side / 2, all),
-                                   mean(bench->red, WIDTH / 2, left / 2, top / 2, side / 2, all)};
-            colour_formula(wanted, bench->frame.picture.is_bt709,
-                           bench->frame.picture.is_full_range, yuv);
+            const double yuv[3] = {mean(bench.luma, WIDTH, left, top, side, all),
+                                   mean(bench.blue, WIDTH / 2, left / 2, top / 2, side / 2, all),
+                                   mean(bench.red, WIDTH / 2, left / 2, top / 2, side / 2, all)};
+            colour_formula(wanted, bench.frame.picture.is_bt709, bench.frame.picture.is_full_range,
+                           yuv);
             for (int i = 0; i < 3; i++) {
-                difference = fmax(
-                    difference, fabs(wanted[i] - (double)bench->values[place_of(bench, i, x, y)]));
+                difference =
+                    fmax(difference, fabs(wanted[i] - (double)bench.values[place_of(i, x, y)]));
             }
         }
     }
@@ -132,19 +126,18 @@ static void halves_and_quarters_are_the_means_in_every_matrix_and_range(void **s
 {
     const int whole[4] = {0, 0, WIDTH, HEIGHT};
     const int part[4] = {16, 8, 48, 24};
-    struct bench *bench = *state;
 
     for (int i = 0; i < 4; i++) {
-        bench->frame.picture.is_bt709 = i & 1;
-        bench->frame.picture.is_full_range = i & 2;
-        compare(bench, whole, 2);
-        compare(bench, whole, 4);
-        compare(bench, part, 2);
+        bench.frame.picture.is_bt709 = i & 1;
+        bench.frame.picture.is_full_range = i & 2;
+        compare(whole, 2);
+        compare(whole, 4);
+        compare(part, 2);
     }
 }
 
 /* The mean of the part of the luma that is one pixel of a picture of this size. */
-static double box_mean(const struct bench *bench, int x, int y, int width, int height)
+static double box_mean(int x, int y, int width, int height)
 {
     double wide = (double)WIDTH / width, high = (double)HEIGHT / height, sum = 0;
 
@@ -152,7 +145,7 @@ static double box_mean(const struct bench *bench, int x, int y, int width, int h
         double rows = fmin(row + 1, (y + 1) * high) - fmax(row, y * high);
         for (int column = 0; column < WIDTH && rows > 0; column++) {
             double columns = fmin(column + 1, (x + 1) * wide) - fmax(column, x * wide);
-            sum += columns > 0 ? rows * columns * bench->luma[row * WIDTH + column] : 0;
+            sum += columns > 0 ? rows * columns * bench.luma[row * WIDTH + column] : 0;
         }
     }
     return sum / (wide * high);
@@ -163,18 +156,17 @@ static void between_halves_and_quarters_pixels_are_nearly_the_mean_of_what_they_
 {
     static const int sizes[][2] = {{42, 28}, {40, 30}, {38, 25}};
     const int whole[4] = {0, 0, WIDTH, HEIGHT};
-    struct bench *bench = *state;
 
-    memset(bench->blue, 128, sizeof(bench->blue));
-    memset(bench->red, 128, sizeof(bench->red));
-    bench->frame.picture.is_full_range = true;
+    memset(bench.blue, 128, sizeof(bench.blue));
+    memset(bench.red, 128, sizeof(bench.red));
+    bench.frame.picture.is_full_range = true;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         double sum = 0;
-        make(bench, whole, sizes[i][0], sizes[i][1]);
+        make(whole, sizes[i][0], sizes[i][1]);
         for (int at = 0; at < sizes[i][0] * sizes[i][1]; at++) {
             int x = at % sizes[i][0], y = at / sizes[i][0];
-            double is = 255 * (double)bench->values[place_of(bench, 1, x, y)];
-            double away = is - box_mean(bench, x, y, sizes[i][0], sizes[i][1]);
+            double is = 255 * (double)bench.values[place_of(1, x, y)];
+            double away = is - box_mean(x, y, sizes[i][0], sizes[i][1]);
             sum += away * away;
         }
         assert_true(sqrt(sum / (sizes[i][0] * sizes[i][1])) < 13);
@@ -189,29 +181,28 @@ static void one_colour_stays_it_at_every_size_and_nothing_else_is_written(void *
     static const int sizes[] = {1, 2, 3, 7, 16, 31, 33, 47, 95, 100};
     static const int cuts[][4] = {{0, 0, WIDTH, HEIGHT}, {1, 1, 1, 1},   {95, 63, 1, 1},
                                   {3, 5, 20, 11},        {94, 0, 2, 64}, {11, 13, 85, 51}};
-    struct bench *bench = *state;
     double wanted[3];
 
     for (int i = 0; i < WIDTH * HEIGHT; i++) {
-        bench->luma[i] = 120;
-        bench->blue[i / 4] = 90;
-        bench->red[i / 4] = 150;
+        bench.luma[i] = 120;
+        bench.blue[i / 4] = 90;
+        bench.red[i / 4] = 150;
     }
-    colour_formula(wanted, bench->frame.picture.is_bt709, bench->frame.picture.is_full_range,
+    colour_formula(wanted, bench.frame.picture.is_bt709, bench.frame.picture.is_full_range,
                    (const double[]){120, 90, 150});
     for (size_t i = 0; i < 200 * sizeof(cuts) / sizeof(cuts[0]); i++) {
         int width = sizes[i % 10];
         int height = sizes[i / 10 % 10];
-        lay_out(bench, i / 100 % 2 == 0);
+        lay_out(i / 100 % 2 == 0);
         for (int at = 0; at < 3 * PLANE; at++) {
-            bench->values[at] = 7;
+            bench.values[at] = 7;
         }
-        make(bench, cuts[i / 200], width, height);
+        make(cuts[i / 200], width, height);
         for (int at = 0; at < 3 * PLANE; at++) {
             int place = at % PLANE;
             int x = place % TARGET_MAX, y = place / TARGET_MAX;
             bool is_ours = x < width && y < height;
-            double is = (double)bench->values[place_of(bench, at / PLANE, x, y)];
+            double is = (double)bench.values[place_of(at / PLANE, x, y)];
             if (fabs(is - (is_ours ? wanted[at / PLANE] : 7)) > (is_ours ? 7.0 / 255 : 0)) {
                 fail_msg("cut %zu to %dx%d: %f at %d", i / 200, width, height, is, at);
             }
@@ -228,19 +219,18 @@ static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_on
 {
     static uint8_t y[SAMPLES], u[SAMPLES], v[SAMPLES];
     static float values[3][SAMPLES];
-    struct bench *bench = *state;
     struct picture_target target = {.height = 1, .to_pixel = 1};
     double wanted[3], worst = 0;
 
-    bench->frame.picture = (struct frame){.width = SAMPLES, .height = 1, .plane = {y, u, v}};
+    bench.frame.picture = (struct frame){.width = SAMPLES, .height = 1, .plane = {y, u, v}};
     for (int k = 0; k < SAMPLES; k++) {
         y[k] = (uint8_t)k;
     }
     for (int i = 0; i < 4 * 52 * 52; i++) {
         int step = i / 4 % 5 == 0 ? FEW : SAMPLES;
 
-        bench->frame.picture.is_bt709 = i % 2;
-        bench->frame.picture.is_full_range = i / 2 % 2;
+        bench.frame.picture.is_bt709 = i % 2;
+        bench.frame.picture.is_full_range = i / 2 % 2;
         memset(u, i / 4 % 52 * 5, sizeof(u));
         memset(v, i / 4 / 52 * 5, sizeof(v));
         for (int at = 0; at < SAMPLES; at += step) {
@@ -249,12 +239,11 @@ static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_on
             for (int colour = 0; colour < 3; colour++) {
                 target.colours[colour] = values[colour] + at;
             }
-            assert_int_equal(picture_convert(&bench->scaler, &bench->frame, rect, &target, NULL),
-                             0);
+            assert_int_equal(picture_convert(&bench.scaler, &bench.frame, rect, &target, NULL), 0);
         }
         for (int k = 0; k < SAMPLES; k++) {
-            colour_formula(wanted, bench->frame.picture.is_bt709,
-                           bench->frame.picture.is_full_range, (const double[]){y[k], u[k], v[k]});
+            colour_formula(wanted, bench.frame.picture.is_bt709, bench.frame.picture.is_full_range,
+                           (const double[]){y[k], u[k], v[k]});
             for (int colour = 0; colour < 3; colour++) {
                 worst = fmax(worst, fabs((double)values[colour][k] - wanted[colour]));
             }
@@ -267,17 +256,16 @@ static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_on
 static void an_edge_stays_where_it_is(void **state)
 {
     const int whole[4] = {0, 0, WIDTH, HEIGHT};
-    struct bench *bench = *state;
 
     for (int i = 0; i < WIDTH * HEIGHT; i++) {
-        bench->luma[i] = i % WIDTH < WIDTH / 2 ? 16 : 235;
-        bench->blue[i / 4] = bench->red[i / 4] = 128;
+        bench.luma[i] = i % WIDTH < WIDTH / 2 ? 16 : 235;
+        bench.blue[i / 4] = bench.red[i / 4] = 128;
     }
     for (int width = 8; width <= TARGET_MAX; width++) {
         float sum = 0;
-        make(bench, whole, width, 9);
+        make(whole, width, 9);
         for (int x = 0; x < width; x++) {
-            sum += bench->values[place_of(bench, 1, x, 4)];
+            sum += bench.values[place_of(1, x, 4)];
         }
         assert_true(fabsf(sum - (float)width / 2) <= 0.6F);
     }
@@ -295,13 +283,12 @@ static void a_cut_outside_or_a_size_beyond_is_refused(void **state)
                 {{10, 10, 2147483647, 4}, 16},
                 {{0, 0, 8, 8}, IMAGE_PIXELS_MAX + 1},
                 {{0, 0, 8, 8}, 0}};
-    struct bench *bench = *state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        bench->target.width = rows[i].width;
-        bench->target.height = 16;
+        bench.target.width = rows[i].width;
+        bench.target.height = 16;
         assert_int_equal(
-            picture_convert(&bench->scaler, &bench->frame, rows[i].rect, &bench->target, NULL),
+            picture_convert(&bench.scaler, &bench.frame, rows[i].rect, &bench.target, NULL),
             BATON_EINVAL);
     }
 }

@@ -25,10 +25,8 @@ static void only_scheme_host_and_port_are_shown(void **state)
     }
 }
 
-#define LONG                                                                                       \
-    "%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%"  \
-    "20"                                                                                           \
-    "%20%20%20%20%20%20%20%20%20"
+#define TEN  "%20%20%20%20%20%20%20%20%20%20"
+#define LONG TEN TEN TEN TEN
 
 static void what_is_no_camera_is_refused_with_the_reason_and_not_quoted(void **state)
 {

@@ -4,6 +4,7 @@
 
 #include "detector/model/archive.h"
 #include "detector/model/archive_scan.h"
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 #include "unit/detector_model/sample.h"
 #include "unit/detector_model/unpack_liar.h"
@@ -27,58 +28,51 @@ enum { ARCHIVE_BYTES = 1 << 20, TEXT_BYTES = 8192, LARGE_BYTES = 8 << 20, KEPT_U
 static const struct zip_part good_parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
                                              {.name = SAMPLE_MODEL, .text = "a model"}};
 
-struct place {
+static struct {
     char path[64];
     int fd;
     struct buffer archive;
     struct archive_rules rules;
     struct unpacked unpacked; /* what came of the last good one */
-};
+} place;
 
-static int unpack(struct place *place, int archive_fd, struct baton_error *error)
+static int unpack(int archive_fd, struct baton_error *error)
 {
-    unpacked_fini(&place->unpacked);
-    return archive_unpack(&place->unpacked, archive_fd, place->fd, &place->rules, error);
+    unpacked_fini(&place.unpacked);
+    return archive_unpack(&place.unpacked, archive_fd, place.fd, &place.rules, error);
 }
 
 static int set_up(void **state)
 {
-    struct place *place = calloc(1, sizeof(*place));
-
-    assert_non_null(place);
-    process_make_folder(place->path, sizeof(place->path));
-    place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(place->fd >= 0);
-    buffer_init(&place->archive, ARCHIVE_BYTES);
-    place->rules = archive_rules_default();
-    memset(place->unpacked.files, -1, sizeof(place->unpacked.files));
-    *state = place;
+    process_make_folder(place.path, sizeof(place.path));
+    place.fd = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(place.fd >= 0);
+    buffer_init(&place.archive, ARCHIVE_BYTES);
+    place.rules = archive_rules_default();
+    memset(place.unpacked.files, -1, sizeof(place.unpacked.files));
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct place *place = *state;
-
-    unpacked_fini(&place->unpacked);
-    process_remove_folder(place->path);
-    close(place->fd);
-    buffer_fini(&place->archive);
-    free(place);
+    unpacked_fini(&place.unpacked);
+    process_remove_folder(place.path);
+    close(place.fd);
+    buffer_fini(&place.archive);
     return 0;
 }
 
-/* Also while a file of it is open. */
-static void assert_empty(const struct place *place)
+/* No file, also while one is open, and no child. */
+static void assert_empty(void)
 {
-    assert_int_equal(process_count_entries(place->path), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(process_count_entries(place.path), 0);
 }
 
-static int unpack_bytes(struct place *place, const void *bytes, size_t count,
-                        struct baton_error *error)
+static int unpack_bytes(const void *bytes, size_t count, struct baton_error *error)
 {
     int fd = zip_file_of(bytes, count);
-    int rc = unpack(place, fd, error);
+    int rc = unpack(fd, error);
 
     close(fd);
     return rc;
@@ -91,11 +85,11 @@ static int keep(void *userdata, const void *bytes, size_t count, struct baton_er
 }
 
 /* Reads what the child would send, without a child: a sanitizer takes longer to start one. */
-static int read_here(const struct place *place, size_t count)
+static int read_here(size_t count)
 {
     zip_t *zip = NULL;
     struct buffer text;
-    int rc = archive_open(&zip, fdopen(zip_file_of(place->archive.data, count), "r"), NULL);
+    int rc = archive_open(&zip, fdopen(zip_file_of(place.archive.data, count), "r"), NULL);
 
     buffer_init(&text, ARCHIVE_BYTES);
     rc = rc ? rc : archive_file(zip, PIPELINE_FILE, keep, &text, NULL);
@@ -110,59 +104,36 @@ static int read_here(const struct place *place, size_t count)
     return rc;
 }
 
-static int unpack_parts(struct place *place, const struct zip_part *parts, size_t count,
-                        const struct zip_lies *lies, struct baton_error *error)
+static int unpack_parts(const struct zip_part *parts, size_t count, const struct zip_lies *lies,
+                        struct baton_error *error)
 {
-    buffer_clear(&place->archive);
-    zip_make(&place->archive, parts, count, lies);
-    return unpack_bytes(place, place->archive.data, place->archive.bytes, error);
+    buffer_clear(&place.archive);
+    zip_make(&place.archive, parts, count, lies);
+    return unpack_bytes(place.archive.data, place.archive.bytes, error);
 }
 
 /* It leaves nothing, and says so. */
-static void assert_refused(struct place *place, const struct zip_part *parts, size_t count,
-                           const struct zip_lies *lies, const char *says)
+static void assert_refused(const struct zip_part *parts, size_t count, const struct zip_lies *lies,
+                           const char *says)
 {
-    struct baton_error error = {0};
-    int rc = unpack_parts(place, parts, count, lies, &error);
-
-    if (rc != BATON_EPROTO || error.code != rc || strstr(error.message, says) == NULL) {
-        fail_msg("not \"%s\": %d %d %s", says, rc, error.code, error.message);
-    }
-    assert_empty(place);
+    ASSERT_FAILS(unpack_parts(parts, count, lies, failure), BATON_EPROTO, says);
+    assert_empty();
 }
 
-static void assert_unpacked(const struct place *place)
+static void assert_taken(const struct zip_part *parts, size_t count, const struct zip_lies *lies)
 {
-    const struct unpacked *unpacked = &place->unpacked;
+    const struct unpacked *unpacked = &place.unpacked;
     char text[TEXT_BYTES];
-    ssize_t got = pread(unpacked->files[0], text, sizeof(text), 0);
 
+    ASSERT_OK(unpack_parts(parts, count, lies, failure));
     assert_int_equal(unpacked->text.bytes, strlen(SAMPLE_PIPELINE));
     assert_memory_equal(unpacked->text.data, SAMPLE_PIPELINE, strlen(SAMPLE_PIPELINE));
-    assert_int_equal(got, strlen("a model"));
+    assert_int_equal(pread(unpacked->files[0], text, sizeof(text), 0), strlen("a model"));
     assert_memory_equal(text, "a model", strlen("a model"));
+    assert_int_equal(fcntl(unpacked->files[0], F_GETFL) & O_ACCMODE, O_RDONLY);
     assert_int_equal(unpacked->files[1], -1);
     assert_int_equal(unpacked->bytes, strlen(SAMPLE_PIPELINE) + strlen("a model"));
-    assert_empty(place);
-}
-
-static void assert_taken(struct place *place, const struct zip_part *parts, size_t count,
-                         const struct zip_lies *lies)
-{
-    struct baton_error error = {0};
-
-    if (unpack_parts(place, parts, count, lies, &error) != 0) {
-        fail_msg("%s", error.message);
-    }
-    assert_unpacked(place);
-}
-
-static void an_archive_becomes_a_pipeline_and_a_file_of_each_model_to_be_read(void **state)
-{
-    struct place *place = *state;
-
-    assert_taken(place, good_parts, 2, NULL);
-    assert_int_equal(fcntl(place->unpacked.files[0], F_GETFL) & O_ACCMODE, O_RDONLY);
+    assert_empty();
 }
 
 /* Also what other systems and programs put into archives by themselves. */
@@ -185,7 +156,7 @@ static void what_the_pipeline_does_not_name_stays_inside(void **state)
         {.name = "..a/ b*(1)~", .text = "x"},
     };
 
-    assert_taken(*state, parts, sizeof(parts) / sizeof(parts[0]),
+    assert_taken(parts, sizeof(parts) / sizeof(parts[0]),
                  &(struct zip_lies){.comment = "made by hand"});
 }
 
@@ -228,7 +199,7 @@ static void each_hostile_entry_is_refused_by_name_and_leaves_nothing(void **stat
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
         const struct zip_part parts[] = {good_parts[0], good_parts[1], hostile[i].part};
 
-        assert_refused(*state, parts, 3, NULL, hostile[i].says);
+        assert_refused(parts, 3, NULL, hostile[i].says);
     }
 }
 
@@ -247,7 +218,7 @@ static void a_wrong_length_or_checksum_is_found(void **state)
 
         parts[1].name = good_parts[1].name;
         parts[1].text = good_parts[1].text;
-        assert_refused(*state, parts, 2, NULL, rows[i].says);
+        assert_refused(parts, 2, NULL, rows[i].says);
     }
 }
 
@@ -263,13 +234,12 @@ static void an_end_that_lies_is_refused(void **state)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_refused(*state, good_parts, 2, &rows[i], "it cannot be opened");
+        assert_refused(good_parts, 2, &rows[i], "it cannot be opened");
     }
 }
 
 static void too_many_entries_are_refused(void **state)
 {
-    struct place *place = *state;
     static struct zip_part parts[ARCHIVE_ENTRIES_MAX + 1];
     static char names[ARCHIVE_ENTRIES_MAX + 1][16];
 
@@ -277,10 +247,9 @@ static void too_many_entries_are_refused(void **state)
         (void)snprintf(names[i], sizeof(names[i]), "file-%zu", i);
         parts[i] = i < 2 ? good_parts[i] : (struct zip_part){.name = names[i], .text = "x"};
     }
-    assert_int_equal(unpack_parts(place, parts, ARCHIVE_ENTRIES_MAX + 1, NULL, NULL),
-                     BATON_ETOOBIG);
-    assert_empty(place);
-    assert_taken(place, parts, ARCHIVE_ENTRIES_MAX, NULL);
+    assert_int_equal(unpack_parts(parts, ARCHIVE_ENTRIES_MAX + 1, NULL, NULL), BATON_ETOOBIG);
+    assert_empty();
+    assert_taken(parts, ARCHIVE_ENTRIES_MAX, NULL);
 }
 
 static void a_pipeline_that_is_missing_or_wrong_is_refused(void **state)
@@ -297,9 +266,9 @@ static void a_pipeline_that_is_missing_or_wrong_is_refused(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct zip_part parts[] = {rows[i].part, good_parts[1]};
 
-        assert_refused(*state, parts, 2, NULL, rows[i].says);
+        assert_refused(parts, 2, NULL, rows[i].says);
     }
-    assert_refused(*state, misspelt, 2, NULL,
+    assert_refused(misspelt, 2, NULL,
                    "pipeline.json: models.cars.file: \"models/cars.onnx\" is not in the archive; "
                    "did you mean \"models/car.onnx\"?");
 }
@@ -329,89 +298,77 @@ static int bomb(size_t zeroes)
 
 static void a_bomb_is_refused_while_it_is_unpacked(void **state)
 {
-    struct place *place = *state;
-    struct baton_error error = {0};
     int fd = bomb(ARCHIVE_RATIO_FREE + 1);
 
-    assert_int_equal(unpack(place, fd, &error), BATON_ETOOBIG);
-    assert_non_null(strstr(error.message, "more than 100 times as many"));
-    assert_empty(place);
+    ASSERT_FAILS(unpack(fd, failure), BATON_ETOOBIG, "more than 100 times as many");
+    assert_empty();
     close(fd);
 
     fd = bomb(ARCHIVE_RATIO_FREE / 2); /* small ones are what a model of zeroes may be */
-    assert_int_equal(unpack(place, fd, &error), 0);
-    place->rules.unpacked_bytes_max = ARCHIVE_RATIO_FREE / 2;
-    assert_int_equal(unpack(place, fd, &error), BATON_ETOOBIG);
-    assert_non_null(strstr(error.message, "unpacks to more than 8388608 bytes"));
-    place->rules.archive_bytes_max = 100;
-    assert_int_equal(unpack(place, fd, &error), BATON_ETOOBIG);
-    assert_non_null(strstr(error.message, "at most 100 are allowed"));
-    assert_empty(place);
+    ASSERT_OK(unpack(fd, failure));
+    place.rules.unpacked_bytes_max = ARCHIVE_RATIO_FREE / 2;
+    ASSERT_FAILS(unpack(fd, failure), BATON_ETOOBIG, "unpacks to more than 8388608 bytes");
+    place.rules.archive_bytes_max = 100;
+    ASSERT_FAILS(unpack(fd, failure), BATON_ETOOBIG, "at most 100 are allowed");
+    assert_empty();
     close(fd);
 }
 
 static void a_torn_archive_is_refused_wherever_it_is_torn(void **state)
 {
-    struct place *place = *state;
-
-    zip_make(&place->archive, good_parts, 2, NULL);
-    for (size_t i = 0; i < place->archive.bytes; i++) {
-        if (read_here(place, i) != BATON_EPROTO) {
+    zip_make(&place.archive, good_parts, 2, NULL);
+    for (size_t i = 0; i < place.archive.bytes; i++) {
+        if (read_here(i) != BATON_EPROTO) {
             fail_msg("%zu bytes of it", i);
         }
     }
-    assert_int_equal(unpack_bytes(place, place->archive.data, place->archive.bytes / 2, NULL),
-                     BATON_EPROTO);
-    assert_empty(place);
+    assert_int_equal(unpack_bytes(place.archive.data, place.archive.bytes / 2, NULL), BATON_EPROTO);
+    assert_empty();
 }
 
 static void a_flipped_bit_never_gets_into_a_model(void **state)
 {
-    struct place *place = *state;
     size_t refused = 0;
 
-    zip_make(&place->archive, good_parts, 2, NULL);
-    for (size_t i = 0; i < place->archive.bytes * 8; i++) {
-        place->archive.data[i / 8] ^= (uint8_t)(1U << i % 8);
-        refused += read_here(place, place->archive.bytes) != 0; /* else in a date or the like */
-        place->archive.data[i / 8] ^= (uint8_t)(1U << i % 8);
+    zip_make(&place.archive, good_parts, 2, NULL);
+    for (size_t i = 0; i < place.archive.bytes * 8; i++) {
+        place.archive.data[i / 8] ^= (uint8_t)(1U << i % 8);
+        refused += read_here(place.archive.bytes) != 0; /* else in a date or the like */
+        place.archive.data[i / 8] ^= (uint8_t)(1U << i % 8);
     }
-    assert_true(refused > place->archive.bytes * 4);
+    assert_true(refused > place.archive.bytes * 4);
 }
 
 /* In a child: the limit is of the process. */
 static void a_disk_that_is_full_leaves_nothing(void **state)
 {
-    struct place *place = *state;
     struct rlimit limit = {4, 4};
     int status = 0;
     pid_t child;
 
-    zip_make(&place->archive, good_parts, 2, NULL);
+    zip_make(&place.archive, good_parts, 2, NULL);
     child = fork();
     if (child == 0) {
-        int fd = zip_file_of(place->archive.data, place->archive.bytes);
+        int fd = zip_file_of(place.archive.data, place.archive.bytes);
         struct baton_error error = {0};
         (void)signal(SIGXFSZ, SIG_IGN);
         (void)setrlimit(RLIMIT_FSIZE, &limit);
-        _exit(unpack(place, fd, &error) != 0 && strstr(error.message, "make room for it") != NULL
-                  ? 0
-                  : 1);
+        _exit(unpack(fd, &error) != 0 && strstr(error.message, "make room for it") != NULL ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_empty(place);
+    assert_empty();
 }
 
 /* ---- Its child ------------------------------------------------------------------------------- */
 
-static int lie(struct place *place, enum lie which, struct baton_error *error)
+static int lie(enum lie which, struct baton_error *error)
 {
     const char first = (char)which;
 
-    place->rules.program = BATON_LIAR_PROGRAM;
-    place->rules.unpacked_bytes_max = 4 << 20;
-    return unpack_bytes(place, &first, 1, error);
+    place.rules.program = BATON_LIAR_PROGRAM;
+    place.rules.unpacked_bytes_max = 4 << 20;
+    return unpack_bytes(&first, 1, error);
 }
 
 static void what_the_child_says_is_not_believed(void **state)
@@ -433,41 +390,29 @@ static void what_the_child_says_is_not_believed(void **state)
         {LIE_ENDLESS, BATON_ETOOBIG, "limit"},
         {LIE_TORN, BATON_EUNAVAILABLE, "without a word"},
     };
-    struct place *place = *state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct baton_error error = {0};
-        int rc = lie(place, cases[i].lie, &error);
-
-        if (rc != cases[i].code || strstr(error.message, cases[i].said) == NULL) {
-            fail_msg("lie %d: %d, %s", (int)cases[i].lie, rc, error.message);
-        }
-        assert_empty(place);
-        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+        print_message("lie %d\n", (int)cases[i].lie);
+        ASSERT_FAILS(lie(cases[i].lie, failure), cases[i].code, cases[i].said);
+        assert_empty();
     }
-    assert_int_equal(lie(place, LIE_NONE, NULL), 0);
+    assert_int_equal(lie(LIE_NONE, NULL), 0);
 }
 
 static void a_silent_child_is_given_up_with_its_order(void **state)
 {
-    struct place *place = *state;
     atomic_bool is_canceled = true;
 
-    place->rules.is_canceled = &is_canceled;
-    assert_int_equal(lie(place, LIE_SILENT, NULL), BATON_ECANCELED);
-    assert_empty(place);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    place.rules.is_canceled = &is_canceled;
+    assert_int_equal(lie(LIE_SILENT, NULL), BATON_ECANCELED);
+    assert_empty();
 }
 
 static void a_child_that_is_missing_is_named(void **state)
 {
-    struct place *place = *state;
-    struct baton_error error = {0};
-
-    place->rules.program = "/nonexistent/baton-unpack";
-    assert_int_equal(unpack_bytes(place, "", 0, &error), BATON_EUNAVAILABLE);
-    assert_non_null(strstr(error.message, "/nonexistent/baton-unpack"));
-    assert_empty(place);
+    place.rules.program = "/nonexistent/baton-unpack";
+    ASSERT_FAILS(unpack_bytes("", 0, failure), BATON_EUNAVAILABLE, "/nonexistent/baton-unpack");
+    assert_empty();
 }
 
 /* The file of /proc of that process. */
@@ -479,41 +424,34 @@ static void read_proc(pid_t pid, const char *name, char text[TEXT_BYTES])
     (void)process_read_file(path, text, TEXT_BYTES);
 }
 
-/* One that is too large to be told at once. */
-static int large_archive(void)
+/* Nobody reads what it says, and its archive is too large to be told at once, so it waits in the
+ * middle of its work. */
+static void start_waiting(struct helper *ret)
 {
     char *large = calloc(1, LARGE_BYTES + 1);
-    int fd;
+    struct pollfd fd = {.events = POLLIN};
+    int archive_fd;
 
     assert_non_null(large);
     for (size_t i = 0; i < LARGE_BYTES; i++) {
         large[i] = (char)(1 + i * 2654435761U % 251);
     }
-    fd = zip_sample(large);
+    archive_fd = zip_sample(large);
     free(large);
-    return fd;
-}
-
-/* Nobody reads what it says, so it waits in the middle of its work. */
-static void start_waiting(struct helper *ret, const struct place *place, int archive_fd)
-{
-    struct pollfd fd;
-
-    assert_int_equal(unpack_child_start(ret, archive_fd, &place->rules, NULL), 0);
+    assert_int_equal(unpack_child_start(ret, archive_fd, &place.rules, NULL), 0);
     assert_int_equal(send(ret->socket, SAMPLE_MODEL, strlen(SAMPLE_MODEL), 0),
                      (ssize_t)strlen(SAMPLE_MODEL));
-    fd = (struct pollfd){.fd = ret->socket, .events = POLLIN};
+    fd.fd = ret->socket;
     assert_int_equal(poll(&fd, 1, 20000), 1); /* it begins to tell: the fences stand */
+    close(archive_fd);
 }
 
 static void the_child_is_confined_when_it_reads(void **state)
 {
-    struct place *place = *state;
     struct helper child;
     char text[TEXT_BYTES];
-    int archive_fd = large_archive();
 
-    start_waiting(&child, place, archive_fd);
+    start_waiting(&child);
     read_proc(child.pid, "status", text);
     assert_non_null(strstr(text, "\nNoNewPrivs:\t1\n"));
     assert_non_null(strstr(text, "\nSeccomp:\t2\n"));
@@ -528,42 +466,35 @@ static void the_child_is_confined_when_it_reads(void **state)
 #endif
     unpack_child_end(&child);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-    close(archive_fd);
 }
 
-struct trace {
-    pid_t of;
-    int begun[2]; /* a pipe */
-};
+static int begun[2]; /* a pipe */
 
 /* Is told of its end first, and keeps it for a moment, as strace does, or a leak checker. */
 static int trace(void *userdata)
 {
-    const struct trace *trace = userdata;
+    const pid_t *child = userdata;
 
-    if (ptrace(PTRACE_SEIZE, trace->of, NULL, NULL) != 0 || write(trace->begun[1], "", 1) != 1) {
+    if (ptrace(PTRACE_SEIZE, *child, NULL, NULL) != 0 || write(begun[1], "", 1) != 1) {
         return EXIT_FAILURE;
     }
-    (void)waitid(P_PID, (id_t)trace->of, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    (void)waitid(P_PID, (id_t)*child, &(siginfo_t){0}, WEXITED | WNOWAIT);
     (void)usleep(KEPT_US);
     return EXIT_SUCCESS;
 }
 
 static void a_child_that_is_traced_is_waited_for(void **state)
 {
-    int archive_fd = large_archive();
     struct helper child;
-    struct trace how;
-    char begun;
+    char byte;
     pid_t tracer;
     int status;
 
-    start_waiting(&child, *state, archive_fd);
-    assert_int_equal(pipe(how.begun), 0);
-    how.of = child.pid;
-    tracer = process_fork(trace, &how);
-    close(how.begun[1]);
-    if (read(how.begun[0], &begun, 1) == 1) {
+    start_waiting(&child);
+    assert_int_equal(pipe(begun), 0);
+    tracer = process_fork(trace, &child.pid);
+    close(begun[1]);
+    if (read(begun[0], &byte, 1) == 1) {
         status = helper_kill(&child);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         assert_int_equal(process_wait(tracer), 0);
@@ -573,22 +504,21 @@ static void a_child_that_is_traced_is_waited_for(void **state)
         process_end(tracer);
     }
     unpack_child_end(&child);
-    close(how.begun[0]);
-    close(archive_fd);
+    close(begun[0]);
 }
 
 static pid_t start(void *userdata)
 {
     struct helper child;
 
-    start_waiting(&child, userdata, large_archive());
+    start_waiting(&child);
     return child.pid;
 }
 
 /* One that is stopped does not notice that nobody listens any more. */
 static void a_child_that_hangs_dies_with_who_started_it(void **state)
 {
-    process_must_die_with_starter(start, *state);
+    process_must_die_with_starter(start, NULL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -596,7 +526,6 @@ static void a_child_that_hangs_dies_with_who_started_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_archive_becomes_a_pipeline_and_a_file_of_each_model_to_be_read),
         TEST(what_the_pipeline_does_not_name_stays_inside),
         TEST(each_hostile_entry_is_refused_by_name_and_leaves_nothing),
         TEST(a_wrong_length_or_checksum_is_found),

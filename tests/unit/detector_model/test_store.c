@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include "detector/model/store.h"
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 #include "unit/detector_model/zip_maker.h"
 
@@ -21,59 +22,45 @@ enum {
     ROOM = 4 * EACH, /* for three that are kept, with the one that is added */
 };
 
-struct place {
+static struct {
     char path[64];
     struct store *store;
     struct archive_rules rules;
-};
+} place;
 
 static int set_up(void **state)
 {
-    struct place *place = calloc(1, sizeof(*place));
-    struct baton_error error = {0};
-
-    assert_non_null(place);
-    process_make_folder(place->path, sizeof(place->path));
-    place->rules = archive_rules_default();
-    if (store_open(&place->store, place->path, ROOM, &error) != 0) {
-        fail_msg("%s", error.message);
-    }
-    *state = place;
+    process_make_folder(place.path, sizeof(place.path));
+    place.rules = archive_rules_default();
+    ASSERT_OK(store_open(&place.store, place.path, ROOM, failure));
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct place *place = *state;
-
-    store_close(place->store);
-    process_remove_folder(place->path);
-    free(place);
+    store_close(place.store);
+    process_remove_folder(place.path);
     return 0;
 }
 
 /* An archive whose model is that letter, many times. */
-static int add(const struct place *place, char letter, struct model **model,
-               struct baton_error *error)
+static int add(char letter, struct model **model, struct baton_error *error)
 {
     char text[MODEL_BYTES + 1] = "";
     int fd, rc;
 
     memset(text, letter, MODEL_BYTES);
     fd = zip_sample(text);
-    rc = store_add(place->store, fd, &place->rules, model, error);
+    rc = store_add(place.store, fd, &place.rules, model, error);
     close(fd);
     return rc;
 }
 
-static struct model *added(const struct place *place, char letter)
+static struct model *added(char letter)
 {
-    struct baton_error error = {0};
     struct model *model = NULL;
 
-    if (add(place, letter, &model, &error) != 0) {
-        fail_msg("%c: %s", letter, error.message);
-    }
+    ASSERT_OK(add(letter, &model, failure));
     return model;
 }
 
@@ -91,128 +78,120 @@ static char letter_of(const struct model *model)
     return got == MODEL_BYTES ? text[0] : '\0';
 }
 
-static const char *path_of(const struct place *place, const char *name, char ret[PATH_MAX])
+static const char *path_of(const char *name, char ret[PATH_MAX])
 {
-    (void)snprintf(ret, PATH_MAX, "%s/archives/%s", place->path, name);
+    (void)snprintf(ret, PATH_MAX, "%s/archives/%s", place.path, name);
     return ret;
 }
 
-static bool has(const struct place *place, const char *digest)
+static bool has(const char *digest)
 {
     char path[PATH_MAX];
 
-    return access(path_of(place, digest, path), F_OK) == 0;
+    return access(path_of(digest, path), F_OK) == 0;
 }
 
 /* Its last use was so many seconds ago: two of the same tick of the clock have no order. */
-static void age(const struct place *place, const char *digest, int s)
+static void age(const char *digest, int s)
 {
     const struct timespec used = {.tv_sec = time(NULL) - s};
     char path[PATH_MAX];
 
     assert_int_equal(
-        utimensat(AT_FDCWD, path_of(place, digest, path), (const struct timespec[]){used, used}, 0),
-        0);
+        utimensat(AT_FDCWD, path_of(digest, path), (const struct timespec[]){used, used}, 0), 0);
 }
 
 /* With what is there beside them. */
-static unsigned count_archives(const struct place *place)
+static unsigned count_archives(void)
 {
     char path[PATH_MAX];
 
-    return process_count_entries(path_of(place, "", path));
+    return process_count_entries(path_of("", path));
 }
 
 static void what_is_not_there_is_not_found(void **state)
 {
-    struct place *place = *state;
     struct model *model = NULL;
     char digest[DIGEST_BYTES];
 
     assert_int_equal(digest_of("abc", 3, digest), 0);
     assert_string_equal(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    assert_int_equal(store_find(place->store, digest, &place->rules, &model, NULL), BATON_ENOENT);
-    assert_int_equal(store_find(place->store, "../../etc", &place->rules, &model, NULL),
+    assert_int_equal(store_find(place.store, digest, &place.rules, &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place.store, "../../etc", &place.rules, &model, NULL),
                      BATON_ENOENT);
-    assert_int_equal(store_find(place->store, "", &place->rules, &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place.store, "", &place.rules, &model, NULL), BATON_ENOENT);
     assert_null(model);
 }
 
 static void the_one_used_longest_ago_goes_first(void **state)
 {
-    struct place *place = *state;
     char digests[4][DIGEST_BYTES];
     struct model *model;
 
     for (int i = 0; i < 3; i++) {
-        model = added(place, (char)('a' + i));
+        model = added((char)('a' + i));
         (void)snprintf(digests[i], sizeof(digests[i]), "%s", model->digest);
         model_release(model);
-        age(place, digests[i], 9 - i);
+        age(digests[i], 9 - i);
     }
     /* Used again: */
-    assert_int_equal(store_find(place->store, digests[0], &place->rules, &model, NULL), 0);
+    assert_int_equal(store_find(place.store, digests[0], &place.rules, &model, NULL), 0);
     model_release(model);
-    model_release(added(place, 'd'));
-    assert_true(has(place, digests[0]));
-    assert_false(has(place, digests[1]));
-    assert_true(has(place, digests[2]));
-    assert_int_equal(count_archives(place), 3);
+    model_release(added('d'));
+    assert_true(has(digests[0]));
+    assert_false(has(digests[1]));
+    assert_true(has(digests[2]));
+    assert_int_equal(count_archives(), 3);
 }
 
 static void what_is_held_is_used_until_it_is_released(void **state)
 {
-    struct place *place = *state;
-    struct model *held = added(place, 'a'), *model;
+    struct model *held = added('a'), *model;
     char digests[2][DIGEST_BYTES];
 
-    store_set_max(place->store, ROOM + EACH);
-    model = added(place, 'b');
+    store_set_max(place.store, ROOM + EACH);
+    model = added('b');
     (void)snprintf(digests[0], DIGEST_BYTES, "%s", held->digest);
     (void)snprintf(digests[1], DIGEST_BYTES, "%s", model->digest);
     model_release(model);
-    age(place, digests[0], 9);
-    age(place, digests[1], 8);
-    model_release(added(place, 'c'));
+    age(digests[0], 9);
+    age(digests[1], 8);
+    model_release(added('c'));
     model_release(held);
-    store_set_max(place->store, ROOM);
-    model_release(added(place, 'd'));
-    assert_true(has(place, digests[0]));
-    assert_false(has(place, digests[1]));
+    store_set_max(place.store, ROOM);
+    model_release(added('d'));
+    assert_true(has(digests[0]));
+    assert_false(has(digests[1]));
 }
 
 static void what_is_no_archive_keeps_none_out(void **state)
 {
-    struct place *place = *state;
     char path[PATH_MAX], digest[DIGEST_BYTES];
 
     assert_int_equal(digest_of("abc", 3, digest), 0);
-    assert_int_equal(mkdir(path_of(place, digest, path), 0700), 0);
+    assert_int_equal(mkdir(path_of(digest, path), 0700), 0);
     for (int letter = 'a'; letter < 'f'; letter++) {
-        model_release(added(place, (char)letter));
+        model_release(added((char)letter));
     }
-    assert_int_equal(count_archives(place), 1 + 3);
+    assert_int_equal(count_archives(), 1 + 3);
 }
 
 static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
 {
-    struct place *place = *state;
     struct model *held[3], *model = NULL;
-    struct baton_error error = {0};
 
-    store_set_max(place->store, 3 * 2 * EACH);
+    store_set_max(place.store, 3 * 2 * EACH);
     for (int i = 0; i < 3; i++) {
-        held[i] = added(place, (char)('a' + i));
+        held[i] = added((char)('a' + i));
     }
-    assert_int_equal(add(place, 'd', &model, &error), BATON_EFULL);
-    assert_non_null(strstr(error.message, "models in use leave no room"));
+    ASSERT_FAILS(add('d', &model, failure), BATON_EFULL, "models in use leave no room");
     assert_null(model);
-    assert_int_equal(count_archives(place), 3);
+    assert_int_equal(count_archives(), 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(letter_of(held[i]), 'a' + i);
     }
     model_release(held[0]);
-    held[0] = added(place, 'd');
+    held[0] = added('d');
     assert_int_equal(letter_of(held[0]), 'd');
     for (int i = 0; i < 3; i++) {
         model_release(held[i]);
@@ -222,52 +201,49 @@ static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
 /* Also if nobody has noticed it. That it is fetched again: test_supply.c. */
 static void an_archive_that_was_damaged_is_replaced_and_harms_no_holder(void **state)
 {
-    struct place *place = *state;
-    struct model *model = added(place, 'a'), *found = NULL;
+    struct model *model = added('a'), *found = NULL;
     char path[PATH_MAX];
 
-    assert_int_equal(truncate(path_of(place, model->digest, path), 7), 0);
+    assert_int_equal(truncate(path_of(model->digest, path), 7), 0);
     assert_int_equal(letter_of(model), 'a');
-    model_release(added(place, 'a'));
-    assert_int_equal(store_find(place->store, model->digest, &place->rules, &found, NULL), 0);
+    model_release(added('a'));
+    assert_int_equal(store_find(place.store, model->digest, &place.rules, &found, NULL), 0);
     model_release(found);
     model_release(model);
 }
 
 static void an_origin_is_remembered_as_long_as_its_model(void **state)
 {
-    struct place *place = *state;
-    struct model *model = added(place, 'a');
+    struct model *model = added('a');
     struct origin found = {0};
     char key[DIGEST_BYTES];
 
     assert_int_equal(digest_of("7 https://models.example/a", 26, key), 0);
-    assert_int_equal(store_origin(place->store, key, &found, NULL), BATON_ENOENT);
-    assert_int_equal(store_origin_set(place->store, key, model->digest, "\"e-1\"", NULL), 0);
-    assert_int_equal(store_origin(place->store, key, &found, NULL), 0);
+    assert_int_equal(store_origin(place.store, key, &found, NULL), BATON_ENOENT);
+    assert_int_equal(store_origin_set(place.store, key, model->digest, "\"e-1\"", NULL), 0);
+    assert_int_equal(store_origin(place.store, key, &found, NULL), 0);
     assert_string_equal(found.digest, model->digest);
     assert_string_equal(found.etag, "\"e-1\"");
-    model_release(added(place, 'b'));
-    assert_int_equal(store_origin(place->store, key, &found, NULL), 0);
+    model_release(added('b'));
+    assert_int_equal(store_origin(place.store, key, &found, NULL), 0);
     model_release(model);
     for (int letter = 'c'; letter < 'f'; letter++) { /* 'a' is evicted */
-        model_release(added(place, (char)letter));
+        model_release(added((char)letter));
     }
-    assert_int_equal(store_origin(place->store, key, &found, NULL), BATON_ENOENT);
+    assert_int_equal(store_origin(place.store, key, &found, NULL), BATON_ENOENT);
 }
 
 static void a_file_to_fetch_into_has_no_name(void **state)
 {
-    struct place *place = *state;
     char left[PATH_MAX];
     struct stat status;
     int fd;
 
     /* A process was killed between the two steps. */
-    fd = open(path_of(place, ".file", left), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = open(path_of(".file", left), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
-    fd = store_file(place->store, NULL);
+    fd = store_file(place.store, NULL);
     assert_int_not_equal(access(left, F_OK), 0);
 
     assert_true(fd >= 0);
@@ -279,16 +255,15 @@ static void a_file_to_fetch_into_has_no_name(void **state)
 
 static void a_folder_that_was_removed_is_made_again(void **state)
 {
-    struct place *place = *state;
     struct model *model;
     int fd;
 
-    process_remove_folder(place->path);
-    fd = store_file(place->store, NULL);
+    process_remove_folder(place.path);
+    fd = store_file(place.store, NULL);
     assert_true(fd >= 0);
     close(fd);
-    model = added(place, 'a');
-    assert_true(has(place, model->digest));
+    model = added('a');
+    assert_true(has(model->digest));
     model_release(model);
 }
 

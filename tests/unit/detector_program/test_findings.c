@@ -1,6 +1,7 @@
 #include "cmocka_all.h"
 
 #include "detector/program/findings.h"
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 
 #include <stdio.h>
@@ -40,11 +41,8 @@ static void show(struct findings *findings, uint64_t number)
                                        .number = number,
                                        .pts_us = 1500000};
     const struct inference_result result = {&frame, sightings, 3, {0}};
-    struct baton_error error = {0};
 
-    if (findings_add(findings, &result, 0.5, &error)) {
-        fail_msg("%s", error.message);
-    }
+    ASSERT_OK(findings_add(findings, &result, 0.5, failure));
     assert_int_equal(findings_boxes(drawn, &result), 2);
     assert_int_equal(drawn[1].x, 10);
     json_decref(attributes);
