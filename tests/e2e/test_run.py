@@ -71,6 +71,18 @@ class Running(ProgramTest):
         self.assertEqual(done.returncode, 127)
         self.assertIn("interpreter", done.stderr.split(str(script))[-1])
 
+    def test_an_empty_folder_of_path_is_the_current_one(self):
+        one = self.cluster(1)
+        script = Path(one.dir, "script")
+        script.write_text("#!/bin/sh\nexit 7\n", encoding="ascii")
+        script.chmod(0o755)
+        for path in ("", ":", ":/nonexistent", "/nonexistent:", "/nonexistent::/also-not"):
+            done = subprocess.run([os.path.abspath(BATON), "run", *one.arguments("a"), "--",
+                                   "script"], cwd=one.dir,
+                                  env={**clean_environment(), "PATH": path}, timeout=DEADLINE_S,
+                                  stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, 7, (path, done.stderr))
+
     def test_without_a_quorum_it_gives_up_in_time(self):
         three = self.cluster(3)
         for time in ("300ms", "1us"):
