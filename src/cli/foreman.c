@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -124,6 +125,18 @@ static void read_nothing(const struct foreman *foreman)
     }
 }
 
+/* Nor has CMD the terminal by name: if it opens /dev/tty, as for a password, it hears that there
+ * is none. */
+static void leave_terminal(void)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+    if (terminal >= 0) {
+        (void)ioctl(terminal, TIOCNOTTY);
+        (void)close(terminal);
+    }
+}
+
 /* To its own process group and cgroup, its life bound to the foreman's. */
 static bool enter(const struct foreman *foreman, pid_t parent)
 {
@@ -137,6 +150,7 @@ static bool enter(const struct foreman *foreman, pid_t parent)
         return false;
     }
     read_nothing(foreman);
+    leave_terminal();
     (void)!(foreman->procs >= 0 && write(foreman->procs, "0", 1) == 1);
     (void)fcntl(foreman->config->progress, F_SETFD, 0);
     return output < 0 || (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0);

@@ -33,11 +33,16 @@ class Running(ProgramTest):
 
     def test_a_program_that_reads_the_terminal_finds_its_end(self):
         """Not the terminal's foreground group, it would be stopped there, and baton wait for it."""
+        for command in "read line", "read line </dev/tty", "stty tostop <&2":
+            with self.subTest(command):
+                self.run_on_a_terminal(command + "; exit 42")
+
+    def run_on_a_terminal(self, script):
         one = self.cluster(1)
         pid, terminal = pty.fork()
         if pid == 0:
-            os.execve(BATON, [BATON, "run", *one.arguments("a"), "--", "sh", "-c",
-                              "read line; exit 42"], clean_environment())
+            os.execve(BATON, [BATON, "run", *one.arguments("a"), "--", "sh", "-c", script],
+                      clean_environment())
         self.addCleanup(os.close, terminal)
         status = []
         def ended():
