@@ -228,6 +228,23 @@ class Running(ProgramTest):
                   "the guardian is heard")
             process.terminate()
 
+    def test_a_user_without_room_for_queued_signals_can_end_it(self):
+        """Any process of the user may fill the queue, as by timers whose signal it blocks."""
+        for script, rest in (("trap 'exit 3' TERM", ("--stop-timeout", "1000s")),
+                             ("trap '' TERM", ("--stop-timeout", "100ms"))):
+            with subprocess.Popen(
+                    ["prlimit", "--sigpending=0", BATON, "run", *self.cluster(1).arguments("a"),
+                     *rest, "--", "sh", "-c", script + "; echo; while :; do sleep 0.05; done"],
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()) \
+                    as process:
+                process.stdout.readline()
+                process.terminate()
+                try:
+                    code = process.wait(DEADLINE_S)
+                finally:
+                    process.kill()
+                self.assertEqual(code, 3 if "exit" in script else 137)
+
     def test_a_signal_for_which_there_is_no_memory_is_sent_later(self):
         one = self.cluster(1)
         # The first message is the order to start it.
