@@ -182,7 +182,7 @@ static int check_place(const struct listener *listener, const struct listener_pl
 
     if (connect(listener->fd, (const struct sockaddr *)&listener->address,
                 sizeof(listener->address)) == 0 ||
-        errno == EAGAIN) {
+        errno == EAGAIN || errno == EPROTOTYPE) { /* that one, to a socket of datagrams */
         return error_set(reterr, BATON_EBUSY, "socket %s: a process listens there already%s",
                          place->path, place->hint ? place->hint : "");
     }

@@ -231,6 +231,23 @@ static void what_is_no_stale_socket_is_not_replaced(void **state)
     assert_int_equal(access(world->address.sun_path, F_OK), 0);
 }
 
+static void a_socket_of_another_type_that_a_process_has_is_not_replaced(void **state)
+{
+    struct world *world = *state;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char byte = 1;
+
+    end(world);
+    assert_int_equal(
+        bind(fd, (const struct sockaddr *)&world->address, sizeof(world->address)), 0);
+    assert_int_equal(open_unix(world, &world->listener), BATON_EBUSY);
+    assert_int_equal(sendto(fd, &byte, 1, 0, (const struct sockaddr *)&world->address,
+                            sizeof(world->address)),
+                     1);
+    (void)close(fd);
+    assert_int_equal(open_unix(world, &world->listener), 0);
+}
+
 static struct world *intruder; /* NULL: nobody comes */
 static int intruder_says;      /* what it gets: a pipe */
 
@@ -315,6 +332,7 @@ int main(void)
         TEST(a_socket_has_its_mode_and_goes_with_its_listener),
         TEST(the_socket_of_a_later_listener_stays),
         TEST(what_is_no_stale_socket_is_not_replaced),
+        TEST(a_socket_of_another_type_that_a_process_has_is_not_replaced),
         TEST(of_two_that_find_a_stale_socket_at_one_time_one_listens),
         TEST(both_families_reach_a_listener_on_all_addresses),
     };
