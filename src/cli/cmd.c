@@ -46,14 +46,16 @@ static int search(const char *program)
 {
     const char *path = getenv("PATH") ? getenv("PATH") : "/bin:/usr/bin";
     int result = ENOENT;
-    while (result && *path) {
+    bool is_last = false; /* an empty folder is the current one, behind the last colon, too */
+    while (result && !is_last) {
         char file[PATH_MAX];
         int bytes = (int)strcspn(path, ":");
         int written =
             snprintf(file, sizeof(file), "%.*s%s%s", bytes, path, bytes > 0 ? "/" : "", program);
         int found = written < (int)sizeof(file) ? check_file(file) : ENAMETOOLONG;
         result = found == 0 || found == EACCES ? found : result;
-        path += bytes + (path[bytes] == ':');
+        is_last = path[bytes] == '\0';
+        path += bytes + 1;
     }
     return result;
 }

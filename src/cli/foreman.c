@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -41,7 +42,7 @@ struct foreman {
     pid_t command;   /* 0: none, or its exit status was taken */
     int status;      /* of the command that has ended */
     int starting;    /* pipe that the exec of the command closes; -1: none */
-    int signals;     /* signalfd of SIGCHLD and FOREMAN_SIGNAL */
+    int signals;     /* signalfd of SIGCHLD and FOREMAN_SIGNAL() */
     int alarm;       /* timerfd for the lease */
     span margin;     /* between the kill and the lease's end */
     int procs;       /* the cgroup's cgroup.procs; -1: none */
@@ -64,6 +65,13 @@ void foreman_name_cgroup(char ret[VICTIMS_PATH_MAX], const char *run, uint32_t c
 
     if (run[0] == '\0' || length >= VICTIMS_PATH_MAX) {
         ret[0] = '\0';
+    }
+}
+
+void foreman_add_signals(sigset_t *set)
+{
+    for (int what = FOREMAN_LEAVE; what <= FOREMAN_MAX; what++) {
+        (void)sigaddset(set, FOREMAN_SIGNAL(what));
     }
 }
 
@@ -124,6 +132,18 @@ static void read_nothing(const struct foreman *foreman)
     }
 }
 
+/* Nor has CMD the terminal by name: if it opens /dev/tty, as for a password, it hears that there
+ * is none. */
+static void leave_terminal(void)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+    if (terminal >= 0) {
+        (void)ioctl(terminal, TIOCNOTTY);
+        (void)close(terminal);
+    }
+}
+
 /* To its own process group and cgroup, its life bound to the foreman's. */
 static bool enter(const struct foreman *foreman, pid_t parent)
 {
@@ -137,6 +157,7 @@ static bool enter(const struct foreman *foreman, pid_t parent)
         return false;
     }
     read_nothing(foreman);
+    leave_terminal();
     (void)!(foreman->procs >= 0 && write(foreman->procs, "0", 1) == 1);
     (void)fcntl(foreman->config->progress, F_SETFD, 0);
     return output < 0 || (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0);
@@ -377,14 +398,13 @@ static void take_signals(struct foreman *foreman)
     struct signalfd_siginfo taken;
 
     while (read(foreman->signals, &taken, sizeof(taken)) == (ssize_t)sizeof(taken)) {
-        if (taken.ssi_signo != (uint32_t)FOREMAN_SIGNAL) {
-            continue;
-        }
-        if (taken.ssi_int > 0 && foreman->command != 0) {
-            (void)kill(-foreman->command, taken.ssi_int);
-        } else if (taken.ssi_int <= 0) {
+        int what = (int)taken.ssi_signo - FOREMAN_SIGNAL(0);
+
+        if (what > 0 && foreman->command != 0) {
+            (void)kill(-foreman->command, what);
+        } else if (what == FOREMAN_KILL || what == FOREMAN_LEAVE) {
             foreman->is_ending = true;
-            foreman->is_leaving |= taken.ssi_int == FOREMAN_LEAVE;
+            foreman->is_leaving |= what == FOREMAN_LEAVE;
         }
     }
 }
@@ -426,7 +446,7 @@ static int prepare(struct foreman *foreman, pid_t parent)
     }
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    sigaddset(&set, FOREMAN_SIGNAL);
+    foreman_add_signals(&set);
     foreman->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     foreman->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     errnum = foreman->signals < 0 || foreman->alarm < 0 ? errno : 0;

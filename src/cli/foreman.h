@@ -23,14 +23,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What the supervisor sends with FOREMAN_SIGNAL: a signal for the command's process group, or one
- * of these. */
+/* What the supervisor tells it: a signal for the command's process group, or one of these. */
 enum {
-    FOREMAN_KILL = 0,   /* kill all descendants, and those that a service started for them */
     FOREMAN_LEAVE = -1, /* kill all descendants; the supervisor finds the others */
+    FOREMAN_KILL = 0,   /* kill all descendants, and those that a service started for them */
+    FOREMAN_MAX = 28,   /* of the signals' numbers; SIGSYS and its like are nobody's order */
 };
 
-#define FOREMAN_SIGNAL SIGRTMIN /* queued; blocked since before the fork */
+/* A signal of its own for each, blocked since before the fork: kill(2) delivers them even where the
+ * user has no room left for queued ones (RLIMIT_SIGPENDING), of which any process of that user may
+ * have made too many. */
+#define FOREMAN_SIGNAL(what) (SIGRTMIN + 1 + (what))
+void foreman_add_signals(sigset_t *set);
 
 struct foreman_config {
     const char *marker;              /* of the run; the command's begins with it (victims.h) */

@@ -197,10 +197,10 @@ static int kill_strays(const struct supervision *all, uint32_t number)
     return count < 0 ? 0 : count;
 }
 
-static void instruct(const struct command *command, int number)
+static void instruct(const struct command *command, int what)
 {
     if (command->foreman != 0) {
-        (void)sigqueue(command->foreman, FOREMAN_SIGNAL, (union sigval){.sival_int = number});
+        (void)kill(command->foreman, FOREMAN_SIGNAL(what));
     }
 }
 
@@ -512,7 +512,7 @@ static void prepare(struct supervision *all)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     blocked = child;
-    sigaddset(&blocked, FOREMAN_SIGNAL); /* for the foremen */
+    foreman_add_signals(&blocked);
     (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
     (void)socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, news);
     all->news = news[0];

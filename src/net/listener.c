@@ -3,16 +3,19 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { TURN_CONNECTIONS = 64, PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 1000 };
+enum { TURN_CONNECTIONS = 64, PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 1000, LOCK_TRIES = 2000 };
 
 struct listener {
     struct listener_options options;
@@ -179,7 +182,7 @@ static int check_place(const struct listener *listener, const struct listener_pl
 
     if (connect(listener->fd, (const struct sockaddr *)&listener->address,
                 sizeof(listener->address)) == 0 ||
-        errno == EAGAIN) {
+        errno == EAGAIN || errno == EPROTOTYPE) { /* that one, to a socket of datagrams */
         return error_set(reterr, BATON_EBUSY, "socket %s: a process listens there already%s",
                          place->path, place->hint ? place->hint : "");
     }
@@ -224,12 +227,34 @@ static int bind_unix(struct listener *listener, const struct listener_place *pla
     return failed == 0 ? BATON_OK : fail_bound(place, -failed, reterr);
 }
 
+/* Two that come at one time would both find a stale socket, and the second one replace what the
+ * first one has made of it. Without a lock it goes on: the folder may not be readable, or a
+ * stranger may hold the lock of /tmp. Returns a descriptor, or -1. */
+static int lock_folder(const char *path)
+{
+    const char *end = strrchr(path, '/');
+    char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)] = ".";
+    int fd;
+
+    if (end != NULL) {
+        (void)snprintf(folder, sizeof(folder), "%.*s", end == path ? 1 : (int)(end - path), path);
+    }
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+            break;
+        }
+        (void)poll(NULL, 0, 1);
+    }
+    return fd;
+}
+
 int listener_open_unix(struct listener **ret, const struct listener_options *options,
                        const struct listener_place *place, struct baton_error *reterr)
 {
     struct listener *listener;
     size_t bytes = strlen(place->path) + 1;
-    int code;
+    int code, lock;
 
     if (bytes > sizeof(listener->address.sun_path)) {
         return error_set(reterr, BATON_ETOOBIG,
@@ -242,8 +267,12 @@ int listener_open_unix(struct listener **ret, const struct listener_options *opt
     }
     listener->address.sun_family = AF_UNIX;
     memcpy(listener->address.sun_path, place->path, bytes);
+    lock = lock_folder(place->path);
     code = check_place(listener, place, reterr);
     code = code ? code : bind_unix(listener, place, reterr);
+    if (lock >= 0) {
+        (void)close(lock);
+    }
     if (code != BATON_OK) {
         discard(listener);
         return code;

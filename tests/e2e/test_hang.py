@@ -80,6 +80,18 @@ class Hang(ClusterTest):
         self.assertEqual((status["raft"]["hang_kills"], status["raft"]["hang_ms"]), (1, 2000))
         self.assertRegex(cluster.log(old), "hang-kills count=1 bound_ms=2000")
 
+    def test_kills_of_another_hour_do_not_count_wherever_the_clock_was(self):
+        for seconds in -4000, 4000:
+            one = self.cluster(1, "--hang", "1s")
+            path = os.path.join(one.data("a"), "hang-kills")
+            os.mkdir(one.data("a"), 0o700)
+            with open(path, "w", encoding="ascii") as file:
+                file.write("3\n")
+            os.utime(path, (time.time() + seconds,) * 2)
+            one.start("a")
+            one.wait_leader()
+            self.assertEqual(one.status("a")["raft"]["hang_kills"], 0, seconds)
+
     def test_a_follower_that_stands_still_is_left_alone(self):
         """By the time the leader was killed for its own hang, the follower's was longer."""
         cluster, old = self.begin(5)

@@ -33,11 +33,16 @@ class Running(ProgramTest):
 
     def test_a_program_that_reads_the_terminal_finds_its_end(self):
         """Not the terminal's foreground group, it would be stopped there, and baton wait for it."""
+        for command in "read line", "read line </dev/tty", "stty tostop <&2":
+            with self.subTest(command):
+                self.run_on_a_terminal(command + "; exit 42")
+
+    def run_on_a_terminal(self, script):
         one = self.cluster(1)
         pid, terminal = pty.fork()
         if pid == 0:
-            os.execve(BATON, [BATON, "run", *one.arguments("a"), "--", "sh", "-c",
-                              "read line; exit 42"], clean_environment())
+            os.execve(BATON, [BATON, "run", *one.arguments("a"), "--", "sh", "-c", script],
+                      clean_environment())
         self.addCleanup(os.close, terminal)
         status = []
         def ended():
@@ -70,6 +75,18 @@ class Running(ProgramTest):
         done = baton("run", *one.arguments("a"), "--", str(script))
         self.assertEqual(done.returncode, 127)
         self.assertIn("interpreter", done.stderr.split(str(script))[-1])
+
+    def test_an_empty_folder_of_path_is_the_current_one(self):
+        one = self.cluster(1)
+        script = Path(one.dir, "script")
+        script.write_text("#!/bin/sh\nexit 7\n", encoding="ascii")
+        script.chmod(0o755)
+        for path in ("", ":", ":/nonexistent", "/nonexistent:", "/nonexistent::/also-not"):
+            done = subprocess.run([os.path.abspath(BATON), "run", *one.arguments("a"), "--",
+                                   "script"], cwd=one.dir,
+                                  env={**clean_environment(), "PATH": path}, timeout=DEADLINE_S,
+                                  stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, 7, (path, done.stderr))
 
     def test_without_a_quorum_it_gives_up_in_time(self):
         three = self.cluster(3)
@@ -210,6 +227,23 @@ class Running(ProgramTest):
             until(lambda: "(baton-guardian) Z" not in self.children(process.pid),
                   "the guardian is heard")
             process.terminate()
+
+    def test_a_user_without_room_for_queued_signals_can_end_it(self):
+        """Any process of the user may fill the queue, as by timers whose signal it blocks."""
+        for script, rest in (("trap 'exit 3' TERM", ("--stop-timeout", "1000s")),
+                             ("trap '' TERM", ("--stop-timeout", "100ms"))):
+            with subprocess.Popen(
+                    ["prlimit", "--sigpending=0", BATON, "run", *self.cluster(1).arguments("a"),
+                     *rest, "--", "sh", "-c", script + "; echo; while :; do sleep 0.05; done"],
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()) \
+                    as process:
+                process.stdout.readline()
+                process.terminate()
+                try:
+                    code = process.wait(DEADLINE_S)
+                finally:
+                    process.kill()
+                self.assertEqual(code, 3 if "exit" in script else 137)
 
     def test_a_signal_for_which_there_is_no_memory_is_sent_later(self):
         one = self.cluster(1)

@@ -125,6 +125,11 @@ int storage_error(const struct storage *storage, const char *doing, struct baton
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
         system = sqlite3_system_errno(storage->db);
+        if (system == ENOENT) { /* of a second try, without O_CREAT, where the first had no room */
+            return error_set(reterr, BATON_EFULL,
+                             "%s: %s: no file can be made beside it; has the disk room and inodes?",
+                             storage->path, doing);
+        }
         code = system == EMFILE || system == ENFILE || system == ENOMEM || system == EIO
                    ? BATON_EIO
                    : BATON_EAUTH;

@@ -7,12 +7,15 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct world {
@@ -228,6 +231,69 @@ static void what_is_no_stale_socket_is_not_replaced(void **state)
     assert_int_equal(access(world->address.sun_path, F_OK), 0);
 }
 
+static void a_socket_of_another_type_that_a_process_has_is_not_replaced(void **state)
+{
+    struct world *world = *state;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char byte = 1;
+
+    end(world);
+    assert_int_equal(
+        bind(fd, (const struct sockaddr *)&world->address, sizeof(world->address)), 0);
+    assert_int_equal(open_unix(world, &world->listener), BATON_EBUSY);
+    assert_int_equal(sendto(fd, &byte, 1, 0, (const struct sockaddr *)&world->address,
+                            sizeof(world->address)),
+                     1);
+    (void)close(fd);
+    assert_int_equal(open_unix(world, &world->listener), 0);
+}
+
+static struct world *intruder; /* NULL: nobody comes */
+static int intruder_says;      /* what it gets: a pipe */
+
+int __real_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog);
+
+/* Another process comes after the first one's bind(). If nothing keeps it waiting it is done before
+ * this returns. */
+int __wrap_listen(int fd, int backlog)
+{
+    struct world *world = intruder;
+    int ends[2];
+
+    intruder = NULL;
+    if (world != NULL) {
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        if (fork() == 0) {
+            struct world other = {.address = world->address};
+            struct listener *listener;
+            int code = uv_loop_init(&other.loop);
+            code = code ? code : open_unix(&other, &listener);
+            _exit(write(ends[1], &code, sizeof(code)) == (ssize_t)sizeof(code) ? 0 : 1);
+        }
+        (void)close(ends[1]);
+        intruder_says = ends[0];
+        (void)poll(&(struct pollfd){.fd = intruder_says, .events = POLLIN}, 1, 200);
+    }
+    return __real_listen(fd, backlog);
+}
+
+static void of_two_that_find_a_stale_socket_at_one_time_one_listens(void **state)
+{
+    struct world *world = *state;
+    int code = BATON_OK;
+
+    end(world);
+    intruder = world;
+    assert_int_equal(open_unix(world, &world->listener), BATON_OK);
+    assert_int_equal(read(intruder_says, &code, sizeof(code)), sizeof(code));
+    assert_int_equal(code, BATON_EBUSY);
+    assert_true(wait(NULL) > 0);
+    (void)close(intruder_says);
+    come(world, 1);
+    AWAIT_ON(world->loop, world->count > 0);
+}
+
 static void both_families_reach_a_listener_on_all_addresses(void **state)
 {
     struct world *world = *state;
@@ -266,6 +332,8 @@ int main(void)
         TEST(a_socket_has_its_mode_and_goes_with_its_listener),
         TEST(the_socket_of_a_later_listener_stays),
         TEST(what_is_no_stale_socket_is_not_replaced),
+        TEST(a_socket_of_another_type_that_a_process_has_is_not_replaced),
+        TEST(of_two_that_find_a_stale_socket_at_one_time_one_listens),
         TEST(both_families_reach_a_listener_on_all_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -553,6 +553,37 @@ static void a_write_that_fails_says_why_in_words(void **state)
     storage_close(storage);
 }
 
+/* SQLite asks once more, without O_CREAT, and keeps the reason of that. */
+static const char *no_room_for;
+
+static int open_without_room(const char *path, int flags, int mode)
+{
+    size_t bytes = strlen(path), end = strlen(no_room_for);
+
+    if ((flags & O_CREAT) && bytes > end && strcmp(path + bytes - end, no_room_for) == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return open(path, flags, mode);
+}
+
+static void a_disk_without_room_for_one_more_file_is_full(void **state)
+{
+    static const char *const files[] = {"/raft.db-journal", "/raft.db-wal"};
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct baton_error error = {0};
+        no_room_for = files[i];
+        assert_int_equal(vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_without_room),
+                         SQLITE_OK);
+        assert_int_equal(open_fails(&error), BATON_EFULL);
+        (void)vfs->xSetSystemCall(vfs, "open", NULL);
+        assert_non_null(strstr(error.message, directory));
+        assert_non_null(strstr(error.message, "inodes"));
+    }
+}
+
 static void a_peer_that_finds_no_room_to_be_remembered_costs_no_vote(void **state)
 {
     struct storage_loaded loaded;
@@ -757,6 +788,7 @@ int main(void)
         IN_DIRECTORY(of_a_log_that_ends_in_a_torn_write_the_rest_counts),
         IN_DIRECTORY(a_full_disk_is_said_and_nothing_is_written_after_it),
         IN_DIRECTORY(a_write_that_fails_says_why_in_words),
+        IN_DIRECTORY(a_disk_without_room_for_one_more_file_is_full),
         IN_DIRECTORY(a_peer_that_finds_no_room_to_be_remembered_costs_no_vote),
         IN_DIRECTORY(a_process_killed_while_writing_loses_nothing_acknowledged),
         IN_DIRECTORY(a_first_start_that_is_killed_at_any_moment_is_followed_by_another),
