@@ -73,7 +73,7 @@ static int open_model(struct server *server, const int fds[2], struct baton_erro
     size_t count = 0;
     int code;
 
-    (void)shape_count(&request->largest, &count);
+    (void)shape_numbers(&request->largest, &count);
     code = map(fds[0], request->model_bytes, PROT_READ, &bytes, reterr);
     code = code ? code : map(fds[1], count * sizeof(float), PROT_READ | PROT_WRITE, &input, reterr);
     if (!code) {
