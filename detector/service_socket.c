@@ -58,7 +58,7 @@ static void on_drain(void *userdata)
     const struct peer *peer = userdata;
 
     if (worker_owner(peer->service->worker) == peer->number) {
-        worker_writable(peer->service->worker);
+        worker_flush(peer->service->worker);
     }
 }
 
