@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 enum {
@@ -39,6 +40,7 @@ static void on_event(void *userdata, const struct worker_event *event)
     enum log_level level = level_of(event->type);
     char session[24] = "";
 
+    service->has_changed = true;
     if (event->session.is_set) {
         (void)snprintf(session, sizeof(session), "%lld", (long long)event->session.id);
     }
@@ -61,9 +63,16 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
 }
 
+/* Cameras and models allocate pieces of many sizes. The C library would keep the gaps between them
+ * when they are freed: some kilobytes for each change. */
 static void on_heartbeat(uv_timer_t *timer)
 {
     struct service *service = timer->data;
+
+    if (service->has_changed) {
+        service->has_changed = false;
+        (void)malloc_trim(0);
+    }
     usage_measure(&service->meter, clock_now(), &service->usage);
     worker_tick(service->worker, &service->usage);
 }
