@@ -71,7 +71,6 @@ static int confine(const struct camera_config *config, struct confinement *confi
     if (listener >= 0) {
         broker_listen(listener);
     }
-    (void)helper_is_bound(); /* the change of user has undone it; the socket shows a dead parent */
     return rc;
 }
 

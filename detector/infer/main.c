@@ -49,9 +49,6 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
         confinement.uses_hardware = server->library->uses_hardware;
         code = confine_process(&confinement, reterr);
     }
-    if (!code && !helper_is_bound()) {
-        code = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
-    }
     if (!code && options->threads <= 1 && !confinement.uses_hardware) {
         code = confine_stream(&confinement, reterr);
     }

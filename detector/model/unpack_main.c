@@ -46,9 +46,6 @@ static int confine(struct baton_error *reterr)
     static const struct confinement nothing = {.memory_max_mib = MEMORY_MAX_MIB};
     int rc = confine_process(&nothing, reterr);
 
-    if (rc == 0 && !helper_is_bound()) {
-        rc = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
-    }
     return rc ? rc : confine_stream(&nothing, reterr);
 }
 
