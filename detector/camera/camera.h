@@ -29,7 +29,6 @@ enum {
     CAMERA_FEEDS_MAX = 2048, /* distinct URLs: a subscription may have a stream and snapshots */
     CAMERA_STALL_MS = 10000,
     CAMERA_OPEN_MS = 10000,
-    CAMERA_SNAPSHOT_MS = 5000,
     CAMERA_HARDWARE_MAX = 256,
 };
 
@@ -48,7 +47,7 @@ struct camera_pool_config {
 /* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
 struct camera_options {
     int interval_ms; /* the least time between two frames, 0: every frame; for http URLs the time
-                        between two requests, 0: CAMERA_SNAPSHOT_MS */
+                        between two requests */
     int stall_ms;    /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
     int open_ms;     /* 0: CAMERA_OPEN_MS */
     bool uses_udp;   /* RTSP media come over UDP instead of the connection */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <uthash.h>
 
+enum { SNAPSHOT_MS = 5000 }; /* between two, unless the subscription says it */
+
 struct source {
     struct watched *watched;
     struct camera *camera; /* NULL: closed */
@@ -224,7 +226,7 @@ static void use_interval(struct watched *watched, const struct subscription *sub
 {
     watched->snapshot_ms = subscription->snapshot_interval_ms > 0
                                ? (int)subscription->snapshot_interval_ms
-                               : CAMERA_SNAPSHOT_MS;
+                               : SNAPSHOT_MS;
     if (watched->snapshots.camera != NULL) {
         camera_set_interval(watched->snapshots.camera, watched->snapshot_ms);
     }
