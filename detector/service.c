@@ -213,7 +213,7 @@ int service_port(const struct service *service)
     return web_server_port(service->web);
 }
 
-const struct worker *service_worker(const struct service *service)
+struct worker *service_worker(const struct service *service)
 {
     return service->worker;
 }
@@ -248,12 +248,6 @@ void service_online(struct service *service, const char *identifier, bool is_onl
         image_set_boxes(service->images, identifier, IMAGE_SHOWN, NULL, 0); /* unknown now */
     }
     worker_set_online(service->worker, identifier, is_online);
-}
-
-int service_detected(struct service *service, struct detection *detection,
-                     struct baton_error *reterr)
-{
-    return worker_detected(service->worker, detection, reterr);
 }
 
 void service_close(struct service *service)

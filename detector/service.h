@@ -12,7 +12,7 @@
  * for a host that could not be foreign.
  *
  * The part that opens cameras gets the subscriptions through `changed`, and reports through
- * service_frame, service_online and service_detected, all on the loop's thread.
+ * service_frame, service_online and worker_detected, all on the loop's thread.
  */
 #ifndef DETECTOR_SERVICE_H
 #define DETECTOR_SERVICE_H
@@ -62,7 +62,8 @@ struct service; /* opaque */
 int service_open(struct service **ret, const struct service_config *config,
                  struct baton_error *reterr);
 int service_port(const struct service *service);
-const struct worker *service_worker(const struct service *service);
+/* For its detections, and for what is known of subscriptions. */
+struct worker *service_worker(const struct service *service);
 
 /* Sets the newest frame of a source. With `is_shown` the subscription shows it from now on. */
 void service_frame(struct service *service, const char *identifier, enum image_source source,
@@ -70,9 +71,6 @@ void service_frame(struct service *service, const char *identifier, enum image_s
 /* For what else is known of the frames: boxes of what was found, sources without further frames. */
 struct image_store *service_images(const struct service *service);
 void service_online(struct service *service, const char *identifier, bool is_online);
-/* Takes the detection, as worker_detected() does. */
-int service_detected(struct service *service, struct detection *detection,
-                     struct baton_error *reterr);
 
 /* Applies the part of the configuration that may change at work. */
 void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);

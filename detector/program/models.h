@@ -2,7 +2,7 @@
  *
  *   service's `changed` ─▶ models_event ─▶ supply_order ─▶ model: its pipeline, its files
  *   watch's frame ─▶ models_frame ─▶ feed of the subscription ─▶ inference of that model
- *   service_detected ◀─ hooks.detected ◀───────────────────────┘
+ *   worker_detected  ◀─ hooks.detected ◀───────────────────────┘
  *
  * The supply says which model a subscription gets, and when it gets another (supply.h).
  * Subscriptions whose models are the same archive share one inference, so one child and one copy

@@ -72,7 +72,7 @@ static void on_detected(void *userdata, struct detection *detection)
     struct program *program = userdata;
     struct baton_error error;
 
-    if (service_detected(program->service, detection, &error) != 0) {
+    if (worker_detected(service_worker(program->service), detection, &error) != 0) {
         log_warning(program->logger, "detection-refused", LOG_STR("error", error.message));
     }
 }

@@ -65,7 +65,7 @@ static void detect(struct stand *stand)
                                                               "number", (int)++stand->detected)};
         image_set_boxes(service_images(stand->service), subscription->identifier, IMAGE_STREAM,
                         &box, 1);
-        (void)service_detected(stand->service, &detection, NULL);
+        (void)worker_detected(service_worker(stand->service), &detection, NULL);
     }
 }
 
