@@ -1,9 +1,8 @@
 /* The running worker: worker.h behind a server of src/web, with a heartbeat, the images and the
  * status pages.
  *
- *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1&source=S]
- *                                              newest frame as JPEG
- *   GET /camera/{subscriptionIdentifier}/stream     the same, again and again: MJPEG
+ *   GET /camera/{display;camera}/image[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
+ *   GET /camera/{display;camera}/stream     the same JPEG, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
  * With a token, WebSockets and HTTP must show it (Authorization: Bearer …), but /healthz and

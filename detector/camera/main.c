@@ -3,9 +3,8 @@
  *   config from the socket ─▶ broker (broker.h), fences (confine.h) ─▶ camera opened
  *                                                   ─▶ more fences ─▶ frames … end
  *
- * It is started by baton-detector alone, with a socket and memory for pictures. What it parses
- * comes from the network, so it is built to be lost: it holds one camera's password, one
- * connection and nothing else, and when it crashes or hangs, one camera is reopened.
+ * What it parses comes from the network, so it is built to be lost: it holds one camera's password,
+ * one connection and nothing else, and when it crashes or hangs, one camera is reopened.
  */
 #include "detector/camera/broker.h"
 #include "detector/camera/confine.h"

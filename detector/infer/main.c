@@ -1,10 +1,6 @@
-/* baton-model: runs models, in a process of its own that can be lost.
- *
- *   START ─▶ the engine's library is loaded ─▶ fences (confine.h) ─▶ OPEN, RUN … end
- *
- * It is started by baton-detector alone, with a socket. Models are strangers' bytes: before the
- * first of them is read, files, network and privileges are given up. With one thread a model also
- * has no further thread and no memory that can be both filled and run.
+/* baton-model: runs models, in a process of its own that can be lost (wire.h). Models are
+ * strangers' bytes: before the first of them is read, files, network and privileges are given up.
+ * With one thread a model also has no further thread and no memory that can be both filled and run.
  */
 #include "detector/camera/confine.h"
 #include "detector/helper/helper.h"

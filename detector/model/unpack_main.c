@@ -1,11 +1,6 @@
-/* baton-unpack: opens one archive, in a process of its own that can be lost.
- *
- *   fences (confine.h): no file, no thread, no network, no privilege ─▶ the archive is read, and
- * the files that are asked for are sent over the socket (unpack_wire.h) ─▶ end
- *
- * It is started by baton-detector alone. It has the archive and the socket, and can neither open
- * nor make anything else: baton-detector writes the files.
- */
+/* baton-unpack: opens one archive, in a process of its own that can be lost (unpack_wire.h). It has
+ * the archive and the socket, and can neither open nor make anything else: baton-detector writes
+ * the files. */
 #include "base/error.h"
 #include "base/json_load.h"
 #include "detector/camera/confine.h"
