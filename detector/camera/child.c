@@ -44,7 +44,6 @@ struct child {
     uv_timer_t farewell;
     struct camera_message newest; /* FRAME that is not shown yet; its type is 0 if there is none */
     uint64_t sequence;            /* of the newest frame, of earlier children at first */
-    uint32_t interval_us;         /* as it was sent */
     bool is_at_end;
     struct baton_error error; /* its last word, reported once its process has ended; code 0: none */
 };
@@ -369,10 +368,7 @@ void child_set_interval(struct child *child, span interval)
     const struct camera_request request = {.type = REQUEST_INTERVAL,
                                            .value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
-    if (child->interval_us != request.value &&
-        send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-        child->interval_us = request.value;
-    }
+    (void)send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 int child_pid(const struct child *child)

@@ -390,7 +390,6 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
         feed->userdata = userdata;
         uv_mutex_lock(&inference->lock);
         DL_PREPEND(inference->feeds, feed);
-        inference->stats.feeds++;
         uv_mutex_unlock(&inference->lock);
     }
     return feed;
@@ -408,7 +407,6 @@ void inference_feed_free(struct inference_feed *feed)
     inference = feed->inference;
     uv_mutex_lock(&inference->lock);
     DL_DELETE(inference->feeds, feed);
-    inference->stats.feeds--;
     pending = feed->pending.frame;
     uv_mutex_unlock(&inference->lock);
     camera_frame_unref(pending);

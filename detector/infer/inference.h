@@ -79,7 +79,6 @@ struct inference_stats {
     char engine[ENGINE_NAME_MAX + 1];   /* "" until ready */
     char note[BATON_ERROR_MESSAGE_MAX]; /* runner_note() */
     int pid;                            /* of the child; 0: none */
-    int feeds;
     uint64_t failures, restarts;
 };
 
