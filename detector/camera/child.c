@@ -336,11 +336,7 @@ static void end_by_force(struct child *child)
 
 static void on_farewell_over(uv_timer_t *timer)
 {
-    struct child *child = timer->data;
-
-    if (child->pid > 0) {
-        end_by_force(child);
-    }
+    end_by_force(timer->data);
 }
 
 void child_stop(struct child *child, bool is_killed)

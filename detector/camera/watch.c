@@ -19,7 +19,6 @@ struct watched {
     UT_hash_handle hh;
     int snapshot_ms;
     struct source stream, snapshots;
-    bool is_online;  /* as it was reported */
     instant seen_at; /* when the last frame that its model saw was captured */
     char identifier[];
 };
@@ -122,23 +121,19 @@ static const struct camera_frame *newest_in_time(const struct watched *watched)
 /* The stream went offline. */
 static void stand_in(struct watched *watched)
 {
-    const struct camera_frame *frame =
-        watched->snapshots.is_online ? newest_in_time(watched) : NULL;
+    const struct camera_frame *frame = newest_in_time(watched);
 
     if (frame != NULL) {
         show(watched, frame);
     }
 }
 
-static void tell(struct watched *watched)
+static void tell(const struct watched *watched)
 {
     const struct watch_hooks *hooks = &watched->watch->hooks;
-    bool is_online = watched->stream.is_online || watched->snapshots.is_online;
 
-    if (watched->is_online != is_online) {
-        watched->is_online = is_online;
-        hooks->online(hooks->userdata, watched->identifier, is_online);
-    }
+    hooks->online(hooks->userdata, watched->identifier,
+                  watched->stream.is_online || watched->snapshots.is_online);
 }
 
 static void tell_away(const struct source *source, bool is_gone)
@@ -273,7 +268,6 @@ static void update(struct watched *watched, const struct worker_event *event)
 {
     if ((event->changes & CHANGE_CAMERA) != 0) {
         use_stream(watched, event->subscription);
-        watched->is_online = false; /* the worker sets it to offline by itself */
     }
     if ((event->changes & CHANGE_INTERVAL) != 0) {
         use_interval(watched, event->subscription);

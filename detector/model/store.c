@@ -178,13 +178,6 @@ void store_set_max(struct store *store, uint64_t bytes_max)
 
 /* ---- Holding -------------------------------------------------------------------------------- */
 
-int model_pipeline(struct pipeline *ret, const struct model *model, struct baton_error *reterr)
-{
-    const struct buffer *text = &model->unpacked.text;
-
-    return pipeline_parse(ret, (const char *)text->data, text->bytes, reterr);
-}
-
 struct model *model_share(struct model *model)
 {
     atomic_fetch_add(&model->shares, 1);

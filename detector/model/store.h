@@ -67,9 +67,6 @@ struct origin {
 int store_origin(const struct store *store, const char *key, struct origin *ret);
 int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag);
 
-/* Reads the model's pipeline; pipeline_fini() follows. */
-int model_pipeline(struct pipeline *ret, const struct model *model, struct baton_error *reterr);
-
 struct model *model_share(struct model *model); /* must be released once more */
 void model_release(struct model *model);        /* NULL allowed */
 

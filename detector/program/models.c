@@ -113,8 +113,9 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
                                             .files = shared->model->unpacked.files,
                                             .uses_stream_time = models->uses_stream_time,
                                             .hooks = {on_opened, on_failed, on_closed, shared}};
+    const struct buffer *text = &shared->model->unpacked.text;
     struct pipeline pipeline = {0};
-    int code = model_pipeline(&pipeline, shared->model, reterr);
+    int code = pipeline_parse(&pipeline, (const char *)text->data, text->bytes, reterr);
 
     code = code ? code : inference_open(&shared->inference, &pipeline, &config, reterr);
     pipeline_fini(&pipeline);
