@@ -21,9 +21,9 @@
 #include "base/log.h"
 #include "detector/image.h"
 #include "detector/worker.h"
+#include "web/server.h"
 
 #include <jansson.h>
-#include <uv.h>
 
 enum {
     SERVICE_CONNECTIONS_MAX = 3584,
@@ -33,13 +33,8 @@ enum {
 /* Texts are borrowed, and stay. */
 
 struct service_config {
-    uv_loop_t *loop;
-    struct logger *logger; /* borrowed; NULL: silent */
-    const char *host;      /* NULL: every address */
-    int port;              /* 0: the kernel chooses */
-    const char *token;     /* NULL: none */
-    const char *tls_cert;  /* PEM files: wss and https; both NULL: ws and http */
-    const char *tls_key;
+    struct web_config web;    /* loop, logger, host, port, tls_cert and tls_key; the rest follows */
+    const char *token;        /* NULL: none */
     const char *const *hosts; /* further names that HTTP may ask for; NULL-ended, or NULL */
     int report_interval_ms;   /* 100 to 60000; the specification has 2000 */
     size_t queue_max;         /* detections that wait for a backend */

@@ -5,7 +5,6 @@
 #include "detector/service.h"
 #include "detector/service_question.h"
 #include "detector/usage.h"
-#include "web/server.h"
 #include "web/socket.h"
 
 /* See service_drain(). */

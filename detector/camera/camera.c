@@ -80,7 +80,6 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
         free(camera);
         return rc;
     }
-    camera->label = options->label;
     camera->feed = feed;
     camera->callbacks = *callbacks;
     camera->interval = SPAN_MS(options->interval_ms);

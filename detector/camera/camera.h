@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "detector/camera/frames.h"
+#include "detector/camera/message.h"
 #include "detector/camera/url.h"
 
 #include <uv.h>
@@ -44,25 +45,6 @@ struct camera_pool_config {
     bool allows_files; /* a URL without a scheme is the path of a clip; for tries and tests */
 };
 
-/* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
-struct camera_options {
-    int interval_ms; /* the least time between two frames, 0: every frame; for http URLs the time
-                        between two requests */
-    int stall_ms;    /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
-    int open_ms;     /* 0: CAMERA_OPEN_MS */
-    bool uses_udp;   /* RTSP media come over UDP instead of the connection */
-    const char *hardware; /* FFmpeg's name, "vaapi" or "cuda"; NULL: software, which also replaces
-                             missing hardware */
-    const char *ca_file;  /* the authorities for rtsps and https; NULL: the system's. Longer than
-                             MESSAGE_PATH_MAX: BATON_EINVAL */
-    bool trusts_any;      /* rtsps and https accept every certificate */
-    bool is_paced;        /* a clip plays at its own speed, instead of as fast as it decodes */
-    bool is_lossless;     /* a clip shows every frame, and the next one only when this one was given
-                             back */
-    const char *label;    /* the camera's user, for the log, borrowed; NULL: none */
-    int motion_permille;  /* above 0: only frames in which this share of the picture moved */
-};
-
 struct camera_callbacks {
     /* The frame is borrowed during the call; see camera_frame_ref. */
     void (*frame)(void *userdata, const struct camera_frame *frame);
@@ -71,6 +53,7 @@ struct camera_callbacks {
     /* The clip was played to its end; it plays again only if it is opened again. May be NULL. */
     void (*ended)(void *userdata);
     void *userdata;
+    const char *label; /* the camera's user, for the log, borrowed; NULL: none */
 };
 
 /* How fast these counters grow; 0 while it is offline. */

@@ -15,7 +15,6 @@
 struct camera {
     struct feed *feed;
     struct camera *next;
-    const char *label; /* NULL: none */
     struct camera_callbacks callbacks;
     span interval;
     bool is_online; /* as it was reported */

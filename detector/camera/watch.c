@@ -163,15 +163,16 @@ static void on_online(void *userdata, bool is_online)
 static void source_open(struct source *source, const char *url, int interval_ms)
 {
     struct watch *watch = source->watched->watch;
-    const struct camera_callbacks callbacks = {
-        .frame = on_frame, .online = on_online, .userdata = source};
+    const struct camera_callbacks callbacks = {.frame = on_frame,
+                                               .online = on_online,
+                                               .userdata = source,
+                                               .label = source->watched->identifier};
     struct camera_options options = watch->options;
     struct baton_error error;
 
     if (interval_ms > 0) {
         options.interval_ms = interval_ms;
     }
-    options.label = source->watched->identifier;
     source->refusal[0] = '\0';
     if (camera_open(&source->camera, watch->pool, url, &options, &callbacks, &error) != 0) {
         source->camera = NULL;

@@ -290,8 +290,8 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->models.detected = on_detected;
     settings->models.seen = on_seen;
     settings->models.userdata = program;
-    settings->service.loop = &program->parts.loop;
-    settings->service.logger = program->logger;
+    settings->service.web.loop = &program->parts.loop;
+    settings->service.web.logger = program->logger;
     settings->service.changed = on_changed;
     settings->service.describe = on_describe;
     settings->service.measure = on_measure;
@@ -308,18 +308,18 @@ static int open_parts(struct program *program, struct baton_error *reterr)
 
 static void announce(const struct program *program)
 {
-    const struct service_config *service = &program->settings.service;
-    const bool is_v6 = service->host && strchr(service->host, ':');
+    const struct web_config *web = &program->settings.service.web;
+    const bool is_v6 = web->host && strchr(web->host, ':');
     char text[128];
 
-    if (!service->token && !host_is_loopback(service->host)) {
+    if (!program->settings.service.token && !host_is_loopback(web->host)) {
         log_warning(program->logger, "open-to-all",
                     LOG_STR("advice",
                             "every client that reaches this port drives the worker and sees "
                             "its cameras; --token-file or --host 127.0.0.1 prevents it"));
     }
-    (void)snprintf(text, sizeof(text), "%s://%s%s%s:%d/", service->tls_cert ? "wss" : "ws",
-                   is_v6 ? "[" : "", service->host ? service->host : "localhost", is_v6 ? "]" : "",
+    (void)snprintf(text, sizeof(text), "%s://%s%s%s:%d/", web->tls_cert ? "wss" : "ws",
+                   is_v6 ? "[" : "", web->host ? web->host : "localhost", is_v6 ? "]" : "",
                    service_port(program->service));
     log_notice(program->logger, "listening", LOG_I64("port", service_port(program->service)),
                LOG_STR("url", text));
