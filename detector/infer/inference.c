@@ -329,15 +329,12 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
 static void tell_opening(struct inference *inference, const struct baton_error *opening)
 {
     const struct inference_hooks *hooks = &inference->config.hooks;
-    struct inference_stats stats;
 
     if (inference->has_told_opened && opening->code) {
         report(inference, opening);
     } else if (!inference->has_told_opened) {
         inference->has_told_opened = true;
-        inference_stats(inference, &stats);
-        hooks->opened(hooks->userdata, opening->code ? NULL : stats.engine,
-                      opening->code ? opening : NULL);
+        hooks->opened(hooks->userdata, opening->code ? opening : NULL);
     }
 }
 

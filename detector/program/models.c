@@ -76,7 +76,7 @@ static void tell(const struct bound *bound, const struct baton_error *error)
 
 /* ---- Shared inferences ---------------------------------------------------------------------- */
 
-static void on_opened(void *userdata, const char *engine, const struct baton_error *error);
+static void on_opened(void *userdata, const struct baton_error *error);
 
 static void on_closed(void *userdata)
 {
@@ -248,7 +248,7 @@ static void on_seen(void *userdata, const struct inference_result *result)
     if (config->seen) {
         config->seen(config->userdata, bound->identifier, result);
     }
-    for (int i = 0; i < result->count; i++) {
+    for (int i = 0; config->detected && i < result->count; i++) {
         struct detection detection = {.identifier = NULL};
         if (!result->sightings[i].attributes) {
             continue;
@@ -301,7 +301,7 @@ static void take_over(struct bound *bound)
     tell(bound, NULL);
 }
 
-static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
+static void on_opened(void *userdata, const struct baton_error *error)
 {
     struct shared *shared = userdata;
     struct models *models = shared->models;
@@ -312,7 +312,8 @@ static void on_opened(void *userdata, const char *engine, const struct baton_err
     if (!error) {
         inference_stats(shared->inference, &stats);
         log_info(models->config.logger, "model-open", LOG_STR("digest", shared->model->digest),
-                 LOG_STR("engine", engine), LOG_STR("note", stats.note[0] ? stats.note : NULL));
+                 LOG_STR("engine", stats.engine),
+                 LOG_STR("note", stats.note[0] ? stats.note : NULL));
     }
     shared->users++; /* keeps it until its last user got the error */
     HASH_ITER (hh, models->bounds, bound, next) {

@@ -27,7 +27,7 @@ struct models_config {
     struct supply *supply;        /* borrowed; it is closed after the models */
     struct engine_options engine; /* texts are borrowed */
     bool uses_stream_time;        /* see inference_config */
-    /* Takes the detection. */
+    /* Takes the detection; may be NULL. */
     void (*detected)(void *userdata, struct detection *detection);
     /* Both may be NULL, and must not call models.h: a model is at work, was refused, or failed and
      * goes on; objects seen in each frame. */
