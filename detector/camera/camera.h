@@ -27,7 +27,6 @@
 #include <uv.h>
 
 enum {
-    CAMERA_FEEDS_MAX = 2048, /* distinct URLs: a subscription may have a stream and snapshots */
     CAMERA_STALL_MS = 10000,
     CAMERA_OPEN_MS = 10000,
     CAMERA_HARDWARE_MAX = 256,
@@ -88,8 +87,9 @@ int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *c
 void camera_pool_close(struct camera_pool *pool);
 void camera_pool_free(struct camera_pool *pool); /* NULL allowed */
 
-/* A URL of rtsp or rtsps is a stream, one of http or https is snapshots. Returns BATON_EINVAL or
- * BATON_EFULL; a camera that does not answer is no error, but offline. No error names the URL. */
+/* A URL of rtsp or rtsps is a stream, one of http or https is snapshots; it has at most
+ * MESSAGE_URL_MAX bytes, as in the protocol. Returns BATON_EINVAL; a camera that does not answer is
+ * no error, but offline. No error names the URL. */
 int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
                 const struct camera_options *options, const struct camera_callbacks *callbacks,
                 struct baton_error *reterr);

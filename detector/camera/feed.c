@@ -1,5 +1,7 @@
 #include "detector/camera/camera_int.h"
 
+#include "base/invariant.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -470,9 +472,7 @@ static int read_url(struct feed *feed, const char *url, struct baton_error *rete
 {
     int rc;
 
-    if (strlen(url) > MESSAGE_URL_MAX) {
-        return error_set(reterr, BATON_EINVAL, "camera URL: above %d bytes", MESSAGE_URL_MAX);
-    }
+    INVARIANT(strlen(url) <= MESSAGE_URL_MAX);
     (void)snprintf(feed->config.url, sizeof(feed->config.url), "%s", url);
     if (feed->pool->config.allows_files && strstr(url, "://") == NULL) {
         feed->config.kind = SOURCE_FILE;
@@ -493,15 +493,9 @@ static int or_default(int given, int fallback)
 int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
              const struct camera_options *options, struct baton_error *reterr)
 {
-    struct feed *feed;
-    int count, rc;
+    struct feed *feed = calloc(1, sizeof(*feed));
+    int rc;
 
-    LL_COUNT(pool->feeds, feed, count);
-    if (count == CAMERA_FEEDS_MAX) {
-        return error_set(reterr, BATON_EFULL, "%d cameras are open, and no more may be",
-                         CAMERA_FEEDS_MAX);
-    }
-    feed = calloc(1, sizeof(*feed));
     if (feed == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
