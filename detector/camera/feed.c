@@ -394,7 +394,6 @@ static void start_child(struct feed *feed)
                      &error);
     pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
-        feed->child = NULL;
         feed_fail(feed, &error);
         return;
     }
