@@ -68,31 +68,37 @@ static struct frame cut(const struct frame *frame, const int rect[4])
     return part;
 }
 
-/* A picture that may be written to. */
-struct canvas {
-    uint8_t *plane[4]; /* the first one is owned: av_freep() */
-    int stride[4];
-    int width, height;
-};
-
-/* Fills the canvas with the frame, as large as it is or scaled. */
-static int paint(struct canvas *to, const struct frame *from, struct baton_error *reterr)
+/* Makes a picture of that format, as large as the frame or scaled, with its matrix; its range
+ * stays, but is full for red, green and blue. The planes of `ret` are for av_freep(), also on
+ * failure. */
+static int convert(struct frame *ret, const struct frame *from, const struct image_shape *shape,
+                   enum AVPixelFormat format, struct baton_error *reterr)
 {
+    const int *matrix = sws_getCoefficients(from->is_bt709 ? SWS_CS_ITU709 : SWS_CS_ITU601);
+    uint8_t *planes[4] = {NULL};
     struct SwsContext *scaler;
     bool is_done;
 
+    *ret = (struct frame){.width = shape->width,
+                          .height = shape->height,
+                          .is_full_range = from->is_full_range || format == AV_PIX_FMT_RGB24,
+                          .is_bt709 = from->is_bt709};
     /* swscale writes whole vectors: 64 bytes, and av_image_alloc leaves room behind the last. */
-    if (av_image_alloc(to->plane, to->stride, to->width, to->height, AV_PIX_FMT_YUV420P, 64) < 0) {
+    if (av_image_alloc(planes, ret->stride, ret->width, ret->height, format, 64) < 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a picture");
     }
-    scaler = sws_getContext(from->width, from->height, AV_PIX_FMT_YUV420P, to->width, to->height,
-                            AV_PIX_FMT_YUV420P, SWS_AREA, NULL, NULL, NULL);
-    is_done = scaler != NULL && sws_scale(scaler, (const uint8_t *const *)from->plane, from->stride,
-                                          0, from->height, to->plane, to->stride) == to->height;
+    memcpy(ret->plane, planes, sizeof(planes));
+    scaler = sws_getContext(from->width, from->height, AV_PIX_FMT_YUV420P, ret->width, ret->height,
+                            format, SWS_AREA, NULL, NULL, NULL);
+    is_done = scaler != NULL &&
+              sws_setColorspaceDetails(scaler, matrix, from->is_full_range, matrix,
+                                       ret->is_full_range, 0, 1 << 16, 1 << 16) >= 0 &&
+              sws_scale(scaler, from->plane, from->stride, 0, from->height, planes, ret->stride) ==
+                  ret->height;
     sws_freeContext(scaler);
     return is_done ? 0
                    : error_set(reterr, BATON_EIO, "a picture of %dx%d cannot be scaled to %dx%d",
-                               from->width, from->height, to->width, to->height);
+                               from->width, from->height, ret->width, ret->height);
 }
 
 /* ---- boxes ---- */
@@ -103,20 +109,16 @@ static int clamp(int value, int most)
 }
 
 /* Corners may lie outside. */
-static void fill(const struct canvas *canvas, int left, int top, int right, int bottom,
+static void fill(const struct frame *canvas, int left, int top, int right, int bottom,
                  const uint8_t colour[3])
 {
     left = clamp(left, canvas->width);
     right = clamp(right, canvas->width);
-    top = clamp(top, canvas->height);
     bottom = clamp(bottom, canvas->height);
-    for (int i = 0; i < 3; i++) {
-        int shift = i > 0;
-        int begin = left >> shift;
-        int end = (right + shift) >> shift;
-        for (int y = top >> shift; begin < end && y < (bottom + shift) >> shift; y++) {
-            memset(canvas->plane[i] + (ptrdiff_t)y * canvas->stride[i] + begin, colour[i],
-                   (size_t)(end - begin));
+    for (int y = clamp(top, canvas->height); y < bottom; y++) {
+        uint8_t *row = (uint8_t *)canvas->plane[0] + (ptrdiff_t)y * canvas->stride[0];
+        for (int x = left; x < right; x++) {
+            memcpy(row + (ptrdiff_t)x * 3, colour, 3);
         }
     }
 }
@@ -130,11 +132,11 @@ static int scaled(int64_t value, int64_t to, int64_t from)
     return (int)(result < -far ? -far : result > far ? far : result);
 }
 
-static void draw(const struct canvas *canvas, const struct image_shape *shape,
+static void draw(const struct frame *canvas, const struct image_shape *shape,
                  const struct image_box *box)
 {
-    static const uint8_t colours[][3] = {{145, 54, 34},  {210, 16, 146},  {82, 90, 240},
-                                         {170, 166, 16}, {107, 202, 222}, {235, 128, 128}};
+    static const uint8_t colours[][3] = {{0, 255, 0},   {255, 255, 0}, {255, 0, 0},
+                                         {0, 255, 255}, {255, 0, 255}, {255, 255, 255}};
     const uint8_t *colour = colours[(unsigned)box->colour % (sizeof(colours) / sizeof(*colours))];
     int line = 1 + canvas->width / 400;
     int64_t x = (int64_t)box->x - shape->rect[0];
@@ -152,76 +154,49 @@ static void draw(const struct canvas *canvas, const struct image_shape *shape,
 
 /* ---- JPEG ---- */
 
-/* Makes red, green and blue of it, of which the library makes the range and matrix that each JPEG
- * has. `ret` is for av_freep(), also on failure. */
-static bool colour(uint8_t *ret[4], int stride[4], const struct frame *frame)
-{
-    const int *matrix = sws_getCoefficients(frame->is_bt709 ? SWS_CS_ITU709 : SWS_CS_ITU601);
-    struct SwsContext *converter =
-        sws_getContext(frame->width, frame->height, AV_PIX_FMT_YUV420P, frame->width, frame->height,
-                       AV_PIX_FMT_RGB24, SWS_BILINEAR, NULL, NULL, NULL);
-    bool is_done =
-        converter != NULL &&
-        sws_setColorspaceDetails(converter, matrix, frame->is_full_range, matrix, 1, 0, 1 << 16,
-                                 1 << 16) >= 0 &&
-        av_image_alloc(ret, stride, frame->width, frame->height, AV_PIX_FMT_RGB24, 64) >= 0 &&
-        sws_scale(converter, frame->plane, frame->stride, 0, frame->height, ret, stride) ==
-            frame->height;
-
-    sws_freeContext(converter);
-    return is_done;
-}
-
-static int compress(const struct frame *frame, uint8_t **jpeg, size_t *bytes,
+/* The library makes the range and matrix that each JPEG has. */
+static int compress(const struct frame *canvas, uint8_t **jpeg, size_t *bytes,
                     struct baton_error *reterr)
 {
     tjhandle compressor = tjInitCompress();
-    uint8_t *pixels[4] = {NULL};
     unsigned char *made = NULL;
     unsigned long made_bytes = 0;
-    int stride[4], rc = 0;
+    int rc = 0;
 
-    if (compressor == NULL || !colour(pixels, stride, frame)) {
+    if (compressor == NULL) {
         rc = error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");
-    } else if (tjCompress2(compressor, pixels[0], frame->width, stride[0], frame->height, TJPF_RGB,
-                           &made, &made_bytes, TJSAMP_420, IMAGE_QUALITY, 0) != 0) {
-        rc = error_set(reterr, BATON_EIO, "JPEG of %dx%d: %s", frame->width, frame->height,
+    } else if (tjCompress2(compressor, canvas->plane[0], canvas->width, canvas->stride[0],
+                           canvas->height, TJPF_RGB, &made, &made_bytes, TJSAMP_420, IMAGE_QUALITY,
+                           0) != 0) {
+        rc = error_set(reterr, BATON_EIO, "JPEG of %dx%d: %s", canvas->width, canvas->height,
                        tjGetErrorStr2(compressor));
         tjFree(made);
     } else {
         *jpeg = made;
         *bytes = made_bytes;
     }
-    av_freep((void *)&pixels[0]);
     (void)tjDestroy(compressor);
     return rc;
 }
 
+/* To scale first and convert what is left is faster than both in one step. */
 int image_compress(const struct frame *frame, const struct image_shape *shape,
                    const struct image_boxes *boxes, uint8_t **jpeg, size_t *bytes,
                    struct baton_error *reterr)
 {
-    struct frame part = cut(frame, shape->rect);
-    struct canvas canvas = {.width = shape->width, .height = shape->height};
-    size_t count = boxes != NULL ? boxes->count : 0;
-    int rc;
+    struct frame part = cut(frame, shape->rect), small = {0}, canvas = {0};
+    int rc = 0;
 
-    if (canvas.width == part.width && canvas.height == part.height && count == 0) {
-        return compress(&part, jpeg, bytes, reterr);
+    if (shape->width != part.width || shape->height != part.height) {
+        rc = convert(&small, &part, shape, AV_PIX_FMT_YUV420P, reterr);
+        part = small;
     }
-    rc = paint(&canvas, &part, reterr);
-    for (size_t i = 0; i < count && rc == 0; i++) {
+    rc = rc ? rc : convert(&canvas, &part, shape, AV_PIX_FMT_RGB24, reterr);
+    for (size_t i = 0; boxes != NULL && i < boxes->count && rc == 0; i++) {
         draw(&canvas, shape, &boxes->boxes[i]);
     }
-    if (rc == 0) {
-        part = (struct frame){canvas.width,
-                              canvas.height,
-                              {canvas.stride[0], canvas.stride[1], canvas.stride[2]},
-                              {canvas.plane[0], canvas.plane[1], canvas.plane[2]},
-                              frame->is_full_range,
-                              frame->is_bt709};
-        rc = compress(&part, jpeg, bytes, reterr);
-    }
+    rc = rc ? rc : compress(&canvas, jpeg, bytes, reterr);
+    av_freep((void *)&small.plane[0]);
     av_freep((void *)&canvas.plane[0]);
     return rc;
 }

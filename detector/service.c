@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 enum {
@@ -39,11 +40,12 @@ static void on_event(void *userdata, const struct worker_event *event)
     enum log_level level = level_of(event->type);
     char session[24] = "";
 
+    service->has_changed = true;
     if (event->session.is_set) {
         (void)snprintf(session, sizeof(session), "%lld", (long long)event->session.id);
     }
-    if (log_wants(service->config.logger, level)) {
-        LOG_EVENT(service->config.logger, level, worker_event_name(event->type),
+    if (log_wants(service->config.web.logger, level)) {
+        LOG_EVENT(service->config.web.logger, level, worker_event_name(event->type),
                   LOG_U64("backend", event->backend), LOG_STR("identifier", event->identifier),
                   LOG_STR("session", session[0] != '\0' ? session : NULL),
                   LOG_STR("text", event->text),
@@ -61,9 +63,16 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
 }
 
+/* Cameras and models allocate pieces of many sizes. The C library would keep the gaps between them
+ * when they are freed: some kilobytes for each change. */
 static void on_heartbeat(uv_timer_t *timer)
 {
     struct service *service = timer->data;
+
+    if (service->has_changed) {
+        service->has_changed = false;
+        (void)malloc_trim(0);
+    }
     usage_measure(&service->meter, clock_now(), &service->usage);
     worker_tick(service->worker, &service->usage);
 }
@@ -75,7 +84,7 @@ static void begin_goodbye(struct service *service)
     size_t lost = worker_queued(service->worker);
 
     if (lost > 0) {
-        log_warning(service->config.logger, "detections-lost", LOG_U64("count", lost));
+        log_warning(service->config.web.logger, "detections-lost", LOG_U64("count", lost));
     }
     service->drain = DRAIN_GOODBYE;
     service->drain_until = instant_add(clock_now(), SPAN_MS(GOODBYE_MS));
@@ -112,7 +121,7 @@ void service_drain(struct service *service, span patience)
     if (service->drain != DRAIN_NOT) {
         return;
     }
-    log_notice(service->config.logger, "draining",
+    log_notice(service->config.web.logger, "draining",
                LOG_U64("queued", worker_queued(service->worker)));
     service->drain = DRAIN_DELIVERS;
     service->drain_until = instant_add(clock_now(), patience);
@@ -123,29 +132,23 @@ void service_drain(struct service *service, span patience)
 
 static int listen_there(struct service *service, struct baton_error *reterr)
 {
-    const struct service_config *config = &service->config;
-    struct web_config web = {.loop = config->loop,
-                             .logger = config->logger,
-                             .host = config->host,
-                             .port = config->port,
-                             .tls_cert = config->tls_cert,
-                             .tls_key = config->tls_key,
-                             .connections_max = SERVICE_CONNECTIONS_MAX,
-                             .head_within_s = HEAD_WITHIN_S,
-                             .read_within_s = READ_WITHIN_S,
-                             .answer_within_s = ANSWER_WITHIN_S,
-                             .head_max = WEB_HEAD_MAX,
-                             .answer_max = WAITING_BYTES_MAX,
-                             .callbacks = {.on_request = service_http_begin,
-                                           .on_drain = service_picture_drained,
-                                           .on_gone = service_picture_gone},
-                             .userdata = service};
-    int rc = web_server_open(&service->web, &web, reterr);
+    struct web_config *web = &service->config.web;
+    int rc;
 
-    return rc == BATON_EIO
-               ? error_wrap(reterr, "%s%s port %d", config->host != NULL ? "--host " : "",
-                            config->host != NULL ? config->host : "every address,", config->port)
-               : rc;
+    web->connections_max = SERVICE_CONNECTIONS_MAX;
+    web->head_within_s = HEAD_WITHIN_S;
+    web->read_within_s = READ_WITHIN_S;
+    web->answer_within_s = ANSWER_WITHIN_S;
+    web->head_max = WEB_HEAD_MAX;
+    web->answer_max = WAITING_BYTES_MAX;
+    web->callbacks = (struct web_callbacks){.on_request = service_http_begin,
+                                            .on_drain = service_picture_drained,
+                                            .on_gone = service_picture_gone};
+    web->userdata = service;
+    rc = web_server_open(&service->web, web, reterr);
+    return rc == BATON_EIO ? error_wrap(reterr, "%s%s port %d", web->host != NULL ? "--host " : "",
+                                        web->host != NULL ? web->host : "every address,", web->port)
+                           : rc;
 }
 
 static void start_timers(struct service *service)
@@ -153,8 +156,8 @@ static void start_timers(struct service *service)
     uint64_t interval_ms = (uint64_t)service->config.report_interval_ms;
 
     usage_meter_init(&service->meter, "", USAGE_GPU_LIBRARY);
-    (void)uv_timer_init(service->config.loop, &service->heartbeat); /* these cannot fail */
-    (void)uv_timer_init(service->config.loop, &service->looker);
+    (void)uv_timer_init(service->config.web.loop, &service->heartbeat); /* these cannot fail */
+    (void)uv_timer_init(service->config.web.loop, &service->looker);
     service->has_timers = true;
     service->heartbeat.data = service->looker.data = service;
     on_heartbeat(&service->heartbeat);
@@ -186,7 +189,7 @@ int service_open(struct service **ret, const struct service_config *config,
     service->config = *config;
     service->started_at = clock_now();
     service->worker = worker_new(&hooks, config->queue_max);
-    service->images = image_store_new(config->loop, service_picture_made, service);
+    service->images = image_store_new(config->web.loop, service_picture_made, service);
     rc = service->worker != NULL && service->images != NULL
              ? listen_there(service, reterr)
              : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
@@ -204,7 +207,7 @@ int service_port(const struct service *service)
     return web_server_port(service->web);
 }
 
-const struct worker *service_worker(const struct service *service)
+struct worker *service_worker(const struct service *service)
 {
     return service->worker;
 }
@@ -223,7 +226,7 @@ void service_frame(struct service *service, const char *identifier, enum image_s
         return; /* the subscription was removed before its frame arrived */
     }
     if (image_put(service->images, identifier, source, frame, loan, &error) != 0) {
-        log_warning(service->config.logger, "frame-refused", LOG_STR("identifier", identifier),
+        log_warning(service->config.web.logger, "frame-refused", LOG_STR("identifier", identifier),
                     LOG_STR("error", error.message));
         return;
     }
@@ -239,12 +242,6 @@ void service_online(struct service *service, const char *identifier, bool is_onl
         image_set_boxes(service->images, identifier, IMAGE_SHOWN, NULL, 0); /* unknown now */
     }
     worker_set_online(service->worker, identifier, is_online);
-}
-
-int service_detected(struct service *service, struct detection *detection,
-                     struct baton_error *reterr)
-{
-    return worker_detected(service->worker, detection, reterr);
 }
 
 void service_close(struct service *service)

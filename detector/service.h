@@ -1,9 +1,8 @@
 /* The running worker: worker.h behind a server of src/web, with a heartbeat, the images and the
  * status pages.
  *
- *   GET /camera/{subscriptionIdentifier}/image[?crop=1&width=W&boxes=1&source=S]
- *                                              newest frame as JPEG
- *   GET /camera/{subscriptionIdentifier}/stream     the same, again and again: MJPEG
+ *   GET /camera/{display;camera}/image[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
+ *   GET /camera/{display;camera}/stream     the same JPEG, again and again: MJPEG
  *   GET /healthz  /readyz  /metrics  /status
  *
  * With a token, WebSockets and HTTP must show it (Authorization: Bearer …), but /healthz and
@@ -12,7 +11,7 @@
  * for a host that could not be foreign.
  *
  * The part that opens cameras gets the subscriptions through `changed`, and reports through
- * service_frame, service_online and service_detected, all on the loop's thread.
+ * service_frame, service_online and worker_detected, all on the loop's thread.
  */
 #ifndef DETECTOR_SERVICE_H
 #define DETECTOR_SERVICE_H
@@ -22,9 +21,9 @@
 #include "base/log.h"
 #include "detector/image.h"
 #include "detector/worker.h"
+#include "web/server.h"
 
 #include <jansson.h>
-#include <uv.h>
 
 enum {
     SERVICE_CONNECTIONS_MAX = 3584,
@@ -34,13 +33,8 @@ enum {
 /* Texts are borrowed, and stay. */
 
 struct service_config {
-    uv_loop_t *loop;
-    struct logger *logger; /* borrowed; NULL: silent */
-    const char *host;      /* NULL: every address */
-    int port;              /* 0: the kernel chooses */
-    const char *token;     /* NULL: none */
-    const char *tls_cert;  /* PEM files: wss and https; both NULL: ws and http */
-    const char *tls_key;
+    struct web_config web;    /* loop, logger, host, port, tls_cert and tls_key; the rest follows */
+    const char *token;        /* NULL: none */
     const char *const *hosts; /* further names that HTTP may ask for; NULL-ended, or NULL */
     int report_interval_ms;   /* 100 to 60000; the specification has 2000 */
     size_t queue_max;         /* detections that wait for a backend */
@@ -62,7 +56,8 @@ struct service; /* opaque */
 int service_open(struct service **ret, const struct service_config *config,
                  struct baton_error *reterr);
 int service_port(const struct service *service);
-const struct worker *service_worker(const struct service *service);
+/* For its detections, and for what is known of subscriptions. */
+struct worker *service_worker(const struct service *service);
 
 /* Sets the newest frame of a source. With `is_shown` the subscription shows it from now on. */
 void service_frame(struct service *service, const char *identifier, enum image_source source,
@@ -70,9 +65,6 @@ void service_frame(struct service *service, const char *identifier, enum image_s
 /* For what else is known of the frames: boxes of what was found, sources without further frames. */
 struct image_store *service_images(const struct service *service);
 void service_online(struct service *service, const char *identifier, bool is_online);
-/* Takes the detection, as worker_detected() does. */
-int service_detected(struct service *service, struct detection *detection,
-                     struct baton_error *reterr);
 
 /* Applies the part of the configuration that may change at work. */
 void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);

@@ -173,7 +173,8 @@ static bool knows_host(const struct service_config *config, const char *host)
     char name[WEB_HOST_MAX], own[HOST_NAME_MAX + 1] = "";
 
     if (host == NULL || host[0] == '\0' ||
-        web_host_is_ours(config->host != NULL ? config->host : "localhost", config->hosts, host)) {
+        web_host_is_ours(config->web.host != NULL ? config->web.host : "localhost", config->hosts,
+                         host)) {
         return true;
     }
     (void)gethostname(own, sizeof(own) - 1);

@@ -5,7 +5,6 @@
 #include "detector/service.h"
 #include "detector/service_question.h"
 #include "detector/usage.h"
-#include "web/server.h"
 #include "web/socket.h"
 
 /* See service_drain(). */
@@ -44,7 +43,8 @@ struct service {
     struct usage_meter meter;
     struct usage usage;
     uv_timer_t heartbeat, looker;
-    bool has_timers; /* their handles are open */
+    bool has_timers;  /* their handles are open */
+    bool has_changed; /* subscriptions, since the last heartbeat */
     enum drain_phase drain;
     instant drain_until; /* of this phase */
     uint64_t images_served, parts_served;

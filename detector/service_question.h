@@ -1,7 +1,4 @@
-/* Parses a GET of /camera/… Pure: path and query are bytes from outside.
- *
- *   /camera/{display;camera}/image[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
- *   /camera/{display;camera}/stream[?crop=1][&width=W][&boxes=1][&source=stream|snapshot]
+/* Parses a GET of /camera/… (service.h). Pure: path and query are bytes from outside.
  *
  * The path is one of web_path(), the query as it was sent, without a fault of web_query_fault(). A
  * wrong value is an error and never a guess; an unknown parameter is ignored, because browsers and

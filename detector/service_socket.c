@@ -58,7 +58,7 @@ static void on_drain(void *userdata)
     const struct peer *peer = userdata;
 
     if (worker_owner(peer->service->worker) == peer->number) {
-        worker_writable(peer->service->worker);
+        worker_flush(peer->service->worker);
     }
 }
 
@@ -152,7 +152,7 @@ void service_drop(void *userdata, uint64_t backend, int code, const char *reason
     struct service *service = userdata;
     struct peer *peer = find_peer(service, backend);
 
-    log_notice(service->config.logger, "backend-closed", LOG_U64("backend", backend),
+    log_notice(service->config.web.logger, "backend-closed", LOG_U64("backend", backend),
                LOG_I64("code", code), LOG_STR("reason", reason));
     if (peer != NULL) {
         presume_delivered(service, peer);

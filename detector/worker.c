@@ -131,7 +131,7 @@ static bool send_next(struct worker *worker, bool is_late)
     return is_sent;
 }
 
-static void queue_flush(struct worker *worker)
+void worker_flush(struct worker *worker)
 {
     while (worker->owner != 0 && send_next(worker, true)) {
     }
@@ -196,7 +196,7 @@ void worker_connected(struct worker *worker, uint64_t backend)
     send_report(worker, backend);
     if (worker->owner == 0) {
         set_owner(worker, backend);
-        queue_flush(worker);
+        worker_flush(worker);
     }
 }
 
@@ -206,7 +206,7 @@ void worker_disconnected(struct worker *worker, uint64_t backend)
         return;
     }
     set_owner(worker, worker->backend_count > 0 ? worker->backends[worker->backend_count - 1] : 0);
-    queue_flush(worker);
+    worker_flush(worker);
 }
 
 static void take_over(struct worker *worker, uint64_t backend)
@@ -221,7 +221,7 @@ static void take_over(struct worker *worker, uint64_t backend)
     worker->hooks.close(worker->hooks.userdata, older, WORKER_CLOSE_SUPERSEDED,
                         "another backend owns this worker now"); /* and its last receipts come */
     set_owner(worker, backend);
-    queue_flush(worker);
+    worker_flush(worker);
 }
 
 /* ---- displays ---- */
@@ -513,12 +513,7 @@ void worker_tick(struct worker *worker, const struct usage *usage)
     for (size_t i = 0; i < worker->backend_count; i++) {
         send_report(worker, worker->backends[i]);
     }
-    queue_flush(worker);
-}
-
-void worker_writable(struct worker *worker)
-{
-    queue_flush(worker);
+    worker_flush(worker);
 }
 
 void worker_delivered(struct worker *worker, uint64_t backend, uint64_t arrived)
@@ -549,7 +544,7 @@ int worker_detected(struct worker *worker, struct detection *detection, struct b
         return rc;
     }
     detection->session = worker_session(worker, detection->identifier);
-    queue_flush(worker); /* none overtakes those that wait */
+    worker_flush(worker); /* none overtakes those that wait */
     is_first = worker->outbox.waiting == 0;
     worker->counters.detections_dropped += outbox_put(&worker->outbox, detection);
     if (worker->owner != 0 && is_first) {

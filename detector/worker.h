@@ -120,8 +120,8 @@ void worker_refuse(struct worker *worker, uint64_t backend, const char *reason);
 /* The heartbeat is due: a stateReport to every backend, and what is queued to the owner. */
 void worker_tick(struct worker *worker, const struct usage *usage);
 
-/* The owner reads again: what is queued goes out. */
-void worker_writable(struct worker *worker);
+/* What is queued goes to the owner, as far as it reads: for when it reads again. */
+void worker_flush(struct worker *worker);
 
 /* So many bytes of the connection are with the backend's system: what was sent up to there is out
  * of our hands. */

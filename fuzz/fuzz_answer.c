@@ -53,7 +53,7 @@ static bool read_output(struct input *input, struct tensor *ret)
     for (int i = 0; i < ret->shape.rank; i++) {
         ret->shape.sides[i] = (int64_t)next(input);
     }
-    if (!shape_count(&ret->shape, &count) || count > NUMBERS_MAX) {
+    if (!shape_numbers(&ret->shape, &count) || count < 1 || count > NUMBERS_MAX) {
         return false;
     }
     ret->values = numbers_of(input, count);

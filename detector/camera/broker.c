@@ -257,8 +257,7 @@ static void run(const struct confinement *served, pid_t parent)
     struct pollfd bell = {.fd = broker.bell[0], .events = POLLIN};
     int listener;
 
-    if (confine_process(&confinement, NULL) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-        prctl(PR_SET_DUMPABLE, 0) == 0 && res_ninit(&broker.names) == 0 &&
+    if (confine_process(&confinement, NULL) == 0 && res_ninit(&broker.names) == 0 &&
         tunnel_wait_for(&bell, 1, parent) > 0 &&
         read(broker.bell[0], &listener, sizeof(listener)) == sizeof(listener)) {
         serve(&confinement, listener, parent);

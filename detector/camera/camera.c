@@ -63,14 +63,6 @@ static struct feed *find_feed(const struct camera_pool *pool, const char *url)
     return NULL;
 }
 
-static span read_interval(const struct feed *feed, int interval_ms)
-{
-    if (feed->config.kind == SOURCE_SNAPSHOT && interval_ms <= 0) {
-        interval_ms = CAMERA_SNAPSHOT_MS;
-    }
-    return SPAN_MS(interval_ms > 0 ? interval_ms : 0);
-}
-
 int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
                 const struct camera_options *options, const struct camera_callbacks *callbacks,
                 struct baton_error *reterr)
@@ -88,10 +80,9 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
         free(camera);
         return rc;
     }
-    camera->label = options->label;
     camera->feed = feed;
     camera->callbacks = *callbacks;
-    camera->interval = read_interval(feed, options->interval_ms);
+    camera->interval = SPAN_MS(options->interval_ms);
     camera->motion_permille = options->motion_permille;
     camera->next = feed->cameras;
     feed->cameras = camera;
@@ -115,7 +106,7 @@ void camera_close(struct camera *camera)
 
 void camera_set_interval(struct camera *camera, int interval_ms)
 {
-    camera->interval = read_interval(camera->feed, interval_ms);
+    camera->interval = SPAN_MS(interval_ms);
     feed_update_interval(camera->feed);
 }
 

@@ -21,15 +21,14 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "detector/camera/frames.h"
+#include "detector/camera/message.h"
 #include "detector/camera/url.h"
 
 #include <uv.h>
 
 enum {
-    CAMERA_FEEDS_MAX = 2048, /* distinct URLs: a subscription may have a stream and snapshots */
     CAMERA_STALL_MS = 10000,
     CAMERA_OPEN_MS = 10000,
-    CAMERA_SNAPSHOT_MS = 5000,
     CAMERA_HARDWARE_MAX = 256,
 };
 
@@ -45,25 +44,6 @@ struct camera_pool_config {
     bool allows_files; /* a URL without a scheme is the path of a clip; for tries and tests */
 };
 
-/* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
-struct camera_options {
-    int interval_ms; /* the least time between two frames, 0: every frame; for http URLs the time
-                        between two requests, 0: CAMERA_SNAPSHOT_MS */
-    int stall_ms;    /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
-    int open_ms;     /* 0: CAMERA_OPEN_MS */
-    bool uses_udp;   /* RTSP media come over UDP instead of the connection */
-    const char *hardware; /* FFmpeg's name, "vaapi" or "cuda"; NULL: software, which also replaces
-                             missing hardware */
-    const char *ca_file;  /* the authorities for rtsps and https; NULL: the system's. Longer than
-                             MESSAGE_PATH_MAX: BATON_EINVAL */
-    bool trusts_any;      /* rtsps and https accept every certificate */
-    bool is_paced;        /* a clip plays at its own speed, instead of as fast as it decodes */
-    bool is_lossless;     /* a clip shows every frame, and the next one only when this one was given
-                             back */
-    const char *label;    /* the camera's user, for the log, borrowed; NULL: none */
-    int motion_permille;  /* above 0: only frames in which this share of the picture moved */
-};
-
 struct camera_callbacks {
     /* The frame is borrowed during the call; see camera_frame_ref. */
     void (*frame)(void *userdata, const struct camera_frame *frame);
@@ -72,6 +52,7 @@ struct camera_callbacks {
     /* The clip was played to its end; it plays again only if it is opened again. May be NULL. */
     void (*ended)(void *userdata);
     void *userdata;
+    const char *label; /* the camera's user, for the log, borrowed; NULL: none */
 };
 
 /* How fast these counters grow; 0 while it is offline. */
@@ -106,8 +87,9 @@ int camera_pool_new(struct camera_pool **ret, const struct camera_pool_config *c
 void camera_pool_close(struct camera_pool *pool);
 void camera_pool_free(struct camera_pool *pool); /* NULL allowed */
 
-/* A URL of rtsp or rtsps is a stream, one of http or https is snapshots. Returns BATON_EINVAL or
- * BATON_EFULL; a camera that does not answer is no error, but offline. No error names the URL. */
+/* A URL of rtsp or rtsps is a stream, one of http or https is snapshots; it has at most
+ * MESSAGE_URL_MAX bytes, as in the protocol. Returns BATON_EINVAL; a camera that does not answer is
+ * no error, but offline. No error names the URL. */
 int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
                 const struct camera_options *options, const struct camera_callbacks *callbacks,
                 struct baton_error *reterr);

@@ -15,7 +15,6 @@
 struct camera {
     struct feed *feed;
     struct camera *next;
-    const char *label; /* NULL: none */
     struct camera_callbacks callbacks;
     span interval;
     bool is_online; /* as it was reported */
@@ -59,7 +58,7 @@ struct camera_pool {
 };
 
 /* Adds a feed to the pool's list without starting it; it is freed with its last camera. Returns
- * BATON_EFULL, BATON_EINVAL for the URL or the file of certificates, or BATON_ENOMEM. */
+ * BATON_EINVAL for the URL, or BATON_ENOMEM. */
 int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
              const struct camera_options *options, struct baton_error *reterr);
 /* Starts its child, at once or in its turn. */

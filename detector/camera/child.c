@@ -44,7 +44,6 @@ struct child {
     uv_timer_t farewell;
     struct camera_message newest; /* FRAME that is not shown yet; its type is 0 if there is none */
     uint64_t sequence;            /* of the newest frame, of earlier children at first */
-    uint32_t interval_us;         /* as it was sent */
     bool is_at_end;
     struct baton_error error; /* its last word, reported once its process has ended; code 0: none */
 };
@@ -337,11 +336,7 @@ static void end_by_force(struct child *child)
 
 static void on_farewell_over(uv_timer_t *timer)
 {
-    struct child *child = timer->data;
-
-    if (child->pid > 0) {
-        end_by_force(child);
-    }
+    end_by_force(timer->data);
 }
 
 void child_stop(struct child *child, bool is_killed)
@@ -369,10 +364,7 @@ void child_set_interval(struct child *child, span interval)
     const struct camera_request request = {.type = REQUEST_INTERVAL,
                                            .value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
-    if (child->interval_us != request.value &&
-        send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-        child->interval_us = request.value;
-    }
+    (void)send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 int child_pid(const struct child *child)
@@ -380,28 +372,24 @@ int child_pid(const struct child *child)
     return child->pid;
 }
 
-/* After an error, as when the kernel watches no descriptor more, the child goes with the handles
- * that it has. */
+/* It fails as when the kernel watches no descriptor more. */
 static int start_handles(struct child *child, uv_loop_t *loop, struct baton_error *reterr)
 {
-    int rc;
+    int rc = uv_poll_init(loop, &child->poll, child->socket);
 
-    (void)uv_timer_init(loop, &child->farewell); /* it cannot fail */
     child->farewell.data = child->poll.data = child->end.data = child;
-    child->refs = 1;
-    rc = uv_poll_init(loop, &child->poll, child->socket);
     if (rc == 0) {
         child->refs++;
         rc = uv_poll_init(loop, &child->end, child->end_fd);
-    }
-    if (rc != 0) {
-        if (child->refs == 2) {
+        if (rc != 0) {
             uv_close((uv_handle_t *)&child->poll, on_closed);
         }
-        uv_close((uv_handle_t *)&child->farewell, on_closed);
+    }
+    if (rc != 0) {
         return error_set(reterr, BATON_EIO, "baton-camera: %s", uv_strerror(rc));
     }
     child->refs++;
+    (void)uv_timer_init(loop, &child->farewell); /* it cannot fail; its reference is the first */
     (void)uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     (void)uv_poll_start(&child->end, UV_READABLE, on_process_end);
     return 0;
@@ -412,43 +400,39 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
                 struct baton_error *reterr)
 {
     struct helper helper;
-    struct child *child = NULL;
+    struct child *child;
     void *memory;
-    int end_fd, rc, ring = helper_share(&memory, "baton-frames", RING_BYTES, reterr);
+    int rc, ring = helper_share(&memory, "baton-frames", RING_BYTES, reterr);
 
     if (ring < 0) {
         return ring;
     }
     (void)mprotect(memory, RING_BYTES, PROT_READ);    /* only the child writes */
     (void)madvise(memory, RING_BYTES, MADV_DONTDUMP); /* a dump would fill all of it */
-    rc = helper_start(&helper, program, "baton-camera", ring, reterr);
+    child = calloc(1, sizeof(*child));
+    rc = child != NULL ? helper_start(&helper, program, "baton-camera", ring, reterr)
+                       : error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     (void)close(ring);
     if (rc != 0) {
         (void)munmap(memory, RING_BYTES);
+        free(child);
         return rc;
     }
-    end_fd = pidfd_open(helper.pid, 0);
-    if (end_fd >= 0 &&
-        send(helper.socket, config, sizeof(*config), MSG_NOSIGNAL) == sizeof(*config)) {
-        child = calloc(1, sizeof(*child));
-    }
-    if (child == NULL) {
-        rc = error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
-        (void)helper_kill(&helper);
-        helper_close((int[]){helper.socket, end_fd});
-        (void)munmap(memory, RING_BYTES);
-        return rc;
-    }
-    child->hooks = *hooks;
-    child->sequence = config->sequence;
-    child->memory = memory;
-    child->socket = helper.socket;
-    child->pid = helper.pid;
-    child->end_fd = end_fd;
-    rc = start_handles(child, loop, reterr);
+    *child = (struct child){.refs = 1,
+                            .hooks = *hooks,
+                            .sequence = config->sequence,
+                            .memory = memory,
+                            .socket = helper.socket,
+                            .pid = helper.pid,
+                            .end_fd = pidfd_open(helper.pid, 0)};
+    rc = child->end_fd >= 0 &&
+                 send(child->socket, config, sizeof(*config), MSG_NOSIGNAL) == sizeof(*config)
+             ? start_handles(child, loop, reterr)
+             : error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
     if (rc != 0) {
         (void)helper_kill(&helper);
-        helper_close((int[]){helper.socket, end_fd});
+        helper_close((int[]){child->socket, child->end_fd});
+        child_unref(child);
         return rc;
     }
     *ret = child;

@@ -1,7 +1,8 @@
 /* Takes from a helper's process what it does not need, in two steps. Each step is final.
  *
  *   confine_process    at once: no other program, no new process, no privilege, nothing written;
- *                      reads only what names, certificates and drivers need; dials only one port
+ *                      reads only what names, certificates and drivers need; dials only one port;
+ *                      dies with its parent, and is not dumpable
  *   confine_stream     once the camera is connected: no further connection, no file, no thread
  *
  * The kernel enforces this by the user, limits, Landlock (as far as the kernel has it) and seccomp,

@@ -1,5 +1,7 @@
 #include "detector/camera/camera_int.h"
 
+#include "base/invariant.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -239,9 +241,9 @@ static const char *labels_of(const struct feed *feed, char ret[LABELS_MAX])
 
     ret[0] = '\0';
     for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        if (!camera->is_closed && camera->label != NULL && bytes < LABELS_MAX) {
+        if (!camera->is_closed && camera->callbacks.label != NULL && bytes < LABELS_MAX) {
             bytes += (size_t)snprintf(ret + bytes, LABELS_MAX - bytes, "%s%s",
-                                      bytes > 0 ? ", " : "", camera->label);
+                                      bytes > 0 ? ", " : "", camera->callbacks.label);
         }
     }
     return ret;
@@ -392,7 +394,6 @@ static void start_child(struct feed *feed)
                      &error);
     pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
-        feed->child = NULL;
         feed_fail(feed, &error);
         return;
     }
@@ -437,17 +438,17 @@ void feed_start(struct feed *feed)
  * the child did, too. A stall of its camera ends the child by itself. */
 static void look(struct feed *feed)
 {
-    unsigned limit_ms = feed->is_opened ? MUTE_MS : feed->config.open_ms + GRACE_MS;
+    int limit_ms = feed->is_opened ? MUTE_MS : feed->config.options.open_ms + GRACE_MS;
     struct baton_error error;
 
-    if (++feed->looks * LOOK_MS < limit_ms) {
+    if (++feed->looks * LOOK_MS < (unsigned)limit_ms) {
         return;
     }
     if (feed->is_opened) {
         (void)error_set(&error, BATON_ETIMEDOUT, "its process does not answer, and is killed");
     } else {
-        (void)error_set(&error, BATON_ETIMEDOUT, "not opened within %u ms; its process is killed",
-                        feed->config.open_ms);
+        (void)error_set(&error, BATON_ETIMEDOUT, "not opened within %d ms; its process is killed",
+                        feed->config.options.open_ms);
     }
     feed_fail(feed, &error);
 }
@@ -470,9 +471,7 @@ static int read_url(struct feed *feed, const char *url, struct baton_error *rete
 {
     int rc;
 
-    if (strlen(url) > MESSAGE_URL_MAX) {
-        return error_set(reterr, BATON_EINVAL, "camera URL: above %d bytes", MESSAGE_URL_MAX);
-    }
+    INVARIANT(strlen(url) <= MESSAGE_URL_MAX);
     (void)snprintf(feed->config.url, sizeof(feed->config.url), "%s", url);
     if (feed->pool->config.allows_files && strstr(url, "://") == NULL) {
         feed->config.kind = SOURCE_FILE;
@@ -485,27 +484,17 @@ static int read_url(struct feed *feed, const char *url, struct baton_error *rete
     return rc;
 }
 
-static uint32_t or_default(int given, int fallback)
+static int or_default(int given, int fallback)
 {
-    return (uint32_t)(given > 0 && given <= MS_MAX ? given : fallback);
+    return given > 0 && given <= MS_MAX ? given : fallback;
 }
 
 int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
              const struct camera_options *options, struct baton_error *reterr)
 {
-    struct feed *feed;
-    int count, rc;
+    struct feed *feed = calloc(1, sizeof(*feed));
+    int rc;
 
-    LL_COUNT(pool->feeds, feed, count);
-    if (count == CAMERA_FEEDS_MAX) {
-        return error_set(reterr, BATON_EFULL, "%d cameras are open, and no more may be",
-                         CAMERA_FEEDS_MAX);
-    }
-    if (options->ca_file != NULL && strlen(options->ca_file) > MESSAGE_PATH_MAX) {
-        return error_set(reterr, BATON_EINVAL, "file of certificates: its path is above %d bytes",
-                         MESSAGE_PATH_MAX);
-    }
-    feed = calloc(1, sizeof(*feed));
     if (feed == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
@@ -516,16 +505,9 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
         return rc;
     }
     feed->config.version = MESSAGE_VERSION;
-    feed->config.uses_udp = options->uses_udp;
-    feed->config.trusts_any = options->trusts_any;
-    (void)snprintf(feed->config.ca_file, sizeof(feed->config.ca_file), "%s",
-                   options->ca_file != NULL ? options->ca_file : "");
-    feed->config.is_paced = options->is_paced;
-    feed->config.is_lossless = options->is_lossless;
-    feed->config.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);
-    feed->config.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
-    (void)snprintf(feed->config.hardware, sizeof(feed->config.hardware), "%s",
-                   options->hardware != NULL ? options->hardware : "");
+    feed->config.options = *options;
+    feed->config.options.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);
+    feed->config.options.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
     feed->state = FEED_WAITING;
     (void)uv_timer_init(pool->config.loop, &feed->timer);
     feed->timer.data = feed;

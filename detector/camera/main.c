@@ -3,9 +3,8 @@
  *   config from the socket ─▶ broker (broker.h), fences (confine.h) ─▶ camera opened
  *                                                   ─▶ more fences ─▶ frames … end
  *
- * It is started by baton-detector alone, with a socket and memory for pictures. What it parses
- * comes from the network, so it is built to be lost: it holds one camera's password, one
- * connection and nothing else, and when it crashes or hangs, one camera is reopened.
+ * What it parses comes from the network, so it is built to be lost: it holds one camera's password,
+ * one connection and nothing else, and when it crashes or hangs, one camera is reopened.
  */
 #include "detector/camera/broker.h"
 #include "detector/camera/confine.h"
@@ -56,13 +55,13 @@ static int confine(const struct camera_config *config, struct confinement *confi
     int listener = -1;
     int rc = 0;
 
-    *confinement =
-        (struct confinement){.uses_hardware = config->hardware[0] != '\0',
-                             .readable = config->ca_file[0] != '\0' ? config->ca_file : NULL};
+    *confinement = (struct confinement){
+        .uses_hardware = config->options.hardware[0] != '\0',
+        .readable = config->options.ca_file[0] != '\0' ? config->options.ca_file : NULL};
     if (config->kind != SOURCE_FILE) {
         rc = url_parse(&url, config->url, reterr);
         confinement->port = url.port;
-        confinement->uses_udp = config->uses_udp && strcmp(url.scheme, "rtsp") == 0;
+        confinement->uses_udp = config->options.uses_udp && strcmp(url.scheme, "rtsp") == 0;
         rc = rc ? rc : broker_start(config, &url, confinement, reterr);
         confinement->listener = &listener;
     }
@@ -71,7 +70,6 @@ static int confine(const struct camera_config *config, struct confinement *confi
     if (listener >= 0) {
         broker_listen(listener);
     }
-    (void)helper_is_bound(); /* the change of user has undone it; the socket shows a dead parent */
     return rc;
 }
 
@@ -103,7 +101,7 @@ static int run(const struct camera_config *config, struct publisher *publisher,
             return error_set(reterr, BATON_ENOENT, "open: %s", strerror(AVUNERROR(rc)));
         }
     }
-    publisher->is_lossless = config->is_lossless;
+    publisher->is_lossless = config->options.is_lossless;
     publisher->sequence = config->sequence;
     /* Two queries at once would leave by sendmmsg(2), which the filter refuses. */
     (void)setenv("RES_OPTIONS", "single-request", 1);

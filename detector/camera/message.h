@@ -13,16 +13,16 @@
 
 #include "base/error.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 5,
+    MESSAGE_VERSION = 6,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
-    MESSAGE_PATH_MAX = 1024,
 };
 
 /* The child inherits these. */
@@ -31,21 +31,32 @@ enum {
     CAMERA_FD_RING,       /* the memory for pictures (ring.h) */
 };
 
+/* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
+struct camera_options {
+    int interval_ms; /* the least time between two frames, 0: every frame; for http URLs the time
+                        between two requests; the child is told later, as it may change */
+    int motion_permille; /* the parent's; above 0: only frames in which this share of the picture
+                            moved */
+    int stall_ms;        /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
+    int open_ms;         /* 0: CAMERA_OPEN_MS */
+    bool uses_udp;       /* RTSP media come over UDP instead of the connection */
+    bool trusts_any;     /* rtsps and https accept every certificate */
+    bool is_paced;       /* a clip plays at its own speed, instead of as fast as it decodes */
+    bool is_lossless;    /* a clip shows every frame, and the next one only when this one was given
+                            back */
+    char hardware[MESSAGE_NAME_MAX + 1]; /* FFmpeg's name, "vaapi" or "cuda"; "": software, which
+                                            also replaces missing hardware */
+    char ca_file[PATH_MAX];              /* the authorities for rtsps and https; "": the system's */
+};
+
 enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE };
 
 struct camera_config {
     uint32_t version; /* MESSAGE_VERSION */
     enum source_kind kind;
-    bool uses_udp;
-    bool is_paced;     /* frames of a file come at their own times, not as fast as they decode */
-    bool is_lossless;  /* the next frame of a file waits until the last was given back */
-    uint32_t open_ms;  /* the longest wait for the stream */
-    uint32_t stall_ms; /* the longest wait for a picture */
     uint64_t sequence; /* of the last child's newest frame: numbers grow over restarts */
-    bool trusts_any;   /* rtsps and https accept every certificate */
-    char hardware[MESSAGE_NAME_MAX + 1]; /* "vaapi", "cuda" …; "": software */
-    char ca_file[MESSAGE_PATH_MAX + 1];  /* the authorities; "": the system's */
-    char url[MESSAGE_URL_MAX + 1];       /* or the path of a file */
+    struct camera_options options;
+    char url[MESSAGE_URL_MAX + 1]; /* or the path of a file */
 };
 
 struct camera_request {

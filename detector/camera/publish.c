@@ -34,10 +34,8 @@ void publisher_fail(struct publisher *publisher, const struct baton_error *error
     struct pollfd writable = {.fd = publisher->socket, .events = POLLOUT};
 
     (void)snprintf(message.text, sizeof(message.text), "%s", error->message);
-    if (!publisher_send(publisher, &message) && !publisher->is_stopping &&
-        poll(&writable, 1, LAST_WORD_MS) == 1) {
-        (void)publisher_send(publisher, &message);
-    }
+    (void)poll(&writable, 1, LAST_WORD_MS);
+    (void)publisher_send(publisher, &message);
 }
 
 /* ---- what the parent asks for ---- */

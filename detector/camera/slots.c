@@ -76,12 +76,10 @@ static bool lies_at(const uint8_t *at, const struct ring_layout *layout, const A
 
 int slots_find(const struct slots *slots, const struct ring_layout *layout, const AVFrame *frame)
 {
-    for (int slot = 0; slot < RING_SLOTS; slot++) {
-        if ((slots->lent & 1U << slot) != 0 && lies_at(slots_at(slots, slot), layout, frame)) {
-            return slot;
-        }
-    }
-    return -1;
+    size_t slot = ((uintptr_t)frame->data[0] - (uintptr_t)slots->memory) / RING_STRIDE;
+    bool is_lent = slot < RING_SLOTS && (slots->lent & 1U << slot) != 0;
+
+    return is_lent && lies_at(slots_at(slots, (int)slot), layout, frame) ? (int)slot : -1;
 }
 
 /* ---- lending ---- */

@@ -62,10 +62,10 @@ static int failed(const struct stream *stream, int error, const char *what,
 
     if (instant_before(stream->deadline, clock_now())) {
         return stream->decoder == NULL
-                   ? error_set(reterr, BATON_ETIMEDOUT, "%s: nothing came within %u ms", what,
-                               stream->config->open_ms)
-                   : error_set(reterr, BATON_ETIMEDOUT, "%s: no picture came within %u ms", what,
-                               stream->config->stall_ms);
+                   ? error_set(reterr, BATON_ETIMEDOUT, "%s: nothing came within %d ms", what,
+                               stream->config->options.open_ms)
+                   : error_set(reterr, BATON_ETIMEDOUT, "%s: no picture came within %d ms", what,
+                               stream->config->options.stall_ms);
     }
     if (broker_fault() != NULL) {
         return error_set(reterr, broker_fault()->code, "%s: %s", what, broker_fault()->message);
@@ -89,7 +89,7 @@ static int failed(const struct stream *stream, int error, const char *what,
     case AVERROR(EPROTONOSUPPORT):
         return error_set(reterr, BATON_ENOTSUP,
                          "%s: the camera sends no media over %s; see --rtsp-transport", what,
-                         stream->config->uses_udp ? "udp" : "tcp");
+                         stream->config->options.uses_udp ? "udp" : "tcp");
     case AVERROR_HTTP_NOT_FOUND:
         return error_set(reterr, BATON_ENOENT, "%s: the camera has no such stream", what);
     case AVERROR_EOF:
@@ -116,14 +116,15 @@ static int failed(const struct stream *stream, int error, const char *what,
 static int set_options(const struct camera_config *config, AVDictionary **options)
 {
     bool has_tunnel = strncmp(config->url, "rtsps:", 6) == 0;
-    int64_t timeout_us = ((int64_t)config->open_ms + config->stall_ms) * 1000;
+    int64_t timeout_us = ((int64_t)config->options.open_ms + config->options.stall_ms) * 1000;
     char source[160] = "protocol_whitelist=none", all[256];
 
     if (config->kind != SOURCE_FILE) {
         (void)snprintf(source, sizeof(source),
                        "protocol_whitelist=rtsp,tcp,udp,rtp;allowed_media_types=video;"
                        "rtsp_transport=%s;timeout=%lld",
-                       config->uses_udp && !has_tunnel ? "udp" : "tcp", (long long)timeout_us);
+                       config->options.uses_udp && !has_tunnel ? "udp" : "tcp",
+                       (long long)timeout_us);
     }
     (void)snprintf(all, sizeof(all), "fpsprobesize=0;probesize=%d;analyzeduration=%d;%s",
                    PROBE_BYTES, PROBE_US, source);
@@ -207,7 +208,7 @@ static int lend(AVCodecContext *decoder, AVFrame *frame, int flags)
 /* Uses hardware where it is configured and present, else software; the parent is sent which one. */
 static void try_hardware(struct stream *stream, const AVCodec *codec)
 {
-    enum AVHWDeviceType type = av_hwdevice_find_type_by_name(stream->config->hardware);
+    enum AVHWDeviceType type = av_hwdevice_find_type_by_name(stream->config->options.hardware);
     const AVCodecHWConfig *config;
 
     for (int i = 0; (config = avcodec_get_hw_config(codec, i)) != NULL; i++) {
@@ -269,7 +270,7 @@ static int open_decoder(struct stream *stream, struct baton_error *reterr)
 #if LIBAVCODEC_VERSION_MAJOR >= 60
     stream->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 #endif
-    if (rc >= 0 && stream->config->hardware[0] != '\0') {
+    if (rc >= 0 && stream->config->options.hardware[0] != '\0') {
         try_hardware(stream, codec);
     }
     rc = rc < 0 ? rc : avcodec_open2(stream->decoder, codec, NULL);
@@ -312,7 +313,8 @@ static void tell_opened(struct stream *stream)
     (void)snprintf(message.codec, sizeof(message.codec), "%s",
                    avcodec_get_name(stream->decoder->codec_id));
     if (stream->hardware_format != AV_PIX_FMT_NONE) {
-        (void)snprintf(message.hardware, sizeof(message.hardware), "%s", stream->config->hardware);
+        (void)snprintf(message.hardware, sizeof(message.hardware), "%s",
+                       stream->config->options.hardware);
     }
     (void)publisher_send(stream->publisher, &message);
 }
@@ -320,7 +322,7 @@ static void tell_opened(struct stream *stream)
 /* Shows a file at its own speed: the first frame at once, the others by the times in the file. */
 static void keep_time(struct stream *stream, int64_t pts_us)
 {
-    if (!stream->config->is_paced || pts_us == INT64_MIN) {
+    if (!stream->config->options.is_paced || pts_us == INT64_MIN) {
         return;
     }
     if (stream->paced_from.ns == 0) {
@@ -341,7 +343,7 @@ static instant arrival_of(const AVFrame *frame)
 
 static void await_picture(struct stream *stream)
 {
-    stream->deadline = instant_add(clock_now(), SPAN_MS(stream->config->stall_ms));
+    stream->deadline = instant_add(clock_now(), SPAN_MS(stream->config->options.stall_ms));
 }
 
 static int show(struct stream *stream, struct baton_error *reterr)
@@ -467,7 +469,7 @@ int stream_run(const struct camera_config *config, const struct confinement *con
                             .publisher = publisher,
                             .file = file,
                             .hardware_format = AV_PIX_FMT_NONE,
-                            .deadline = instant_add(clock_now(), SPAN_MS(config->open_ms)),
+                            .deadline = instant_add(clock_now(), SPAN_MS(config->options.open_ms)),
                             .packet = av_packet_alloc(),
                             .frame = av_frame_alloc(),
                             .downloaded = av_frame_alloc()};

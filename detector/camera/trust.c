@@ -22,14 +22,14 @@ CURLcode trust_set_up(CURL *curl, const struct camera_config *config, char *deta
 
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_PROXY, "");
     rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->open_ms);
-    if (config->trusts_any) {
+    rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->options.open_ms);
+    if (config->options.trusts_any) {
         rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         return rc ? rc : curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    if (config->ca_file[0] != '\0') {
+    if (config->options.ca_file[0] != '\0') {
         rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* it alone */
-        return rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
+        return rc ? rc : curl_easy_setopt(curl, CURLOPT_CAINFO, config->options.ca_file);
     }
     return rc ? rc : leave_out_missing(curl);
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <uthash.h>
 
+enum { SNAPSHOT_MS = 5000 }; /* between two, unless the subscription says it */
+
 struct source {
     struct watched *watched;
     struct camera *camera; /* NULL: closed */
@@ -17,7 +19,6 @@ struct watched {
     UT_hash_handle hh;
     int snapshot_ms;
     struct source stream, snapshots;
-    bool is_online;  /* as it was reported */
     instant seen_at; /* when the last frame that its model saw was captured */
     char identifier[];
 };
@@ -120,23 +121,19 @@ static const struct camera_frame *newest_in_time(const struct watched *watched)
 /* The stream went offline. */
 static void stand_in(struct watched *watched)
 {
-    const struct camera_frame *frame =
-        watched->snapshots.is_online ? newest_in_time(watched) : NULL;
+    const struct camera_frame *frame = newest_in_time(watched);
 
     if (frame != NULL) {
         show(watched, frame);
     }
 }
 
-static void tell(struct watched *watched)
+static void tell(const struct watched *watched)
 {
     const struct watch_hooks *hooks = &watched->watch->hooks;
-    bool is_online = watched->stream.is_online || watched->snapshots.is_online;
 
-    if (watched->is_online != is_online) {
-        watched->is_online = is_online;
-        hooks->online(hooks->userdata, watched->identifier, is_online);
-    }
+    hooks->online(hooks->userdata, watched->identifier,
+                  watched->stream.is_online || watched->snapshots.is_online);
 }
 
 static void tell_away(const struct source *source, bool is_gone)
@@ -166,15 +163,16 @@ static void on_online(void *userdata, bool is_online)
 static void source_open(struct source *source, const char *url, int interval_ms)
 {
     struct watch *watch = source->watched->watch;
-    const struct camera_callbacks callbacks = {
-        .frame = on_frame, .online = on_online, .userdata = source};
+    const struct camera_callbacks callbacks = {.frame = on_frame,
+                                               .online = on_online,
+                                               .userdata = source,
+                                               .label = source->watched->identifier};
     struct camera_options options = watch->options;
     struct baton_error error;
 
     if (interval_ms > 0) {
         options.interval_ms = interval_ms;
     }
-    options.label = source->watched->identifier;
     source->refusal[0] = '\0';
     if (camera_open(&source->camera, watch->pool, url, &options, &callbacks, &error) != 0) {
         source->camera = NULL;
@@ -224,7 +222,7 @@ static void use_interval(struct watched *watched, const struct subscription *sub
 {
     watched->snapshot_ms = subscription->snapshot_interval_ms > 0
                                ? (int)subscription->snapshot_interval_ms
-                               : CAMERA_SNAPSHOT_MS;
+                               : SNAPSHOT_MS;
     if (watched->snapshots.camera != NULL) {
         camera_set_interval(watched->snapshots.camera, watched->snapshot_ms);
     }
@@ -271,7 +269,6 @@ static void update(struct watched *watched, const struct worker_event *event)
 {
     if ((event->changes & CHANGE_CAMERA) != 0) {
         use_stream(watched, event->subscription);
-        watched->is_online = false; /* the worker sets it to offline by itself */
     }
     if ((event->changes & CHANGE_INTERVAL) != 0) {
         use_interval(watched, event->subscription);

@@ -34,7 +34,7 @@ struct watch_hooks {
     /* That source has no frames for a while. With `is_gone` it is exchanged or removed, and what
      * was kept of it is no longer this subscription's. */
     void (*away)(void *userdata, const char *identifier, enum image_source source, bool is_gone);
-    void (*online)(void *userdata, const char *identifier, bool is_online); /* on change */
+    void (*online)(void *userdata, const char *identifier, bool is_online); /* when it may change */
     void *userdata;
 };
 

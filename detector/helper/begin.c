@@ -12,17 +12,10 @@
 
 enum { EXIT_USAGE = 2 };
 
-static pid_t parent; /* when we began */
-
-bool helper_is_bound(void)
-{
-    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && prctl(PR_SET_DUMPABLE, 0) == 0 &&
-           getppid() == parent; /* else it died before we asked to be told */
-}
-
 void helper_begin(int argc, char **argv, const char *what, int count)
 {
-    parent = getppid();
+    pid_t parent = getppid();
+
     if (argc != 2 || strcmp(argv[1], "--inherited") != 0) {
         bool is_help = argc == 2 && strcmp(argv[1], "--help") == 0;
         (void)fprintf(is_help ? stdout : stderr,
@@ -32,7 +25,8 @@ void helper_begin(int argc, char **argv, const char *what, int count)
                       program_invocation_short_name, what);
         exit(is_help ? EXIT_SUCCESS : EXIT_USAGE);
     }
-    if (!helper_is_bound()) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0 ||
+        getppid() != parent) { /* it died before we asked to be told */
         exit(EXIT_USAGE);
     }
     /* Decoders and models free a large piece for each frame, and each time the C library would

@@ -59,11 +59,6 @@ int helper_kill(struct helper *helper);
  * was started by hand it prints `what` it does and ends. */
 void helper_begin(int argc, char **argv, const char *what, int count);
 
-/* Repeats what a change of user has undone: to die with the parent, and not to be dumpable. Call it
- * between the two steps of confine.h, as the second one forbids it. False: it failed, or the parent
- * has died. */
-bool helper_is_bound(void);
-
 /* Makes memory for both sides, sealed by HELPER_SEALS: neither can shorten it while the other one
  * reads, which would be a SIGBUS. Returns the descriptor that the other side maps, or BATON_ENOMEM.
  */

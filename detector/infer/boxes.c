@@ -62,21 +62,19 @@ static void sort(struct candidates *candidates)
     qsort(candidates->all, candidates->count, sizeof(candidates->all[0]), by_score);
 }
 
-void candidates_add(struct candidates *candidates, const struct candidate *candidate)
+void candidates_add(struct candidates *candidates, const float sides[4], float score, int label)
 {
-    const struct candidate *at = candidate;
-
-    if (!(at->score > candidates->score_min) || !isfinite(at->score) || !isfinite(at->left) ||
-        !isfinite(at->top) || !isfinite(at->right) || !isfinite(at->bottom) ||
-        at->right <= at->left || at->bottom <= at->top) {
+    if (!(score > candidates->score_min) || !isfinite(score) || !isfinite(sides[0]) ||
+        !isfinite(sides[1]) || !isfinite(sides[2]) || !isfinite(sides[3]) || sides[2] <= sides[0] ||
+        sides[3] <= sides[1]) {
         return;
     }
     if (candidates->count == CANDIDATES_MAX) {
         sort(candidates);
         candidates->count /= 2;
     }
-    candidates->all[candidates->count] = *candidate;
-    candidates->all[candidates->count++].number = candidates->number++;
+    candidates->all[candidates->count++] = (struct candidate){
+        {sides[0], sides[1], sides[2], sides[3]}, score, label, candidates->number++};
 }
 
 static float clamp(float value, float low, float high)
@@ -89,13 +87,13 @@ static bool place(struct box *ret, const struct candidate *candidate, const stru
 {
     float left = (float)fit->source[0], right = left + (float)fit->source[2];
     float top = (float)fit->source[1], bottom = top + (float)fit->source[3];
-    float x = clamp(source_x(fit, candidate->left), left, right);
-    float y = clamp(source_y(fit, candidate->top), top, bottom);
+    float x = clamp(source_x(fit, candidate->sides[0]), left, right);
+    float y = clamp(source_y(fit, candidate->sides[1]), top, bottom);
 
     *ret = (struct box){.x = x,
                         .y = y,
-                        .width = clamp(source_x(fit, candidate->right), left, right) - x,
-                        .height = clamp(source_y(fit, candidate->bottom), top, bottom) - y,
+                        .width = clamp(source_x(fit, candidate->sides[2]), left, right) - x,
+                        .height = clamp(source_y(fit, candidate->sides[3]), top, bottom) - y,
                         .score = candidate->score < 1 ? candidate->score : 1,
                         .label = candidate->label};
     return ret->width > 0 && ret->height > 0;

@@ -39,7 +39,7 @@ struct box {
 };
 
 struct candidate {
-    float left, top, right, bottom; /* in pixels of the model's input */
+    float sides[4]; /* left, top, right, bottom, in pixels of the model's input */
     float score;
     int label;
     unsigned number; /* in the order of the output */
@@ -52,7 +52,7 @@ struct candidates {
     float score_min; /* a box needs a higher score; the other two begin with 0 */
 };
 
-void candidates_add(struct candidates *candidates, const struct candidate *candidate);
+void candidates_add(struct candidates *candidates, const float sides[4], float score, int label);
 
 /* Returns the number of boxes, at most BOXES_MAX, best first. Of boxes of one class that overlap by
  * more than `overlap_max` (intersection over union; 1: any), the one with the highest score counts.

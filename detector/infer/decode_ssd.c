@@ -70,12 +70,7 @@ static void take_row(struct answer *ret, const struct pair *pair, const struct o
                            1 + outputs->model->class_count, pair->scores.field_step, &score);
 
     if (label > 0) { /* not broken */
-        candidates_add(&ret->candidates, &(struct candidate){.left = sides[0],
-                                                             .top = sides[1],
-                                                             .right = sides[2],
-                                                             .bottom = sides[3],
-                                                             .score = score,
-                                                             .label = label - 1});
+        candidates_add(&ret->candidates, sides, score, label - 1);
     }
 }
 

@@ -52,6 +52,8 @@ static void take_row(struct candidates *candidates, const struct grid *grid, siz
     const float *at = grid->values + row * grid->row_step;
     size_t step = grid->field_step;
     float half_width = at[2 * step] / 2, half_height = at[3 * step] / 2;
+    const float sides[] = {at[0] - half_width, at[step] - half_height, at[0] + half_width,
+                           at[step] + half_height};
     float best = 0;
     int label = 0;
 
@@ -60,12 +62,7 @@ static void take_row(struct candidates *candidates, const struct grid *grid, siz
         label = value > best ? (int)i : label;
         best = value > best ? value : best;
     }
-    candidates_add(candidates, &(struct candidate){.left = at[0] - half_width,
-                                                   .top = at[step] - half_height,
-                                                   .right = at[0] + half_width,
-                                                   .bottom = at[step] + half_height,
-                                                   .score = score,
-                                                   .label = label});
+    candidates_add(candidates, sides, score, label);
 }
 
 static void read_grid(struct candidates *candidates, const struct grid *grid, size_t first_class,

@@ -20,6 +20,7 @@ static int read(struct answer *ret, const struct outputs *outputs, struct baton_
     for (size_t row = 0; ret && row < grid.rows; row++) {
         const float *at = grid.values + row * grid.row_step;
         size_t step = grid.field_step;
+        const float sides[] = {at[0], at[step], at[2 * step], at[3 * step]};
         float score = at[4 * step];
         float label = at[5 * step];
         if (!(score > outputs->score_min)) {
@@ -29,12 +30,7 @@ static int read(struct answer *ret, const struct outputs *outputs, struct baton_
             return error_set(reterr, BATON_EINVAL, "a box of class %g: there are %zu classes",
                              (double)label, outputs->model->class_count);
         }
-        candidates_add(&ret->candidates, &(struct candidate){.left = at[0],
-                                                             .top = at[step],
-                                                             .right = at[2 * step],
-                                                             .bottom = at[3 * step],
-                                                             .score = score,
-                                                             .label = (int)label});
+        candidates_add(&ret->candidates, sides, score, (int)label);
     }
     return 0;
 }

@@ -150,7 +150,7 @@ int session_open(struct session **ret, struct engine *engine, int fd, const stru
     int memory, code;
 
     INVARIANT(engine->session_count < WIRE_SESSIONS_MAX);
-    if (!shape_count(largest, &count)) {
+    if (!shape_numbers(largest, &count) || count == 0) {
         return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
                          shape_text(largest, text));
     }

@@ -20,13 +20,11 @@ enum {
 struct inference_feed {
     struct inference *inference;
     struct inference_feed *prev, *next;
-    inference_seen *seen; /* NULL: closed; it goes when its turn is over */
+    inference_seen *seen; /* NULL: closed; it goes with its last turn */
     void *userdata;
-    struct runner_view *view; /* the thread's while running */
-    /* under the lock */
-    struct runner_turn pending; /* its frame is held; NULL: none */
-    int running;     /* turns that are under way, or done and not reported yet: at times two */
-    bool is_telling; /* within `seen` */
+    int turns;                  /* that wait, are under way, or are done and not reported yet */
+    struct runner_view *view;   /* the thread's while a turn is under way */
+    struct runner_turn pending; /* under the lock; its frame is held; NULL: none */
 };
 
 /* What came of a turn, for the loop; they are read oldest first. */
@@ -174,7 +172,6 @@ static bool take_turn(struct inference *inference, struct outcome *outcome)
         outcome->feed = feed;
         outcome->turn = feed->pending;
         feed->pending.frame = NULL;
-        feed->running++;
         DL_DELETE(inference->feeds, feed);
         DL_APPEND(inference->feeds, feed);
     }
@@ -305,7 +302,6 @@ static void report(struct inference *inference, const struct baton_error *error)
 
 static void destroy_feed(struct inference_feed *feed)
 {
-    camera_frame_unref(feed->pending.frame);
     runner_view_free(feed->view);
     free(feed);
 }
@@ -313,41 +309,32 @@ static void destroy_feed(struct inference_feed *feed)
 static void end_turn(struct inference *inference, struct outcome *outcome)
 {
     struct inference_feed *feed = outcome->feed;
-    bool is_running;
     const struct inference_result result = {.frame = outcome->turn.frame,
                                             .sightings = outcome->sightings,
                                             .count = outcome->count,
                                             .busy = outcome->busy};
 
+    feed->turns--;
     if (feed->seen && outcome->error.code == 0) {
-        feed->is_telling = true;
-        feed->seen(feed->userdata, &result);
-        feed->is_telling = false;
+        feed->seen(feed->userdata, &result); /* which may free it */
     } else if (feed->seen) {
         report(inference, &outcome->error);
-    }
-    camera_frame_unref(outcome->turn.frame);
-    uv_mutex_lock(&inference->lock);
-    is_running = --feed->running > 0; /* the thread may have begun the next turn */
-    uv_mutex_unlock(&inference->lock);
-    if (!feed->seen && !is_running) {
+    } else if (feed->turns == 0) {
         destroy_feed(feed);
     }
+    camera_frame_unref(outcome->turn.frame);
 }
 
 /* The first one is told as such, a later one only if it failed. */
 static void tell_opening(struct inference *inference, const struct baton_error *opening)
 {
     const struct inference_hooks *hooks = &inference->config.hooks;
-    struct inference_stats stats;
 
     if (inference->has_told_opened && opening->code) {
         report(inference, opening);
     } else if (!inference->has_told_opened) {
         inference->has_told_opened = true;
-        inference_stats(inference, &stats);
-        hooks->opened(hooks->userdata, opening->code ? NULL : stats.engine,
-                      opening->code ? opening : NULL);
+        hooks->opened(hooks->userdata, opening->code ? opening : NULL);
     }
 }
 
@@ -400,17 +387,16 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
         feed->userdata = userdata;
         uv_mutex_lock(&inference->lock);
         DL_PREPEND(inference->feeds, feed);
-        inference->stats.feeds++;
         uv_mutex_unlock(&inference->lock);
     }
     return feed;
 }
 
-/* If a turn of it runs, the end of that turn frees it. */
+/* If a turn of it is under way, the end of that turn frees it. */
 void inference_feed_free(struct inference_feed *feed)
 {
     struct inference *inference;
-    bool is_running;
+    const struct camera_frame *pending;
 
     if (!feed) {
         return;
@@ -418,11 +404,12 @@ void inference_feed_free(struct inference_feed *feed)
     inference = feed->inference;
     uv_mutex_lock(&inference->lock);
     DL_DELETE(inference->feeds, feed);
-    inference->stats.feeds--;
-    is_running = feed->running > 0;
+    pending = feed->pending.frame;
     uv_mutex_unlock(&inference->lock);
+    camera_frame_unref(pending);
+    feed->turns -= pending != NULL;
     feed->seen = NULL;
-    if (!is_running) {
+    if (feed->turns == 0) {
         destroy_feed(feed);
     }
 }
@@ -441,18 +428,14 @@ bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame
     feed->pending = turn;
     uv_mutex_unlock(&inference->lock);
     uv_cond_signal(&inference->wake); /* the lock is free for it by now */
+    feed->turns += old == NULL;
     camera_frame_unref(old);
     return old != NULL;
 }
 
 bool inference_feed_is_idle(const struct inference_feed *feed)
 {
-    bool is_idle;
-
-    uv_mutex_lock(&feed->inference->lock);
-    is_idle = !feed->pending.frame && feed->running <= feed->is_telling;
-    uv_mutex_unlock(&feed->inference->lock);
-    return is_idle;
+    return feed->turns == 0;
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */

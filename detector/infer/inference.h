@@ -22,13 +22,13 @@
 struct inference;      /* opaque */
 struct inference_feed; /* opaque: the frames of one subscription */
 
-/* The texts are borrowed during the call. `closed` may be NULL. */
+/* The error is borrowed during the call. `closed` may be NULL. */
 struct inference_hooks {
     /* Called once, unless the inference is closed before. Without an error each of its models has
-     * run on an empty picture with an output of the right form, and `engine` is the engine's name.
+     * run on an empty picture with an output of the right form.
      * With an error no frame will ever run, and the inference must be closed. BATON_EUNAVAILABLE
      * does not concern the models: their process did not start, or was killed from outside. */
-    void (*opened)(void *userdata, const char *engine, const struct baton_error *error);
+    void (*opened)(void *userdata, const struct baton_error *error);
     /* Its child was lost, or a frame could not be run; the inference goes on. At most one call a
      * second. */
     void (*failed)(void *userdata, const struct baton_error *error);
@@ -79,7 +79,6 @@ struct inference_stats {
     char engine[ENGINE_NAME_MAX + 1];   /* "" until ready */
     char note[BATON_ERROR_MESSAGE_MAX]; /* runner_note() */
     int pid;                            /* of the child; 0: none */
-    int feeds;
     uint64_t failures, restarts;
 };
 

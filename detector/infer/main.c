@@ -1,10 +1,6 @@
-/* baton-model: runs models, in a process of its own that can be lost.
- *
- *   START ─▶ the engine's library is loaded ─▶ fences (confine.h) ─▶ OPEN, RUN … end
- *
- * It is started by baton-detector alone, with a socket. Models are strangers' bytes: before the
- * first of them is read, files, network and privileges are given up. With one thread a model also
- * has no further thread and no memory that can be both filled and run.
+/* baton-model: runs models, in a process of its own that can be lost (wire.h). Models are
+ * strangers' bytes: before the first of them is read, files, network and privileges are given up.
+ * With one thread a model also has no further thread and no memory that can be both filled and run.
  */
 #include "detector/camera/confine.h"
 #include "detector/helper/helper.h"
@@ -49,9 +45,6 @@ static int start(struct server *server, int memory, struct baton_error *reterr)
         confinement.uses_hardware = server->library->uses_hardware;
         code = confine_process(&confinement, reterr);
     }
-    if (!code && !helper_is_bound()) {
-        code = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
-    }
     if (!code && options->threads <= 1 && !confinement.uses_hardware) {
         code = confine_stream(&confinement, reterr);
     }
@@ -73,7 +66,7 @@ static int open_model(struct server *server, const int fds[2], struct baton_erro
     size_t count = 0;
     int code;
 
-    (void)shape_count(&request->largest, &count);
+    (void)shape_numbers(&request->largest, &count);
     code = map(fds[0], request->model_bytes, PROT_READ, &bytes, reterr);
     code = code ? code : map(fds[1], count * sizeof(float), PROT_READ | PROT_WRITE, &input, reterr);
     if (!code) {

@@ -194,7 +194,7 @@ static int onnx_run(struct network *network, int64_t pictures, struct tensor *re
         }
     }
     shape.sides[0] = pictures;
-    (void)shape_count(&shape, &count);
+    (void)shape_numbers(&shape, &count);
     if (fails(calls.create_tensor(memory, network->values, count * sizeof(float), shape.sides,
                                   (size_t)shape.rank, ONNX_FLOAT32, &input),
               "input", reterr)) {

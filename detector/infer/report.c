@@ -8,9 +8,9 @@
 
 /* ---- Fields --------------------------------------------------------------------------------- */
 
-enum { DIGITS = 4, NUMBER_TEXT = 40 };
+enum { NUMBER_TEXT = 40 };
 
-static const double scale = 10000; /* of DIGITS digits */
+static const double scale = 10000; /* four digits */
 
 static double rounded(double number)
 {

@@ -23,17 +23,6 @@ bool shape_numbers(const struct shape *shape, size_t *ret)
     return true;
 }
 
-bool shape_count(const struct shape *shape, size_t *ret)
-{
-    size_t count;
-
-    if (!shape_numbers(shape, &count) || count == 0) {
-        return false;
-    }
-    *ret = count;
-    return true;
-}
-
 bool shape_fits(const struct shape *declared, const struct shape *given)
 {
     if (declared->rank != given->rank) {

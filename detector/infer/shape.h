@@ -22,11 +22,8 @@ struct tensor {
     const float *values;
 };
 
-/* Returns the numbers of such a tensor. False: a side below 1, a wrong rank, or more than
- * SHAPE_COUNT_MAX. */
-bool shape_count(const struct shape *shape, size_t *ret);
-
-/* The same for an output, where a side may be 0: it has no results. */
+/* Returns the numbers of such a tensor; 0: it is an output without results. False: a side below 0,
+ * a wrong rank, or more than SHAPE_COUNT_MAX. */
 bool shape_numbers(const struct shape *shape, size_t *ret);
 
 /* True if `given` fits `declared`, where sides below 1 fit every size. */

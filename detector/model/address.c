@@ -47,18 +47,14 @@ int address_identity(char **ret, int64_t model_id, const char *text, struct bato
     static const CURLUPart changing[] = {CURLUPART_QUERY, CURLUPART_FRAGMENT, CURLUPART_USER,
                                          CURLUPART_PASSWORD};
     CURLU *parts = curl_url();
+    bool is_read = parts != NULL && curl_url_set(parts, CURLUPART_URL, text, 0) == CURLUE_OK;
     char *bare = NULL;
     int rc = 0;
 
-    if (parts == NULL || curl_url_set(parts, CURLUPART_URL, text, 0) != CURLUE_OK) {
-        curl_url_cleanup(parts);
-        return error_set(reterr, parts != NULL ? BATON_EINVAL : BATON_ENOMEM,
-                         "model URL: it cannot be read");
-    }
-    for (size_t i = 0; i < sizeof(changing) / sizeof(changing[0]); i++) {
+    for (size_t i = 0; is_read && i < sizeof(changing) / sizeof(changing[0]); i++) {
         (void)curl_url_set(parts, changing[i], NULL, 0);
     }
-    if (curl_url_get(parts, CURLUPART_URL, &bare, CURLU_DEFAULT_PORT) != CURLUE_OK ||
+    if (!is_read || curl_url_get(parts, CURLUPART_URL, &bare, CURLU_DEFAULT_PORT) != CURLUE_OK ||
         asprintf(ret, "%lld %s", (long long)model_id, bare) < 0) {
         rc = error_set(reterr, BATON_ENOMEM, "out of memory for a URL");
     }

@@ -55,7 +55,6 @@ void unpacked_fini(struct unpacked *unpacked);
  * 0, or
  * BATON_EPROTO    not such an archive, or torn
  * BATON_ETOOBIG   above a limit
- * BATON_EINVAL    it is no file
  * BATON_EUNAVAILABLE  baton-unpack cannot be started, or not be confined
  * BATON_EFULL, BATON_EIO, BATON_ENOMEM, BATON_ECANCELED */
 int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,

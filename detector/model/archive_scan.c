@@ -46,13 +46,9 @@ static bool is_harmless(const char *name)
  * mode, whichever system made the archive. */
 static const char *fault_of(const zip_stat_t *status, zip_uint32_t attributes)
 {
-    const zip_uint64_t wanted = ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     size_t bytes = strlen(status->name);
     unsigned type = attributes >> 16 & S_IFMT;
 
-    if ((status->valid & wanted) != wanted) {
-        return "lacks its size";
-    }
     if (!is_harmless(status->name)) {
         return "has a name that is absolute, has an empty part, \".\" or \"..\", or a backslash, a "
                "colon or a control character";
@@ -104,20 +100,12 @@ static int read_all(zip_file_t *file, const zip_stat_t *status, archive_sink *si
                     struct baton_error *reterr)
 {
     static unsigned char chunk[UNPACK_DATA_MAX];
-    uint64_t done = 0;
     zip_int64_t got;
     int rc = 0;
 
     while (rc == 0 && (got = zip_fread(file, chunk, sizeof(chunk))) != 0) {
-        done += got > 0 ? (uint64_t)got : 0;
-        if (got < 0) {
-            rc = zip_failed(zip_file_get_error(file), status->name, reterr);
-        } else if (done > status->size) {
-            rc = error_set(reterr, BATON_EPROTO, "archive: %s is longer than the archive says",
-                           status->name);
-        } else {
-            rc = sink(userdata, chunk, (size_t)got, reterr);
-        }
+        rc = got < 0 ? zip_failed(zip_file_get_error(file), status->name, reterr)
+                     : sink(userdata, chunk, (size_t)got, reterr);
     }
     return rc;
 }

@@ -18,7 +18,7 @@ static void write_note(uv_work_t *work)
 {
     const struct note *note = work->data;
 
-    (void)store_origin_set(note->store, note->key, note->origin.digest, note->origin.etag, NULL);
+    (void)store_origin_set(note->store, note->key, note->origin.digest, note->origin.etag);
 }
 
 static void on_noted(uv_work_t *work, int status)
@@ -47,7 +47,7 @@ static void find_on_disk(struct question *question)
 {
     struct origin origin = {.etag = ""};
 
-    if (store_origin(question->store, question->key, &origin, NULL) == 0 &&
+    if (store_origin(question->store, question->key, &origin) == 0 &&
         store_find(question->store, origin.digest, &question->archive, &question->model, NULL) ==
             0) {
         question->is_proven = true;
@@ -80,7 +80,7 @@ static void take_archive(struct question *question, const char *etag)
         strcmp(question->model->digest, digest) == 0) {
         question->outcome = SOURCE_CURRENT;
         if (question->is_proven) {
-            (void)store_origin_set(question->store, question->key, digest, etag, NULL);
+            (void)store_origin_set(question->store, question->key, digest, etag);
         }
     } else if (question->model != NULL && strcmp(question->known.rejected, digest) == 0) {
         question->outcome = SOURCE_BAD;

@@ -178,13 +178,6 @@ void store_set_max(struct store *store, uint64_t bytes_max)
 
 /* ---- Holding -------------------------------------------------------------------------------- */
 
-int model_pipeline(struct pipeline *ret, const struct model *model, struct baton_error *reterr)
-{
-    const struct buffer *text = &model->unpacked.text;
-
-    return pipeline_parse(ret, (const char *)text->data, text->bytes, reterr);
-}
-
 struct model *model_share(struct model *model)
 {
     atomic_fetch_add(&model->shares, 1);
@@ -339,7 +332,7 @@ static int for_each(const struct store *store, int folder_fd,
 static void sweep_origin(struct survey *survey, const struct store *store, const char *name)
 {
     struct origin origin;
-    int rc = store_origin(store, name, &origin, NULL);
+    int rc = store_origin(store, name, &origin);
 
     (void)survey;
     if (rc == BATON_ENOENT ||
@@ -458,8 +451,7 @@ int store_add(struct store *store, int archive_fd, const struct archive_rules *r
 
 /* ---- Origins -------------------------------------------------------------------------------- */
 
-int store_origin(const struct store *store, const char *key, struct origin *ret,
-                 struct baton_error *reterr)
+int store_origin(const struct store *store, const char *key, struct origin *ret)
 {
     const char *digest = "", *etag = "";
     int fd = openat(store->origins_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -467,8 +459,7 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
     int rc = 0;
 
     if (fd < 0 && errno != ENOENT && errno != ELOOP) { /* it says nothing of the origin */
-        return error_set(reterr, error_from_errno(errno), "model cache: %s: %s", key,
-                         strerror(errno));
+        return error_from_errno(errno);
     }
     json = fd >= 0 ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (fd >= 0) {
@@ -476,7 +467,7 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
     }
     if (json_unpack(json, "{s:s, s:s}", "digest", &digest, "etag", &etag) != 0 ||
         !is_digest(digest) || strlen(etag) >= ETAG_BYTES) {
-        rc = error_set(reterr, BATON_ENOENT, "model cache: nothing is known of %s", key);
+        rc = BATON_ENOENT;
     } else {
         (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
         (void)snprintf(ret->etag, sizeof(ret->etag), "%s", etag);
@@ -486,10 +477,9 @@ int store_origin(const struct store *store, const char *key, struct origin *ret,
 }
 
 /* The origin is a hint: its loss costs one fetch. */
-int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag,
-                     struct baton_error *reterr)
+int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag)
 {
-    int lock_fd = lock(store->origins_fd, NULL, reterr);
+    int lock_fd = lock(store->origins_fd, NULL, NULL);
     json_t *json;
     int fd, rc;
 
@@ -500,7 +490,7 @@ int store_origin_set(struct store *store, const char *key, const char *digest, c
     json = json_pack("{s:s, s:s}", "digest", digest, "etag", etag);
     fd = open_draft(store->origins_fd);
     rc = take_draft(store->origins_fd, fd, fd >= 0 && json_dumpfd(json, fd, JSON_COMPACT) == 0, key,
-                    reterr);
+                    NULL);
     json_decref(json);
     close(lock_fd);
     return rc;

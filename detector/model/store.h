@@ -63,13 +63,9 @@ struct origin {
     char etag[ETAG_BYTES]; /* "" if there was none */
 };
 
-int store_origin(const struct store *store, const char *key, struct origin *ret,
-                 struct baton_error *reterr); /* BATON_ENOENT: nothing is known of it */
-int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag,
-                     struct baton_error *reterr);
-
-/* Reads the model's pipeline; pipeline_fini() follows. */
-int model_pipeline(struct pipeline *ret, const struct model *model, struct baton_error *reterr);
+/* BATON_ENOENT: nothing is known of it. */
+int store_origin(const struct store *store, const char *key, struct origin *ret);
+int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag);
 
 struct model *model_share(struct model *model); /* must be released once more */
 void model_release(struct model *model);        /* NULL allowed */

@@ -585,12 +585,8 @@ void supply_close(struct supply *supply)
     }
     supply->is_closing = true;
     DL_FOREACH_SAFE (supply->sources, source, next) {
-        if (source->orders != NULL) { /* else it ends already */
-            DL_FOREACH_SAFE (source->orders, order, next_order) {
-                free(order);
-            }
-            source->orders = NULL;
-            give_up(source);
+        DL_FOREACH_SAFE (source->orders, order, next_order) {
+            supply_cancel(order);
         }
     }
     free_when_done(supply);

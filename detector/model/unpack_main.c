@@ -1,11 +1,6 @@
-/* baton-unpack: opens one archive, in a process of its own that can be lost.
- *
- *   fences (confine.h): no file, no thread, no network, no privilege ─▶ the archive is read, and
- * the files that are asked for are sent over the socket (unpack_wire.h) ─▶ end
- *
- * It is started by baton-detector alone. It has the archive and the socket, and can neither open
- * nor make anything else: baton-detector writes the files.
- */
+/* baton-unpack: opens one archive, in a process of its own that can be lost (unpack_wire.h). It has
+ * the archive and the socket, and can neither open nor make anything else: baton-detector writes
+ * the files. */
 #include "base/error.h"
 #include "base/json_load.h"
 #include "detector/camera/confine.h"
@@ -46,9 +41,6 @@ static int confine(struct baton_error *reterr)
     static const struct confinement nothing = {.memory_max_mib = MEMORY_MAX_MIB};
     int rc = confine_process(&nothing, reterr);
 
-    if (rc == 0 && !helper_is_bound()) {
-        rc = error_set(reterr, BATON_EUNAVAILABLE, "prctl: this process would be left behind");
-    }
     return rc ? rc : confine_stream(&nothing, reterr);
 }
 

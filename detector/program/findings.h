@@ -4,10 +4,8 @@
  *   objects      one for every object of every frame, reported or not: in FOLDER/objects.jsonl
  *   pictures     frames with their objects drawn in: FOLDER/seen.html
  *
- * A picture is a JPEG below rectangles and texts of SVG, which a browser draws. An object's box has
- * a colour for each class, and a label: class, score, number of the track. It is thick if this very
- * frame reported the object, and dashed if the score is below the model's confidence.
- */
+ * A picture is a JPEG below rectangles and texts of SVG, which a browser draws; docs/detector.md
+ * says how an object's box looks. */
 #ifndef DETECTOR_PROGRAM_FINDINGS_H
 #define DETECTOR_PROGRAM_FINDINGS_H
 

@@ -76,7 +76,7 @@ static void tell(const struct bound *bound, const struct baton_error *error)
 
 /* ---- Shared inferences ---------------------------------------------------------------------- */
 
-static void on_opened(void *userdata, const char *engine, const struct baton_error *error);
+static void on_opened(void *userdata, const struct baton_error *error);
 
 static void on_closed(void *userdata)
 {
@@ -113,8 +113,9 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
                                             .files = shared->model->unpacked.files,
                                             .uses_stream_time = models->uses_stream_time,
                                             .hooks = {on_opened, on_failed, on_closed, shared}};
+    const struct buffer *text = &shared->model->unpacked.text;
     struct pipeline pipeline = {0};
-    int code = model_pipeline(&pipeline, shared->model, reterr);
+    int code = pipeline_parse(&pipeline, (const char *)text->data, text->bytes, reterr);
 
     code = code ? code : inference_open(&shared->inference, &pipeline, &config, reterr);
     pipeline_fini(&pipeline);
@@ -247,7 +248,7 @@ static void on_seen(void *userdata, const struct inference_result *result)
     if (config->seen) {
         config->seen(config->userdata, bound->identifier, result);
     }
-    for (int i = 0; i < result->count; i++) {
+    for (int i = 0; config->detected && i < result->count; i++) {
         struct detection detection = {.identifier = NULL};
         if (!result->sightings[i].attributes) {
             continue;
@@ -300,7 +301,7 @@ static void take_over(struct bound *bound)
     tell(bound, NULL);
 }
 
-static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
+static void on_opened(void *userdata, const struct baton_error *error)
 {
     struct shared *shared = userdata;
     struct models *models = shared->models;
@@ -311,7 +312,8 @@ static void on_opened(void *userdata, const char *engine, const struct baton_err
     if (!error) {
         inference_stats(shared->inference, &stats);
         log_info(models->config.logger, "model-open", LOG_STR("digest", shared->model->digest),
-                 LOG_STR("engine", engine), LOG_STR("note", stats.note[0] ? stats.note : NULL));
+                 LOG_STR("engine", stats.engine),
+                 LOG_STR("note", stats.note[0] ? stats.note : NULL));
     }
     shared->users++; /* keeps it until its last user got the error */
     HASH_ITER (hh, models->bounds, bound, next) {
@@ -541,13 +543,12 @@ void models_describe(const struct models *models, const char *identifier, json_t
     (void)json_object_set_new(
         ret, "model_state",
         json_pack(
-            "{s:s, s:b, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s*}",
-            "state", state_of(bound), "shared", stats.feeds > 1, "engine",
-            stats.engine[0] ? stats.engine : NULL, "running", work ? work->model_name : NULL,
-            "running_id", (json_int_t)(work ? work->model_id : 0), "pid", stats.pid,
-            "subscriptions", stats.feeds, "inferred", (json_int_t)bound->ran, "dropped",
-            (json_int_t)bound->dropped, "failures", (json_int_t)stats.failures, "restarts",
-            (json_int_t)stats.restarts, "fps",
+            "{s:s, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s*}",
+            "state", state_of(bound), "engine", stats.engine[0] ? stats.engine : NULL, "running",
+            work ? work->model_name : NULL, "running_id", (json_int_t)(work ? work->model_id : 0),
+            "pid", stats.pid, "subscriptions", work ? (int)work->shared->users : 0, "inferred",
+            (json_int_t)bound->ran, "dropped", (json_int_t)bound->dropped, "failures",
+            (json_int_t)stats.failures, "restarts", (json_int_t)stats.restarts, "fps",
             rate_count(&bound->ran_rate, bound->ran, clock_now()), "dropped_fps",
             rate_count(&bound->dropped_rate, bound->dropped, clock_now()), "latency_p50_ms",
             latency_of(&bound->latency, 50), "latency_p99_ms", latency_of(&bound->latency, 99),

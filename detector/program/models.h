@@ -2,7 +2,7 @@
  *
  *   service's `changed` ─▶ models_event ─▶ supply_order ─▶ model: its pipeline, its files
  *   watch's frame ─▶ models_frame ─▶ feed of the subscription ─▶ inference of that model
- *   service_detected ◀─ hooks.detected ◀───────────────────────┘
+ *   worker_detected  ◀─ hooks.detected ◀───────────────────────┘
  *
  * The supply says which model a subscription gets, and when it gets another (supply.h).
  * Subscriptions whose models are the same archive share one inference, so one child and one copy
@@ -27,7 +27,7 @@ struct models_config {
     struct supply *supply;        /* borrowed; it is closed after the models */
     struct engine_options engine; /* texts are borrowed */
     bool uses_stream_time;        /* see inference_config */
-    /* Takes the detection. */
+    /* Takes the detection; may be NULL. */
     void (*detected)(void *userdata, struct detection *detection);
     /* Both may be NULL, and must not call models.h: a model is at work, was refused, or failed and
      * goes on; objects seen in each frame. */

@@ -4,7 +4,6 @@
 #include "detector/program/findings.h"
 #include "options/notify.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 
 enum {
     SIGNALS = 3,
-    LOOK_MS = 1000,
     FILES_WANTED = SERVICE_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
 };
 
@@ -29,8 +27,6 @@ struct program {
     struct watch *watch;
     uv_signal_t signals[SIGNALS];
     uv_timer_t alive;
-    uv_timer_t look;
-    bool has_changed; /* subscriptions, since the last look */
     bool has_handles;
     bool is_draining;
     bool is_closing;
@@ -42,7 +38,6 @@ static void on_changed(void *userdata, const struct worker_event *event)
 {
     struct program *program = userdata;
 
-    program->has_changed = true;
     watch_event(program->watch, event);
     models_event(program->parts.models, event);
 }
@@ -77,7 +72,7 @@ static void on_detected(void *userdata, struct detection *detection)
     struct program *program = userdata;
     struct baton_error error;
 
-    if (service_detected(program->service, detection, &error) != 0) {
+    if (worker_detected(service_worker(program->service), detection, &error) != 0) {
         log_warning(program->logger, "detection-refused", LOG_STR("error", error.message));
     }
 }
@@ -107,11 +102,7 @@ static void on_away(void *userdata, const char *identifier, enum image_source so
 
 static void on_online(void *userdata, const char *identifier, bool is_online)
 {
-    struct program *program = userdata;
-
-    log_info(program->logger, is_online ? "camera-online" : "camera-offline",
-             LOG_STR("identifier", identifier));
-    service_online(program->service, identifier, is_online);
+    service_online(((struct program *)userdata)->service, identifier, is_online);
 }
 
 static json_t *source_json(const struct camera_stats *stats)
@@ -170,7 +161,6 @@ static void close_all(void *userdata)
             uv_close((uv_handle_t *)&program->signals[i], NULL);
         }
         uv_close((uv_handle_t *)&program->alive, NULL);
-        uv_close((uv_handle_t *)&program->look, NULL);
     }
 }
 
@@ -253,18 +243,6 @@ static void on_alive(uv_timer_t *timer)
     notify_alive();
 }
 
-/* Cameras and models allocate pieces of many sizes. The C library would keep the gaps between them
- * when they are freed: some kilobytes for each change. */
-static void on_look(uv_timer_t *timer)
-{
-    struct program *program = timer->data;
-
-    if (program->has_changed) {
-        program->has_changed = false;
-        (void)malloc_trim(0);
-    }
-}
-
 static void start_handles(struct program *program)
 {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -275,9 +253,6 @@ static void start_handles(struct program *program)
         program->signals[i].data = program;
         (void)uv_signal_start(&program->signals[i], on_signal, numbers[i]);
     }
-    (void)uv_timer_init(&program->parts.loop, &program->look);
-    program->look.data = program;
-    (void)uv_timer_start(&program->look, on_look, LOOK_MS, LOOK_MS);
     (void)uv_timer_init(&program->parts.loop, &program->alive);
     program->has_handles = true;
     if (alive_ms > 0) {
@@ -315,8 +290,8 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     settings->models.detected = on_detected;
     settings->models.seen = on_seen;
     settings->models.userdata = program;
-    settings->service.loop = &program->parts.loop;
-    settings->service.logger = program->logger;
+    settings->service.web.loop = &program->parts.loop;
+    settings->service.web.logger = program->logger;
     settings->service.changed = on_changed;
     settings->service.describe = on_describe;
     settings->service.measure = on_measure;
@@ -333,18 +308,18 @@ static int open_parts(struct program *program, struct baton_error *reterr)
 
 static void announce(const struct program *program)
 {
-    const struct service_config *service = &program->settings.service;
-    const bool is_v6 = service->host && strchr(service->host, ':');
+    const struct web_config *web = &program->settings.service.web;
+    const bool is_v6 = web->host && strchr(web->host, ':');
     char text[128];
 
-    if (!service->token && !host_is_loopback(service->host)) {
+    if (!program->settings.service.token && !host_is_loopback(web->host)) {
         log_warning(program->logger, "open-to-all",
                     LOG_STR("advice",
                             "every client that reaches this port drives the worker and sees "
                             "its cameras; --token-file or --host 127.0.0.1 prevents it"));
     }
-    (void)snprintf(text, sizeof(text), "%s://%s%s%s:%d/", service->tls_cert ? "wss" : "ws",
-                   is_v6 ? "[" : "", service->host ? service->host : "localhost", is_v6 ? "]" : "",
+    (void)snprintf(text, sizeof(text), "%s://%s%s%s:%d/", web->tls_cert ? "wss" : "ws",
+                   is_v6 ? "[" : "", web->host ? web->host : "localhost", is_v6 ? "]" : "",
                    service_port(program->service));
     log_notice(program->logger, "listening", LOG_I64("port", service_port(program->service)),
                LOG_STR("url", text));

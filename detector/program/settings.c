@@ -114,6 +114,8 @@ int program_settings(struct program_settings *ret, const struct options *options
 {
     const char *token_file = options_text(options, "token-file");
     const char *library = options_text(options, "engine-library");
+    const char *ca_file = options_text(options, "camera-ca");
+    const char *hardware = options_text(options, "hardware");
     struct library_options *engine = &ret->models.engine.library;
     int code = check(options, reterr);
 
@@ -121,20 +123,18 @@ int program_settings(struct program_settings *ret, const struct options *options
         return code;
     }
     *ret = (struct program_settings){
-        .service = {.host = options_text(options, "host"),
+        .service = {.web = {.host = options_text(options, "host"),
+                            .port = (int)options_number(options, "port"),
+                            .tls_cert = options_text(options, "tls-cert"),
+                            .tls_key = options_text(options, "tls-key")},
                     .hosts = options_list(options, "http-host"),
-                    .port = (int)options_number(options, "port"),
-                    .tls_cert = options_text(options, "tls-cert"),
-                    .tls_key = options_text(options, "tls-key"),
                     .report_interval_ms = ms(options, "report-interval"),
                     .queue_max = (size_t)options_number(options, "queue")},
         .camera = {.interval_ms = interval_ms(options),
                    .stall_ms = ms(options, "stall-timeout"),
                    .open_ms = ms(options, "open-timeout"),
                    .uses_udp = strcmp(options_text(options, "rtsp-transport"), "udp") == 0,
-                   .ca_file = options_text(options, "camera-ca"),
                    .trusts_any = strcmp(options_text(options, "camera-tls-verify"), "no") == 0,
-                   .hardware = options_text(options, "hardware"),
                    .motion_permille = (int)options_number(options, "motion")},
         .pool = {.backoff_min_ms = ms(options, "backoff-min"),
                  .backoff_max_ms = ms(options, "backoff-max")},
@@ -152,6 +152,9 @@ int program_settings(struct program_settings *ret, const struct options *options
         .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),
     };
+    (void)snprintf(ret->camera.ca_file, PATH_MAX, "%s", ca_file ? ca_file : "");
+    (void)snprintf(ret->camera.hardware, sizeof(ret->camera.hardware), "%s",
+                   hardware ? hardware : "");
     ret->supply.archive.archive_bytes_max = mib(options, "model-max-mib");
     ret->supply.fetch.hosts = options_list(options, "model-host");
     ret->supply.fetch.ca_file = options_text(options, "model-ca");

@@ -196,12 +196,6 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
     }
 }
 
-static void on_detected(void *userdata, struct detection *detection)
-{
-    (void)userdata;
-    detection_fini(detection);
-}
-
 /* ---- From the beginning to the end ---------------------------------------------------------- */
 
 static int start_handles(struct try *try, struct baton_error *reterr)
@@ -239,7 +233,6 @@ static int open_all(struct try *try, struct baton_error *reterr)
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
     models->uses_stream_time = true;
-    models->detected = on_detected;
     models->changed = on_changed;
     models->seen = on_seen;
     models->userdata = try;

@@ -177,7 +177,7 @@ void viewer_open(struct viewer *viewer, struct gallery *gallery, const char *url
                  const struct camera_options *options)
 {
     const struct camera_options plain = {0};
-    const struct camera_callbacks callbacks = {on_frame, on_online, on_ended, viewer};
+    const struct camera_callbacks callbacks = {on_frame, on_online, on_ended, viewer, NULL};
 
     viewer->gallery = gallery;
     ASSERT_OK(camera_open(&viewer->camera, gallery->pool, url, options != NULL ? options : &plain,

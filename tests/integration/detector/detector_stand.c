@@ -64,7 +64,7 @@ static void detect(void)
                                                               "number", (int)++stand.detected)};
         image_set_boxes(service_images(stand.service), subscription->identifier, IMAGE_STREAM, &box,
                         1);
-        (void)service_detected(stand.service, &detection, NULL);
+        (void)worker_detected(service_worker(stand.service), &detection, NULL);
     }
 }
 
@@ -110,12 +110,12 @@ static void start(void)
 int main(int count, char **arguments)
 {
     struct baton_error error = {0};
-    struct service_config config = {.loop = &stand.loop,
-                                    .host = "127.0.0.1",
+    struct service_config config = {.web = {.loop = &stand.loop,
+                                            .host = "127.0.0.1",
+                                            .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)},
                                     .report_interval_ms = 100,
                                     .queue_max = 3,
-                                    .drained = end,
-                                    .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)};
+                                    .drained = end};
     long scale = 1;
 
     (void)signal(SIGPIPE, SIG_IGN);         /* as the worker does */
@@ -123,8 +123,8 @@ int main(int count, char **arguments)
     for (int i = 1; i + 1 < count; i += 2) {
         const char *name = arguments[i], *value = arguments[i + 1];
         config.token = strcmp(name, "--token") == 0 ? value : config.token;
-        config.tls_cert = strcmp(name, "--cert") == 0 ? value : config.tls_cert;
-        config.tls_key = strcmp(name, "--key") == 0 ? value : config.tls_key;
+        config.web.tls_cert = strcmp(name, "--cert") == 0 ? value : config.web.tls_cert;
+        config.web.tls_key = strcmp(name, "--key") == 0 ? value : config.web.tls_key;
         scale = strcmp(name, "--scale") == 0 ? strtol(value, NULL, 10) : scale;
         stand.drain_ms = strcmp(name, "--drain") == 0 ? strtol(value, NULL, 10) : stand.drain_ms;
     }
@@ -145,6 +145,6 @@ int main(int count, char **arguments)
     (void)uv_run(&stand.loop, UV_RUN_DEFAULT);
     service_free(stand.service);
     (void)uv_run(&stand.loop, UV_RUN_DEFAULT);
-    logger_free(config.logger);
+    logger_free(config.web.logger);
     return uv_loop_close(&stand.loop) == 0 ? 0 : 3;
 }

@@ -37,11 +37,10 @@ static void on_seen(void *userdata, const struct inference_result *result)
     show->boxes += (unsigned)result->count;
 }
 
-static void on_opened(void *userdata, const char *engine, const struct baton_error *error)
+static void on_opened(void *userdata, const struct baton_error *error)
 {
     struct show *show = userdata;
 
-    assert_true((engine == NULL) == (error != NULL));
     show->is_opened = true;
     if (error) {
         show->error = *error;

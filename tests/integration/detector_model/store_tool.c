@@ -21,7 +21,7 @@ static int add(struct store *store, const char *path, struct baton_error *error)
     if (rc == 0) {
         (void)printf("%s\n", model->digest);
         (void)fflush(stdout);
-        rc = store_origin_set(store, model->digest, model->digest, "e", error);
+        rc = store_origin_set(store, model->digest, model->digest, "e");
         model_release(model);
     }
     if (fd >= 0) {

@@ -442,7 +442,7 @@ static void a_full_queue_drops_its_oldest_and_so_does_a_lower_bound(void **state
     assert_int_equal(worker_counters(worker)->detections_dropped, 3);
     record.is_deaf = false;
     forget();
-    worker_writable(worker);
+    worker_flush(worker);
     assert_null(strstr(record.text, "\"n\":2"));
     assert_non_null(strstr(record.text, "\"n\":3"));
     assert_true(strstr(record.text, "\"n\":3") < strstr(record.text, "\"n\":4"));

@@ -65,7 +65,7 @@ static bool uses_hardware;
 
 static int begin_brokered(void)
 {
-    static struct camera_config config = {.uses_udp = true};
+    static struct camera_config config = {.options.uses_udp = true};
     int listener = -1;
     const struct confinement confinement = {.port = world.camera_port,
                                             .uses_hardware = uses_hardware,

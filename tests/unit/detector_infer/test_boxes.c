@@ -32,10 +32,10 @@ static void shapes_are_counted_compared_and_told(void **state)
     char text[SHAPE_TEXT_MAX];
     size_t count = 0;
 
-    assert_true(shape_count(&shape, &count));
+    assert_true(shape_numbers(&shape, &count));
     assert_int_equal(count, 84 * 8400);
-    assert_false(shape_count(&open, &count));
-    assert_false(shape_count(&huge, &count));
+    assert_false(shape_numbers(&open, &count));
+    assert_false(shape_numbers(&huge, &count));
     assert_int_equal(count, 84 * 8400);
     assert_true(shape_fits(&open, &shape));
     open.sides[1] = 85;

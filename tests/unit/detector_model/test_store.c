@@ -219,18 +219,18 @@ static void an_origin_is_remembered_as_long_as_its_model(void **state)
     char key[DIGEST_BYTES];
 
     assert_int_equal(digest_of("7 https://models.example/a", 26, key), 0);
-    assert_int_equal(store_origin(place.store, key, &found, NULL), BATON_ENOENT);
-    assert_int_equal(store_origin_set(place.store, key, model->digest, "\"e-1\"", NULL), 0);
-    assert_int_equal(store_origin(place.store, key, &found, NULL), 0);
+    assert_int_equal(store_origin(place.store, key, &found), BATON_ENOENT);
+    assert_int_equal(store_origin_set(place.store, key, model->digest, "\"e-1\""), 0);
+    assert_int_equal(store_origin(place.store, key, &found), 0);
     assert_string_equal(found.digest, model->digest);
     assert_string_equal(found.etag, "\"e-1\"");
     model_release(added('b'));
-    assert_int_equal(store_origin(place.store, key, &found, NULL), 0);
+    assert_int_equal(store_origin(place.store, key, &found), 0);
     model_release(model);
     for (int letter = 'c'; letter < 'f'; letter++) { /* 'a' is evicted */
         model_release(added((char)letter));
     }
-    assert_int_equal(store_origin(place.store, key, &found, NULL), BATON_ENOENT);
+    assert_int_equal(store_origin(place.store, key, &found), BATON_ENOENT);
 }
 
 static void a_file_to_fetch_into_has_no_name(void **state)
