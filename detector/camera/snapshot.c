@@ -93,7 +93,8 @@ static int fetch(struct poller *poller, struct baton_error *reterr)
     return 0;
 }
 
-static const enum AVPixelFormat formats[TJ_NUMSAMP] = {
+/* Version 3 of the library knows one more, which FFmpeg does not. */
+static const enum AVPixelFormat formats[] = {
     [TJSAMP_420] = AV_PIX_FMT_YUVJ420P, [TJSAMP_422] = AV_PIX_FMT_YUVJ422P,
     [TJSAMP_440] = AV_PIX_FMT_YUVJ440P, [TJSAMP_444] = AV_PIX_FMT_YUVJ444P,
     [TJSAMP_411] = AV_PIX_FMT_YUVJ411P, [TJSAMP_GRAY] = AV_PIX_FMT_GRAY8,
@@ -120,7 +121,7 @@ static int decompress(struct poller *poller, struct baton_error *reterr)
     if (rc != 0) {
         return rc;
     }
-    if (subsampling < 0 || subsampling >= TJ_NUMSAMP) {
+    if (subsampling < 0 || subsampling >= (int)(sizeof(formats) / sizeof(formats[0]))) {
         return error_set(reterr, BATON_ENOTSUP, "snapshot: its sampling of colours is unknown");
     }
     av_frame_unref(frame);

@@ -238,12 +238,11 @@ static void a_socket_of_another_type_that_a_process_has_is_not_replaced(void **s
     char byte = 1;
 
     end(world);
-    assert_int_equal(
-        bind(fd, (const struct sockaddr *)&world->address, sizeof(world->address)), 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&world->address, sizeof(world->address)), 0);
     assert_int_equal(open_unix(world, &world->listener), BATON_EBUSY);
-    assert_int_equal(sendto(fd, &byte, 1, 0, (const struct sockaddr *)&world->address,
-                            sizeof(world->address)),
-                     1);
+    assert_int_equal(
+        sendto(fd, &byte, 1, 0, (const struct sockaddr *)&world->address, sizeof(world->address)),
+        1);
     (void)close(fd);
     assert_int_equal(open_unix(world, &world->listener), 0);
 }
