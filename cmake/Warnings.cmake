@@ -1,4 +1,4 @@
-# Warnings are errors in every build of ours; sanitizers, coverage and the linker are build-wide
+# Warnings of GCC are errors; sanitizers, coverage and the linker are build-wide
 # too. That snprintf may cut a text short is why it is used, not a fault; and a result that a (void)
 # leaves aside is left aside on purpose, which GCC does not see.
 add_library(baton_flags INTERFACE)

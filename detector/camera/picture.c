@@ -92,9 +92,9 @@ static bool is_uneven(const struct plane *plane, int width, int height)
 }
 
 /* A plane that has the size already stays where it is, and the others become means of boxes. Of a
- * picture that is at least four times too large every second row is read: reading is most of the
- * cost, and the means are still of twice as many pixels as bilinear scaling takes. It is halved
- * first, since the library makes the means of large boxes slowly, and too dark. */
+ * picture that is at least four times too large in a direction every second row is read: reading is
+ * most of the cost, and the means are still of twice as many pixels as bilinear scaling takes. It
+ * is halved first, since the library makes the means of large boxes slowly, and too dark. */
 static bool scale(struct picture_scaler *scaler, int index, struct plane *plane, int width,
                   int height)
 {

@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 enum { SNAPSHOT_MS = 5000 }; /* between two, unless the subscription says it */
+_Static_assert((int)PROTOCOL_URL_MAX <= (int)MESSAGE_URL_MAX, "no backend's URL ends the worker");
 
 struct source {
     struct watched *watched;
