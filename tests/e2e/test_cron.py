@@ -307,8 +307,9 @@ class Faults(CronTest):
             time.sleep(max(0, int(now) + 1 + ms / 1000 - now))  # the fault's own schedule
             hosts.kill(old)
             begun = hosts.runs("start")
-            run = until(lambda: [run for run in hosts.runs("start") if run not in begun],
-                        hosts.logs)[-1]
+            # What the old one began may be written late, and is no sign of a new leader.
+            run = until(lambda: [run for run in hosts.runs("start") if run not in begun and
+                                 run.node != old], hosts.logs)[-1]
             hosts.start(old)
             old = run.node
         hosts.go()
