@@ -327,9 +327,11 @@ class Owners(unittest.TestCase):
 
     def test_a_worker_that_is_deleted_gets_an_empty_list_and_is_left(self):
         hand, worker = self.one_of_each()
+        since = hand.mark()
         self.put("worker/w0", None)
         worker.wait("disconnected")
         self.assertEqual(worker.commands(0, "setSubscriptionList")[-1]["subscriptions"], [])
+        hand.wait("worker-owned", since)  # anew: at another address it may need a later epoch
         since = hand.mark()
         self.own()
         hand.wait("worker-released", since)
