@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     struct baton_error error;
 
     helper_begin(argc, argv,
-                 "It opens one camera, decodes it and puts the frames into shared memory.", 2);
+                 "It opens one camera, decodes it and puts the frames into shared memory.");
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
     (void)!chdir("/"); /* no folder of another user is open to what takes it over */
     broker_prepare();

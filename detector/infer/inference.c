@@ -122,11 +122,9 @@ static bool is_machine(const struct inference *inference, int code)
 static bool open_engine(struct inference *inference)
 {
     struct baton_error error = {0};
-    int code = engine_start(&inference->engine, &inference->config.engine, &error);
+    int code = runner_new(&inference->runner, &inference->pipeline, inference->config.files,
+                          &inference->config.engine, &inference->engine, &error);
 
-    code = code ? code
-                : runner_new(&inference->runner, &inference->pipeline, inference->config.files,
-                             inference->engine, &error);
     if (code) {
         error.code = is_machine(inference, code) ? BATON_EUNAVAILABLE : code;
         close_engine(inference);

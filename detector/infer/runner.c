@@ -148,29 +148,35 @@ static int prove_batch(struct runner *runner, size_t index, struct baton_error *
     return 0;
 }
 
-static int open_model(struct runner *runner, size_t index, int file, struct engine *engine,
+static int open_model(struct runner *runner, size_t index, struct engine *engine,
                       struct baton_error *reterr)
 {
     const struct pipeline_model *model = &runner->pipeline->models[index];
-    const struct shape largest = input_shape(&model->input, pictures_of(runner->pipeline, index));
-    int code = session_open(&runner->sessions[index], engine, file, &largest, reterr);
+    int code = session_open(&runner->sessions[index], engine, index, reterr);
 
     code = code ? code : prove_batch(runner, index, reterr);
     return code ? error_wrap(reterr, "model '%s' (%s)", model->name, model->file) : 0;
 }
 
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
-               struct engine *engine, struct baton_error *reterr)
+               const struct engine_options *options, struct engine **ret_engine,
+               struct baton_error *reterr)
 {
+    struct engine_model models[PIPELINE_MODELS_MAX];
     struct runner *runner = calloc(1, sizeof(*runner));
-    int code = 0;
+    int code;
 
     if (!runner) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     runner->pipeline = pipeline;
+    for (size_t i = 0; i < pipeline->model_count; i++) {
+        models[i] = (struct engine_model){
+            files[i], input_shape(&pipeline->models[i].input, pictures_of(pipeline, i))};
+    }
+    code = engine_start(ret_engine, options, models, pipeline->model_count, reterr);
     for (size_t i = 0; i < pipeline->model_count && !code; i++) {
-        code = open_model(runner, i, files[i], engine, reterr);
+        code = open_model(runner, i, *ret_engine, reterr);
     }
     if (code) {
         runner_free(runner);

@@ -40,7 +40,7 @@ int unpack_child_start(struct helper *ret, int archive_fd, const struct archive_
     if (archive < 0) {
         return error_set(reterr, BATON_EUNAVAILABLE, "archive: %s", strerror(errno));
     }
-    rc = helper_start(ret, rules->program, "baton-unpack", archive, reterr);
+    rc = helper_start(ret, rules->program, "baton-unpack", (int[]){archive, -1}, reterr);
     (void)close(archive);
     return rc;
 }

@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 {
     struct baton_error error = {0};
 
-    helper_begin(argc, argv, "It opens one archive of models and tells what is in it.", 2);
+    helper_begin(argc, argv, "It opens one archive of models and tells what is in it.");
     json_load_guard();
     message.code = open_and_serve(&error);
     if (message.code != 0) {
