@@ -25,7 +25,6 @@ struct engine {
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child, and then the input */
     size_t bytes;   /* of both */
     struct helper child;
-    bool was_killed; /* from outside */
     int open_ms, run_ms, cancel_fd;
     struct session sessions[WIRE_MODELS_MAX];
 };
@@ -33,19 +32,21 @@ struct engine {
 /* ---- The process ---------------------------------------------------------------------------- */
 
 /* Sets the error of a process that gave no answer, and ends the process, if it has not ended by
- * itself in `wait_ms`. */
+ * itself in `wait_ms`. One that did not start, or was killed from outside, says nothing about the
+ * models. */
 static int lost(struct engine *engine, const char *why, int wait_ms, struct baton_error *reterr)
 {
+    int code = engine->name[0] != '\0' ? BATON_ECLOSED : BATON_EUNAVAILABLE;
     int status = 0;
     bool has_ended = helper_wait(&engine->child, wait_ms, &status);
 
     (void)helper_kill(&engine->child);
     if (has_ended && WIFSIGNALED(status)) {
-        engine->was_killed = WTERMSIG(status) == SIGKILL;
-        return error_set(reterr, BATON_ECLOSED, "the model's process was ended by signal %d (%s)",
-                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return error_set(reterr, WTERMSIG(status) == SIGKILL ? BATON_EUNAVAILABLE : code,
+                         "the model's process was ended by signal %d (%s)", WTERMSIG(status),
+                         strsignal(WTERMSIG(status)));
     }
-    return error_set(reterr, BATON_ECLOSED, "the model's process %s", why);
+    return error_set(reterr, code, "the model's process %s", why);
 }
 
 static int talks_nonsense(struct engine *engine, struct baton_error *reterr)
@@ -278,9 +279,4 @@ const char *engine_name(const struct engine *engine)
 int engine_pid(const struct engine *engine)
 {
     return engine->child.pid;
-}
-
-bool engine_was_killed(const struct engine *engine)
-{
-    return engine->was_killed;
 }

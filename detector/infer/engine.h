@@ -9,7 +9,8 @@
  * SESSION_OUTPUTS_MAX outputs of float32. It comes from outside, and the libraries that read it
  * were not written against attacks: the child has no other file, no network and no privilege when
  * it reads the first byte of a model. The input is not copied. When the child crashes or hangs,
- * every call fails with BATON_ECLOSED, and the caller needs a new engine.
+ * every call fails with BATON_ECLOSED, and the caller needs a new engine; BATON_EUNAVAILABLE if the
+ * child was killed neither by this process nor for its own calls, as by a system without memory.
  */
 #ifndef DETECTOR_INFER_ENGINE_H
 #define DETECTOR_INFER_ENGINE_H
@@ -44,16 +45,13 @@ struct session {
 /* Starts the child, which lives as long as the engine and the calling thread. The models, of which
  * there are WIRE_MODELS_MAX at most (wire.h), are borrowed during the call. Returns BATON_ENOENT if
  * the library is missing, BATON_EUNAVAILABLE if the program cannot be started or not be confined,
- * or BATON_ENOMEM. */
+ * or ends, or BATON_ENOMEM. */
 int engine_start(struct engine **ret, const struct engine_options *options,
                  const struct engine_model *models, size_t count, struct baton_error *reterr);
 void engine_free(struct engine *engine); /* with its sessions; NULL allowed */
 
 const char *engine_name(const struct engine *engine); /* for people, see struct library */
 int engine_pid(const struct engine *engine);          /* of the child; 0: it has gone */
-/* True if the child was killed neither by this process nor for its own calls, as by a system
- * without memory. */
-bool engine_was_killed(const struct engine *engine);
 
 /* Opens the engine's model `index`, once. If it takes fewer pictures than its largest batch,
  * `batch_max` has their number. The session lives as long as its engine. Returns BATON_EINVAL if

@@ -225,7 +225,7 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
         int code;
         const char *text;
     } cases[] = {
-        {{.program = "/bin/true"}, BATON_ECLOSED, "process"},
+        {{.program = "/bin/true"}, BATON_EUNAVAILABLE, "process"},
         {{.program = "/nonexistent/model"}, BATON_EUNAVAILABLE, "/nonexistent/model"},
         {{.library = {.kind = ENGINE_ONNXRUNTIME, .path = "/nonexistent/library.so"}},
          BATON_ENOENT,
@@ -261,19 +261,21 @@ static void the_child_is_confined_before_it_sees_a_model(void **state)
 static void a_child_that_dies_or_hangs_is_an_error_and_is_ended(void **state)
 {
     static const struct {
-        int signal, run_ms;
+        int signal, run_ms, code;
         const char *text;
-    } cases[] = {{SIGKILL, 0, "was ended by signal 9"}, {SIGSTOP, 50, "50 ms"}};
+    } cases[] = {{SIGKILL, 0, BATON_EUNAVAILABLE, "was ended by signal 9"},
+                 {SIGTERM, 0, BATON_ECLOSED, "was ended by signal 15"},
+                 {SIGSTOP, 50, BATON_ECLOSED, "50 ms"}};
     struct tensor outputs[SESSION_OUTPUTS_MAX];
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct engine *engine = started(&(struct engine_options){.run_ms = cases[i].run_ms});
         struct session *session = opened(engine);
         struct baton_error error = {0};
         int pid = engine_pid(engine);
 
         assert_int_equal(kill(pid, cases[i].signal), 0);
-        assert_int_equal(session_run(session, 1, outputs, &error), BATON_ECLOSED);
+        assert_int_equal(session_run(session, 1, outputs, &error), cases[i].code);
         assert_non_null(strstr(error.message, cases[i].text));
         assert_int_equal(engine_pid(engine), 0);
         assert_int_equal(kill(pid, 0), -1);

@@ -31,7 +31,6 @@ struct drawn {
 
 struct bench {
     struct pipeline pipeline;
-    struct engine *engine;
     struct runner *runner;
     struct runner_view *view;
     struct camera_frame frame;
@@ -56,7 +55,7 @@ static struct bench *bench_new(const struct change *changes)
     for (size_t i = 0; i < pipeline->model_count; i++) {
         files[i] = stand_model(pipeline->models[i].file);
     }
-    if (runner_new(&bench->runner, pipeline, files, &bench_options, &bench->engine, &error) != 0) {
+    if (runner_new(&bench->runner, pipeline, files, &bench_options, &error) != 0) {
         fail_msg("%s", error.message);
     }
     for (size_t i = 0; i < pipeline->model_count; i++) {
@@ -73,7 +72,6 @@ static void bench_free(struct bench *bench)
     json_decref(bench->reports);
     runner_view_free(bench->view);
     runner_free(bench->runner);
-    engine_free(bench->engine);
     pipeline_fini(&bench->pipeline);
     free(bench);
 }
@@ -273,7 +271,8 @@ static void many_objects_are_classified_in_batches(void **state)
         /* Green is in no map: the field is left out. */
         assert_true((strcmp(colour, "green") == 0) == (brand == NULL));
     }
-    assert_true(!stand_is_onnxruntime(bench->engine) || runner_runs(bench->runner) == 1 + 2 + 12);
+    assert_true(!stand_is_onnxruntime(runner_engine(bench->runner)) ||
+                runner_runs(bench->runner) == 1 + 2 + 12);
     assert_string_equal(runner_note(bench->runner), "");
     bench_free(bench);
 }
@@ -293,7 +292,7 @@ static void a_model_that_takes_one_picture_at_a_time_gets_one_at_a_time(void **s
     /* The other engine gives every model one at a time, which is no fault of the model. */
     assert_true(
         (strstr(runner_note(bench->runner), "(single.onnx): gets one picture at a time: ") !=
-         NULL) == stand_is_onnxruntime(bench->engine));
+         NULL) == stand_is_onnxruntime(runner_engine(bench->runner)));
     bench_free(bench);
 }
 
