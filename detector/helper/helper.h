@@ -20,7 +20,8 @@
 #include <sys/types.h>
 
 enum {
-    HELPER_FD = 3, /* the socket that a helper inherits; its files follow */
+    HELPER_FD = 3, /* the socket that a helper inherits */
+    HELPER_FILE,   /* the first of its files; the others follow */
     HELPER_FILES_MAX = 17,
     HELPER_ENVIRONMENT_MAX = 16,
     HELPER_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW,
@@ -43,8 +44,9 @@ struct helper {
 
 /* Starts `program` (NULL: the one that helper_find() finds) as `name`. It has the other end of the
  * socket, whose messages are datagrams, as HELPER_FD, `files` (borrowed; -1 ends them) next to it,
- * and nothing else: input and output are nowhere, errors are ours. Returns BATON_EUNAVAILABLE: the
- * program is not found or cannot be started. */
+ * and nothing else: input and output are nowhere, errors are ours. A recv(2) that waits at our end
+ * gives up (EAGAIN) after 50 ms. Returns BATON_EUNAVAILABLE: the program is not found or cannot be
+ * started. */
 int helper_start(struct helper *ret, const char *program, const char *name, const int *files,
                  struct baton_error *reterr);
 /* Waits for the helper's own end, for `wait_ms` at most. True: it has ended, with the status in

@@ -17,6 +17,7 @@
 enum {
     END_MS = 30000, /* a killed process has to give its memory back, which may take seconds */
     LOOK_MS = 1,
+    RECEIVE_US = 50000,
 };
 
 bool helper_find(char ret[PATH_MAX], const char *name)
@@ -107,6 +108,7 @@ void helper_close(const int *fds, int count)
 int helper_start(struct helper *ret, const char *program, const char *name, const int *files,
                  struct baton_error *reterr)
 {
+    static const struct timeval look = {.tv_usec = RECEIVE_US};
     char found[PATH_MAX];
     int sockets[2] = {-1, -1}, copies[1 + HELPER_FILES_MAX], count = 0;
     pid_t pid = 0;
@@ -129,6 +131,7 @@ int helper_start(struct helper *ret, const char *program, const char *name, cons
                          strerror(errnum));
     }
     (void)close(sockets[1]);
+    (void)setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
     *ret = (struct helper){.pid = pid, .socket = sockets[0]};
     return 0;
 }

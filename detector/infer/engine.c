@@ -12,11 +12,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_US = 50000, END_MS = 500 };
+enum { END_MS = 500 };
 
 struct engine {
     struct wire_request request; /* large, so not on the stack */
@@ -63,8 +62,8 @@ static bool is_cancelled(const struct engine *engine)
     return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
 }
 
-/* Waits in recv(), which returns every LOOK_US, to see whether the wait was cancelled. The answer
- * for a frame comes long before that, so it costs one system call. */
+/* Waits in recv(), which returns from time to time, to see whether the wait was cancelled. The
+ * answer for a frame comes long before that, so it costs one system call. */
 static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_MS(timeout_ms));
@@ -210,7 +209,6 @@ void engine_free(struct engine *engine)
 static int start(struct engine *engine, const struct engine_options *options,
                  const struct engine_model *models, size_t count, struct baton_error *reterr)
 {
-    static const struct timeval look = {.tv_usec = LOOK_US};
     int files[HELPER_FILES_MAX + 1];
     size_t most = 0;
     void *memory = NULL;
@@ -242,7 +240,6 @@ static int start(struct engine *engine, const struct engine_options *options,
     if (code) {
         return code;
     }
-    (void)setsockopt(engine->child.socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
     engine->request = (struct wire_request){
         .type = WIRE_START, .memory_bytes = engine->bytes, .library = options->library};
     return ask(engine, engine->open_ms, reterr);

@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct server {
+static struct {
     struct library *library;
     struct network networks[WIRE_MODELS_MAX];
     float *outputs; /* WIRE_OUTPUT_BYTES, and then the input */
     struct wire_request request;
     struct wire_answer answer;
-};
+} server;
 
 /* Closes the descriptor. */
 static int map(int fd, size_t bytes, int protection, void **ret, struct baton_error *reterr)
@@ -35,36 +35,34 @@ static int map(int fd, size_t bytes, int protection, void **ret, struct baton_er
     return 0;
 }
 
-static int start(struct server *server, struct baton_error *reterr)
+static int start(struct baton_error *reterr)
 {
     struct confinement confinement = {0}; /* no port, no device */
-    const struct library_options *options = &server->request.library;
+    const struct library_options *options = &server.request.library;
     void *outputs = NULL;
-    int code = library_load(&server->library, options, reterr);
+    int code = library_load(&server.library, options, reterr);
 
     code = code ? code
-                : map(WIRE_MEMORY, server->request.memory_bytes, PROT_READ | PROT_WRITE, &outputs,
+                : map(HELPER_FILE, server.request.memory_bytes, PROT_READ | PROT_WRITE, &outputs,
                       reterr);
     if (!code) {
-        confinement.uses_hardware = server->library->uses_hardware;
+        server.outputs = outputs;
+        memcpy(server.answer.name, server.library->name, sizeof(server.answer.name));
+        confinement.uses_hardware = server.library->uses_hardware;
         code = confine_process(&confinement, reterr);
     }
     if (!code && options->threads <= 1 && !confinement.uses_hardware) {
         code = confine_stream(&confinement, reterr);
-    }
-    if (!code) {
-        server->outputs = outputs;
-        memcpy(server->answer.name, server->library->name, sizeof(server->answer.name));
     }
     return code;
 }
 
 /* The library reads the input where the parent wrote it. If it refuses the model, the parent ends
  * this process. */
-static int open_model(struct server *server, struct baton_error *reterr)
+static int open_model(struct baton_error *reterr)
 {
-    const struct wire_request *request = &server->request;
-    struct network *network = &server->networks[request->model];
+    const struct wire_request *request = &server.request;
+    struct network *network = &server.networks[request->model];
     int fd = WIRE_MODELS + (int)request->model;
     struct stat status = {0};
     void *bytes = NULL;
@@ -74,29 +72,29 @@ static int open_model(struct server *server, struct baton_error *reterr)
         return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
                          (long long)status.st_size, MODEL_BYTES_MAX);
     }
-    *network = (struct network){.library = server->library,
+    *network = (struct network){.library = server.library,
                                 .input = request->largest,
-                                .values = server->outputs + WIRE_OUTPUT_BYTES / sizeof(float)};
+                                .values = server.outputs + WIRE_OUTPUT_BYTES / sizeof(float)};
     code = map(fd, (size_t)status.st_size, PROT_READ, &bytes, reterr);
     if (!code) {
         code = network->library->open(network, bytes, (size_t)status.st_size, reterr);
         (void)munmap(bytes, (size_t)status.st_size);
     }
-    server->answer.batch_max = network->input.sides[0];
+    server.answer.batch_max = network->input.sides[0];
     return code;
 }
 
-static int run_model(struct server *server, struct baton_error *reterr)
+static int run_model(struct baton_error *reterr)
 {
-    struct network *network = &server->networks[server->request.model];
+    struct network *network = &server.networks[server.request.model];
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     size_t used = 0;
-    int count = network->library->run(network, server->request.pictures, outputs, reterr);
+    int count = network->library->run(network, server.request.pictures, outputs, reterr);
 
     for (int i = 0; i < count; i++) {
         size_t numbers = 0;
         (void)shape_numbers(&outputs[i].shape, &numbers);
-        server->answer.shapes[i] = outputs[i].shape;
+        server.answer.shapes[i] = outputs[i].shape;
         if (numbers == 0) {
             continue;
         }
@@ -104,40 +102,26 @@ static int run_model(struct server *server, struct baton_error *reterr)
             return error_set(reterr, BATON_EINVAL, "outputs of more than %d bytes",
                              WIRE_OUTPUT_BYTES);
         }
-        memcpy(server->outputs + used, outputs[i].values, numbers * sizeof(float));
+        memcpy(server.outputs + used, outputs[i].values, numbers * sizeof(float));
         used += numbers;
     }
-    server->answer.output_count = count < 0 ? 0 : count;
+    server.answer.output_count = count < 0 ? 0 : count;
     return count < 0 ? count : 0;
 }
 
-static void serve(struct server *server)
+static void serve(void)
 {
-    struct wire_answer *answer = &server->answer;
+    struct wire_answer *answer = &server.answer;
     struct baton_error error = {0};
 
     answer->output_count = 0;
-    answer->code = server->request.type == WIRE_START  ? start(server, &error)
-                   : server->request.type == WIRE_OPEN ? open_model(server, &error)
-                                                       : run_model(server, &error);
+    answer->code = server.request.type == WIRE_START  ? start(&error)
+                   : server.request.type == WIRE_OPEN ? open_model(&error)
+                                                      : run_model(&error);
     if (answer->code) {
         (void)snprintf(answer->error, sizeof(answer->error), "%s", error.message);
     }
-}
-
-/* The first request confines the process. The process ends after this, which closes and frees all
- * that is open. */
-static void serve_all(void)
-{
-    struct server *server = calloc(1, sizeof(*server));
-    const ssize_t bytes = sizeof(server->request);
-
-    while (server && recv(HELPER_FD, &server->request, (size_t)bytes, MSG_TRUNC) == bytes) {
-        serve(server);
-        if (send(HELPER_FD, &server->answer, sizeof(server->answer), MSG_NOSIGNAL) < 0) {
-            break;
-        }
-    }
+    (void)send(HELPER_FD, answer, sizeof(*answer), MSG_NOSIGNAL);
 }
 
 int main(int argc, char **argv)
@@ -146,6 +130,10 @@ int main(int argc, char **argv)
     /* Weights belong into the heap, which has huge pages (helper_environment): a mapping of their
      * own begins anywhere, and has fewer of them, by up to half of the model's speed. */
     (void)mallopt(M_MMAP_MAX, 0);
-    serve_all();
+    /* The first request confines the process. Its end closes and frees all that is open. */
+    while (recv(HELPER_FD, &server.request, sizeof(server.request), MSG_TRUNC) ==
+           sizeof(server.request)) {
+        serve();
+    }
     _exit(EXIT_SUCCESS); /* runs no exit handlers of libraries: the fences may forbid their calls */
 }

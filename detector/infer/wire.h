@@ -16,8 +16,7 @@
 #include "detector/infer/library.h"
 
 enum {
-    WIRE_MEMORY = HELPER_FD + 1, /* descriptors of the child; the models' follow */
-    WIRE_MODELS,
+    WIRE_MODELS = HELPER_FILE + 1, /* descriptors of the child, after that of the memory */
     WIRE_MODELS_MAX = HELPER_FILES_MAX - 1,
     WIRE_OUTPUT_BYTES = 64 << 20, /* of all outputs of one run; untouched pages use no memory */
 };
