@@ -8,7 +8,7 @@
 struct wish {
     const struct fleet_state *state;
     const struct fleet_worker *to;
-    size_t count;                     /* subscriptions of the camera that it does not have yet */
+    size_t has, coming;               /* of one camera: subscriptions that it has, or not yet */
     const struct fleet_object *unfit; /* one whose needs it lacks; NULL: none */
 };
 
@@ -16,14 +16,75 @@ static void add(void *userdata, const struct fleet_object *subscription)
 {
     struct wish *wish = userdata;
     const char *at = fleet_state_worker_of(wish->state, subscription->id);
+    bool is_there = at != NULL && strcmp(at, wish->to->id) == 0;
 
     if (subscription->subscription.is_paused) {
         return;
     }
-    wish->count += at == NULL || strcmp(at, wish->to->id) != 0;
+    wish->has += is_there;
+    wish->coming += !is_there;
     if (!plan_has_labels(wish->to->labels, subscription->subscription.needs)) {
         wish->unfit = subscription;
     }
+}
+
+static struct wish look(const struct master *master, const char *camera,
+                        const struct fleet_worker *to)
+{
+    struct wish wish = {.state = master->config.state, .to = to};
+
+    fleet_state_each_of(wish.state, FLEET_CAMERA, camera, add, &wish);
+    return wish;
+}
+
+/* NULL: that subscription is gone. */
+static const char *camera_of(const struct fleet_state *state, const char *subscription)
+{
+    const struct fleet_object *object =
+        fleet_state_object(state, FLEET_SUBSCRIPTION, subscription, NULL);
+
+    return object != NULL ? object->subscription.camera : NULL;
+}
+
+/* Whether it is the last one of its camera: one stands for all of them. */
+static bool is_last(const struct fleet_state *state, const struct fleet_move *move,
+                    const char *camera)
+{
+    const char *other = NULL;
+
+    while ((move = fleet_state_next_move(state, move)) != NULL) {
+        other = camera_of(state, move->subscription);
+        if (other != NULL && strcmp(other, camera) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How many subscriptions of other cameras the worker will have: without those that are deleted,
+ * paused or moved away, and with those that are moved to it. No plan may have done it yet. */
+static size_t count_others(const struct master *master, const char *camera,
+                           const struct fleet_worker *to)
+{
+    const struct fleet_state *state = master->config.state;
+    const struct fleet_assigned *assigned = fleet_state_assigned(state, to->id);
+    size_t count = 0;
+
+    for (size_t i = 0; assigned != NULL && i < assigned->count; i++) {
+        const struct fleet_object *object =
+            fleet_state_object(state, FLEET_SUBSCRIPTION, assigned->subscriptions[i], NULL);
+        count += object != NULL && !object->subscription.is_paused &&
+                 strcmp(object->subscription.camera, camera) != 0;
+    }
+    for (const struct fleet_move *move = NULL;
+         (move = fleet_state_next_move(state, move)) != NULL;) {
+        const char *moved = camera_of(state, move->subscription);
+        if (moved != NULL && strcmp(moved, camera) != 0 && is_last(state, move, moved)) {
+            const struct wish wish = look(master, moved, to);
+            count = strcmp(move->to, to->id) == 0 ? count + wish.coming : count - wish.has;
+        }
+    }
+    return count;
 }
 
 /* NULL: it takes what is new, as far as it has room. */
@@ -40,10 +101,9 @@ static const char *why_not(const struct master *master, const struct fleet_worke
 int master_check_move(const struct master *master, const struct fleet_object *subscription,
                       const struct fleet_worker *to, struct baton_error *reterr)
 {
-    const char *state = why_not(master, to);
-    const struct fleet_assigned *assigned = fleet_state_assigned(master->config.state, to->id);
-    struct wish wish = {.state = master->config.state, .to = to};
-    size_t has = assigned != NULL ? assigned->count : 0;
+    const char *state = why_not(master, to), *camera = subscription->subscription.camera;
+    const struct wish wish = look(master, camera, to);
+    size_t has = count_others(master, camera, to) + wish.has;
     size_t room = survey_room(master, to);
 
     if (state != NULL) {
@@ -55,18 +115,17 @@ int master_check_move(const struct master *master, const struct fleet_object *su
                          "the subscription \"%s\" is paused, and so has no worker",
                          subscription->id);
     }
-    fleet_state_each_of(wish.state, FLEET_CAMERA, subscription->subscription.camera, add, &wish);
     if (wish.unfit != NULL) {
         return error_set(reterr, BATON_EBUSY,
                          "the worker \"%s\" has not all labels that \"%s\" needs (%s)", to->id,
                          wish.unfit->id, wish.unfit->subscription.needs);
     }
-    if (wish.count > 0 && has + wish.count > room) {
+    if (wish.coming > 0 && has + wish.coming > room) {
         return error_set(
             reterr, BATON_EBUSY,
             "the worker \"%s\" has %zu of at most %zu subscriptions, and no room for the "
             "%zu of this camera; move others away first, or raise its maxSubscriptions",
-            to->id, has, room, wish.count);
+            to->id, has, room, wish.coming);
     }
     return BATON_OK;
 }

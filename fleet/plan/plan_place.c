@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIVISIONS_MAX = 12 };
+enum { DIVISIONS_MAX = 12, WANTED_TURNS = 4 };
 
 #define NO_BALANCE UINT32_MAX
 
@@ -118,9 +118,11 @@ static bool may_have(const struct planner *planner, int32_t worker, uint32_t cam
     return count <= worker_room(planner, (size_t)worker) || PLAN_MUTANT(WANTED_OVERFILLS);
 }
 
-/* For the placement they have been there all the time, so they stay. */
-static void move_wanted(struct planner *planner)
+/* For the placement they have been there all the time, so they stay. Whether any has moved. */
+static bool move_wanted(struct planner *planner)
 {
+    bool is_any = false;
+
     for (size_t i = 0; i < planner->item_count && !PLAN_MUTANT(WANTED_IGNORED); i++) {
         const char *wanted = planner->problem->subscriptions[planner->subscriptions[i]].wanted;
         int32_t worker = planner_worker(planner, wanted);
@@ -129,10 +131,12 @@ static void move_wanted(struct planner *planner)
         }
         for (size_t j = 0; j < planner->item_count; j++) {
             if (planner->cameras[j] == planner->cameras[i]) {
+                is_any |= planner->items[j].node != worker;
                 planner->items[j].node = worker;
             }
         }
     }
+    return is_any;
 }
 
 /* ---- Placing --------------------------------------------------------------------------------- */
@@ -254,7 +258,8 @@ int planner_place(struct planner *planner)
 
     make_nodes(planner);
     make_items(planner);
-    move_wanted(planner);
+    for (int turn = 0; turn < WANTED_TURNS && move_wanted(planner); turn++) {
+    } /* what one leaves another may get */
     code = planner_solve(planner, NO_BALANCE);
     for (int division = 1; code == BATON_OK && division <= DIVISIONS_MAX; division++) {
         int more = PLAN_MUTANT(NEVER_DIVIDED) ? 0 : divide(planner, division);

@@ -441,6 +441,40 @@ class WithWorker(unittest.TestCase):
             ask("DELETE", path)
         until(self.has_camera, "the camera is back")
 
+    def test_of_moves_one_after_the_other_one_may_take_the_room_that_another_leaves(self):
+        def ask(method, path, body=None):
+            answer = self.fleet.ask(method, "/api/" + path, body)
+            self.assertIn(answer.status, (200, 201, 202, 204), answer.body)
+            return answer.json
+
+        def move(subscription, worker):
+            ask("POST", "workers/%s/move" % worker, {"subscription": subscription})
+
+        def has(worker, subscription):
+            return ask("GET", "workers/" + worker)["assigned"] == [subscription]
+
+        ids = ["left", "right"]
+        for name in ids:
+            worker = Worker()
+            self.addCleanup(worker.close)
+            ask("PUT", "workers/" + name, {"url": "ws://127.0.0.1:%d" % worker.port,
+                                           "maxSubscriptions": 1})
+        until(lambda: all(ask("GET", "workers/" + name)["online"] for name in ids), "both online")
+        ask("PUT", "cameras/c2", {"rtspUrl": "rtsp://h/2"})
+        ask("PUT", "subscriptions/d1;c2", {"model": 101})
+        move("d1;c2", "left")
+        until(lambda: has("left", "d1;c2"), "it has moved")
+        for _ in range(4):
+            move("d1;c2", ids[1])
+            move("d1;c1", ids[0])
+            until(lambda: has(ids[1], "d1;c2") and has(ids[0], "d1;c1"), "both have moved")
+            move("d1;c1", self.id)
+            until(lambda: has(self.id, "d1;c1"), "it has moved away")
+            ids.reverse()
+        for path in "subscriptions/d1;c2", "cameras/c2", "workers/left", "workers/right":
+            ask("DELETE", path)
+        until(self.has_camera, "the camera is back")
+
     def test_many_who_look_cost_the_worker_one_request(self):
         before = self.figure("baton_fleet_images_total")
         for _ in range(50):

@@ -325,6 +325,20 @@ static void a_move_to_a_worker_that_may_not_have_it_has_no_effect(void **state)
     assert_false(answer.lists[0].is_changed);
 }
 
+static void a_move_gets_the_room_that_a_later_one_leaves(void **state)
+{
+    assign(add_worker("a"), LIST("s"));
+    assign(add_worker("b"), LIST("t"));
+    add_worker("c");
+    workers[1].subscriptions_max = 1;
+    add("s", "rtsp://1")->wanted = "b";
+    add("t", "rtsp://2")->wanted = "c";
+    solve();
+    assert_true(lets_go(0, "s") && lets_go(1, "t"));
+    assert_int_equal(answer.unplaced[0].target, 1);
+    assert_int_equal(answer.unplaced[1].target, 2);
+}
+
 static void nothing_moves_for_balance_unless_that_is_asked_for(void **state)
 {
     assign(add_worker("a"), LIST("s", "t", "u", "v"));
@@ -395,6 +409,7 @@ int main(void)
         TEST(of_two_workers_that_have_it_one_lets_it_go),
         TEST(what_a_person_moves_takes_its_camera_along),
         TEST(a_move_to_a_worker_that_may_not_have_it_has_no_effect),
+        TEST(a_move_gets_the_room_that_a_later_one_leaves),
         TEST(nothing_moves_for_balance_unless_that_is_asked_for),
         TEST(heavy_subscriptions_do_not_all_leave_a_worker),
         TEST(a_higher_priority_displaces_a_lower_one),
