@@ -95,19 +95,30 @@ static int check_entries(zip_t *zip, struct baton_error *reterr)
 
 /* ---- Reading an entry ----------------------------------------------------------------------- */
 
-/* The library checks length and checksum when the entry is read to its end. */
+/* When the entry is read to its end the library checks its checksum, but not the length of one that
+ * is deflated. */
 static int read_all(zip_file_t *file, const zip_stat_t *status, archive_sink *sink, void *userdata,
                     struct baton_error *reterr)
 {
     static unsigned char chunk[UNPACK_DATA_MAX];
+    uint64_t left = status->size;
     zip_int64_t got;
     int rc = 0;
 
     while (rc == 0 && (got = zip_fread(file, chunk, sizeof(chunk))) != 0) {
-        rc = got < 0 ? zip_failed(zip_file_get_error(file), status->name, reterr)
-                     : sink(userdata, chunk, (size_t)got, reterr);
+        if (got < 0) {
+            return zip_failed(zip_file_get_error(file), status->name, reterr);
+        }
+        if ((uint64_t)got > left) {
+            break;
+        }
+        left -= (uint64_t)got;
+        rc = sink(userdata, chunk, (size_t)got, reterr);
     }
-    return rc;
+    return rc == 0 && (got > 0 || left > 0)
+               ? error_set(reterr, BATON_EPROTO,
+                           "archive: %s has another length than the archive says", status->name)
+               : rc;
 }
 
 /* A common mistake: the folder was zipped in place of its content. */

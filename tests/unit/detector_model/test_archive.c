@@ -222,6 +222,27 @@ static void a_wrong_length_or_checksum_is_found(void **state)
     }
 }
 
+/* "a model, a model, !" as deflate writes it: the library knows how long it is at its end. */
+static void a_deflated_file_of_another_length_than_it_says_is_refused(void **state)
+{
+    static const char deflated[] = "KT\xc8\xcdOI\xcd\xd1QH\x84\x31\x14\x01";
+    static const int lies[] = {-19, -1, 1, 1 << 30};
+    struct zip_part parts[] = {good_parts[0],
+                               {.name = SAMPLE_MODEL,
+                                .text = deflated,
+                                .method = 8,
+                                .wrong_crc = 0x995ac97d, /* that of the text, not of these bytes */
+                                .extra_bytes = 19 - (sizeof(deflated) - 1)}};
+    uint32_t honest = parts[1].extra_bytes;
+
+    ASSERT_OK(unpack_parts(parts, 2, NULL, failure));
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        parts[1].extra_bytes = honest + (uint32_t)lies[i];
+        unpacked_fini(&place.unpacked);
+        assert_refused(parts, 2, NULL, "models/cars.onnx has another length than the archive says");
+    }
+}
+
 static void an_end_that_lies_is_refused(void **state)
 {
     static const struct zip_lies rows[] = {
@@ -529,6 +550,7 @@ int main(void)
         TEST(what_the_pipeline_does_not_name_stays_inside),
         TEST(each_hostile_entry_is_refused_by_name_and_leaves_nothing),
         TEST(a_wrong_length_or_checksum_is_found),
+        TEST(a_deflated_file_of_another_length_than_it_says_is_refused),
         TEST(an_end_that_lies_is_refused),
         TEST(too_many_entries_are_refused),
         TEST(a_pipeline_that_is_missing_or_wrong_is_refused),
