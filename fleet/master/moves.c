@@ -37,13 +37,13 @@ static struct wish look(const struct master *master, const char *camera,
     return wish;
 }
 
-/* NULL: that subscription is gone. */
+/* NULL: the subscription is paused or gone, and so has no worker. */
 static const char *camera_of(const struct fleet_state *state, const char *subscription)
 {
     const struct fleet_object *object =
         fleet_state_object(state, FLEET_SUBSCRIPTION, subscription, NULL);
 
-    return object != NULL ? object->subscription.camera : NULL;
+    return object != NULL && !object->subscription.is_paused ? object->subscription.camera : NULL;
 }
 
 /* Whether it is the last one of its camera: one stands for all of them. */
@@ -71,16 +71,17 @@ static size_t count_others(const struct master *master, const char *camera,
     size_t count = 0;
 
     for (size_t i = 0; assigned != NULL && i < assigned->count; i++) {
-        const struct fleet_object *object =
-            fleet_state_object(state, FLEET_SUBSCRIPTION, assigned->subscriptions[i], NULL);
-        count += object != NULL && !object->subscription.is_paused &&
-                 strcmp(object->subscription.camera, camera) != 0;
+        const char *has = camera_of(state, assigned->subscriptions[i]);
+        count += has != NULL && strcmp(has, camera) != 0;
     }
     for (const struct fleet_move *move = NULL;
          (move = fleet_state_next_move(state, move)) != NULL;) {
         const char *moved = camera_of(state, move->subscription);
-        if (moved != NULL && strcmp(moved, camera) != 0 && is_last(state, move, moved)) {
-            const struct wish wish = look(master, moved, to);
+        if (moved == NULL || strcmp(moved, camera) == 0) {
+            continue;
+        }
+        const struct wish wish = look(master, moved, to);
+        if (wish.has + wish.coming == 1 || is_last(state, move, moved)) {
             count = strcmp(move->to, to->id) == 0 ? count + wish.coming : count - wish.has;
         }
     }
