@@ -410,7 +410,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
     (void)mprotect(memory, RING_BYTES, PROT_READ);    /* only the child writes */
     (void)madvise(memory, RING_BYTES, MADV_DONTDUMP); /* a dump would fill all of it */
     child = calloc(1, sizeof(*child));
-    rc = child != NULL ? helper_start(&helper, program, "baton-camera", ring, reterr)
+    rc = child != NULL ? helper_start(&helper, program, "baton-camera", (int[]){ring, -1}, reterr)
                        : error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     (void)close(ring);
     if (rc != 0) {
@@ -431,7 +431,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
              : error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
     if (rc != 0) {
         (void)helper_kill(&helper);
-        helper_close((int[]){child->socket, child->end_fd});
+        helper_close((int[]){child->socket, child->end_fd}, 2);
         child_unref(child);
         return rc;
     }

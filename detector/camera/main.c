@@ -43,7 +43,7 @@ static void say_nothing(void *context, int level, const char *format, va_list ar
 
 static bool read_config(struct camera_config *config)
 {
-    return recv(CAMERA_FD_SOCKET, config, sizeof(*config), MSG_TRUNC) == sizeof(*config) &&
+    return recv(HELPER_FD, config, sizeof(*config), MSG_TRUNC) == sizeof(*config) &&
            config->version == MESSAGE_VERSION;
 }
 
@@ -76,9 +76,9 @@ static int confine(const struct camera_config *config, struct confinement *confi
 /* After the broker was cloned, which shares no memory. */
 static int map_ring(struct publisher *publisher, struct baton_error *reterr)
 {
-    void *memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, CAMERA_FD_RING, 0);
+    void *memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, HELPER_FILE, 0);
 
-    (void)close(CAMERA_FD_RING);
+    (void)close(HELPER_FILE);
     if (memory == MAP_FAILED) {
         return error_set(reterr, BATON_ENOMEM, "memory for pictures: %s", strerror(errno));
     }
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     struct baton_error error;
 
     helper_begin(argc, argv,
-                 "It opens one camera, decodes it and puts the frames into shared memory.", 2);
+                 "It opens one camera, decodes it and puts the frames into shared memory.");
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
     (void)!chdir("/"); /* no folder of another user is open to what takes it over */
     broker_prepare();
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE; /* not started by baton-detector, or it has ended */
     }
     av_log_set_callback(say_nothing);
-    publisher.socket = CAMERA_FD_SOCKET;
+    publisher.socket = HELPER_FD;
     if (run(&config, &publisher, &error) == 0) {
         (void)publisher_send(&publisher, &end);
     } else {

@@ -4,9 +4,10 @@
  *   parent ◀─ OPENED · FRAME · PROGRESS · ERROR · END ─ child
  *
  * A datagram is the struct as it lies in memory, since both programs are of one build and one
- * machine. The config goes over the inherited socket, and never in arguments or the environment,
- * because it holds the URL with its password. A message of the child is hostile until it was
- * checked here, since the child reads bytes from the network with decoders that had faults before.
+ * machine. The child inherits the socket, at whose end it ends, too, and the memory for pictures
+ * (ring.h). The config goes over the socket, and never in arguments or the environment, because it
+ * holds the URL with its password. A message of the child is hostile until it was checked here,
+ * since the child reads bytes from the network with decoders that had faults before.
  */
 #ifndef DETECTOR_CAMERA_MESSAGE_H
 #define DETECTOR_CAMERA_MESSAGE_H
@@ -23,12 +24,6 @@ enum {
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
-};
-
-/* The child inherits these. */
-enum {
-    CAMERA_FD_SOCKET = 3, /* at its end the child ends, too */
-    CAMERA_FD_RING,       /* the memory for pictures (ring.h) */
 };
 
 /* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */

@@ -12,7 +12,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-void helper_begin(int argc, char **argv, const char *what, int count)
+void helper_begin(int argc, char **argv, const char *what)
 {
     pid_t parent = getppid();
 
@@ -32,5 +32,4 @@ void helper_begin(int argc, char **argv, const char *what, int count)
     /* Decoders and models free a large piece for each frame, and each time the C library would
      * clear up all of its small ones. */
     (void)mallopt(M_MXFAST, 0);
-    (void)close_range((unsigned)(HELPER_FD + count), ~0U, 0);
 }

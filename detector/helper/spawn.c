@@ -1,4 +1,4 @@
-/* The parent's side: finding a helper, starting and ending it. */
+/* The parent's side: finding a helper, starting and ending it, and its memory. */
 #include "detector/helper/helper.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 enum {
     END_MS = 30000, /* a killed process has to give its memory back, which may take seconds */
     LOOK_MS = 1,
+    RECEIVE_US = 50000,
 };
 
 bool helper_find(char ret[PATH_MAX], const char *name)
@@ -64,8 +66,8 @@ void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX])
     ret[count] = NULL;
 }
 
-/* Neither descriptor has a number below HELPER_FD + HELPER_PASSED. Returns an errno. */
-static int spawn(pid_t *ret, const char *program, const char *name, const int fds[HELPER_PASSED])
+/* No descriptor has a number that the new process uses. Returns an errno. */
+static int spawn(pid_t *ret, const char *program, const char *name, const int *fds, int count)
 {
     char *argv[] = {(char *)name, (char *)"--inherited", NULL};
     char *environment[HELPER_ENVIRONMENT_MAX];
@@ -84,46 +86,52 @@ static int spawn(pid_t *ret, const char *program, const char *name, const int fd
     errnum =
         errnum ? errnum
                : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    for (int i = 0; i < HELPER_PASSED && fds[i] >= 0 && errnum == 0; i++) {
+    for (int i = 0; i < count && errnum == 0; i++) {
         errnum = posix_spawn_file_actions_adddup2(&files, fds[i], HELPER_FD + i);
     }
+    errnum = errnum ? errnum : posix_spawn_file_actions_addclosefrom_np(&files, HELPER_FD + count);
     errnum = errnum ? errnum : posix_spawn(ret, program, &files, &attributes, argv, environment);
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&files);
     return errnum;
 }
 
-/* A copy that is in no place of the new process; -1 and errno. */
-static int copy_high(int fd)
+void helper_close(const int *fds, int count)
 {
-    return fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD + HELPER_PASSED);
+    for (int i = 0; i < count; i++) {
+        if (fds[i] >= 0) {
+            (void)close(fds[i]);
+        }
+    }
 }
 
-int helper_start(struct helper *ret, const char *program, const char *name, int file,
+int helper_start(struct helper *ret, const char *program, const char *name, const int *files,
                  struct baton_error *reterr)
 {
+    static const struct timeval look = {.tv_usec = RECEIVE_US};
     char found[PATH_MAX];
-    int sockets[2] = {-1, -1}, copies[HELPER_PASSED] = {-1, -1};
+    int sockets[2] = {-1, -1}, copies[1 + HELPER_FILES_MAX], count = 0;
     pid_t pid = 0;
-    int errnum = 0;
+    int errnum;
 
     if (program == NULL && !helper_find(found, name)) {
         return error_set(reterr, BATON_EUNAVAILABLE, "%s: not found; is it installed?", found);
     }
     program = program != NULL ? program : found;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 ||
-        (copies[0] = copy_high(sockets[1])) < 0 ||
-        (file >= 0 && (copies[1] = copy_high(file)) < 0)) {
-        errnum = errno;
+    errnum = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0 ? 0 : errno;
+    for (int fd = sockets[1]; fd >= 0 && errnum == 0; fd = files[count++]) {
+        copies[count] = fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD + 1 + HELPER_FILES_MAX);
+        errnum = copies[count] >= 0 ? 0 : errno;
     }
-    errnum = errnum ? errnum : spawn(&pid, program, name, copies);
-    helper_close(copies);
+    errnum = errnum ? errnum : spawn(&pid, program, name, copies, count);
+    helper_close(copies, count);
     if (errnum != 0) {
-        helper_close(sockets);
+        helper_close(sockets, 2);
         return error_set(reterr, BATON_EUNAVAILABLE, "%s: cannot be started: %s", program,
                          strerror(errnum));
     }
     (void)close(sockets[1]);
+    (void)setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
     *ret = (struct helper){.pid = pid, .socket = sockets[0]};
     return 0;
 }
@@ -155,4 +163,25 @@ int helper_kill(struct helper *helper)
         helper->pid = 0;
     }
     return status;
+}
+
+int helper_share(void **ret, const char *name, size_t bytes, struct baton_error *reterr)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *memory = MAP_FAILED;
+
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, HELPER_SEALS) == 0) {
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (memory == MAP_FAILED) {
+        int errnum = errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return error_set(reterr, BATON_ENOMEM,
+                         "shared memory of %zu bytes: %s; is it above ulimit -v or -f?", bytes,
+                         strerror(errnum));
+    }
+    *ret = memory;
+    return fd;
 }

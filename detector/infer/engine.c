@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
-#include "detector/helper/helper.h"
 #include "detector/infer/wire.h"
 
 #include <errno.h>
@@ -13,41 +12,40 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_US = 50000, END_MS = 500 };
+enum { END_MS = 500 };
 
 struct engine {
     struct wire_request request; /* large, so not on the stack */
     struct wire_answer answer;
     char name[ENGINE_NAME_MAX + 1];
-    float *outputs; /* WIRE_OUTPUT_BYTES, written by the child */
+    float *outputs; /* WIRE_OUTPUT_BYTES, written by the child, and then the input */
+    size_t bytes;   /* of both */
     struct helper child;
-    bool was_killed; /* from outside */
     int open_ms, run_ms, cancel_fd;
-    struct session sessions[WIRE_SESSIONS_MAX];
-    unsigned session_count;
+    struct session sessions[WIRE_MODELS_MAX];
 };
 
 /* ---- The process ---------------------------------------------------------------------------- */
 
 /* Sets the error of a process that gave no answer, and ends the process, if it has not ended by
- * itself in `wait_ms`. */
+ * itself in `wait_ms`. One that did not start, or was killed from outside, says nothing about the
+ * models. */
 static int lost(struct engine *engine, const char *why, int wait_ms, struct baton_error *reterr)
 {
+    int code = engine->name[0] != '\0' ? BATON_ECLOSED : BATON_EUNAVAILABLE;
     int status = 0;
     bool has_ended = helper_wait(&engine->child, wait_ms, &status);
 
     (void)helper_kill(&engine->child);
     if (has_ended && WIFSIGNALED(status)) {
-        engine->was_killed = WTERMSIG(status) == SIGKILL;
-        return error_set(reterr, BATON_ECLOSED, "the model's process was ended by signal %d (%s)",
-                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return error_set(reterr, WTERMSIG(status) == SIGKILL ? BATON_EUNAVAILABLE : code,
+                         "the model's process was ended by signal %d (%s)", WTERMSIG(status),
+                         strsignal(WTERMSIG(status)));
     }
-    return error_set(reterr, BATON_ECLOSED, "the model's process %s", why);
+    return error_set(reterr, code, "the model's process %s", why);
 }
 
 static int talks_nonsense(struct engine *engine, struct baton_error *reterr)
@@ -64,8 +62,8 @@ static bool is_cancelled(const struct engine *engine)
     return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
 }
 
-/* Waits in recv(), which returns every LOOK_US, to see whether the wait was cancelled. The answer
- * for a frame comes long before that, so it costs one system call. */
+/* Waits in recv(), which returns from time to time, to see whether the wait was cancelled. The
+ * answer for a frame comes long before that, so it costs one system call. */
 static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct baton_error *reterr)
 {
     instant end = instant_add(clock_now(), SPAN_MS(timeout_ms));
@@ -124,65 +122,44 @@ static int receive(struct engine *engine, int timeout_ms, struct baton_error *re
                                : 0;
 }
 
-static int ask(struct engine *engine, int first, int second, int timeout_ms,
-               struct baton_error *reterr)
+static int ask(struct engine *engine, int timeout_ms, struct baton_error *reterr)
 {
-    const int fds[HELPER_PASSED] = {first, second};
-
     if (engine->child.pid <= 0) {
         return error_set(reterr, BATON_ECLOSED, "the model's process has ended");
     }
     /* If the process has ended, the wait for the answer reports it. */
-    (void)helper_send(engine->child.socket, &engine->request, sizeof(engine->request), fds, 0);
+    (void)send(engine->child.socket, &engine->request, sizeof(engine->request), MSG_NOSIGNAL);
     return receive(engine, timeout_ms, reterr);
 }
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
-int session_open(struct session **ret, struct engine *engine, int fd, const struct shape *largest,
+int session_open(struct session **ret, struct engine *engine, size_t index,
                  struct baton_error *reterr)
 {
-    struct session *session = &engine->sessions[engine->session_count];
-    struct stat status = {0};
+    struct session *session = &engine->sessions[index];
+    const struct shape *largest = &session->largest;
     char text[SHAPE_TEXT_MAX];
-    void *input = NULL;
     size_t count;
-    int memory, code;
+    int code;
 
-    INVARIANT(engine->session_count < WIRE_SESSIONS_MAX);
     if (!shape_numbers(largest, &count) || count == 0) {
         return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
                          shape_text(largest, text));
     }
-    if (fstat(fd, &status) != 0 || status.st_size < 1 || status.st_size > MODEL_BYTES_MAX) {
-        return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
-                         (long long)status.st_size, MODEL_BYTES_MAX);
-    }
-    memory = helper_share(&input, "baton-model", count * sizeof(float), reterr);
-    if (memory < 0) {
-        return memory;
-    }
-    engine->request = (struct wire_request){.type = WIRE_OPEN,
-                                            .session = engine->session_count,
-                                            .largest = *largest,
-                                            .model_bytes = (size_t)status.st_size};
-    code = ask(engine, fd, memory, engine->open_ms, reterr);
-    (void)close(memory);
-    *session = (struct session){.engine = engine,
-                                .batch_max = engine->answer.batch_max,
-                                .values = input,
-                                .picture_count = count / (size_t)largest->sides[0],
-                                .bytes = count * sizeof(float)};
+    engine->request.type = WIRE_OPEN;
+    engine->request.model = (unsigned)index;
+    engine->request.largest = *largest;
+    code = ask(engine, engine->open_ms, reterr);
+    session->batch_max = engine->answer.batch_max;
+    session->picture_count = count / (size_t)largest->sides[0];
     if (!code && (session->batch_max < 1 || session->batch_max > largest->sides[0])) {
         code = talks_nonsense(engine, reterr);
     }
-    if (code) {
-        (void)munmap(input, session->bytes);
-        return code;
+    if (!code) {
+        *ret = session;
     }
-    engine->session_count++;
-    *ret = session;
-    return 0;
+    return code;
 }
 
 int session_run(struct session *session, int64_t pictures, struct tensor ret[SESSION_OUTPUTS_MAX],
@@ -194,9 +171,9 @@ int session_run(struct session *session, int64_t pictures, struct tensor ret[SES
     int code;
 
     engine->request.type = WIRE_RUN;
-    engine->request.session = (unsigned)(session - engine->sessions);
+    engine->request.model = (unsigned)(session - engine->sessions);
     engine->request.pictures = pictures;
-    code = ask(engine, -1, -1, engine->run_ms, reterr);
+    code = ask(engine, engine->run_ms, reterr);
     if (code) {
         return code;
     }
@@ -224,40 +201,52 @@ void engine_free(struct engine *engine)
     }
     (void)helper_kill(&engine->child); /* the process has nothing to release */
     if (engine->outputs) {
-        (void)munmap(engine->outputs, WIRE_OUTPUT_BYTES);
-    }
-    for (unsigned i = 0; i < engine->session_count; i++) {
-        (void)munmap(engine->sessions[i].values, engine->sessions[i].bytes);
+        (void)munmap(engine->outputs, engine->bytes);
     }
     free(engine);
 }
 
 static int start(struct engine *engine, const struct engine_options *options,
-                 struct baton_error *reterr)
+                 const struct engine_model *models, size_t count, struct baton_error *reterr)
 {
-    static const struct timeval look = {.tv_usec = LOOK_US};
-    void *outputs = NULL;
-    int memory, code;
+    int files[HELPER_FILES_MAX + 1];
+    size_t most = 0;
+    void *memory = NULL;
+    int code;
 
-    code = helper_start(&engine->child, options->program, "baton-model", -1, reterr);
+    INVARIANT(count <= WIRE_MODELS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        size_t numbers = 0;
+        (void)shape_numbers(&models[i].largest, &numbers); /* else session_open() fails */
+        most = numbers > most ? numbers : most;
+        files[1 + i] = models[i].file;
+    }
+    files[1 + count] = -1;
+    engine->bytes = WIRE_OUTPUT_BYTES + most * sizeof(float);
+    files[0] = helper_share(&memory, "baton-model", engine->bytes, reterr);
+    if (files[0] < 0) {
+        return files[0];
+    }
+    engine->outputs = memory;
+    (void)mprotect(memory, WIRE_OUTPUT_BYTES, PROT_READ);
+    for (size_t i = 0; i < count; i++) {
+        engine->sessions[i] =
+            (struct session){.engine = engine,
+                             .values = engine->outputs + WIRE_OUTPUT_BYTES / sizeof(float),
+                             .largest = models[i].largest};
+    }
+    code = helper_start(&engine->child, options->program, "baton-model", files, reterr);
+    (void)close(files[0]);
     if (code) {
         return code;
     }
-    (void)setsockopt(engine->child.socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
-    memory = helper_share(&outputs, "baton-model", WIRE_OUTPUT_BYTES, reterr);
-    if (memory < 0) {
-        return memory;
-    }
-    engine->outputs = outputs;
-    (void)mprotect(outputs, WIRE_OUTPUT_BYTES, PROT_READ);
-    engine->request = (struct wire_request){.type = WIRE_START, .library = options->library};
-    code = ask(engine, memory, -1, engine->open_ms, reterr);
-    (void)close(memory);
-    return code;
+    engine->request = (struct wire_request){
+        .type = WIRE_START, .memory_bytes = engine->bytes, .library = options->library};
+    return ask(engine, engine->open_ms, reterr);
 }
 
 int engine_start(struct engine **ret, const struct engine_options *options,
-                 struct baton_error *reterr)
+                 const struct engine_model *models, size_t count, struct baton_error *reterr)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
     int code;
@@ -269,7 +258,7 @@ int engine_start(struct engine **ret, const struct engine_options *options,
     engine->cancel_fd = options->cancel_fd;
     engine->open_ms = options->open_ms ? options->open_ms : ENGINE_OPEN_MS;
     engine->run_ms = options->run_ms ? options->run_ms : ENGINE_RUN_MS;
-    code = start(engine, options, reterr);
+    code = start(engine, options, models, count, reterr);
     if (code) {
         engine_free(engine);
         return code;
@@ -287,9 +276,4 @@ const char *engine_name(const struct engine *engine)
 int engine_pid(const struct engine *engine)
 {
     return engine->child.pid;
-}
-
-bool engine_was_killed(const struct engine *engine)
-{
-    return engine->was_killed;
 }

@@ -59,7 +59,6 @@ struct inference {
     struct inference_stats stats;
     bool is_stopping;
     /* the thread's */
-    struct engine *engine;
     struct runner *runner;
     unsigned losses; /* of its child, in a row */
 };
@@ -99,45 +98,25 @@ static void tell(struct inference *inference, struct outcome *outcome)
     uv_mutex_lock(&inference->lock);
     DL_APPEND(inference->outcomes, outcome);
     inference->stats.failures += outcome->error.code != 0;
-    inference->stats.pid = inference->engine ? engine_pid(inference->engine) : 0;
+    inference->stats.pid = engine_pid(runner_engine(inference->runner));
     uv_mutex_unlock(&inference->lock);
     ring(inference);
 }
 
-static void close_engine(struct inference *inference)
-{
-    runner_free(inference->runner);
-    engine_free(inference->engine);
-    inference->runner = NULL;
-    inference->engine = NULL;
-}
-
-/* A process that did not start, or was killed from outside, says nothing about the models. */
-static bool is_machine(const struct inference *inference, int code)
-{
-    return code == BATON_ECLOSED && (!inference->engine || engine_was_killed(inference->engine));
-}
-
 /* Opens the models, and tells the loop what came of it. False: they are not open. */
-static bool open_engine(struct inference *inference)
+static bool open_runner(struct inference *inference)
 {
     struct baton_error error = {0};
-    int code = engine_start(&inference->engine, &inference->config.engine, &error);
+    int code = runner_new(&inference->runner, &inference->pipeline, inference->config.files,
+                          &inference->config.engine, &error);
 
-    code = code ? code
-                : runner_new(&inference->runner, &inference->pipeline, inference->config.files,
-                             inference->engine, &error);
-    if (code) {
-        error.code = is_machine(inference, code) ? BATON_EUNAVAILABLE : code;
-        close_engine(inference);
-    }
     uv_mutex_lock(&inference->lock);
     if (!code) {
-        memcpy(inference->stats.engine, engine_name(inference->engine),
-               sizeof(inference->stats.engine));
+        const struct engine *engine = runner_engine(inference->runner);
+        memcpy(inference->stats.engine, engine_name(engine), sizeof(inference->stats.engine));
         (void)snprintf(inference->stats.note, sizeof(inference->stats.note), "%s",
                        runner_note(inference->runner));
-        inference->stats.pid = engine_pid(inference->engine);
+        inference->stats.pid = engine_pid(engine);
     }
     inference->opening = error;
     inference->is_opening_new = true;
@@ -190,13 +169,14 @@ static bool pause_for(const struct inference *inference, span pause)
 /* Opens the models again. False: the thread shall end. */
 static bool reopen(struct inference *inference)
 {
-    close_engine(inference);
+    runner_free(inference->runner);
+    inference->runner = NULL;
     while (!pause_for(inference, backoff_after(++inference->losses, SPAN_MS(PAUSE_MIN_MS),
                                                SPAN_MS(PAUSE_MAX_MS), 0))) {
         uv_mutex_lock(&inference->lock);
         inference->stats.restarts++;
         uv_mutex_unlock(&inference->lock);
-        if (open_engine(inference)) {
+        if (open_runner(inference)) {
             return true;
         }
     }
@@ -243,7 +223,7 @@ static bool serve(struct inference *inference)
         return false;
     }
     run(inference, outcome);
-    is_lost = engine_pid(inference->engine) == 0;
+    is_lost = engine_pid(runner_engine(inference->runner)) == 0;
     if (!is_lost) {
         inference->losses = 0;
     }
@@ -255,11 +235,11 @@ static void work(void *userdata)
 {
     struct inference *inference = userdata;
 
-    if (open_engine(inference)) {
+    if (open_runner(inference)) {
         while (serve(inference)) {
         }
     }
-    close_engine(inference);
+    runner_free(inference->runner);
     uv_mutex_lock(&inference->lock);
     inference->has_ended = true;
     uv_mutex_unlock(&inference->lock);

@@ -1,5 +1,5 @@
 /* A library that runs models, in the process that loads it: baton-model, after this process has
- * found the library and before it gets the first model.
+ * found the library and before it reads the first model.
  *
  * ONNX Runtime is preferred: it is faster and has more operators than OpenCV's dnn. Nothing is ever
  * closed or freed but the outputs of a run: a library has threads and data of its own, and the

@@ -37,6 +37,7 @@ struct parts {
 
 struct runner {
     const struct pipeline *pipeline;
+    struct engine *engine;
     struct session *sessions[PIPELINE_MODELS_MAX];
     struct picture_scaler scaler;
     uint64_t runs;           /* of models */
@@ -136,7 +137,7 @@ static int prove_batch(struct runner *runner, size_t index, struct baton_error *
         return 0;
     }
     code = prove(model, session, 2, &numbers, &error);
-    if (code == BATON_ECLOSED) { /* its process is lost */
+    if (engine_pid(runner->engine) == 0) {
         return error_set(reterr, code, "%s", error.message);
     }
     if (code) {
@@ -148,29 +149,33 @@ static int prove_batch(struct runner *runner, size_t index, struct baton_error *
     return 0;
 }
 
-static int open_model(struct runner *runner, size_t index, int file, struct engine *engine,
-                      struct baton_error *reterr)
+static int open_model(struct runner *runner, size_t index, struct baton_error *reterr)
 {
     const struct pipeline_model *model = &runner->pipeline->models[index];
-    const struct shape largest = input_shape(&model->input, pictures_of(runner->pipeline, index));
-    int code = session_open(&runner->sessions[index], engine, file, &largest, reterr);
+    int code = session_open(&runner->sessions[index], runner->engine, index, reterr);
 
     code = code ? code : prove_batch(runner, index, reterr);
     return code ? error_wrap(reterr, "model '%s' (%s)", model->name, model->file) : 0;
 }
 
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
-               struct engine *engine, struct baton_error *reterr)
+               const struct engine_options *options, struct baton_error *reterr)
 {
+    struct engine_model models[PIPELINE_MODELS_MAX];
     struct runner *runner = calloc(1, sizeof(*runner));
-    int code = 0;
+    int code;
 
     if (!runner) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     runner->pipeline = pipeline;
+    for (size_t i = 0; i < pipeline->model_count; i++) {
+        models[i] = (struct engine_model){
+            files[i], input_shape(&pipeline->models[i].input, pictures_of(pipeline, i))};
+    }
+    code = engine_start(&runner->engine, options, models, pipeline->model_count, reterr);
     for (size_t i = 0; i < pipeline->model_count && !code; i++) {
-        code = open_model(runner, i, files[i], engine, reterr);
+        code = open_model(runner, i, reterr);
     }
     if (code) {
         runner_free(runner);
@@ -184,8 +189,14 @@ void runner_free(struct runner *runner)
 {
     if (runner) {
         picture_scaler_fini(&runner->scaler);
+        engine_free(runner->engine);
         free(runner);
     }
+}
+
+const struct engine *runner_engine(const struct runner *runner)
+{
+    return runner->engine;
 }
 
 const char *runner_note(const struct runner *runner)

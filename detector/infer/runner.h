@@ -25,13 +25,15 @@ enum { RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + TRACKS_MAX }; /* of one frame, w
 struct runner;      /* opaque */
 struct runner_view; /* opaque */
 
-/* Opens the models; `files` has a descriptor for each. Each is run on one grey picture, to see that
- * it can be run, in time, and that its decoder reads its outputs. `pipeline` and `engine` are
- * borrowed for the runner's life, the files during the call. Returns BATON_EINVAL or another code,
- * with the model and its fault, or BATON_ENOMEM. */
+/* Starts an engine with the models, and opens them; `files` has a descriptor for each. Each is run
+ * on one grey picture, to see that it can be run, in time, and that its decoder reads its outputs.
+ * `pipeline` is borrowed for the runner's life, all else during the call. Returns BATON_EINVAL or
+ * another code, with the model and its fault, or one of engine_start(). */
 int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
-               struct engine *engine, struct baton_error *reterr);
+               const struct engine_options *options, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* NULL allowed; its views go on with the next one */
+
+const struct engine *runner_engine(const struct runner *runner);
 
 /* Why a model gets one picture at a time, although its input seems to take more, or that its output
  * was too short for a field; of several, the first. "": none. */

@@ -1,20 +1,23 @@
 /* The messages of baton-detector and its baton-model. Only this folder includes this header.
  *
- *   parent ── START (memory of outputs) ─▶ child, confined now ── the library ─▶
- *          ── OPEN (model, memory of the input) ─▶ ── the number of pictures that it takes ─▶
+ *   parent ── START ─▶ child, confined now ── the library ─▶
+ *          ── OPEN ─▶ ── the number of pictures that the model takes ─▶
  *          ── RUN ─▶ ── shapes; the numbers are in the memory of outputs, one after another ─▶
  *
- * Each message is one datagram of one struct: both ends are the same build. Every request has one
- * answer. Models stay open until the child ends. The child trusts the parent; the parent checks
- * every answer with answer_check().
+ * The child inherits memory, first that of the outputs, then that of the input, which all models
+ * share, and the models' files. Each message is one datagram of one struct: both ends are the same
+ * build. Every request has one answer. Models stay open until the child ends. The child trusts the
+ * parent; the parent checks every answer with answer_check().
  */
 #ifndef DETECTOR_INFER_WIRE_H
 #define DETECTOR_INFER_WIRE_H
 
+#include "detector/helper/helper.h"
 #include "detector/infer/library.h"
 
 enum {
-    WIRE_SESSIONS_MAX = 64,
+    WIRE_MODELS = HELPER_FILE + 1, /* descriptors of the child, after that of the memory */
+    WIRE_MODELS_MAX = HELPER_FILES_MAX - 1,
     WIRE_OUTPUT_BYTES = 64 << 20, /* of all outputs of one run; untouched pages use no memory */
 };
 
@@ -22,12 +25,11 @@ enum wire_type { WIRE_START = 1, WIRE_OPEN, WIRE_RUN };
 
 struct wire_request {
     enum wire_type type;
-    unsigned session; /* OPEN: from 0, the next one */
-    int64_t pictures; /* RUN */
-    /* OPEN; with the model and the memory of the input, which has the largest input's size */
-    struct shape largest;
-    size_t model_bytes;
-    struct library_options library; /* START; with the memory of outputs */
+    unsigned model;       /* OPEN, RUN: from 0 */
+    int64_t pictures;     /* RUN */
+    struct shape largest; /* OPEN: the input with the largest batch */
+    size_t memory_bytes;  /* START */
+    struct library_options library;
 };
 
 struct wire_answer {

@@ -17,7 +17,6 @@
 
 enum {
     SILENT_MS = 30000,
-    LOOK_MS = 50,
     FILE_TRIES = 1000, /* each is lost only to another one that has its file by then */
 };
 
@@ -40,7 +39,7 @@ int unpack_child_start(struct helper *ret, int archive_fd, const struct archive_
     if (archive < 0) {
         return error_set(reterr, BATON_EUNAVAILABLE, "archive: %s", strerror(errno));
     }
-    rc = helper_start(ret, rules->program, "baton-unpack", archive, reterr);
+    rc = helper_start(ret, rules->program, "baton-unpack", (int[]){archive, -1}, reterr);
     (void)close(archive);
     return rc;
 }
@@ -88,7 +87,7 @@ static ssize_t receive(struct helper *child, const struct archive_rules *rules,
     ssize_t got;
 
     do { /* a child that has ended before it read our last message resets the connection, once */
-        got = recv(child->socket, ret, sizeof(*ret), MSG_TRUNC); /* LOOK_MS at most */
+        got = recv(child->socket, ret, sizeof(*ret), MSG_TRUNC); /* see helper_start() */
         if (rules->is_canceled != NULL && atomic_load(rules->is_canceled)) {
             return error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
         }
@@ -260,7 +259,6 @@ static int write_model(struct writing *to, const struct pipeline_model *model,
 int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_bytes, int folder_fd,
                   const struct archive_rules *rules, struct baton_error *reterr)
 {
-    static const struct timeval look = {.tv_usec = LOOK_MS * 1000L};
     struct writing *to = calloc(1, sizeof(*to));
     struct pipeline pipeline = {0};
     struct unpacked fresh;
@@ -269,7 +267,6 @@ int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_b
     if (to == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    (void)setsockopt(child->socket, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
     to->child = child;
     to->rules = rules;
     to->archive_bytes = archive_bytes;

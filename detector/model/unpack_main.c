@@ -24,7 +24,7 @@ static int say(size_t count, struct baton_error *reterr)
 {
     ssize_t length = (ssize_t)(UNPACK_HEAD_BYTES + count);
 
-    return send(UNPACK_SOCKET, &message, (size_t)length, MSG_NOSIGNAL) == length
+    return send(HELPER_FD, &message, (size_t)length, MSG_NOSIGNAL) == length
                ? 0
                : error_set(reterr, BATON_ECLOSED, "the worker has closed the connection");
 }
@@ -51,7 +51,7 @@ static int serve(zip_t *zip, struct baton_error *reterr)
     ssize_t got;
     int rc = 0;
 
-    while (rc == 0 && (got = recv(UNPACK_SOCKET, name, sizeof(name) - 1, 0)) > 0) {
+    while (rc == 0 && (got = recv(HELPER_FD, name, sizeof(name) - 1, 0)) > 0) {
         name[got] = '\0';
         rc = archive_file(zip, name, say_bytes, NULL, reterr);
         rc = rc ? rc : say(0, reterr);
@@ -61,7 +61,7 @@ static int serve(zip_t *zip, struct baton_error *reterr)
 
 static int open_and_serve(struct baton_error *reterr)
 {
-    FILE *file = fdopen(UNPACK_ARCHIVE, "r");
+    FILE *file = fdopen(HELPER_FILE, "r");
     zip_t *zip;
     int rc;
 
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 {
     struct baton_error error = {0};
 
-    helper_begin(argc, argv, "It opens one archive of models and tells what is in it.", 2);
+    helper_begin(argc, argv, "It opens one archive of models and tells what is in it.");
     json_load_guard();
     message.code = open_and_serve(&error);
     if (message.code != 0) {

@@ -15,8 +15,6 @@
 #include <stdint.h>
 
 enum {
-    UNPACK_SOCKET = 3, /* descriptors that the child inherits */
-    UNPACK_ARCHIVE = 4,
     UNPACK_DATA_MAX = 64 << 10,
 };
 

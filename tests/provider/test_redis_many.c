@@ -58,7 +58,7 @@ static void take_part(struct process *process, int count)
         ASSERT_OK(baton_on(NULL, *election, BATON_EVENT_LOST, BATON_ON_LOOP, hear, NULL, failure));
     }
     for (int i = 0; i < count; i++) {
-        ASSERT_OK(baton_wait(process->elections[i], BATON_TIMEOUT_DEFAULT, failure));
+        ASSERT_OK(baton_wait(process->elections[i], PATIENCE_MS, failure));
     }
 }
 

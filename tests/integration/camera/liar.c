@@ -2,6 +2,7 @@
  * can. Which one says the URL's last word. */
 #include "detector/camera/message.h"
 #include "detector/camera/ring.h"
+#include "detector/helper/helper.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -11,7 +12,7 @@ enum { HEIGHT = 240, FLOOD = 10000, FDS = 200, WIDTHS = 14 };
 
 static void say(const void *bytes, size_t count)
 {
-    (void)send(CAMERA_FD_SOCKET, bytes, count, MSG_NOSIGNAL);
+    (void)send(HELPER_FD, bytes, count, MSG_NOSIGNAL);
 }
 
 static void send_many_fds(void)
@@ -29,10 +30,10 @@ static void send_many_fds(void)
     int fds[FDS];
 
     for (int i = 0; i < FDS; i++) {
-        fds[i] = dup(CAMERA_FD_SOCKET);
+        fds[i] = dup(HELPER_FD);
     }
     memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
-    (void)sendmsg(CAMERA_FD_SOCKET, &header, MSG_NOSIGNAL);
+    (void)sendmsg(HELPER_FD, &header, MSG_NOSIGNAL);
 }
 
 /* Each slot is shown again and again, whoever has it, in many sizes. */
@@ -62,7 +63,7 @@ static void lie(const char *how)
     } else if (strcmp(how, "many-fds") == 0) {
         send_many_fds();
     } else if (strcmp(how, "mute") == 0) {
-        (void)close(CAMERA_FD_SOCKET);
+        (void)close(HELPER_FD);
     } else {
         lie_about_frames();
     }
@@ -72,7 +73,7 @@ int main(void)
 {
     static struct camera_config config;
 
-    if (recv(CAMERA_FD_SOCKET, &config, sizeof(config), 0) == sizeof(config)) {
+    if (recv(HELPER_FD, &config, sizeof(config), 0) == sizeof(config)) {
         lie(strrchr(config.url, '/') + 1);
     }
     (void)pause(); /* it has to be killed */

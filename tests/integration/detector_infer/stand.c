@@ -62,18 +62,6 @@ struct pipeline stand_pipeline(const struct change *changes)
     return pipeline;
 }
 
-struct engine *stand_engine(enum engine_kind kind)
-{
-    struct engine *engine = NULL;
-    struct baton_error error;
-
-    if (engine_start(&engine, &(struct engine_options){.library.kind = kind}, &error) != 0) {
-        print_message("not tested: %s\n", error.message);
-        return NULL;
-    }
-    return engine;
-}
-
 bool stand_is_onnxruntime(const struct engine *engine)
 {
     return strncmp(engine_name(engine), "onnxruntime", 11) == 0;

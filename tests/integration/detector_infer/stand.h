@@ -20,8 +20,6 @@ struct change {
  * the changes, one after the other, until a path is NULL. For pipeline_fini(). */
 struct pipeline stand_pipeline(const struct change *changes);
 
-/* NULL: it is not there, and a line says so. */
-struct engine *stand_engine(enum engine_kind kind);
 bool stand_is_onnxruntime(const struct engine *engine);
 
 #endif

@@ -21,8 +21,8 @@ enum { GREY = 110, NEUTRAL = 128, FRAME_MS = 100 };
 static const uint8_t colours[PALETTE][3] = {
     {76, 98, 214}, {125, 70, 54}, {46, 220, 111}, {68, 108, 191}};
 
-/* What all benches of a group run on: setups and teardown of the group. */
-static struct engine *bench_engine;
+/* What all benches of a group run on: setups of the group. */
+static struct engine_options bench_options;
 
 struct drawn {
     int colour;
@@ -42,7 +42,7 @@ struct bench {
     json_t *reports; /* array */
 };
 
-/* See stand_pipeline(); the runner is on bench_engine. */
+/* See stand_pipeline(). */
 static struct bench *bench_new(const struct change *changes)
 {
     struct bench *bench = calloc(1, sizeof(*bench));
@@ -55,7 +55,7 @@ static struct bench *bench_new(const struct change *changes)
     for (size_t i = 0; i < pipeline->model_count; i++) {
         files[i] = stand_model(pipeline->models[i].file);
     }
-    if (runner_new(&bench->runner, pipeline, files, bench_engine, &error) != 0) {
+    if (runner_new(&bench->runner, pipeline, files, &bench_options, &error) != 0) {
         fail_msg("%s", error.message);
     }
     for (size_t i = 0; i < pipeline->model_count; i++) {
@@ -209,22 +209,15 @@ static void bench_assert_near(const struct bench *bench, size_t report, const ch
 
 /* ---- What it runs on ------------------------------------------------------------------------ */
 
-static int bench_load_any(void **state)
+static int bench_choose_any(void **state)
 {
-    bench_engine = stand_engine(ENGINE_ANY);
-    return bench_engine ? 0 : -1;
+    bench_options.library.kind = ENGINE_ANY;
+    return 0;
 }
 
-static int bench_load_opencv(void **state)
+static int bench_choose_opencv(void **state)
 {
-    bench_engine = stand_engine(ENGINE_OPENCV);
-    return bench_engine ? 0 : -1;
-}
-
-static int bench_unload(void **state)
-{
-    engine_free(bench_engine);
-    bench_engine = NULL;
+    bench_options.library.kind = ENGINE_OPENCV;
     return 0;
 }
 
@@ -278,7 +271,8 @@ static void many_objects_are_classified_in_batches(void **state)
         /* Green is in no map: the field is left out. */
         assert_true((strcmp(colour, "green") == 0) == (brand == NULL));
     }
-    assert_true(!stand_is_onnxruntime(bench_engine) || runner_runs(bench->runner) == 1 + 2 + 12);
+    assert_true(!stand_is_onnxruntime(runner_engine(bench->runner)) ||
+                runner_runs(bench->runner) == 1 + 2 + 12);
     assert_string_equal(runner_note(bench->runner), "");
     bench_free(bench);
 }
@@ -298,7 +292,7 @@ static void a_model_that_takes_one_picture_at_a_time_gets_one_at_a_time(void **s
     /* The other engine gives every model one at a time, which is no fault of the model. */
     assert_true(
         (strstr(runner_note(bench->runner), "(single.onnx): gets one picture at a time: ") !=
-         NULL) == stand_is_onnxruntime(bench_engine));
+         NULL) == stand_is_onnxruntime(runner_engine(bench->runner)));
     bench_free(bench);
 }
 
@@ -562,7 +556,6 @@ int main(void)
         cmocka_unit_test(a_field_beyond_a_model_s_numbers_is_told),
         cmocka_unit_test(a_wrong_number_of_classes_is_an_error_of_the_stage),
     };
-    return cmocka_run_group_tests_name("with the preferred engine", tests, bench_load_any,
-                                       bench_unload) +
-           cmocka_run_group_tests_name("with OpenCV", tests, bench_load_opencv, bench_unload);
+    return cmocka_run_group_tests_name("with the preferred engine", tests, bench_choose_any, NULL) +
+           cmocka_run_group_tests_name("with OpenCV", tests, bench_choose_opencv, NULL);
 }

@@ -1,4 +1,4 @@
-/* What a helper is given of its parent's environment, and what both sides send. */
+/* What a helper is given by its parent: of the environment, files and memory. */
 #include "cmocka_all.h"
 #include "detector/helper/helper.h"
 #include "lib/assert_ok.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool is_given(const char *wanted)
@@ -51,34 +51,30 @@ static void secrets_stay_and_all_that_loaders_need_goes_along(void **state)
     assert_false(is_given("BATON_TOKEN=canary"));
 }
 
-static void descriptors_go_along_with_a_message(void **state)
+/* Its socket is 3. */
+static void a_helper_has_the_files_that_it_is_given_and_no_other_one(void **state)
 {
-    const int none[HELPER_PASSED] = {-1, -1};
-    int sockets[2], ends[2], fds[HELPER_PASSED];
-    char text[4] = "", byte = 0;
+    static const char script[] = "#!/bin/sh\n"
+                                 "for fd in 3 4 5 20; do\n"
+                                 "    [ ! -e /proc/$$/fd/$fd ] || echo $fd >&4\n"
+                                 "done\n";
+    char path[] = "/tmp/baton-helper-XXXXXX", text[16] = "";
+    struct helper helper;
+    int ends[2], status, fd = mkstemp(path);
 
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, script, sizeof(script) - 1), sizeof(script) - 1);
+    assert_int_equal(fchmod(fd, 0700), 0);
+    (void)close(fd);
     assert_int_equal(pipe(ends), 0);
-    assert_true(helper_send(sockets[0], "abc", 3, (int[]){ends[1], -1}, 0));
-    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 3);
-    assert_memory_equal(text, "abc", 3);
-    assert_int_equal(fds[1], -1);
-    assert_int_equal(write(fds[0], "!", 1), 1);
-    assert_int_equal(read(ends[0], &byte, 1), 1);
-    assert_int_equal(byte, '!');
-    helper_close(fds);
-    assert_true(helper_send(sockets[0], "abcdef", 6, ends, 0));
-    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 6); /* is too long */
-    assert_true(fds[0] >= 0 && fds[1] >= 0);
-    helper_close(fds);
-    assert_true(helper_send(sockets[0], "a", 1, none, 0));
-    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 1);
-    assert_int_equal(fds[0], -1);
-    helper_close(ends);
-    (void)close(sockets[0]);
-    assert_int_equal(helper_receive(sockets[1], text, sizeof(text), fds, 0), 0);
-    assert_false(helper_send(sockets[1], "a", 1, none, 0));
-    (void)close(sockets[1]);
+    assert_int_equal(dup2(ends[0], 20), 20); /* by somebody who forgot that it is inherited */
+    assert_int_equal(helper_start(&helper, path, "helper", (int[]){ends[1], -1}, NULL), 0);
+    (void)close(ends[1]);
+    assert_true(helper_wait(&helper, 30000, &status));
+    assert_int_equal(read(ends[0], text, sizeof(text) - 1), 4);
+    assert_string_equal(text, "3\n4\n");
+    helper_close((int[]){ends[0], 20, -1, helper.socket}, 4);
+    (void)unlink(path);
 }
 
 static void shared_memory_keeps_its_size(void **state)
@@ -115,7 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(huge_pages_are_asked_for_unless_somebody_decided),
         cmocka_unit_test(secrets_stay_and_all_that_loaders_need_goes_along),
-        cmocka_unit_test(descriptors_go_along_with_a_message),
+        cmocka_unit_test(a_helper_has_the_files_that_it_is_given_and_no_other_one),
         cmocka_unit_test(shared_memory_keeps_its_size),
         cmocka_unit_test(a_limit_that_refuses_shared_memory_is_named),
     };

@@ -1,6 +1,7 @@
 /* Stands where baton-unpack should, as if a hostile archive had taken it over. */
 #include "unit/detector_model/unpack_liar.h"
 
+#include "detector/helper/helper.h"
 #include "detector/model/unpack_wire.h"
 #include "unit/detector_model/sample.h"
 
@@ -16,7 +17,7 @@ static struct unpack_message message;
 static void say(int code, size_t count)
 {
     message.code = code;
-    (void)send(UNPACK_SOCKET, &message, UNPACK_HEAD_BYTES + count, MSG_NOSIGNAL);
+    (void)send(HELPER_FD, &message, UNPACK_HEAD_BYTES + count, MSG_NOSIGNAL);
 }
 
 static void say_text(int code, const char *text)
@@ -51,7 +52,7 @@ static void lie_of_files(enum lie lie)
 {
     char name[256];
 
-    for (int i = 0; recv(UNPACK_SOCKET, name, sizeof(name), 0) > 0; i++) {
+    for (int i = 0; recv(HELPER_FD, name, sizeof(name), 0) > 0; i++) {
         lie_of_file(lie, i == 0);
         if (i == 1 && lie == LIE_TORN) {
             return;
@@ -62,17 +63,17 @@ static void lie_of_files(enum lie lie)
 int main(void)
 {
     unsigned char first = LIE_NONE;
-    enum lie lie = read(UNPACK_ARCHIVE, &first, 1) == 1 ? (enum lie)first : LIE_NONE;
+    enum lie lie = read(HELPER_FILE, &first, 1) == 1 ? (enum lie)first : LIE_NONE;
 
     if (lie == LIE_CRASH) {
         crash();
     } else if (lie == LIE_SILENT) {
         pause();
     } else if (lie == LIE_CLOSED) {
-        (void)close(UNPACK_SOCKET);
+        (void)close(HELPER_FD);
         pause();
     } else if (lie == LIE_HALF_HEAD) {
-        (void)send(UNPACK_SOCKET, &message, UNPACK_HEAD_BYTES - 1, MSG_NOSIGNAL);
+        (void)send(HELPER_FD, &message, UNPACK_HEAD_BYTES - 1, MSG_NOSIGNAL);
     } else if (lie == LIE_ERROR || lie == LIE_CODE) {
         say_text(lie == LIE_ERROR ? -1000000 : 7, "a\x1b[31m\nb");
     } else if (lie == LIE_LONG_ERROR) {
