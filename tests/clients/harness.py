@@ -1,4 +1,5 @@
 """An agent for the tests of the clients, in a process of its own."""
+import importlib.util
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ HERE = pathlib.Path(__file__).parent
 DEADLINE_S = 240
 LONG_MS = 30000  # of a lease that no pause of a busy machine outlasts
 SHORT_MS = 1000  # of one whose end a test waits for
+KEPT = []
 
 
 def until(condition, what):
@@ -24,6 +26,15 @@ def until(condition, what):
             return value
         time.sleep(0.01)
     raise AssertionError(f"not in {DEADLINE_S} s: {what() if callable(what) else what}")
+
+
+def free_port():
+    """Of no other test, nor of whoever connects: as the end-to-end tests find one."""
+    spec = importlib.util.spec_from_file_location("e2e", HERE / ".." / "e2e" / "harness.py")
+    e2e = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(e2e)
+    KEPT.append(e2e)  # its ports are reserved for as long
+    return e2e.free_ports(1)[0]
 
 
 class Agent:
@@ -59,9 +70,7 @@ class RealAgent(Agent):
 
     def start(self):
         if not hasattr(self, "port"):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.port = free.getsockname()[1]
+            self.port = free_port()
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self.process = subprocess.Popen(
                 [os.environ["BATON_PROGRAM"], "agent", "--node", "host", "--socket", self.path,

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import BATON, DEADLINE_S, clean_environment, free_ports, until
@@ -53,7 +54,8 @@ class Client:
         self.last_id = 0
 
     def send(self, data):
-        self.socket.sendall(data)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.socket.sendall(data)  # if the agent has ended it, read() tells
 
     def read(self):
         """The next message; None: the agent has closed the connection."""
@@ -132,13 +134,13 @@ class Agent:
 
 class AgentTest(unittest.TestCase):
     def agent(self, *flags, provider=("--provider", "memory:agent")):
-        agent = Agent(*provider, *flags)
+        agent = Agent(*provider, "--client-lease", LONG, *flags)
         self.addCleanup(agent.close)
         return agent
 
     def member(self, port, *flags):
         folder = tempfile.mkdtemp(prefix="baton-agent-", dir="/tmp")
-        agent = Agent("--data", os.path.join(folder, "data"), "--listen",
+        agent = Agent("--data", os.path.join(folder, "data"), "--client-lease", LONG, "--listen",
                       "127.0.0.1:%d" % port, *flags, folder=folder)
         agent.port = port
         self.addCleanup(agent.close)
@@ -151,8 +153,8 @@ class AgentTest(unittest.TestCase):
         for i, port in enumerate(ports):
             peers = [("--peer", "m%d=127.0.0.1:%d" % (j, other))
                      for j, other in enumerate(ports) if j != i]
-            agents.append(self.member(port, "--node", "m%d" % i, "--client-lease", LONG,
-                                      *flags, *(word for peer in peers for word in peer)))
+            agents.append(self.member(port, "--node", "m%d" % i, *flags,
+                                      *(word for peer in peers for word in peer)))
         return agents
 
     def client(self, agent, **hello):
@@ -161,6 +163,18 @@ class AgentTest(unittest.TestCase):
         reply = client.hello(**hello)
         self.assertTrue(reply["ok"], reply)
         return client
+
+    def await_leadership(self, agent, heir, since=None):
+        """Renews until it leads; whom a slow machine lets fall silent, another one follows."""
+        self.renewed_s, self.longest_s = since or time.monotonic(), 0  # the longest pause so far
+        while not any(event["event"] == "leadership-acquired" for event in heir.events):
+            before, self.renewed_s = self.renewed_s, time.monotonic()
+            self.longest_s = max(self.longest_s, self.renewed_s - before)
+            if not (heir.ask("renew") or {}).get("ok"):
+                heir = self.client(agent)
+                heir.ask("campaign", election="e")
+            time.sleep(0.02)  # the pace of renewals
+        return heir.event("leadership-acquired")
 
     def leader(self, agent, election="e", marker="", under=()):
         """A process that leads; and the child that acts for it."""

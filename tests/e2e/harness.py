@@ -19,9 +19,18 @@ BATON = os.environ.get("BATON_PROGRAM", "build-dev/bin/baton")
 DEADLINE_S = float(os.environ.get("HARNESS_DEADLINE_S", "240"))  # ends a hang, measures nothing
 TRACER_S = 5  # in which strace lets go of a process
 
+# What is ignored, as behind nohup(1), would stay ignored in the programs.
+for one in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(one) == signal.SIG_IGN:
+        signal.signal(one, signal.SIG_DFL)
+
 # A lease that outlasts a hiccup of a busy machine, and still ends within a test's patience.
 STEADY = ("--heartbeat-interval", "50ms", "--heartbeat-timeout", "1500ms", "--lease", "1500ms",
           "--election-timeout", "100ms-250ms")
+# And one for tests in which a leadership ends by proof alone, if at all.
+LASTING = ("--heartbeat-timeout", "1m", "--lease", "1m")
+# And one whose end may be waited for, by nodes that start again, too.
+LONGER = ("--heartbeat-timeout", "5s", "--lease", "5s")
 
 
 @functools.cache

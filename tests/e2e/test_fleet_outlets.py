@@ -29,9 +29,10 @@ class Outlets(FleetTest):
                  "payload": {"displayIdentifier": "display-0", "sessionId": 12345}},
                 {"type": "setProgressionStage",
                  "payload": {"displayIdentifier": "display-0", "progressionStage": "car_fueling"}}):
-            self.redis("PUBLISH", "worker:commands", json.dumps(message))
-            until(lambda m=message: any(m in workers.commands(i) for i in range(2)), self.logs)
-        self.assertEqual(self.get("/api/displays/display-0/data")["sessionId"], 12345)
+            # Again and again: what processes that stood still hear late is left out.
+            until(lambda m=message: self.redis("PUBLISH", "worker:commands", json.dumps(m)) and
+                  any(m in workers.commands(i) for i in range(2)), self.logs)
+        until(lambda: self.get("/api/displays/display-0/data").get("sessionId") == 12345, self.logs)
 
     def counter(self, process, name):
         with urllib.request.urlopen(process.url("/metrics"), timeout=DEADLINE_S) as answer:
@@ -44,16 +45,16 @@ class Outlets(FleetTest):
         other = next(one for one in self.processes.values() if one is not master)
         other.run.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
-        self.redis("PUBLISH", "worker:commands", json.dumps(
-            {"type": "setSessionId", "payload": {"displayIdentifier": "display-0",
-                                                 "sessionId": 5}}))
+        command = json.dumps({"type": "setSessionId", "payload": {"displayIdentifier": "display-0",
+                                                                  "sessionId": 5}})
         data = "/api/displays/display-0/data"
-        until(lambda: (master.ask("GET", data)[1] or {}).get("sessionId") == 5, self.logs)
+        until(lambda: self.redis("PUBLISH", "worker:commands", command) and
+              (master.ask("GET", data)[1] or {}).get("sessionId") == 5, self.logs)
         status = master.ask("PUT", "/api/displays/display-0/session", {"sessionId": 7})[0]
         self.assertEqual(status, 204)
         until(lambda: time.monotonic() > begin + 2, "longer than a busy machine may take")
         other.run.send_signal(signal.SIGCONT)
-        until(lambda: self.counter(other, "baton_fleet_commands_late_total") == [1] or
+        until(lambda: self.counter(other, "baton_fleet_commands_late_total") > [0] or
               master.ask("GET", data)[1]["sessionId"] == 5, self.logs)
         self.assertEqual(master.ask("GET", data)[1]["sessionId"], 7)
 

@@ -13,7 +13,7 @@ from harness import DEADLINE_S, ClusterTest, baton, guardian_of, main, until
 LEASE = ("--heartbeat-interval", "100ms", "--heartbeat-timeout", "10m", "--lease", "10m",
          "--proofs", "guardian", "--log-level", "info")
 # A leader that a busy machine made stand still for so long would be killed, too.
-BOUND = "1s"
+BOUND = "3s"
 SEED = int(os.environ.get("HANG_SEED", "0")) or random.SystemRandom().randrange(1, 10 ** 6)
 
 
@@ -77,8 +77,8 @@ class Hang(ClusterTest):
         until(lambda: os.path.exists(cluster.data(old) + "/hang-kills"), "the guardian counts")
         cluster.start(old)
         status = until(lambda: cluster.status(old), "it is back")
-        self.assertEqual((status["raft"]["hang_kills"], status["raft"]["hang_ms"]), (1, 2000))
-        self.assertRegex(cluster.log(old), "hang-kills count=1 bound_ms=2000")
+        self.assertEqual((status["raft"]["hang_kills"], status["raft"]["hang_ms"]), (1, 6000))
+        self.assertRegex(cluster.log(old), "hang-kills count=1 bound_ms=6000")
 
     def test_kills_of_another_hour_do_not_count_wherever_the_clock_was(self):
         for seconds in -4000, 4000:
@@ -109,7 +109,7 @@ class Hang(ClusterTest):
         self.continue_later(guardian)
         for _ in range(3):
             os.kill(guardian, signal.SIGSTOP)
-            time.sleep(1.5)  # longer than the bound: that is what is tested
+            time.sleep(4)  # longer than the bound: that is what is tested
             os.kill(guardian, signal.SIGCONT)
             self.check_leads_on(cluster, leader, epoch)
 
@@ -119,13 +119,13 @@ class Hang(ClusterTest):
         epoch, guardian = cluster.status(leader)["epoch"], self.guardian(cluster, leader)
         process, chance = cluster.processes[leader].pid, random.Random(SEED)
         self.continue_later(guardian)
-        for _ in range(6):
+        for _ in range(4):
             os.kill(guardian, signal.SIGSTOP)
             os.kill(process, signal.SIGSTOP)
-            time.sleep(chance.uniform(0, 3))
+            time.sleep(chance.uniform(0, 6))
             for pid in chance.sample((guardian, process), 2):
                 os.kill(pid, signal.SIGCONT)
-            time.sleep(chance.uniform(0, 1.5))
+            time.sleep(chance.uniform(0, 2))
             self.check_leads_on(cluster, leader, epoch)
 
     def begin_watched(self, end):
@@ -151,7 +151,7 @@ class Hang(ClusterTest):
         cluster, leader = self.begin_watched(".")  # it is there
         epoch = cluster.status(leader)["epoch"]
         until(lambda: "stands still" in cluster.log(leader), "it runs")
-        time.sleep(3)  # three times the bound: that is what is tested
+        time.sleep(6)  # twice the bound: that is what is tested
         self.check_leads_on(cluster, leader, epoch)
 
     def test_a_watchdog_needs_a_bound(self):
@@ -162,7 +162,7 @@ class Hang(ClusterTest):
     def test_it_says_which_deaths_are_proved_at_once(self):
         cluster, leader = self.begin(1)
         deaths = cluster.status(leader)["deaths"]
-        self.assertIn("a hang, after 1000 ms", deaths["at_once"])
+        self.assertIn("a hang, after 3000 ms", deaths["at_once"])
         self.assertNotIn("a hang", deaths["by_lease"])
 
     def test_a_bound_that_cannot_be_kept_is_refused(self):

@@ -8,7 +8,7 @@ import termios
 import urllib.error
 import urllib.request
 
-from harness import (BATON, DEADLINE_S, ProgramTest, clean_environment, free_ports, main,
+from harness import (BATON, DEADLINE_S, LONGER, ProgramTest, clean_environment, free_ports, main,
                      slow_disk, until)
 from pools import PoolTest
 
@@ -51,7 +51,7 @@ class Reload(ProgramTest):
 
     def certified(self):
         """Three nodes with certificates; the leader's name and epoch."""
-        self.three = self.cluster(3)
+        self.three = self.cluster(3, *LONGER)
         self.certify(*self.three.names)
         for name in self.three.names:
             self.start_one(name)
@@ -111,7 +111,7 @@ class Reload(ProgramTest):
     # -- the cluster key
 
     def test_a_cluster_key_is_changed_without_a_moment_without_a_leader(self):
-        self.three = self.cluster(3)
+        self.three = self.cluster(3, *LONGER)
         self.write("key", "the first key of this cluster")
         for name in self.three.names:
             self.three.start(name, "--key-file", self.path("key"))

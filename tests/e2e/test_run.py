@@ -10,7 +10,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from harness import BATON, DEADLINE_S, ProgramTest, baton, clean_environment, is_alive, main, until
+from harness import (BATON, DEADLINE_S, LASTING, LONGER, ProgramTest, baton, clean_environment,
+                     is_alive, main, until)
 
 
 class Running(ProgramTest):
@@ -331,7 +332,7 @@ class Running(ProgramTest):
         self.assertEqual(service.wait(timeout=DEADLINE_S), -signal.SIGKILL)
 
     def test_a_cgroup_that_somebody_removes_does_not_keep_the_program_from_running(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LASTING)
         for name in three.names:
             self.start(three, name, [], "sh", "-c", self.script(three))
         old = next(iter(until(lambda: self.pids(three), "a program runs")))
@@ -386,7 +387,7 @@ class Running(ProgramTest):
         until(moved, "the program runs elsewhere")
 
     def test_pass_to_nobody_that_there_is_leaves_the_program_alone(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LASTING)
         for name in three.names:
             self.start(three, name, [], "sh", "-c", self.script(three))
         leader, pid = list(until(lambda: self.pids(three), "one program runs").items())[0]
@@ -400,7 +401,7 @@ class Running(ProgramTest):
         self.assertNotIn("command-ended", three.log(leader))
 
     def test_a_program_that_stopped_for_nothing_begins_again_when_that_is_known(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LONGER)
         for name in three.names:
             self.start(three, name, [], "sh", "-c", self.script(three))
         leader, pid = list(until(lambda: self.pids(three), "one program runs").items())[0]
@@ -445,7 +446,7 @@ class Running(ProgramTest):
         self.assertIn("exit_code=7", cluster.log(old).replace('"', "").replace(": ", "="))
 
     def test_a_preferred_node_that_is_back_waits_until_the_program_has_stopped(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LONGER)
         three.suffixes["c"] = "^9"
         self.start_with_a_program_that_ends_cleanly(three, "a", "b")
         old = list(until(lambda: self.pids(three), "one program runs"))[0]
@@ -454,7 +455,7 @@ class Running(ProgramTest):
         until(lambda: list(self.pids(three)) == ["c"], "c leads")
 
     def test_a_leader_that_leaves_the_group_stops_its_program_first(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LASTING)
         self.start_with_a_program_that_ends_cleanly(three, *three.names)
         old = list(until(lambda: self.pids(three), "one program runs"))[0]
         done = baton("leave", "--data", three.data(old), old)
@@ -556,16 +557,16 @@ class Once(ProgramTest):
             return []
 
     def test_one_node_runs_it_and_all_share_its_exit_code(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LASTING)
         for name in three.names:
             self.once(three, name, "echo $BATON_NODE >>%s/begun; exit 7" % three.dir)
         codes = {name: three.processes[name].wait(timeout=DEADLINE_S) for name in three.names}
         self.assertEqual(set(codes.values()), {7}, "".join(map(three.log, three.names)))
         self.assertEqual(len(self.begun(three)), 1)
 
-    def first_of_three(self):
+    def first_of_three(self, *flags):
         """Three nodes, of which the second to run CMD succeeds, and the one that has begun it."""
-        three = self.cluster(3)
+        three = self.cluster(3, *flags)
         script = "echo $BATON_NODE >>%s/begun; test $(wc -l <%s/begun) -gt 1 || sleep 1000" % (
             three.dir, three.dir)
         for name in three.names:
@@ -575,7 +576,7 @@ class Once(ProgramTest):
         return three, first
 
     def test_another_node_runs_it_when_the_first_one_dies(self):
-        three, first = self.first_of_three()
+        three, first = self.first_of_three(*LASTING)
         three.kill(first)
         codes = {name: three.processes[name].wait(timeout=DEADLINE_S)
                  for name in three.names if name != first}
@@ -593,7 +594,7 @@ class Once(ProgramTest):
             return file.read().split()
 
     def test_a_preferred_node_waits_until_the_program_has_stopped_and_runs_it_again(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LONGER)
         three.suffixes["c"] = "^9"
         script = self.script_that_ends_cleanly(three)
         for name in ("a", "b"):
@@ -617,7 +618,7 @@ class Once(ProgramTest):
             self.assertEqual(one.processes["a"].wait(timeout=DEADLINE_S), 3, one.log("a"))
 
     def test_a_quit_that_the_program_survives_ends_nothing_later(self):
-        three = self.cluster(3)
+        three = self.cluster(3, *LASTING)
         for name in three.names:
             self.start(three, name, [], "sh", "-c", self.script(
                 three, "while :; do sleep 0.05; done", first="trap '' QUIT"))
@@ -632,7 +633,7 @@ class Once(ProgramTest):
 
     def test_a_signal_stops_the_program_cleanly_and_another_node_runs_it_again(self):
         for number in (signal.SIGTERM, signal.SIGHUP):
-            three = self.cluster(3)
+            three = self.cluster(3, *LASTING)
             for name in three.names:
                 self.once(three, name, self.script_that_ends_cleanly(three))
             first = until(lambda: self.begun(three), "somebody runs it")[0]

@@ -12,6 +12,11 @@ from harness import (BATON, DEADLINE_S, baton, clean_environment, free_ports, is
 from pools import PoolTest
 
 
+def told(text):
+    """Its lines, but for what is said of a leader that a slow machine holds up."""
+    return [line for line in text.splitlines() if "nobody who leads it has replied" not in line]
+
+
 class Commands(PoolTest):
     def setUp(self):
         super().setUp()
@@ -28,11 +33,13 @@ class Commands(PoolTest):
         self.assertEqual(self.work("logs", item), "out\nerror\n")
         shown = json.loads(self.work("show", item))
         self.assertEqual((shown["state"], shown["code"], shown["attempt"]), ("failed", 3, 1))
-        with subprocess.Popen([BATON, "work", "--provider", self.provider, "submit", "--wait", "--",
-                               "echo", "out"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=clean_environment()) as waits:
-            waits.stdout.close()  # as `| head -0` does
-            self.assertEqual((waits.stderr.read(), waits.wait(DEADLINE_S)), (b"", -signal.SIGPIPE))
+        unread, end = os.pipe()
+        os.close(unread)  # as `| head -0` does
+        waits = subprocess.run([BATON, "work", "--provider", self.provider, "submit", "--wait",
+                                "--", "echo", "out"], stdout=end, stderr=subprocess.PIPE,
+                               env=clean_environment(), timeout=DEADLINE_S, check=False)
+        os.close(end)
+        self.assertEqual((told(waits.stderr.decode()), waits.returncode), ([], -signal.SIGPIPE))
 
     def test_a_command_finds_its_item_its_attempt_its_epoch_and_what_it_was_given(self):
         done = self.shell("echo $BATON_ITEM $BATON_ATTEMPT $BATON_NODE $BATON_ELECTION $A; pwd; "
@@ -167,7 +174,7 @@ class Commands(PoolTest):
         service = "submit", "--service", "--id", "y", "--", *self.actor(1000)
         self.work(*service)
         self.await_acting("y")
-        self.assertEqual(self.run_work(*service).stderr, "")
+        self.assertEqual(told(self.run_work(*service).stderr), [])
         self.work("cancel", "y")
         self.await_state("y", "cancelled")
         again = self.run_work(*service)
@@ -332,7 +339,7 @@ class Providers(PoolTest):
             self.assertIn(b"1 of 1 items wait for another worker: ", said)
             self.assertIn(lacks, said)
         done = self.run_work("submit", "--wait", "--file", "-", text="true\n" * 3)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((done.returncode, told(done.stderr)), (0, []))
         done = self.run_work("submit", "--wait", "--timeout", "100ms", "--needs", "a", "--", "true")
         self.assertEqual(done.returncode, 124)
         self.assertIn("go on: --timeout 100ms: the time is over", done.stderr)

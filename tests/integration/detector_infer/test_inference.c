@@ -164,22 +164,6 @@ static int child_of(const struct show *show)
 
 /* ---- The tests ------------------------------------------------------------------------------ */
 
-static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
-{
-    struct show *show = show_new();
-    uint64_t before;
-    int pid = child_of(show);
-
-    run_results(show, 1);
-    before = show->number;
-    assert_int_equal(kill(pid, SIGSTOP), 0);
-    AWAIT_IN(&show->gallery, show->dropped >= 8);
-    assert_int_equal(kill(pid, SIGCONT), 0);
-    run_results(show, 2); /* the one that was under way, and the newest */
-    assert_true(show->number >= before + 9);
-    show_free(show);
-}
-
 /* What came is seen then, and the next camera's frames are numbered anew. */
 static void end_camera(struct show *show)
 {
@@ -187,6 +171,21 @@ static void end_camera(struct show *show)
     show->camera = NULL;
     AWAIT_IN(&show->gallery, inference_feed_is_idle(show->feed));
     show->number = 0;
+}
+
+static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
+{
+    struct show *show = show_new();
+
+    run_results(show, 1);
+    end_camera(show);
+    assert_int_equal(kill(child_of(show), SIGSTOP), 0);
+    open_camera(show); /* anew: the first result may come when the clip is nearly over */
+    AWAIT_IN(&show->gallery, show->dropped >= 8);
+    assert_int_equal(kill(child_of(show), SIGCONT), 0);
+    run_results(show, 2); /* the one that was under way, and the newest */
+    assert_true(show->number >= 9);
+    show_free(show);
 }
 
 /* The clip is played once more: it has three seconds, which a model's process may need to begin. */

@@ -9,7 +9,7 @@ import struct
 import sys
 import unittest
 
-from harness import DEADLINE_S, Cluster, ClusterTest, until  # noqa: F401
+from harness import DEADLINE_S, LONGER, Cluster, ClusterTest, until  # noqa: F401
 
 SKIPPED = 77  # ctest shows the test as skipped; the reason stands on its output
 

@@ -6,12 +6,12 @@ import socket
 import unittest
 
 import wire
-from faults import DEADLINE_S, FaultTest, main, until
+from faults import DEADLINE_S, LONGER, FaultTest, main, until
 
 
 class Strangers(FaultTest):
     def setUp(self):
-        self.three, self.leader = self.started(3)
+        self.three, self.leader = self.started(3, *LONGER)
         self.port = self.three.ports[self.leader]
         self.epoch = self.three.status(self.leader)["epoch"]
 
@@ -145,7 +145,7 @@ class Crowds(FaultTest):
 
     def test_idle_strangers_keep_nobody_out(self):
         """1,000 connections at each port say nothing; a node that starts anew gets through."""
-        three, leader = self.started(3)
+        three, leader = self.started(3, *LONGER)
         epoch = three.status(leader)["epoch"]
         follower = next(name for name in three.names if name != leader)
         for name in three.names:
@@ -156,11 +156,11 @@ class Crowds(FaultTest):
         three.start(follower)
         three.follow(leader, three.names)
         self.assertEqual(three.status(leader)["epoch"], epoch)
-        until(lambda: three.counters(follower)["connects"] == 2, "it gets through to both")
+        until(lambda: three.counters(follower)["connects"] >= 2, "it gets through to both")
         self.assert_one_at_a_time(three)
 
     def test_without_descriptors_leases_are_renewed(self):
-        three = self.watched(3)
+        three = self.watched(3, "--heartbeat-timeout", "4s", "--lease", "4s")
         for name in three.names:
             three.start(name, under=("prlimit", "--nofile=64"))
         leader = three.wait_leader()
@@ -168,10 +168,10 @@ class Crowds(FaultTest):
         epoch = three.status(leader)["epoch"]
         idle = self.crowd(three.ports[leader], 200)
         until(lambda: len(os.listdir("/proc/%d/fd" % three.pid(leader))) >= 60, "none is left")
-        # Many leases long: each ping is answered by a follower that hears its leader.
+        # Two leases long: each ping is answered by a follower that hears its leader.
         others = [name for name in three.names if name != leader]
         sent = three.counters(others[0])["frames_received"]
-        until(lambda: three.counters(others[0])["frames_received"] > sent + 40, "heartbeats go on")
+        until(lambda: three.counters(others[0])["frames_received"] > sent + 160, "heartbeats go on")
         for one in idle:
             one.close()
         status = until(lambda: three.status(leader), "it answers again")

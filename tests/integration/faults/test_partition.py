@@ -6,12 +6,12 @@ from faults import FaultTest, main, until
 from namespaces import NetworkedCluster
 
 ELECTIONS_UNDER_LOSS = 3
-MANY_FRAMES = 100  # to a leader: some dozen heartbeats, and several election timeouts
+MANY_FRAMES = 300  # to a leader: some dozen heartbeats, and several election timeouts
 
 
 class Partition(FaultTest):
     def on_a_network(self, size, *flags):
-        cluster = NetworkedCluster(size, *flags)
+        cluster = NetworkedCluster(size, "--heartbeat-timeout", "3s", "--lease", "3s", *flags)
         self.addCleanup(cluster.close)
         cluster.start_all()
         leader = cluster.wait_leader()

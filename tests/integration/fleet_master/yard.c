@@ -60,7 +60,7 @@ static void url_of_fleet(char ret[static URL_MAX])
 {
     if (server > 0) {
         (void)snprintf(ret, URL_MAX,
-                       "redis://127.0.0.1:%d/%d?lease=900ms&max-lease=900ms&check-interval=500ms"
+                       "redis://127.0.0.1:%d/%d?lease=3s&max-lease=3s&check-interval=500ms"
                        "&guardian=no&state-prefix=yard-%d",
                        server_port, lives % DATABASES, lives);
     } else {

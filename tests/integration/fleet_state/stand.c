@@ -66,7 +66,7 @@ static void raft_url(int number, char *ret, size_t ret_bytes)
     (void)snprintf(data, sizeof(data), "%s/n%d", folder, number);
     (void)mkdir(data, 0700);
     (void)snprintf(ret, ret_bytes,
-                   "raft://127.0.0.1:%d?group=yard&preset=fast&heartbeat-timeout=1s&lease=1s"
+                   "raft://127.0.0.1:%d?group=yard&preset=fast&heartbeat-timeout=3s&lease=3s"
                    "&guardian=no&data=%s&peers=n0@127.0.0.1:%d,n1@127.0.0.1:%d,n2@127.0.0.1:%d",
                    ports[number], data, ports[0], ports[1], ports[2]);
 }

@@ -128,7 +128,7 @@ class Owners(unittest.TestCase):
         for name, port in zip(names, ports):
             data = os.path.join(self.folder, name)
             os.mkdir(data, 0o700)
-            yield ("raft://127.0.0.1:%d?group=fleet&preset=fast&heartbeat-timeout=1s&lease=1s"
+            yield ("raft://127.0.0.1:%d?group=fleet&preset=fast&heartbeat-timeout=3s&lease=3s"
                    "&guardian=no&data=%s&peers=%s" % (port, data, peers))
 
     def redis_urls(self):
@@ -138,7 +138,7 @@ class Owners(unittest.TestCase):
              "--dir", self.folder], stdout=subprocess.DEVNULL)
         until(lambda: self.ask_redis("PING") == "+PONG", "a server")
         while True:
-            yield ("redis://127.0.0.1:%d?lease=900ms&max-lease=900ms&check-interval=500ms"
+            yield ("redis://127.0.0.1:%d?lease=2s&max-lease=2s&check-interval=500ms"
                    "&guardian=no" % self.port)
 
     def ask_redis(self, command):
@@ -176,6 +176,11 @@ class Owners(unittest.TestCase):
         """At this one or a later one, which the owner made by its mark."""
         until(lambda: any(line["revision"] >= revision
                           for line in hand.find("live", change="sync", inSync=True)), "in sync")
+
+    def wait_left(self, worker):
+        """After an empty list."""
+        worker.wait("disconnected", worker.lines.index(worker.wait_list([])))
+        self.assertEqual(worker.commands(0, "setSubscriptionList")[-1]["subscriptions"], [])
 
     def own(self, name=None, **workers):
         self.put("owners", {"epoch": 1, "workers": workers}, name)
@@ -267,6 +272,7 @@ class Owners(unittest.TestCase):
         for how in ("drop", "reset"):
             since = worker.mark()
             worker.do(how)
+            since = worker.lines.index(worker.wait("connected", since))
             worker.wait("command", since, 3)
             kinds = [one["type"] for one in worker.commands(since)][:3]
             self.assertEqual(kinds, ["setSubscriptionList", SESSION, STAGE])
@@ -297,8 +303,7 @@ class Owners(unittest.TestCase):
         other = Worker("--reports-every", "0.5")
         self.workers.append(other)
         self.put("worker/w0", {"url": "ws://127.0.0.1:%d/" % other.port, "source": "static"})
-        worker.wait("disconnected")
-        self.assertEqual(worker.commands(0, "setSubscriptionList")[-1]["subscriptions"], [])
+        self.wait_left(worker)
         other.wait_list(["d;c"])
 
     def test_an_address_in_another_spelling_is_the_same_one(self):
@@ -329,8 +334,7 @@ class Owners(unittest.TestCase):
         hand, worker = self.one_of_each()
         since = hand.mark()
         self.put("worker/w0", None)
-        worker.wait("disconnected")
-        self.assertEqual(worker.commands(0, "setSubscriptionList")[-1]["subscriptions"], [])
+        self.wait_left(worker)
         hand.wait("worker-owned", since)  # anew: at another address it may need a later epoch
         since = hand.mark()
         self.own()

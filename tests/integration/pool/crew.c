@@ -201,7 +201,7 @@ enum { DATABASES = 16 };
 static void redis_url(char *ret, size_t ret_bytes)
 {
     (void)snprintf(ret, ret_bytes,
-                   "redis://127.0.0.1:%d/%d?lease=900ms&max-lease=900ms&check-interval=500ms"
+                   "redis://127.0.0.1:%d/%d?lease=2s&max-lease=2s&check-interval=500ms"
                    "&guardian=no&state-prefix=crew-%d",
                    redis_port, lives % DATABASES, lives);
 }

@@ -160,7 +160,7 @@ static void url_of(int number, char *ret, size_t ret_bytes)
 
     if (strcmp(provider, "redis") == 0) {
         (void)snprintf(ret, ret_bytes,
-                       "redis://127.0.0.1:%d?lease=900ms&max-lease=900ms&check-interval=500ms"
+                       "redis://127.0.0.1:%d?lease=3s&max-lease=3s&check-interval=500ms"
                        "&guardian=no",
                        ports[0]);
     } else if (strcmp(provider, "agent") == 0) {
@@ -169,7 +169,7 @@ static void url_of(int number, char *ret, size_t ret_bytes)
         (void)snprintf(data, sizeof(data), "%s/n%d", folder, number);
         (void)mkdir(data, 0700);
         (void)snprintf(ret, ret_bytes,
-                       "raft://127.0.0.1:%d?group=hands&preset=fast&heartbeat-timeout=1s&lease=1s"
+                       "raft://127.0.0.1:%d?group=hands&preset=fast&heartbeat-timeout=3s&lease=3s"
                        "&guardian=no&data=%s"
                        "&peers=h0@127.0.0.1:%d,h1@127.0.0.1:%d,h2@127.0.0.1:%d",
                        ports[number], data, ports[0], ports[1], ports[2]);

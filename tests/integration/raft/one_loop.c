@@ -45,7 +45,7 @@ void open_node_with(int number, const char *metadata)
     (void)snprintf(data, sizeof(data), "%s/%s", folder, name);
     (void)mkdir(data, 0700);
     (void)snprintf(url, sizeof(url),
-                   "raft://127.0.0.1:%d?%s=test&preset=fast&heartbeat-timeout=1s&lease=1s"
+                   "raft://127.0.0.1:%d?%s=test&preset=fast&heartbeat-timeout=3s&lease=3s"
                    "&guardian=no&data=%s%s&peers=%s",
                    ports[number], mode, data, settings, peers);
     ASSERT_OK(provider_open(&node->provider, &config, failure));

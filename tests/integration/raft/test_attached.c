@@ -62,7 +62,7 @@ static void open_one(struct provider **ret, int number, const char *peers)
     (void)snprintf(data, sizeof(data), "%s/%s", folder, name);
     (void)mkdir(data, 0700);
     (void)snprintf(url, sizeof(url),
-                   "raft://127.0.0.1:%d?group=attached&preset=fast&heartbeat-timeout=1s&lease=1s"
+                   "raft://127.0.0.1:%d?group=attached&preset=fast&heartbeat-timeout=3s&lease=3s"
                    "&guardian=no&data=%s&peers=%s",
                    ports[number], data, peers);
     ASSERT_OK(provider_open(ret, &config, failure));

@@ -72,7 +72,7 @@ static void a_leader_goes_on_while_many_sessions_end(void **state)
 
     process_make_folder(folder, sizeof(folder));
     (void)snprintf(url, sizeof(url),
-                   "raft://127.0.0.1:0?group=ends&preset=fast&heartbeat-timeout=1s&lease=1s"
+                   "raft://127.0.0.1:0?group=ends&preset=fast&heartbeat-timeout=3s&lease=3s"
                    "&guardian=no&data=%s",
                    folder);
     assert_int_equal(provider_open(&node, &config, NULL), BATON_OK);

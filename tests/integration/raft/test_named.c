@@ -156,7 +156,7 @@ static int node_main(void *userdata)
     (void)signal(SIGPIPE, SIG_IGN); /* a peer may be killed at any moment */
     (void)snprintf(name, sizeof(name), "n%d", node->number);
     (void)snprintf(url, sizeof(url),
-                   "raft://127.0.0.1:%d?group=named&preset=fast&heartbeat-timeout=1s&lease=1s"
+                   "raft://127.0.0.1:%d?group=named&preset=fast&heartbeat-timeout=3s&lease=3s"
                    "&preferred-stable=0&guardian=no&checkpoint=200ms&data=%s/%s"
                    "&peers=n0@127.0.0.1:%d^9",
                    ports[node->number], folder, name, ports[0]);

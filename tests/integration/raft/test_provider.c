@@ -99,7 +99,7 @@ static void on_event(void *userdata, const struct baton_event *event)
 
 static void url_of(char *ret, size_t bytes, int number, const char *more)
 {
-    const char *times = strstr(more, "lease=") ? "" : "&heartbeat-timeout=1s&lease=1s";
+    const char *times = strstr(more, "lease=") ? "" : "&heartbeat-timeout=3s&lease=3s";
     int used = snprintf(
         ret, bytes, "raft://127.0.0.1:%d?node=n%d&cluster=test&preset=fast%s&data=%s/n%d&peers=",
         ports[number - 1], number, times, directory, number);

@@ -56,7 +56,7 @@ void probe_open(struct probe *probe, const char *url, const char *channel)
     struct redis_options options = {.loop = &probe->loop,
                                     .address = &address,
                                     .name = "probe",
-                                    .answer_timeout = SPAN_MS(1000),
+                                    .answer_timeout = SPAN_S(4),
                                     .look_interval = SPAN_MS(100),
                                     .callbacks = {.on_up = on_up, .on_down = on_down},
                                     .userdata = probe};

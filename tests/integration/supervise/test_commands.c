@@ -122,7 +122,7 @@ _Noreturn static void stand_still(uv_loop_t *loop, const struct scene *scene)
     for (int i = 0; i < scene->crowd; i++) {
         process_wait_gone(cmd_pid(crowd[i].cmd));
     }
-    end_lease_in(SPAN_S(2));
+    end_lease_in(SPAN_S(5));
     for (;;) {
         (void)pause();
     }
@@ -132,7 +132,7 @@ _Noreturn static void stand_still(uv_loop_t *loop, const struct scene *scene)
 _Noreturn static void stand_still_beside_a_stopped_supervisor(void)
 {
     (void)kill(supervise.supervisor, SIGSTOP);
-    end_lease_in(SPAN_S(2));
+    end_lease_in(SPAN_S(5));
     for (;;) {
         (void)pause();
     }
@@ -270,7 +270,7 @@ static void a_killed_foreman_takes_its_own_command_alone(void **state)
 
 static void the_end_of_the_lease_ends_them_all(void **state)
 {
-    struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(2), .has_cgroup = true};
+    struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(5), .has_cgroup = true};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     for (int i = 0; i < COMMANDS; i++) {
         struct event event = next_event(&scene);
@@ -283,7 +283,7 @@ static void the_end_of_the_lease_ends_them_all(void **state)
 
 static void a_stopped_foreman_keeps_no_command_beyond_the_lease(void **state)
 {
-    struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(2)};
+    struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(5)};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     assert_int_equal(kill(family[0][FOREMAN], SIGSTOP), 0);
     for (int i = 0; i < COMMANDS; i++) {
@@ -313,7 +313,7 @@ static pid_t parent_of(pid_t pid)
 static void
 a_wrapper_and_a_supervisor_that_are_stopped_keep_no_command_beyond_the_lease(void **state)
 {
-    struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(2)};
+    struct scene scene = {.last = {SLEEPS, SLEEPS}, .lease = SPAN_S(5)};
     pid_t family[COMMANDS][FAMILY_SIZE], wrapper = start(&scene, family);
     pid_t supervisor = parent_of(family[0][FOREMAN]);
     assert_int_equal(kill(wrapper, SIGSTOP), 0);
