@@ -323,6 +323,7 @@ void cmd_signal(struct cmd *cmd, int number)
     if (is_over(cmd)) {
         return;
     }
+    number = number == SIGHUP ? SIGTERM : number;
     cmd->unsent |= (uint64_t)1 << (number - 1);
     send_signals(cmd);
     if (cmd->unsent && !cmd->is_killed) {

@@ -57,7 +57,8 @@ int cmd_start(struct cmd **ret, const struct cmd_config *config, struct baton_er
 
 pid_t cmd_pid(const struct cmd *cmd);
 
-/* Sends the signal to CMD's process group. */
+/* Sends the signal to CMD's process group: in place of SIGHUP, which asks many programs without a
+ * terminal to read their files again, SIGTERM. */
 void cmd_signal(struct cmd *cmd, int number);
 /* Sends SIGTERM and SIGCONT now, SIGKILL at `kill_at`; an earlier limit replaces a later one. */
 void cmd_stop(struct cmd *cmd, instant kill_at);

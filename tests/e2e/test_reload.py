@@ -205,7 +205,8 @@ class Reload(ProgramTest):
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         process = subprocess.Popen(
             [BATON, "run", *self.three.arguments("a"), "--", "sh", "-c", self.script(
-                self.three, "while :; do sleep 0.05; done", first="trap 'exit 5' HUP")],
+                self.three, "while :; do sleep 0.05; done",
+                first="trap 'exit 5' TERM; trap : HUP")],
             stdin=theirs, stdout=theirs, stderr=theirs, env=clean_environment(),
             preexec_fn=take_terminal)
         self.three.processes["a"] = process
