@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     FILES_WANTED = SERVICE_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
@@ -319,11 +318,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
     }
     files = serve_prepare();
     is_silent = settings->clip && settings->log_level < LOG_INFO; /* an error ends a try */
-    if (!is_silent) {
-        program.logger =
-            logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, settings->log_json),
-                       settings->log_level);
-    }
+    program.logger = is_silent ? NULL : program_logger(options);
     if ((!program.logger && !is_silent) || uv_loop_init(&program.parts.loop) != 0) {
         logger_free(program.logger);
         return error_set(reterr, BATON_ENOMEM, "out of memory");

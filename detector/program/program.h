@@ -30,7 +30,6 @@ struct program_settings {
     const char *clip;         /* NULL: no try */
     const char *out;          /* of a try: folder for its findings; NULL: standard output */
     enum log_level log_level;
-    bool log_json;
     span drain;
     char token[SERVICE_TOKEN_MAX];
 };

@@ -149,7 +149,6 @@ int program_settings(struct program_settings *ret, const struct options *options
         .clip = options_text(options, "try"),
         .out = options_text(options, "out"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
-        .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),
     };
     (void)snprintf(ret->camera.ca_file, PATH_MAX, "%s", ca_file ? ca_file : "");

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { THREADS = 4 /* of libuv */ };
 
@@ -105,9 +104,7 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         return code;
     }
     (void)serve_prepare(); /* each worker takes a descriptor, and so does each client of the API */
-    program->logger =
-        logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program->settings.log_json),
-                   program->settings.log_level);
+    program->logger = program_logger(options);
     if (!program->logger || loop_init(&program->loop) != 0) {
         logger_free(program->logger);
         free(program);

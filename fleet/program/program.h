@@ -22,8 +22,6 @@ enum { PROGRAM_LIST_MAX = 256, PROGRAM_TOKEN_MAX = 256 };
 struct program_settings {
     struct engine_config engine;
     const char *config; /* the file that declares the fleet; NULL: none */
-    enum log_level log_level;
-    bool log_json;
     char node[BATON_NAME_MAX];
     char host[BATON_ADDRESS_MAX];
     char read_token[PROGRAM_TOKEN_MAX], change_token[PROGRAM_TOKEN_MAX];

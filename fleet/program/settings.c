@@ -161,8 +161,6 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .mqtt_topic = options_text(options, "mqtt-topic"),
                    .mqtt_events = options_text(options, "mqtt-events")},
         .config = options_text(options, "config"),
-        .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
-        .log_json = options_flag(options, "log-json"),
     };
     name = options_text(options, "node");
     if (!name && url_find(space, sizeof(space), ret->engine.provider, "node")) {

@@ -6,6 +6,7 @@
 #include "guardian/fatal.h"
 #include "member/member.h"
 #include "options/notify.h"
+#include "options/program.h"
 #include "options/serve.h"
 
 #include <errno.h>
@@ -269,7 +270,7 @@ int agent_main(const struct invocation *invocation)
     struct baton_error error = {0};
     int code;
 
-    host.logger = settings_logger(invocation->options);
+    host.logger = program_logger(invocation->options);
     (void)serve_prepare(); /* each client is two descriptors */
     reload_hold();
     (void)prctl(PR_SET_DUMPABLE, 0);

@@ -248,10 +248,3 @@ int settings_token(char *ret, size_t bytes, const char *path, struct baton_error
     int code = bearer_read(ret, bytes, path, reterr);
     return code ? error_wrap(reterr, "--http-token-file") : 0;
 }
-
-struct logger *settings_logger(const struct options *options)
-{
-    int level = log_level_parse(options_text(options, "log-level"));
-    enum log_format format = log_format_for(STDERR_FILENO, options_flag(options, "log-json"));
-    return logger_new(STDERR_FILENO, format, (enum log_level)level);
-}

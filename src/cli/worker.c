@@ -13,13 +13,13 @@
 #include "cli/job_output.h"
 #include "cli/job_progress.h"
 #include "cli/reload.h"
-#include "cli/settings.h"
 #include "cli/supervise.h"
 #include "cli/work_link.h"
 #include "cli/worker_http.h"
 #include "member/status_server.h"
 #include "net/local.h"
 #include "options/notify.h"
+#include "options/program.h"
 #include "options/serve.h"
 #include "pool/pool.h"
 
@@ -653,7 +653,7 @@ static int begin_supervisor(struct worker *worker, struct baton_error *reterr)
 int worker_main(const struct invocation *invocation)
 {
     struct worker worker = {.invocation = invocation,
-                            .logger = settings_logger(invocation->options),
+                            .logger = program_logger(invocation->options),
                             .supervise = {.orders = -1},
                             .has_terminal = reload_has_terminal()};
     struct baton_error error = {0};

@@ -62,6 +62,13 @@ int program_take(struct options **ret, const struct program_about *about, int ar
     return BATON_OK;
 }
 
+struct logger *program_logger(const struct options *options)
+{
+    int level = log_level_parse(options_text(options, "log-level"));
+    enum log_format format = log_format_for(STDERR_FILENO, options_flag(options, "log-json"));
+    return logger_new(STDERR_FILENO, format, (enum log_level)level);
+}
+
 /* ---- Help ------------------------------------------------------------------------------------ */
 
 static void print_text(const struct program_about *about)

@@ -7,6 +7,7 @@
 #ifndef OPTIONS_PROGRAM_H
 #define OPTIONS_PROGRAM_H
 
+#include "base/log.h"
 #include "options/option.h"
 
 struct program_about {
@@ -23,6 +24,9 @@ struct program_about {
  * wrong value, or the file that cannot be read; BATON_ENOMEM. */
 int program_take(struct options **ret, const struct program_about *about, int argc, char **argv,
                  struct baton_error *reterr);
+
+/* A logger to standard error, as --log-level and --log-json say; NULL when out of memory. */
+struct logger *program_logger(const struct options *options);
 
 /* The begin of main(): no standard descriptor is free, and no signal is blocked. */
 void program_begin(void);
