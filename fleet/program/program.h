@@ -16,7 +16,7 @@
 
 extern const struct program_about program_about; /* groups.c */
 
-enum { PROGRAM_LIST_MAX = 256, PROGRAM_TOKEN_MAX = 256 };
+enum { PROGRAM_TOKEN_MAX = 256 };
 
 /* The options in the form that the parts below need. Texts are borrowed from the options. */
 struct program_settings {
@@ -26,8 +26,6 @@ struct program_settings {
     char host[BATON_ADDRESS_MAX];
     char read_token[PROGRAM_TOKEN_MAX], change_token[PROGRAM_TOKEN_MAX];
     char worker_token[PROGRAM_TOKEN_MAX], webhook_secret[PROGRAM_TOKEN_MAX];
-    const char *workers[PROGRAM_LIST_MAX + 1], *hosts[PROGRAM_LIST_MAX + 1];
-    const char *webhooks[PROGRAM_LIST_MAX + 1]; /* these lists end with NULL */
 };
 
 /* BATON_EINVAL; for a file of a token also BATON_EAUTH. */

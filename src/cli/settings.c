@@ -1,6 +1,5 @@
 #include "cli/settings.h"
 
-#include "base/bearer.h"
 #include "base/invariant.h"
 #include "base/url.h"
 #include "cli/command.h"
@@ -239,12 +238,4 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
     }
     options_free(now);
     return code;
-}
-
-/* ---- Others ---------------------------------------------------------------------------------- */
-
-int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr)
-{
-    int code = bearer_read(ret, bytes, path, reterr);
-    return code ? error_wrap(reterr, "--http-token-file") : 0;
 }

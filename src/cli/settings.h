@@ -52,7 +52,4 @@ const char *settings_data(const struct options *options);
 /* The name of this node: of --node, or else in the URL of --provider; NULL: neither has one. */
 const char *settings_node(char space[static BATON_NAME_MAX], const struct options *options);
 
-/* Reads --http-token-file. BATON_EINVAL; BATON_EAUTH: other users can read the file. */
-int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr);
-
 #endif

@@ -28,6 +28,11 @@ int program_take(struct options **ret, const struct program_about *about, int ar
 /* A logger to standard error, as --log-level and --log-json say; NULL when out of memory. */
 struct logger *program_logger(const struct options *options);
 
+/* Reads the bearer token in the file that the option names, as base/bearer.h says. *ret: `space`,
+ * or NULL if the option is not given. */
+int program_token(const char **ret, char *space, size_t bytes, const struct options *options,
+                  const char *name, struct baton_error *reterr);
+
 /* The begin of main(): no standard descriptor is free, and no signal is blocked. */
 void program_begin(void);
 
