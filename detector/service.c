@@ -17,27 +17,13 @@ enum {
 
 /* ---- The worker ------------------------------------------------------------------------------ */
 
-static enum log_level level_of(enum worker_event_type type)
-{
-    switch (type) {
-    case WORKER_MESSAGE_REFUSED:
-    case WORKER_SUBSCRIPTION_REFUSED:
-    case WORKER_MESSAGE_UNKNOWN:
-    case WORKER_PATCH_REFUSED:
-        return LOG_WARNING;
-    case WORKER_SESSION_CHANGED:
-    case WORKER_STAGE_CHANGED:
-    case WORKER_PATCH_ANSWERED:
-        return LOG_DEBUG;
-    default:
-        return LOG_INFO;
-    }
-}
-
 static void on_event(void *userdata, const struct worker_event *event)
 {
     struct service *service = userdata;
-    enum log_level level = level_of(event->type);
+#define LEVEL(symbol, name, level) [symbol] = LOG_##level,
+    static const enum log_level levels[] = {WORKER_EVENTS(LEVEL)};
+#undef LEVEL
+    enum log_level level = levels[event->type];
     char session[24] = "";
 
     service->has_changed = true;
@@ -222,9 +208,6 @@ void service_frame(struct service *service, const char *identifier, enum image_s
 {
     struct baton_error error = {0};
 
-    if (worker_find(service->worker, identifier) == NULL) {
-        return; /* the subscription was removed before its frame arrived */
-    }
     if (image_put(service->images, identifier, source, frame, loan, &error) != 0) {
         log_warning(service->config.web.logger, "frame-refused", LOG_STR("identifier", identifier),
                     LOG_STR("error", error.message));

@@ -37,7 +37,7 @@ struct worker {
 
 const char *worker_event_name(enum worker_event_type type)
 {
-#define WORKER_EVENT_NAME(symbol, name) [symbol] = (name),
+#define WORKER_EVENT_NAME(symbol, name, level) [symbol] = (name),
     static const char *const names[] = {WORKER_EVENTS(WORKER_EVENT_NAME)};
 #undef WORKER_EVENT_NAME
     assert(type < WORKER_EVENT_COUNT);

@@ -35,21 +35,21 @@ enum {
 /* WebSocket close codes that the worker gives. */
 enum { WORKER_CLOSE_SUPERSEDED = 4001, WORKER_CLOSE_CROWDED = 1013 };
 
-/* X(symbol, event name in the log) */
+/* X(symbol, event name in the log, its level) */
 #define WORKER_EVENTS(X)                                                                           \
-    X(WORKER_MESSAGE_REFUSED, "message-refused")           /* error */                             \
-    X(WORKER_MESSAGE_UNKNOWN, "message-unknown")           /* text: its type */                    \
-    X(WORKER_SUBSCRIPTION_REFUSED, "subscription-refused") /* identifier, error */                 \
-    X(WORKER_SUBSCRIPTION_REMOVED, "subscription-removed") /* identifier, subscription */          \
-    X(WORKER_SUBSCRIPTION_UPDATED, "subscription-updated") /* the same, changes */                 \
-    X(WORKER_SUBSCRIPTION_ADDED, "subscription-added")     /* identifier, subscription */          \
-    X(WORKER_SESSION_CHANGED, "session-changed")           /* identifier: display; session */      \
-    X(WORKER_STAGE_CHANGED, "stage-changed")               /* identifier: display; text */         \
-    X(WORKER_PATCH_ANSWERED, "patch-answered")             /* session, text */                     \
-    X(WORKER_PATCH_REFUSED, "patch-refused")               /* session, text */                     \
-    X(WORKER_OWNER_CHANGED, "owner-changed")               /* backend: the new one, or 0 */
+    X(WORKER_MESSAGE_REFUSED, "message-refused", WARNING)           /* error */                    \
+    X(WORKER_MESSAGE_UNKNOWN, "message-unknown", WARNING)           /* text: its type */           \
+    X(WORKER_SUBSCRIPTION_REFUSED, "subscription-refused", WARNING) /* identifier, error */        \
+    X(WORKER_SUBSCRIPTION_REMOVED, "subscription-removed", INFO)    /* identifier, subscription */ \
+    X(WORKER_SUBSCRIPTION_UPDATED, "subscription-updated", INFO)    /* the same, changes */        \
+    X(WORKER_SUBSCRIPTION_ADDED, "subscription-added", INFO)        /* identifier, subscription */ \
+    X(WORKER_SESSION_CHANGED, "session-changed", DEBUG) /* identifier: display; session */         \
+    X(WORKER_STAGE_CHANGED, "stage-changed", DEBUG)     /* identifier: display; text */            \
+    X(WORKER_PATCH_ANSWERED, "patch-answered", DEBUG)   /* session, text */                        \
+    X(WORKER_PATCH_REFUSED, "patch-refused", WARNING)   /* session, text */                        \
+    X(WORKER_OWNER_CHANGED, "owner-changed", INFO)      /* backend: the new one, or 0 */
 
-#define WORKER_EVENT_ENUM(symbol, name) symbol,
+#define WORKER_EVENT_ENUM(symbol, name, level) symbol,
 enum worker_event_type { WORKER_EVENTS(WORKER_EVENT_ENUM) WORKER_EVENT_COUNT };
 #undef WORKER_EVENT_ENUM
 

@@ -1,7 +1,6 @@
 #include "detector/program/figures.h"
 
-#include "web/exposition.h"
-
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +10,8 @@ enum {
     LATENCIES = sizeof(((struct latency *)NULL)->ms) / sizeof(float),
 };
 
-static const double bounds[HISTOGRAM_BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                                 0.1,   0.25,   0.5,   1,    2.5};
-
-void histogram_add(struct histogram *histogram, span duration)
-{
-    double seconds = duration.ns > 0 ? (double)duration.ns / 1e9 : 0;
-    int i = 0;
-
-    while (i < HISTOGRAM_BUCKETS && seconds > bounds[i]) {
-        i++;
-    }
-    histogram->counts[i]++;
-    histogram->seconds += seconds;
-}
+const double figures_bounds_s[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                   0.1,   0.25,   0.5,   1,    2.5,   INFINITY};
 
 void latency_add(struct latency *latency, span duration)
 {
@@ -96,31 +83,6 @@ static const struct family {
      offsetof(struct figure, late), histogram},
 };
 
-static void write_histogram(struct buffer *body, const char *name, const struct histogram *of,
-                            struct buffer *labels)
-{
-    char full[64];
-    size_t bytes = labels->bytes;
-    uint64_t total = 0;
-
-    (void)snprintf(full, sizeof(full), "%s_bucket", name);
-    for (int i = 0; i <= HISTOGRAM_BUCKETS; i++) {
-        char bound[32] = "+Inf";
-        if (i < HISTOGRAM_BUCKETS) {
-            (void)snprintf(bound, sizeof(bound), "%g", bounds[i]);
-        }
-        total += of->counts[i];
-        labels->bytes = bytes;
-        exposition_label(labels, "le", bound);
-        exposition_sample(body, full, buffer_text(labels), (double)total);
-    }
-    labels->bytes = bytes;
-    (void)snprintf(full, sizeof(full), "%s_sum", name);
-    exposition_sample(body, full, buffer_text(labels), of->seconds);
-    (void)snprintf(full, sizeof(full), "%s_count", name);
-    exposition_sample(body, full, buffer_text(labels), (double)total);
-}
-
 static void write_one(const struct figures *figures, const struct figure *one,
                       const struct family *family, struct buffer *body, struct buffer *labels)
 {
@@ -137,7 +99,7 @@ static void write_one(const struct figures *figures, const struct figure *one,
         exposition_label(labels, "engine", one->engine);
     }
     if (family->type == histogram) {
-        write_histogram(body, family->name, value, labels);
+        exposition_histogram(body, family->name, buffer_text(labels), figures_bounds_s, value);
     } else {
         exposition_sample(body, family->name, buffer_text(labels),
                           (double)*(const uint64_t *)value);

@@ -7,19 +7,12 @@
 #ifndef DETECTOR_PROGRAM_FIGURES_H
 #define DETECTOR_PROGRAM_FIGURES_H
 
-#include "base/buffer.h"
-#include "base/clock.h"
 #include "protocol/protocol.h"
+#include "web/exposition.h"
 
-enum { FIGURES_MODELS_MAX = 64, HISTOGRAM_BUCKETS = 11 };
+enum { FIGURES_MODELS_MAX = 64 };
 
-struct histogram {
-    uint64_t
-        counts[HISTOGRAM_BUCKETS + 1]; /* each without the smaller ones; the last has no bound */
-    double seconds;                    /* all together */
-};
-
-void histogram_add(struct histogram *histogram, span duration);
+extern const double figures_bounds_s[]; /* of the histograms below */
 
 /* The last durations, for percentiles. */
 struct latency {

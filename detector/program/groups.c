@@ -6,18 +6,7 @@
 
 static const struct option_group group_general = {
     "General",
-    (const struct option_spec[]){
-        {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "print this help and exit"},
-        CHOICE("help-format", "text|man|bash|zsh|fish", "text", NULL,
-               "format of the help: text, options of a manual page, or completions of a shell"),
-        FLAG("version", "print the version and exit"),
-        TEXT("config", "FILE", NULL, NULL,
-             "read options from this YAML file; its keys are the names of the flags"),
-        CHOICE("log-level", "error|warning|notice|info|debug", "notice", NULL,
-               "how much to write to standard error; read anew on SIGHUP"),
-        FLAG("log-json", "write the log as lines of JSON"),
-        END,
-    }};
+    (const struct option_spec[]){PROGRAM_OPTIONS("config", "; read anew on SIGHUP"), END}};
 
 static const struct option_group group_server = {
     "Backend and images",

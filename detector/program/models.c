@@ -239,11 +239,12 @@ static void on_seen(void *userdata, const struct inference_result *result)
     const struct models_config *config = &bound->models->config;
     struct figure *figure = work_figure(work);
     instant now = clock_now();
+    span late = instant_since(now, result->frame->captured);
 
     figure->frames++;
-    histogram_add(&figure->run, result->busy);
-    histogram_add(&figure->late, instant_since(now, result->frame->captured));
-    latency_add(&bound->latency, instant_since(now, result->frame->captured));
+    histogram_add(&figure->run, figures_bounds_s, result->busy);
+    histogram_add(&figure->late, figures_bounds_s, late);
+    latency_add(&bound->latency, late);
     (void)rate_count(&bound->ran_rate, ++bound->ran, now);
     if (config->seen) {
         config->seen(config->userdata, bound->identifier, result);

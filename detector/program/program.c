@@ -3,16 +3,14 @@
 #include "base/host.h"
 #include "detector/program/findings.h"
 #include "options/notify.h"
+#include "options/serve.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 enum {
-    SIGNALS = 3,
     FILES_WANTED = SERVICE_CONNECTIONS_MAX + 4096, /* each camera and model has a few */
 };
 
@@ -25,9 +23,7 @@ struct program {
     struct logger *logger;
     struct service *service;
     struct watch *watch;
-    uv_signal_t signals[SIGNALS];
-    uv_timer_t alive;
-    bool has_handles;
+    struct serve serve;
     bool is_draining;
     bool is_closing;
 };
@@ -156,12 +152,7 @@ static void close_all(void *userdata)
     program->watch = NULL;
     parts_close(&program->parts);
     service_close(program->service);
-    if (program->has_handles) {
-        for (int i = 0; i < SIGNALS; i++) {
-            uv_close((uv_handle_t *)&program->signals[i], NULL);
-        }
-        uv_close((uv_handle_t *)&program->alive, NULL);
-    }
+    serve_end(&program->serve);
 }
 
 static void drain(struct program *program)
@@ -237,43 +228,12 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-static void on_alive(uv_timer_t *timer)
-{
-    (void)timer;
-    notify_alive();
-}
-
-static void start_handles(struct program *program)
-{
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
-    uint64_t alive_ms = (uint64_t)(notify_interval().ns / 1000000);
-
-    for (int i = 0; i < SIGNALS; i++) {
-        (void)uv_signal_init(&program->parts.loop, &program->signals[i]);
-        program->signals[i].data = program;
-        (void)uv_signal_start(&program->signals[i], on_signal, numbers[i]);
-    }
-    (void)uv_timer_init(&program->parts.loop, &program->alive);
-    program->has_handles = true;
-    if (alive_ms > 0) {
-        (void)uv_timer_start(&program->alive, on_alive, alive_ms, alive_ms);
-    }
-}
-
 /* ---- The beginning --------------------------------------------------------------------------- */
 
-/* A service manager sets the soft limit to 1024 because of select(), which is not used here, and
- * the hard limit higher. */
-static void raise_file_limit(struct logger *logger)
+static void check_descriptors(struct logger *logger, uint64_t files)
 {
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= FILES_WANTED) {
-        return;
-    }
-    files.rlim_cur = files.rlim_max < FILES_WANTED ? files.rlim_max : FILES_WANTED;
-    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < FILES_WANTED) {
-        log_warning(logger, "few-descriptors", LOG_U64("limit", files.rlim_cur),
+    if (files < FILES_WANTED) {
+        log_warning(logger, "few-descriptors", LOG_U64("limit", files),
                     LOG_U64("wanted", FILES_WANTED),
                     LOG_STR("advice", "connections and cameras may run out of them: raise the hard "
                                       "limit (ulimit -Hn, LimitNOFILE=)"));
@@ -328,38 +288,45 @@ static void announce(const struct program *program)
     notify_ready();
 }
 
+static int serve(struct program *program, uint64_t files, struct baton_error *reterr)
+{
+    int code;
+
+    check_descriptors(program->logger, files);
+    code = open_parts(program, reterr);
+    if (code) {
+        close_all(program);
+    } else {
+        serve_begin(&program->serve, &program->parts.loop, SERVE_SIGNALS, on_signal, program);
+        announce(program);
+    }
+    (void)uv_run(&program->parts.loop, UV_RUN_DEFAULT);
+    service_free(program->service);
+    return code;
+}
+
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr)
 {
     struct program program = {.argc = argc, .argv = argv, .options = options};
-    int code = program_settings(&program.settings, options, reterr);
+    struct program_settings *settings = &program.settings;
+    int code = program_settings(settings, options, reterr);
+    uint64_t files;
+    bool is_silent;
 
     if (code) {
         return code;
     }
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
-    if (program.settings.clip) {
-        return program_try(&program.settings, reterr);
-    }
-    program.logger =
-        logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program.settings.log_json),
-                   program.settings.log_level);
-    if (!program.logger || uv_loop_init(&program.parts.loop) != 0) {
+    files = serve_prepare();
+    is_silent = settings->clip && settings->log_level < LOG_INFO; /* an error ends a try */
+    program.logger = is_silent ? NULL : program_logger(options);
+    if ((!program.logger && !is_silent) || uv_loop_init(&program.parts.loop) != 0) {
         logger_free(program.logger);
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    raise_file_limit(program.logger);
-    code = open_parts(&program, reterr);
-    if (code) {
-        close_all(&program);
-    } else {
-        start_handles(&program);
-        announce(&program);
-    }
-    (void)uv_run(&program.parts.loop, UV_RUN_DEFAULT);
-    service_free(program.service);
+    code = settings->clip ? program_try(settings, &program.parts, program.logger, reterr)
+                          : serve(&program, files, reterr);
     parts_free(&program.parts);
     logger_free(program.logger);
-    explicit_bzero(program.settings.token, sizeof(program.settings.token));
+    explicit_bzero(settings->token, sizeof(settings->token));
     return code;
 }

@@ -30,7 +30,6 @@ struct program_settings {
     const char *clip;         /* NULL: no try */
     const char *out;          /* of a try: folder for its findings; NULL: standard output */
     enum log_level log_level;
-    bool log_json;
     span drain;
     char token[SERVICE_TOKEN_MAX];
 };
@@ -66,10 +65,10 @@ void parts_measure(const struct parts *parts, struct buffer *body);
 
 /* ---- The program ----------------------------------------------------------------------------- */
 
-/* Runs the pipeline of settings->file on settings->clip, to its end. The caller prints the
- * error.
- */
-int program_try(struct program_settings *settings, struct baton_error *reterr);
+/* Runs the pipeline of settings->file on settings->clip, to its end. The caller prints the error,
+ * and frees the parts. */
+int program_try(struct program_settings *settings, struct parts *parts, struct logger *logger,
+                struct baton_error *reterr);
 
 /* Runs until a signal ends it. argc and argv are read again on SIGHUP. */
 int program_run(int argc, char **argv, const struct options *options, struct baton_error *reterr);

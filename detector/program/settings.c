@@ -1,5 +1,4 @@
 /* Options to settings. */
-#include "base/bearer.h"
 #include "detector/program/program.h"
 
 #include <stdio.h>
@@ -112,7 +111,6 @@ static int check(const struct options *options, struct baton_error *reterr)
 int program_settings(struct program_settings *ret, const struct options *options,
                      struct baton_error *reterr)
 {
-    const char *token_file = options_text(options, "token-file");
     const char *library = options_text(options, "engine-library");
     const char *ca_file = options_text(options, "camera-ca");
     const char *hardware = options_text(options, "hardware");
@@ -149,7 +147,6 @@ int program_settings(struct program_settings *ret, const struct options *options
         .clip = options_text(options, "try"),
         .out = options_text(options, "out"),
         .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
-        .log_json = options_flag(options, "log-json"),
         .drain = options_duration(options, "drain-timeout"),
     };
     (void)snprintf(ret->camera.ca_file, PATH_MAX, "%s", ca_file ? ca_file : "");
@@ -164,10 +161,6 @@ int program_settings(struct program_settings *ret, const struct options *options
         (enum engine_provider)engine_provider_parse(options_text(options, "provider"));
     engine->threads = (int)options_number(options, "model-threads");
     (void)snprintf(engine->path, sizeof(engine->path), "%s", library ? library : "");
-    if (token_file) {
-        code = bearer_read(ret->token, sizeof(ret->token), token_file, reterr);
-        code = code ? error_wrap(reterr, "--token-file") : 0;
-        ret->service.token = ret->token;
-    }
-    return code;
+    return program_token(&ret->service.token, ret->token, sizeof(ret->token), options, "token-file",
+                         reterr);
 }

@@ -6,13 +6,12 @@
 #include "base/error.h"
 #include "detector/program/findings.h"
 #include "detector/program/program.h"
+#include "options/serve.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     LOOK_MS = 100,
@@ -25,10 +24,9 @@ struct
 try {
     struct program_settings *settings;
     char *clip; /* its whole path: the camera's child is in another folder */
-    struct parts parts;
+    struct parts *parts;
     uv_timer_t look;
-    uv_signal_t signals[2];
-    struct logger *logger; /* NULL: silent, because each error ends the try and is printed */
+    struct serve serve;
     struct camera *camera;
     struct findings findings;
     uint64_t frames;  /* shown to the models */
@@ -47,10 +45,9 @@ static void close_all(struct try *try)
     }
     try->is_closing = true;
     camera_close(try->camera);
-    parts_close(&try->parts);
+    parts_close(try->parts);
     uv_close((uv_handle_t *)&try->look, NULL);
-    uv_close((uv_handle_t *)&try->signals[0], NULL);
-    uv_close((uv_handle_t *)&try->signals[1], NULL);
+    serve_end(&try->serve);
 }
 
 /* True once no more result can come. The timer closes, because hooks must not call back in. */
@@ -130,7 +127,7 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
         try->frame.ns = stats.nominal_fps > 0 ? (int64_t)(1e9 / stats.nominal_fps) : 0;
         try->first_us = frame->pts_us;
     }
-    models_frame(try->parts.models, identifier, frame, STAGE_NONE);
+    models_frame(try->parts->models, identifier, frame, STAGE_NONE);
 }
 
 static void on_ended(void *userdata)
@@ -164,7 +161,7 @@ static void on_changed(void *userdata, const char *of, const struct baton_error 
     if (error) {
         refuse_model(try, error);
     } else if (!try->camera && !try->error.code) {
-        (void)camera_open(&try->camera, try->parts.pool, try->clip, &options, &callbacks,
+        (void)camera_open(&try->camera, try->parts->pool, try->clip, &options, &callbacks,
                           &try->error);
     }
 }
@@ -198,32 +195,7 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
 
 /* ---- From the beginning to the end ---------------------------------------------------------- */
 
-static int start_handles(struct try *try, struct baton_error *reterr)
-{
-    if (uv_loop_init(&try->parts.loop) != 0) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
-    }
-    (void)uv_timer_init(&try->parts.loop, &try->look);
-    try->look.data = try;
-    (void)uv_timer_start(&try->look, on_look, LOOK_MS, LOOK_MS);
-    for (int i = 0; i < 2; i++) {
-        (void)uv_signal_init(&try->parts.loop, &try->signals[i]);
-        try->signals[i].data = try;
-    }
-    return 0;
-}
-
-/* Until the loop runs, a signal ends the process at once; from then on there is a summary. */
-static void take_signals(struct try *try)
-{
-    static const int numbers[] = {SIGINT, SIGTERM};
-
-    for (int i = 0; i < 2; i++) {
-        (void)uv_signal_start(&try->signals[i], on_signal, numbers[i]);
-    }
-}
-
-static int open_all(struct try *try, struct baton_error *reterr)
+static int open_all(struct try *try, struct logger *logger, struct baton_error *reterr)
 {
     const struct subscription subscription = {
         .identifier = (char *)identifier, .model_url = (char *)"", .model_name = (char *)"try"};
@@ -237,9 +209,9 @@ static int open_all(struct try *try, struct baton_error *reterr)
     models->seen = on_seen;
     models->userdata = try;
     try->settings->pool.allows_files = true;
-    code = code ? code : parts_open(&try->parts, try->settings, try->logger, reterr);
+    code = code ? code : parts_open(try->parts, try->settings, logger, reterr);
     if (!code) {
-        models_event(try->parts.models, &event);
+        models_event(try->parts->models, &event);
     }
     return code;
 }
@@ -280,45 +252,41 @@ static int finish(struct try *try, struct baton_error *reterr)
     return code;
 }
 
-static int run(struct try *try, struct baton_error *reterr)
+static int run(struct try *try, struct logger *logger, struct baton_error *reterr)
 {
-    int code = start_handles(try, reterr);
+    uv_loop_t *loop = &try->parts->loop;
+    int code;
 
-    if (code) {
-        return code;
-    }
-    code = open_all(try, reterr);
+    (void)uv_timer_init(loop, &try->look);
+    try->look.data = try;
+    (void)uv_timer_start(&try->look, on_look, LOOK_MS, LOOK_MS);
+    code = open_all(try, logger, reterr);
     if (code) {
         close_all(try);
-    } else {
-        take_signals(try);
+    } else { /* a signal ended the process at once until now; from now on there is a summary */
+        serve_begin(&try->serve, loop, SERVE_SIGNALS - 1, on_signal, try);
     }
-    (void)uv_run(&try->parts.loop, UV_RUN_DEFAULT);
+    (void)uv_run(loop, UV_RUN_DEFAULT);
     code = code ? code : finish(try, reterr);
     /* The end of a file whose write has failed does not know the reason any more. */
     if (try->error.code && (!code || try->error.code != BATON_ECANCELED)) {
         code = error_set(reterr, try->error.code, "%s", try->error.message);
     }
     (void)findings_close(&try->findings, NULL);
-    parts_free(&try->parts);
     return code;
 }
 
-int program_try(struct program_settings *settings, struct baton_error *reterr)
+int program_try(struct program_settings *settings, struct parts *parts, struct logger *logger,
+                struct baton_error *reterr)
 {
-    struct try try = {.settings = settings, .clip = realpath(settings->clip, NULL)};
+    struct try try = {.settings = settings, .clip = realpath(settings->clip, NULL), .parts = parts};
     int code;
 
     if (!try.clip) {
         return error_set(reterr, error_from_errno(errno), "--try %s: %s", settings->clip,
                          strerror(errno));
     }
-    if (settings->log_level >= LOG_INFO) {
-        try.logger = logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, settings->log_json),
-                                settings->log_level);
-    }
-    code = run(&try, reterr);
-    logger_free(try.logger);
+    code = run(&try, logger, reterr);
     free(try.clip);
     return code;
 }

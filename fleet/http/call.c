@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DEPTH_MAX = 16, TAG_ROOM = 64, HEADERS_ROOM = 256, FIELD_ROOM = 128 };
+enum { DEPTH_MAX = 16, TAG_ROOM = 64, HEADERS_ROOM = 256, FIELD_ROOM = 128, PER_CLASS = 100 };
 
 const struct web_request *call_request(const struct call *call)
 {
@@ -21,7 +21,8 @@ const struct web_request *call_request(const struct call *call)
 
 void call_end(struct call *call)
 {
-    counts_time(&call->http->counters, instant_since(clock_now(), call->begun));
+    histogram_add(&call->http->counters.times, http_bounds_s,
+                  instant_since(clock_now(), call->begun));
     json_decref(call->body);
     free(call->data);
     free(call);
@@ -33,7 +34,7 @@ void call_answer(struct call *call, const struct web_answer *answer)
 {
     struct web_exchange *exchange = call->exchange;
 
-    counts_answer(&call->http->counters, answer->status);
+    call->http->counters.by_class[answer->status / PER_CLASS]++;
     call_end(call);
     if (exchange != NULL) {
         web_exchange_set(exchange, NULL);
@@ -249,7 +250,7 @@ struct web_exchange *call_begin(struct call *call, const char *type)
     struct web_answer answer = {
         .status = 200, .type = type, .headers = "cache-control: no-store\r\n"};
 
-    counts_answer(&call->http->counters, 200);
+    call->http->counters.by_class[2]++;
     web_begin(call->exchange, &answer);
     return call->exchange;
 }

@@ -36,7 +36,7 @@ static void refuse_path(struct call *call, const char *methods)
     answer.headers = headers;
     answer.body = body;
     answer.bytes = strlen(body);
-    counts_answer(&call->http->counters, answer.status);
+    call->http->counters.by_class[4]++;
     web_exchange_set(call->exchange, NULL);
     web_answer(call->exchange, &answer);
     call_end(call);
@@ -113,13 +113,13 @@ static void on_request(void *userdata, struct web_exchange *exchange)
     struct call *call;
 
     if (fault != NULL) {
-        counts_answer(&http->counters, 400);
+        http->counters.by_class[4]++;
         web_refuse(exchange, 400, fault);
         return;
     }
     if (!rates_take(&http->rates, web_exchange_address(exchange), clock_now())) {
         http->counters.too_many++;
-        counts_answer(&http->counters, 429);
+        http->counters.by_class[4]++;
         web_refuse(exchange, 429, "too many requests of this address");
         return;
     }

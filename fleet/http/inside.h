@@ -3,16 +3,28 @@
 #define FLEET_HTTP_INSIDE_H
 
 #include "fleet/http/api.h"
-#include "fleet/http/counts.h"
 #include "fleet/http/gate.h"
 #include "fleet/http/rates.h"
+#include "web/exposition.h"
 
 enum {
     HTTP_BODY_MAX = 64 << 10,              /* bytes of one object */
     HTTP_APPLY_MAX = FLEET_FILE_BYTES_MAX, /* of a file for /api/apply */
     HTTP_ANSWER_MAX = 16 << 20,            /* that may wait for one client */
     HTTP_ANSWERS_MAX = 128 << 20,          /* that may wait for all clients; then 503 */
+    HTTP_CLASSES = 6,                      /* of a status: 2xx is 2 */
 };
+
+/* What the API counts of itself, for /metrics. */
+struct counts {
+    uint64_t by_class[HTTP_CLASSES]; /* answers */
+    uint64_t too_many;               /* of an address: 429 */
+    uint64_t events, followers_cut;  /* followers that read too slowly */
+    uint64_t images, images_cached;  /* that a worker sent; that were sent again */
+    struct histogram times;          /* from a request to the end of its answer */
+};
+
+extern const double http_bounds_s[]; /* of that; in metrics.c */
 
 struct events; /* events.h */
 struct images; /* image.h */

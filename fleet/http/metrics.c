@@ -163,24 +163,7 @@ static void put_counters(const struct fleet_http *http, struct buffer *out)
 
 /* ---- This API -------------------------------------------------------------------------------- */
 
-static void put_latencies(const struct counts *counters, struct buffer *out)
-{
-    uint64_t total = 0;
-
-    exposition_family(out, PREFIX "http_request_duration_seconds", "histogram",
-                      "Time from a request to its answer.");
-    for (size_t i = 0; i < COUNTS_LATENCIES; i++) {
-        total += counters->latencies[i];
-        buffer_printf(out, PREFIX "http_request_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
-                      counts_bounds_s[i], total);
-    }
-    total += counters->latencies[COUNTS_LATENCIES];
-    buffer_printf(out,
-                  PREFIX "http_request_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n" PREFIX
-                         "http_request_duration_seconds_sum %.9g\n" PREFIX
-                         "http_request_duration_seconds_count %" PRIu64 "\n",
-                  total, counters->latency_sum_s, total);
-}
+const double http_bounds_s[] = {0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, INFINITY};
 
 static void put_http(const struct fleet_http *http, struct buffer *out)
 {
@@ -188,7 +171,7 @@ static void put_http(const struct fleet_http *http, struct buffer *out)
 
     exposition_family(out, PREFIX "http_requests_total", "counter",
                       "Answers, by the class of their status.");
-    for (int class = 2; class < COUNTS_CLASSES; class ++) {
+    for (int class = 2; class < HTTP_CLASSES; class ++) {
         buffer_printf(out, PREFIX "http_requests_total{class=\"%dxx\"} %" PRIu64 "\n", class,
                       counters->by_class[class]);
     }
@@ -205,7 +188,10 @@ static void put_http(const struct fleet_http *http, struct buffer *out)
                       "Pictures that workers were asked for.", (double)counters->images);
     exposition_single(out, PREFIX "images_cached_total", "counter",
                       "Pictures that were sent again.", (double)counters->images_cached);
-    put_latencies(counters, out);
+    exposition_family(out, PREFIX "http_request_duration_seconds", "histogram",
+                      "Time from a request to its answer.");
+    exposition_histogram(out, PREFIX "http_request_duration_seconds", NULL, http_bounds_s,
+                         &counters->times);
 }
 
 void metrics_get(struct call *call)

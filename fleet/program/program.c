@@ -3,21 +3,19 @@
 #include "fleet/program/declared.h"
 #include "net/loop.h"
 #include "options/notify.h"
+#include "options/serve.h"
 #include "options/uv_threads.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-enum { SIGNALS = 3, THREADS = 4 /* of libuv */ };
+enum { THREADS = 4 /* of libuv */ };
 
 struct program {
     struct program_settings settings;
     uv_loop_t loop;
-    uv_signal_t signals[SIGNALS];
-    uv_timer_t alive;
+    struct serve serve;
     struct logger *logger;
     struct engine *engine;
     struct declared *declared; /* NULL: no --config */
@@ -30,10 +28,7 @@ static void on_closed(void *userdata)
     struct program *program = userdata;
 
     program->engine = NULL;
-    for (size_t i = 0; i < SIGNALS; i++) {
-        uv_close((uv_handle_t *)&program->signals[i], NULL);
-    }
-    uv_close((uv_handle_t *)&program->alive, NULL);
+    serve_end(&program->serve);
 }
 
 static void leave(struct program *program)
@@ -58,39 +53,6 @@ static void on_signal(uv_signal_t *handle, int number)
         leave(program);
     } else if (program->declared && !program->is_closing) {
         declared_read(program->declared);
-    }
-}
-
-static void on_alive(uv_timer_t *timer)
-{
-    (void)timer;
-    notify_alive();
-}
-
-static void start_handles(struct program *program)
-{
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
-    uint64_t alive_ms = (uint64_t)(notify_interval().ns / 1000000);
-
-    for (size_t i = 0; i < SIGNALS; i++) {
-        (void)uv_signal_init(&program->loop, &program->signals[i]);
-        program->signals[i].data = program;
-        (void)uv_signal_start(&program->signals[i], on_signal, numbers[i]);
-    }
-    (void)uv_timer_init(&program->loop, &program->alive);
-    if (alive_ms > 0) {
-        (void)uv_timer_start(&program->alive, on_alive, alive_ms, alive_ms);
-    }
-}
-
-/* Each worker takes a descriptor, and so does each client of the API. */
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
 }
 
@@ -141,18 +103,14 @@ int program_run(int argc, char **argv, const struct options *options, struct bat
         free(program);
         return code;
     }
-    raise_file_limit();
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
-    program->logger =
-        logger_new(STDERR_FILENO, log_format_for(STDERR_FILENO, program->settings.log_json),
-                   program->settings.log_level);
+    (void)serve_prepare(); /* each worker takes a descriptor, and so does each client of the API */
+    program->logger = program_logger(options);
     if (!program->logger || loop_init(&program->loop) != 0) {
         logger_free(program->logger);
         free(program);
         return error_set(reterr, BATON_EIO, "no event loop: no memory or descriptor is left");
     }
-    start_handles(program);
+    serve_begin(&program->serve, &program->loop, SERVE_SIGNALS, on_signal, program);
     code = begin(program, reterr);
     program->has_begun = code == BATON_OK;
     if (code == BATON_OK) {

@@ -16,20 +16,16 @@
 
 extern const struct program_about program_about; /* groups.c */
 
-enum { PROGRAM_LIST_MAX = 256, PROGRAM_TOKEN_MAX = 256 };
+enum { PROGRAM_TOKEN_MAX = 256 };
 
 /* The options in the form that the parts below need. Texts are borrowed from the options. */
 struct program_settings {
     struct engine_config engine;
     const char *config; /* the file that declares the fleet; NULL: none */
-    enum log_level log_level;
-    bool log_json;
     char node[BATON_NAME_MAX];
     char host[BATON_ADDRESS_MAX];
     char read_token[PROGRAM_TOKEN_MAX], change_token[PROGRAM_TOKEN_MAX];
     char worker_token[PROGRAM_TOKEN_MAX], webhook_secret[PROGRAM_TOKEN_MAX];
-    const char *workers[PROGRAM_LIST_MAX + 1], *hosts[PROGRAM_LIST_MAX + 1];
-    const char *webhooks[PROGRAM_LIST_MAX + 1]; /* these lists end with NULL */
 };
 
 /* BATON_EINVAL; for a file of a token also BATON_EAUTH. */

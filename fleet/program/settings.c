@@ -1,5 +1,4 @@
 /* Options to settings. */
-#include "base/bearer.h"
 #include "base/host.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -31,48 +30,32 @@ static int name_node(char ret[static BATON_NAME_MAX], const char *given, struct 
     return BATON_OK;
 }
 
-static int read_list(const char **ret, const struct options *options, const char *name,
-                     struct baton_error *reterr)
+static const char *const *list_of(const struct options *options, const char *name)
 {
-    size_t count = options_count(options, name);
+    static const char *const none[] = {NULL};
+    const char *const *list = options_list(options, name);
 
-    if (count > PROGRAM_LIST_MAX) {
-        return error_set(reterr, BATON_EINVAL, "--%s: given %zu times; at most %d are allowed",
-                         name, count, PROGRAM_LIST_MAX);
-    }
-    for (size_t i = 0; i < count; i++) {
-        ret[i] = options_item(options, name, i);
-    }
-    ret[count] = NULL;
-    return BATON_OK;
-}
-
-/* *ret: `space`, or NULL if the option is not given. */
-static int read_token(const char **ret, char space[static PROGRAM_TOKEN_MAX],
-                      const struct options *options, const char *name, struct baton_error *reterr)
-{
-    const char *path = options_text(options, name);
-    int code = path ? bearer_read(space, PROGRAM_TOKEN_MAX, path, reterr) : BATON_OK;
-
-    *ret = path ? space : NULL;
-    return code == BATON_OK ? BATON_OK : error_wrap(reterr, "--%s", name);
+    return list ? list : none;
 }
 
 static int read_tokens(struct program_settings *ret, const struct options *options,
                        struct baton_error *reterr)
 {
-    struct engine_config *engine = &ret->engine;
-    int code = read_token(&engine->read_token, ret->read_token, options, "read-token-file", reterr);
+    const struct {
+        const char **token;
+        char *space;
+        const char *name;
+    } files[] = {{&ret->engine.read_token, ret->read_token, "read-token-file"},
+                 {&ret->engine.change_token, ret->change_token, "change-token-file"},
+                 {&ret->engine.webhook_secret, ret->webhook_secret, "webhook-secret-file"},
+                 {&ret->engine.worker_token, ret->worker_token, "worker-token-file"}};
+    int code = BATON_OK;
 
-    code = code ? code
-                : read_token(&engine->change_token, ret->change_token, options, "change-token-file",
-                             reterr);
-    code = code ? code
-                : read_token(&engine->webhook_secret, ret->webhook_secret, options,
-                             "webhook-secret-file", reterr);
-    return code ? code
-                : read_token(&engine->worker_token, ret->worker_token, options, "worker-token-file",
-                             reterr);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !code; i++) {
+        code = program_token(files[i].token, files[i].space, PROGRAM_TOKEN_MAX, options,
+                             files[i].name, reterr);
+    }
+    return code;
 }
 
 /* ---- The checks ------------------------------------------------------------------------------ */
@@ -140,7 +123,7 @@ int program_settings(struct program_settings *ret, const struct options *options
         .engine = {.provider = options_text(options, "provider"),
                    .node = ret->node,
                    .name = options_text(options, "name"),
-                   .workers = ret->workers,
+                   .workers = list_of(options, "worker"),
                    .resolve_every = options_duration(options, "resolve-every"),
                    .grace = options_duration(options, "grace"),
                    .silence = options_duration(options, "silence"),
@@ -148,21 +131,19 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .subscriptions_max = (unsigned)options_number(options, "subscriptions-max"),
                    .hysteresis_permille = (unsigned)options_number(options, "hysteresis"),
                    .http_host = ret->host,
-                   .http_hosts = ret->hosts,
+                   .http_hosts = list_of(options, "http-host"),
                    .tls_cert = options_text(options, "tls-cert"),
                    .tls_key = options_text(options, "tls-key"),
                    .is_insecure = options_flag(options, "insecure"),
                    .s3_endpoint = options_text(options, "s3-endpoint"),
                    .s3_region = options_text(options, "s3-region"),
                    .s3_credentials = options_text(options, "s3-credentials"),
-                   .webhooks = ret->webhooks,
+                   .webhooks = list_of(options, "webhook"),
                    .webhook_events = options_text(options, "webhook-events"),
                    .mqtt = options_text(options, "mqtt"),
                    .mqtt_topic = options_text(options, "mqtt-topic"),
                    .mqtt_events = options_text(options, "mqtt-events")},
         .config = options_text(options, "config"),
-        .log_level = (enum log_level)log_level_parse(options_text(options, "log-level")),
-        .log_json = options_flag(options, "log-json"),
     };
     name = options_text(options, "node");
     if (!name && url_find(space, sizeof(space), ret->engine.provider, "node")) {
@@ -172,9 +153,6 @@ int program_settings(struct program_settings *ret, const struct options *options
     code = code ? code
                 : value_address(options_text(options, "http"), true, ret->host, sizeof(ret->host),
                                 &ret->engine.http_port, reterr);
-    code = code ? code : read_list(ret->workers, options, "worker", reterr);
-    code = code ? code : read_list(ret->hosts, options, "http-host", reterr);
-    code = code ? code : read_list(ret->webhooks, options, "webhook", reterr);
     code = code ? code : read_tokens(ret, options, reterr);
     return code ? code : check(&ret->engine, reterr);
 }

@@ -6,6 +6,8 @@
 #include "guardian/fatal.h"
 #include "member/member.h"
 #include "options/notify.h"
+#include "options/program.h"
+#include "options/serve.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -15,17 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SIGNALS = 3 };
 #define CLIENT_LEASE_MIN SPAN_MS(50)
 
 struct host {
     uv_loop_t loop;
-    uv_signal_t signals[SIGNALS];
-    uv_timer_t watchdog;
+    struct serve serve;
     const struct options *options;
     struct logger *logger;
     struct settings settings;
@@ -45,10 +44,7 @@ static void on_member_closed(void *userdata)
 {
     struct host *host = userdata;
 
-    for (size_t i = 0; i < SIGNALS; i++) {
-        uv_close((uv_handle_t *)&host->signals[i], NULL);
-    }
-    uv_close((uv_handle_t *)&host->watchdog, NULL);
+    serve_end(&host->serve);
 }
 
 static void on_agent_closed(void *userdata)
@@ -92,28 +88,6 @@ static void on_signal(uv_signal_t *handle, int number)
         close_host(host);
     } else if (!host->is_closing) {
         reload_begin(&host->reload, true);
-    }
-}
-
-static void on_watchdog(uv_timer_t *timer)
-{
-    (void)timer;
-    notify_alive();
-}
-
-static void start_handles(struct host *host)
-{
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
-    uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
-
-    for (size_t i = 0; i < SIGNALS; i++) {
-        (void)uv_signal_init(&host->loop, &host->signals[i]);
-        host->signals[i].data = host;
-        (void)uv_signal_start(&host->signals[i], on_signal, numbers[i]);
-    }
-    (void)uv_timer_init(&host->loop, &host->watchdog);
-    if (interval_ms) {
-        (void)uv_timer_start(&host->watchdog, on_watchdog, interval_ms, interval_ms);
     }
 }
 
@@ -247,7 +221,7 @@ static int run(struct host *host, struct baton_error *reterr)
                                    .logger = host->logger,
                                    .member = host->member,
                                    .agent = host->agent};
-    start_handles(host);
+    serve_begin(&host->serve, &host->loop, SERVE_SIGNALS, on_signal, host);
     if (fatal_install(&error)) {
         log_warning(host->logger, "no-fatal-handlers");
     }
@@ -264,17 +238,6 @@ static int run(struct host *host, struct baton_error *reterr)
         *reterr = host->failure;
     }
     return host->failure.code;
-}
-
-/* Each client is two descriptors. */
-static void raise_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 static void discard(void *userdata)
@@ -307,12 +270,10 @@ int agent_main(const struct invocation *invocation)
     struct baton_error error = {0};
     int code;
 
-    host.logger = settings_logger(invocation->options);
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
+    host.logger = program_logger(invocation->options);
+    (void)serve_prepare(); /* each client is two descriptors */
     reload_hold();
     (void)prctl(PR_SET_DUMPABLE, 0);
-    raise_descriptors();
     code = command_open_loop(&host.loop, &error);
     if (!code) {
         code = serve(&host, &error);

@@ -6,6 +6,7 @@
 #include "member/status_server.h"
 #include "net/control.h"
 #include "options/exit_code.h"
+#include "options/program.h"
 #include "web/client.h"
 
 #include <signal.h>
@@ -90,7 +91,7 @@ static int refuse_status(const char *url, const struct reply *reply, struct bato
 static int fetch(struct reply *ret, const struct options *options, const char *url,
                  struct baton_error *reterr)
 {
-    const char *token_file = options_text(options, "http-token-file");
+    const char *shown;
     char token[HTTP_TOKEN_MAX], header[HTTP_TOKEN_MAX + 32] = "";
     void (*before)(int);
     uv_loop_t loop;
@@ -105,12 +106,12 @@ static int fetch(struct reply *ret, const struct options *options, const char *u
         .limits_lookup = true,
         .callbacks = {.on_response = on_response, .on_close = on_close},
         .userdata = ret};
-    int code = token_file ? settings_token(token, sizeof(token), token_file, reterr) : 0;
+    int code = program_token(&shown, token, sizeof(token), options, "http-token-file", reterr);
     if (code) {
         return code;
     }
-    if (token_file) {
-        (void)snprintf(header, sizeof(header), "authorization: Bearer %s\r\n", token);
+    if (shown) {
+        (void)snprintf(header, sizeof(header), "authorization: Bearer %s\r\n", shown);
     }
     if (uv_loop_init(&loop) != 0) {
         return error_set(reterr, BATON_ENOMEM, "out of memory");

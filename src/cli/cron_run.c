@@ -18,9 +18,9 @@
 #include "cli/cron_command.h"
 #include "cli/participant.h"
 #include "cli/reload.h"
-#include "cli/settings.h"
 #include "cli/supervise.h"
 #include "member/handover.h"
+#include "options/program.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -536,7 +536,7 @@ int cron_run_main(const struct invocation *invocation)
     if (code) {
         return command_fail(invocation, &error);
     }
-    cron.logger = settings_logger(invocation->options);
+    cron.logger = program_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     reload_hold();

@@ -1,10 +1,10 @@
 #include "cli/fleet_link.h"
 
-#include "base/bearer.h"
 #include "base/buffer.h"
 #include "base/json_load.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "options/program.h"
 #include "web/client.h"
 
 #include <signal.h>
@@ -267,8 +267,7 @@ static int set_up(struct fleet_link *link, const struct options *options,
                   struct baton_error *reterr)
 {
     const struct tls_client_options tls = {.ca_file = options_text(options, "tls-ca")};
-    const char *file = options_text(options, "token-file");
-    const char *url = options_text(options, "fleet");
+    const char *shown, *url = options_text(options, "fleet");
     char token[HTTP_TOKEN_MAX];
     size_t bytes = strlen(url);
     int code = BATON_OK;
@@ -291,14 +290,9 @@ static int set_up(struct fleet_link *link, const struct options *options,
     if (strncasecmp(url, "https:", 6) == 0) {
         code = tls_new_client(&link->tls, &tls, reterr);
     }
-    if (code == BATON_OK && file != NULL) {
-        code = bearer_read(token, sizeof(token), file, reterr);
-        if (code != BATON_OK) {
-            (void)error_wrap(reterr, "--token-file");
-        }
-    }
-    if (code == BATON_OK && file != NULL) {
-        (void)snprintf(link->headers, sizeof(link->headers), "authorization: Bearer %s\r\n", token);
+    code = code ? code : program_token(&shown, token, sizeof(token), options, "token-file", reterr);
+    if (code == BATON_OK && shown != NULL) {
+        (void)snprintf(link->headers, sizeof(link->headers), "authorization: Bearer %s\r\n", shown);
     }
     return code;
 }

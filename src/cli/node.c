@@ -5,6 +5,7 @@
 #include "cli/record.h"
 #include "cli/reload.h"
 #include "cli/settings.h"
+#include "options/program.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -152,7 +153,7 @@ int node_main(const struct invocation *invocation)
 {
     struct node node = {.invocation = invocation};
     struct baton_error error = {0};
-    struct logger *logger = node.logger = settings_logger(invocation->options);
+    struct logger *logger = node.logger = program_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     reload_hold();

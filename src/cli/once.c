@@ -19,12 +19,12 @@
 #include "cli/cmd.h"
 #include "cli/command.h"
 #include "cli/participant.h"
-#include "cli/settings.h"
 #include "cli/supervise.h"
 #include "member/feed.h"
 #include "member/handover.h"
 #include "member/members.h"
 #include "member/store.h"
+#include "options/program.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -615,7 +615,7 @@ int once_main(const struct invocation *invocation)
                   sizeof(once.key) - sizeof("once/"));
         return command_fail(invocation, &error);
     }
-    once.logger = settings_logger(invocation->options);
+    once.logger = program_logger(invocation->options);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE becomes an ordinary error */
     int code = cmd_check(invocation->argv[1], &error);

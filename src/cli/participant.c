@@ -10,6 +10,7 @@
 #include "member/join.h"
 #include "options/exit_code.h"
 #include "options/notify.h"
+#include "options/serve.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -337,21 +338,11 @@ static int open_parts(struct participant *part, struct settings *settings,
     return code ? code : election_join(part->election, part->member, false, NULL, reterr);
 }
 
-static void on_watchdog(uv_timer_t *timer)
-{
-    (void)timer;
-    notify_alive();
-}
-
 static void start_timers(struct participant *part)
 {
-    uint64_t interval_ms = (uint64_t)(notify_interval().ns / 1000000);
-    (void)uv_timer_init(part->config.loop, &part->watchdog);
+    serve_alive(&part->watchdog, part->config.loop);
     (void)uv_timer_init(part->config.loop, &part->quiet);
     part->has_timers = true;
-    if (interval_ms) {
-        (void)uv_timer_start(&part->watchdog, on_watchdog, interval_ms, interval_ms);
-    }
 }
 
 /* A container decides which of the two costs apply, and the operator cannot see it otherwise. */

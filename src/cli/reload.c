@@ -1,6 +1,7 @@
 #include "cli/reload.h"
 
 #include "cli/settings.h"
+#include "options/program.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -45,9 +46,11 @@ static void on_reloaded(void *userdata, int code, const struct baton_error *erro
 
 static int read_token(struct reload *reload, struct baton_error *reterr)
 {
-    const char *file = reload->http ? options_text(reload->options, "http-token-file") : NULL;
+    const char *token;
 
-    return file ? settings_token(reload->token, sizeof(reload->token), file, reterr) : 0;
+    return reload->http ? program_token(&token, reload->token, sizeof(reload->token),
+                                        reload->options, "http-token-file", reterr)
+                        : 0;
 }
 
 void reload_begin(struct reload *reload, bool is_wanted)

@@ -15,10 +15,10 @@
 #include "cli/command.h"
 #include "cli/participant.h"
 #include "cli/reload.h"
-#include "cli/settings.h"
 #include "cli/supervise.h"
 #include "cli/watchdog.h"
 #include "member/handover.h"
+#include "options/program.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -434,7 +434,7 @@ static int run_all(struct run *run, struct baton_error *reterr)
 int run_main(const struct invocation *invocation)
 {
     struct run run = {.invocation = invocation,
-                      .logger = settings_logger(invocation->options),
+                      .logger = program_logger(invocation->options),
                       .supervise = {.orders = -1},
                       .has_terminal = reload_has_terminal()};
     struct baton_error error = {0};

@@ -1,6 +1,5 @@
 #include "cli/settings.h"
 
-#include "base/bearer.h"
 #include "base/invariant.h"
 #include "base/url.h"
 #include "cli/command.h"
@@ -239,19 +238,4 @@ int settings_read_again(char space[static OPTION_TEXT_MAX + 1], char *ret_change
     }
     options_free(now);
     return code;
-}
-
-/* ---- Others ---------------------------------------------------------------------------------- */
-
-int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr)
-{
-    int code = bearer_read(ret, bytes, path, reterr);
-    return code ? error_wrap(reterr, "--http-token-file") : 0;
-}
-
-struct logger *settings_logger(const struct options *options)
-{
-    int level = log_level_parse(options_text(options, "log-level"));
-    enum log_format format = log_format_for(STDERR_FILENO, options_flag(options, "log-json"));
-    return logger_new(STDERR_FILENO, format, (enum log_level)level);
 }

@@ -10,7 +10,6 @@
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
 
-#include "base/log.h"
 #include "net/local.h"
 #include "options/option.h"
 #include "provider/provider.h"
@@ -52,12 +51,5 @@ int settings_agent(char ret[static LOCAL_PATH_MAX], const struct options *option
 const char *settings_data(const struct options *options);
 /* The name of this node: of --node, or else in the URL of --provider; NULL: neither has one. */
 const char *settings_node(char space[static BATON_NAME_MAX], const struct options *options);
-
-/* Reads --http-token-file. BATON_EINVAL; BATON_EAUTH: other users can read the file. */
-int settings_token(char *ret, size_t bytes, const char *path, struct baton_error *reterr);
-
-/* Returns a logger to standard error, as --log-level and --log-json say; NULL when out of memory.
- */
-struct logger *settings_logger(const struct options *options);
 
 #endif

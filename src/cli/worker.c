@@ -13,13 +13,14 @@
 #include "cli/job_output.h"
 #include "cli/job_progress.h"
 #include "cli/reload.h"
-#include "cli/settings.h"
 #include "cli/supervise.h"
 #include "cli/work_link.h"
 #include "cli/worker_http.h"
 #include "member/status_server.h"
 #include "net/local.h"
 #include "options/notify.h"
+#include "options/program.h"
+#include "options/serve.h"
 #include "pool/pool.h"
 
 #include <errno.h>
@@ -28,7 +29,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 #include <uthash.h>
@@ -650,22 +650,10 @@ static int begin_supervisor(struct worker *worker, struct baton_error *reterr)
     return code ? code : supervise_init(&worker->supervise, &config, reterr);
 }
 
-/* Each command has two pipes. Commands keep the limit that this process had: the
- * supervisor has begun before. */
-static void raise_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int worker_main(const struct invocation *invocation)
 {
     struct worker worker = {.invocation = invocation,
-                            .logger = settings_logger(invocation->options),
+                            .logger = program_logger(invocation->options),
                             .supervise = {.orders = -1},
                             .has_terminal = reload_has_terminal()};
     struct baton_error error = {0};
@@ -678,7 +666,8 @@ int worker_main(const struct invocation *invocation)
         reload_hold();
     }
     code = code ? code : begin_supervisor(&worker, &error);
-    raise_limit();
+    (void)serve_raise_files(); /* each command has two pipes. Commands keep the limit of before: the
+                                  supervisor has begun */
     code = code ? code : serve(&worker, &error);
     supervise_fini(&worker.supervise);
     logger_free(worker.logger);

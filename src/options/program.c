@@ -1,5 +1,6 @@
 #include "options/program.h"
 
+#include "base/bearer.h"
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -60,6 +61,23 @@ int program_take(struct options **ret, const struct program_about *about, int ar
     }
     *ret = options;
     return BATON_OK;
+}
+
+struct logger *program_logger(const struct options *options)
+{
+    int level = log_level_parse(options_text(options, "log-level"));
+    enum log_format format = log_format_for(STDERR_FILENO, options_flag(options, "log-json"));
+    return logger_new(STDERR_FILENO, format, (enum log_level)level);
+}
+
+int program_token(const char **ret, char *space, size_t bytes, const struct options *options,
+                  const char *name, struct baton_error *reterr)
+{
+    const char *path = options_text(options, name);
+    int code = path ? bearer_read(space, bytes, path, reterr) : BATON_OK;
+
+    *ret = path ? space : NULL;
+    return code ? error_wrap(reterr, "--%s", name) : BATON_OK;
 }
 
 /* ---- Help ------------------------------------------------------------------------------------ */

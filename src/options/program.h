@@ -7,6 +7,7 @@
 #ifndef OPTIONS_PROGRAM_H
 #define OPTIONS_PROGRAM_H
 
+#include "base/log.h"
 #include "options/option.h"
 
 struct program_about {
@@ -23,6 +24,14 @@ struct program_about {
  * wrong value, or the file that cannot be read; BATON_ENOMEM. */
 int program_take(struct options **ret, const struct program_about *about, int argc, char **argv,
                  struct baton_error *reterr);
+
+/* A logger to standard error, as --log-level and --log-json say; NULL when out of memory. */
+struct logger *program_logger(const struct options *options);
+
+/* Reads the bearer token in the file that the option names, as base/bearer.h says. *ret: `space`,
+ * or NULL if the option is not given. */
+int program_token(const char **ret, char *space, size_t bytes, const struct options *options,
+                  const char *name, struct baton_error *reterr);
 
 /* The begin of main(): no standard descriptor is free, and no signal is blocked. */
 void program_begin(void);

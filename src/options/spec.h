@@ -33,6 +33,18 @@
         .name = (n), .type = OPTION_CHOICE, .value = (c), .choices = (c), .initial = (i),          \
         .provider_key = (k), .help = (h)                                                           \
     }
+/* Those of a program.h program: `file` names the file of options, `anew` ends the help of the log's
+ * level. */
+#define PROGRAM_OPTIONS(file, anew)                                                                \
+    {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "print this help and exit"},      \
+        CHOICE("help-format", "text|man|bash|zsh|fish", "text", NULL,                              \
+               "format of the help: text, options of a manual page, or completions of a shell"),   \
+        FLAG("version", "print the version and exit"),                                             \
+        TEXT(file, "FILE", NULL, NULL,                                                             \
+             "read options from this YAML file; its keys are the names of the flags"),             \
+        CHOICE("log-level", "error|warning|notice|info|debug", "notice", NULL,                     \
+               "how much to write to standard error" anew),                                        \
+        FLAG("log-json", "write the log as lines of JSON")
 #define HIDDEN_TEXT(n, h)                                                                          \
     {                                                                                              \
         .name = (n), .type = OPTION_TEXT, .value = "V", .help = (h), .is_hidden = true             \

@@ -34,7 +34,7 @@ static void on_soon(uv_timer_t *timer)
         struct web_exchange *exchange = due;
         DL_DELETE2(due, exchange, drain_prev, drain_next);
         exchange->wants_drain = false;
-        if (exchange->phase == PHASE_STREAMS) {
+        if (exchange->phase == PHASE_STREAMS && !stream_has_backlog(exchange->stream)) {
             server->config.callbacks.on_drain(server->config.userdata, exchange);
         } else if (exchange->phase == PHASE_SOCKET) {
             web_socket_drain(exchange->socket);

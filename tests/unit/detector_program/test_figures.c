@@ -30,11 +30,12 @@ static void a_bucket_holds_what_is_as_long_as_its_bound_and_all_that_is_shorter(
     struct histogram *run = &figures_find(&figures, 7)->run;
     char *text;
 
-    histogram_add(run, SPAN_MS(1));
-    histogram_add(run, SPAN_NS(1000001));
-    histogram_add(run, SPAN_MS(2500));
-    histogram_add(run, SPAN_S(3600));
-    histogram_add(run, SPAN_NS(-5)); /* a clock of another machine: as if at once */
+    histogram_add(run, figures_bounds_s, SPAN_MS(1));
+    histogram_add(run, figures_bounds_s, SPAN_NS(1000001));
+    histogram_add(run, figures_bounds_s, SPAN_MS(2500));
+    histogram_add(run, figures_bounds_s, SPAN_S(3600));
+    histogram_add(run, figures_bounds_s,
+                  SPAN_NS(-5)); /* a clock of another machine: as if at once */
     text = page(&figures);
     assert_has(text, "model_run_seconds_bucket{model_id=\"7\",le=\"0.001\"} 2\n");
     assert_has(text, "model_run_seconds_bucket{model_id=\"7\",le=\"0.0025\"} 3\n");

@@ -28,6 +28,7 @@ struct world {
     struct web_exchange *_Atomic waiting; /* for a later answer */
     _Atomic unsigned parts;
     _Atomic unsigned gone;
+    _Atomic unsigned early; /* drains with bytes that are not taken */
 };
 
 /* Of the loop's thread: the allocation of this number fails, counted from 1; 0: none does. */
@@ -99,8 +100,10 @@ static void on_drain(void *userdata, struct web_exchange *exchange)
     static char part[PART_BYTES];
 
     memset(part, 'p', sizeof(part));
+    world->early += web_exchange_backlog(exchange) > 0;
     if (world->parts++ < PARTS) {
-        web_part(exchange, part, sizeof(part));
+        web_part(exchange, part, 1);
+        web_part(exchange, part, sizeof(part) - 1);
     } else {
         web_finish(exchange);
     }
@@ -371,6 +374,7 @@ static void a_client_that_reads_nothing_is_cut_off(void **state)
         free(heard);
     }
     assert_true(world->parts < PARTS);
+    assert_int_equal(world->early, 0);
     (void)close(fd);
 }
 
