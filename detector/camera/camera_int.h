@@ -2,15 +2,19 @@
  * folder includes this header.
  *
  *   camera.c   the pool and its functions
- *   feed.c     ─▶ child.h: starts the child, watches it, and starts another one after a pause
+ *   feed.c     starts the child, watches it, and starts another one after a pause
+ *   child.c    the parent's end of one baton-camera process, and its frames
+ *
+ *   child_start ─▶ feed_hear(), feed_show(), in any order ─▶ feed_end(), once ─▶ child_stop
  */
 #ifndef DETECTOR_CAMERA_CAMERA_INT_H
 #define DETECTOR_CAMERA_CAMERA_INT_H
 
 #include "detector/camera/camera.h"
-#include "detector/camera/child.h"
 #include "detector/camera/motion.h"
 #include "detector/camera/pace.h"
+
+struct child; /* opaque */
 
 struct camera {
     struct feed *feed;
@@ -29,7 +33,7 @@ enum feed_state { FEED_STARTING, FEED_ONLINE, FEED_WAITING, FEED_OVER };
 struct feed {
     struct camera_pool *pool;
     struct feed *next;
-    struct camera_config config; /* holds the URL */
+    struct camera_config config; /* holds the URL, and the number of the newest frame */
     struct url url;
     struct camera *cameras;
     unsigned walks; /* loops over `cameras` under way */
@@ -67,5 +71,23 @@ void feed_start(struct feed *feed);
 void feed_sweep(struct feed *feed);
 /* A camera was added, was closed or has another interval. */
 void feed_update_interval(struct feed *feed);
+
+/* The child calls these. Each of its messages was checked before; one that breaks the rules ends
+ * it. The message is OPENED, FRAME or PROGRESS; `missed` frames before it are not shown. */
+void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed);
+/* The frame is borrowed during the call. */
+void feed_show(struct feed *feed, struct camera_frame *frame);
+/* The child has ended, or must end, and is stopped here; without `error` its source was read to the
+ * end. */
+void feed_end(struct feed *feed, const struct baton_error *error);
+
+/* Starts the feed's child. Returns BATON_ENOMEM, BATON_EUNAVAILABLE or BATON_EIO. */
+int child_start(struct feed *feed, struct baton_error *reterr);
+/* From now on the feed has no child. A living one may end its session with the camera unless
+ * `is_killed`; a second later it is killed. Its memory is freed with the last held frame. */
+void child_stop(struct feed *feed, bool is_killed);
+
+void child_set_interval(struct child *child, span interval);
+int child_pid(const struct child *child);
 
 #endif

@@ -38,8 +38,7 @@ static void feed_close(struct feed *feed)
 {
     LL_DELETE(feed->pool->feeds, feed);
     keep_newest(feed, NULL);
-    child_stop(feed->child, false);
-    feed->child = NULL;
+    child_stop(feed, false);
     uv_close((uv_handle_t *)&feed->timer, on_feed_closed);
 }
 
@@ -290,8 +289,7 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     span pause = next_pause(feed, error);
     char labels[LABELS_MAX];
 
-    child_stop(feed->child, true);
-    feed->child = NULL;
+    child_stop(feed, true);
     keep_newest(feed, NULL);
     explain(feed, error, pause);
     log_warning(feed->pool->config.logger, "camera-offline", LOG_STR("camera", feed->url.masked),
@@ -302,9 +300,8 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     each_camera(feed, tell_offline, NULL);
 }
 
-static void on_word(void *userdata, const struct camera_message *message, uint64_t missed)
+void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed)
 {
-    struct feed *feed = userdata;
     struct camera_stats *stats = &feed->stats;
 
     feed->is_opened = feed->is_opened || message->type == MESSAGE_OPENED;
@@ -340,11 +337,8 @@ static void go_online(struct feed *feed)
              LOG_STR("hardware", feed->stats.hardware));
 }
 
-static void on_frame(void *userdata, struct camera_frame *frame)
+void feed_show(struct feed *feed, struct camera_frame *frame)
 {
-    struct feed *feed = userdata;
-
-    feed->config.sequence = frame->number;
     if (feed->config.kind == SOURCE_SNAPSHOT) {
         frame->source = IMAGE_SNAPSHOT;
         keep_newest(feed, frame);
@@ -357,14 +351,12 @@ static void on_frame(void *userdata, struct camera_frame *frame)
     each_camera(feed, show_to, frame);
 }
 
-static void on_ended(void *userdata, const struct baton_error *error)
+void feed_end(struct feed *feed, const struct baton_error *error)
 {
-    struct feed *feed = userdata;
     struct baton_error over;
 
     if (error == NULL && feed->config.kind == SOURCE_FILE) {
-        child_stop(feed->child, false);
-        feed->child = NULL;
+        child_stop(feed, false);
         feed->state = FEED_OVER;
         (void)uv_timer_stop(&feed->timer);
         each_camera(feed, tell_ended, NULL);
@@ -379,8 +371,6 @@ static void on_ended(void *userdata, const struct baton_error *error)
 
 static void start_child(struct feed *feed)
 {
-    const struct child_hooks hooks = {on_word, on_frame, on_ended, feed};
-    struct camera_pool *pool = feed->pool;
     struct baton_error error;
     instant began = clock_now();
     int rc;
@@ -390,9 +380,8 @@ static void start_child(struct feed *feed)
     feed->is_opened = false;
     feed->looks = 0;
     feed->counted = (struct camera_counts){0};
-    rc = child_start(&feed->child, pool->config.loop, pool->config.program, &feed->config, &hooks,
-                     &error);
-    pool->start_at = start_after(began, clock_now());
+    rc = child_start(feed, &error);
+    feed->pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
         feed_fail(feed, &error);
         return;

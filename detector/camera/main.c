@@ -119,8 +119,7 @@ int main(int argc, char **argv)
 {
     static struct camera_config config;
     static struct publisher publisher;
-    const struct camera_message end = {.type = MESSAGE_END};
-    struct baton_error error;
+    struct baton_error error = {0};
 
     helper_begin(argc, argv,
                  "It opens one camera, decodes it and puts the frames into shared memory.");
@@ -132,10 +131,7 @@ int main(int argc, char **argv)
     }
     av_log_set_callback(say_nothing);
     publisher.socket = HELPER_FD;
-    if (run(&config, &publisher, &error) == 0) {
-        (void)publisher_send(&publisher, &end);
-    } else {
-        publisher_fail(&publisher, &error);
-    }
+    error.code = run(&config, &publisher, &error);
+    publisher_end(&publisher, &error);
     _exit(EXIT_SUCCESS); /* handlers of libraries might make calls that are refused now */
 }

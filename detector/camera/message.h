@@ -1,7 +1,7 @@
 /* The messages between a camera's child and its parent, one datagram each.
  *
  *   parent ─ config, once; requests ─────────────────▶ child
- *   parent ◀─ OPENED · FRAME · PROGRESS · ERROR · END ─ child
+ *   parent ◀─ OPENED · FRAME · PROGRESS · END ───────── child
  *
  * A datagram is the struct as it lies in memory, since both programs are of one build and one
  * machine. The child inherits the socket, at whose end it ends, too, and the memory for pictures
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 6,
+    MESSAGE_VERSION = 7,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
@@ -63,8 +63,7 @@ enum message_type {
     MESSAGE_OPENED = 1,
     MESSAGE_FRAME,
     MESSAGE_PROGRESS, /* it decodes, although nothing was shown lately */
-    MESSAGE_ERROR,    /* its last message */
-    MESSAGE_END,      /* after a file's end, or a request to stop */
+    MESSAGE_END,      /* its last message */
 };
 
 /* Counted since the child started. */
@@ -97,8 +96,8 @@ struct camera_message {
     int64_t captured_ns; /* boot clock, when its last packet arrived */
     /* FRAME, PROGRESS */
     struct camera_counts counts;
-    /* ERROR */
-    int32_t code; /* BATON_E… */
+    /* END */
+    int32_t code; /* BATON_E…; 0: after a file's end, or a request to stop */
     char text[MESSAGE_TEXT_MAX + 1];
 };
 

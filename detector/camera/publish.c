@@ -28,9 +28,9 @@ bool publisher_send(struct publisher *publisher, const struct camera_message *me
     return is_sent;
 }
 
-void publisher_fail(struct publisher *publisher, const struct baton_error *error)
+void publisher_end(struct publisher *publisher, const struct baton_error *error)
 {
-    struct camera_message message = {.type = MESSAGE_ERROR, .code = error->code};
+    struct camera_message message = {.type = MESSAGE_END, .code = error->code};
     struct pollfd writable = {.fd = publisher->socket, .events = POLLOUT};
 
     (void)snprintf(message.text, sizeof(message.text), "%s", error->message);
