@@ -39,7 +39,6 @@ struct findings {
 
 static struct {
     const struct camera_config *config;
-    const struct url *url;
     int memory;  /* of baton-camera, to be read */
     int bell[2]; /* baton-camera writes into the second */
     struct findings *findings;
@@ -119,7 +118,7 @@ static bool is_stream(int fd)
 static int open_tunnel(int fd)
 {
     struct baton_error fault = {0};
-    int rc = tunnel_open(&broker.tunnel, broker.config, broker.url, fd, &fault);
+    int rc = tunnel_open(&broker.tunnel, broker.config, fd, &fault);
 
     broker.findings->fault = fault;
     atomic_store(&broker.findings->has_tunnel, rc == 0);
@@ -131,6 +130,7 @@ static int open_tunnel(int fd)
 static int64_t connect_for(const struct seccomp_data *call)
 {
     int fd = (int)call->args[0];
+    const struct url *url = &broker.config->parts;
     struct destination to;
     const struct sockaddr *address = (const struct sockaddr *)&to.address;
     int rc = read_destination(&to, call->args[1], call->args[2]);
@@ -138,16 +138,16 @@ static int64_t connect_for(const struct seccomp_data *call)
     if (rc != 0) {
         return rc;
     }
-    if (dial_is_allowed(address, to.bytes) && to.port == broker.url->port) {
+    if (dial_is_allowed(address, to.bytes) && to.port == url->port) {
         if (is_stream(fd)) {
-            if (strncmp(broker.url->scheme, "rtsp", 4) == 0 && ++broker.dials > STREAM_DIALS_MAX) {
+            if (strncmp(url->scheme, "rtsp", 4) == 0 && ++broker.dials > STREAM_DIALS_MAX) {
                 (void)error_set(&broker.findings->fault, BATON_EPROTO,
                                 "the camera redirects again and again");
                 return -ELOOP;
             }
             broker.findings->has_dialled = true;
             broker.dialled[broker.dialled_count++ % DIALLED_MAX] = to.host;
-            if (strcmp(broker.url->scheme, "rtsps") == 0) {
+            if (strcmp(url->scheme, "rtsps") == 0) {
                 return open_tunnel(fd);
             }
         }
@@ -278,8 +278,8 @@ void broker_prepare(void)
     (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-int broker_start(const struct camera_config *config, const struct url *url,
-                 const struct confinement *confinement, struct baton_error *reterr)
+int broker_start(const struct camera_config *config, const struct confinement *confinement,
+                 struct baton_error *reterr)
 {
     pid_t parent = getpid();
     long pid;
@@ -289,7 +289,6 @@ int broker_start(const struct camera_config *config, const struct url *url,
         return refuse("/proc/self/mem", reterr);
     }
     broker.config = config;
-    broker.url = url;
     broker.findings = mmap(NULL, sizeof(*broker.findings), PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (broker.findings == MAP_FAILED || pipe2(broker.bell, O_CLOEXEC) != 0) {

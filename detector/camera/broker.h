@@ -16,15 +16,14 @@
 
 #include "detector/camera/confine.h"
 #include "detector/camera/message.h"
-#include "detector/camera/url.h"
 
 /* Before the process holds a secret. */
 void broker_prepare(void);
 
-/* Before the fences of this process, which `confinement` describes; config and URL are borrowed for
+/* Before the fences of this process, which `confinement` describes; the config is borrowed for
  * good. BATON_EUNAVAILABLE. */
-int broker_start(const struct camera_config *config, const struct url *url,
-                 const struct confinement *confinement, struct baton_error *reterr);
+int broker_start(const struct camera_config *config, const struct confinement *confinement,
+                 struct baton_error *reterr);
 /* The descriptor that confine_process has put into confinement.listener. */
 void broker_listen(int listener);
 /* The stream is open: no connection is made any more. */

@@ -34,7 +34,6 @@ struct feed {
     struct camera_pool *pool;
     struct feed *next;
     struct camera_config config; /* holds the URL, and the number of the newest frame */
-    struct url url;
     struct camera *cameras;
     unsigned walks; /* loops over `cameras` under way */
     enum feed_state state;
@@ -61,10 +60,10 @@ struct camera_pool {
     instant start_at; /* no child is started before */
 };
 
-/* Adds a feed to the pool's list without starting it; it is freed with its last camera. Returns
- * BATON_EINVAL for the URL, or BATON_ENOMEM. */
-int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
-             const struct camera_options *options, struct baton_error *reterr);
+/* Finds the feed of that URL, or adds one to the pool's list, in FEED_OVER; it is freed with its
+ * last camera. Returns BATON_EINVAL for the URL, or BATON_ENOMEM. */
+int feed_of(struct feed **ret, struct camera_pool *pool, const char *url,
+            const struct camera_options *options, struct baton_error *reterr);
 /* Starts its child, at once or in its turn. */
 void feed_start(struct feed *feed);
 /* Frees the cameras that were closed, and the feed with its last one. */

@@ -151,7 +151,7 @@ void feed_update_interval(struct feed *feed)
 /* A refused password is a failure of its own kind: each further try may lock the user out. */
 static bool is_refusal(const struct feed *feed, const struct baton_error *error)
 {
-    return error->code == BATON_EAUTH && feed->url.has_user;
+    return error->code == BATON_EAUTH && feed->config.parts.has_user;
 }
 
 /* What became of all URLs of a login. */
@@ -163,7 +163,7 @@ struct login {
 
 static bool has_login(const struct feed *feed, const struct feed *other)
 {
-    return feed->url.has_user && other->url.login == feed->url.login;
+    return feed->config.parts.has_user && other->config.parts.login == feed->config.parts.login;
 }
 
 /* A camera that locks a user out counts the tries of all its URLs: streams and snapshots, and all
@@ -292,7 +292,8 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     child_stop(feed, true);
     keep_newest(feed, NULL);
     explain(feed, error, pause);
-    log_warning(feed->pool->config.logger, "camera-offline", LOG_STR("camera", feed->url.masked),
+    log_warning(feed->pool->config.logger, "camera-offline",
+                LOG_STR("camera", feed->config.parts.masked),
                 LOG_STR("subscriptions", labels_of(feed, labels)),
                 LOG_STR("reason", feed->stats.last_error), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
@@ -329,9 +330,10 @@ static void go_online(struct feed *feed)
     feed->state = FEED_ONLINE;
     feed->refusals = 0;
     feed->refused_until = (instant){0};
-    feed->is_accepted = feed->url.has_user;
+    feed->is_accepted = feed->config.parts.has_user;
     feed->online_since = clock_now();
-    log_info(feed->pool->config.logger, "camera-online", LOG_STR("camera", feed->url.masked),
+    log_info(feed->pool->config.logger, "camera-online",
+             LOG_STR("camera", feed->config.parts.masked),
              LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
              LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
              LOG_STR("hardware", feed->stats.hardware));
@@ -456,20 +458,24 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- new feeds ---- */
 
-static int read_url(struct feed *feed, const char *url, struct baton_error *reterr)
+static int read_url(struct camera_config *config, bool allows_files, const char *url,
+                    struct baton_error *reterr)
 {
     int rc;
 
     INVARIANT(strlen(url) <= MESSAGE_URL_MAX);
-    (void)snprintf(feed->config.url, sizeof(feed->config.url), "%s", url);
-    if (feed->pool->config.allows_files && strstr(url, "://") == NULL) {
-        feed->config.kind = SOURCE_FILE;
-        (void)snprintf(feed->url.masked, sizeof(feed->url.masked), "%s", url);
+    if (allows_files && strstr(url, "://") == NULL) {
+        config->kind = SOURCE_FILE;
+        (void)snprintf(config->url, sizeof(config->url), "%s", url);
+        (void)snprintf(config->parts.masked, sizeof(config->parts.masked), "%s", url);
         return 0;
     }
-    rc = url_parse(&feed->url, url, reterr);
-    memcpy(feed->config.url, feed->url.scheme, strlen(feed->url.scheme)); /* as FFmpeg knows it */
-    feed->config.kind = strncmp(feed->url.scheme, "http", 4) == 0 ? SOURCE_SNAPSHOT : SOURCE_RTSP;
+    rc = url_parse(&config->parts, url, reterr);
+    if (rc == 0) {
+        bool is_http = strncmp(config->parts.scheme, "http", 4) == 0;
+        config->kind = is_http ? SOURCE_SNAPSHOT : SOURCE_RTSP;
+        url_without_tls(config->url, sizeof(config->url), &config->parts, url);
+    }
     return rc;
 }
 
@@ -478,8 +484,20 @@ static int or_default(int given, int fallback)
     return given > 0 && given <= MS_MAX ? given : fallback;
 }
 
-int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
-             const struct camera_options *options, struct baton_error *reterr)
+/* Of the same URL; capitals of its scheme do not count. */
+static struct feed *find_same(const struct feed *feed)
+{
+    struct feed *other = feed->pool->feeds;
+
+    while (other != NULL && (strcmp(other->config.url, feed->config.url) != 0 ||
+                             strcmp(other->config.parts.scheme, feed->config.parts.scheme) != 0)) {
+        other = other->next;
+    }
+    return other;
+}
+
+int feed_of(struct feed **ret, struct camera_pool *pool, const char *url,
+            const struct camera_options *options, struct baton_error *reterr)
 {
     struct feed *feed = calloc(1, sizeof(*feed));
     int rc;
@@ -488,8 +506,10 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
     feed->pool = pool;
-    rc = read_url(feed, url, reterr);
-    if (rc != 0) {
+    rc = read_url(&feed->config, pool->config.allows_files, url, reterr);
+    *ret = rc == 0 ? find_same(feed) : NULL;
+    if (rc != 0 || *ret != NULL) {
+        explicit_bzero(&feed->config, sizeof(feed->config));
         free(feed);
         return rc;
     }
@@ -497,7 +517,8 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     feed->config.options = *options;
     feed->config.options.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);
     feed->config.options.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
-    feed->state = FEED_WAITING;
+    feed->config.options.uses_udp &= strcmp(feed->config.parts.scheme, "rtsp") == 0;
+    feed->state = FEED_OVER;
     (void)uv_timer_init(pool->config.loop, &feed->timer);
     feed->timer.data = feed;
     LL_PREPEND(pool->feeds, feed);

@@ -12,7 +12,6 @@
 #include "detector/camera/publish.h"
 #include "detector/camera/snapshot.h"
 #include "detector/camera/stream.h"
-#include "detector/camera/url.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>
@@ -51,18 +50,16 @@ static bool read_config(struct camera_config *config)
 static int confine(const struct camera_config *config, struct confinement *confinement,
                    struct baton_error *reterr)
 {
-    static struct url url;
     int listener = -1;
     int rc = 0;
 
     *confinement = (struct confinement){
+        .port = config->parts.port,
         .uses_hardware = config->options.hardware[0] != '\0',
-        .readable = config->options.ca_file[0] != '\0' ? config->options.ca_file : NULL};
+        .readable = config->options.ca_file[0] != '\0' ? config->options.ca_file : NULL,
+        .uses_udp = config->options.uses_udp};
     if (config->kind != SOURCE_FILE) {
-        rc = url_parse(&url, config->url, reterr);
-        confinement->port = url.port;
-        confinement->uses_udp = config->options.uses_udp && strcmp(url.scheme, "rtsp") == 0;
-        rc = rc ? rc : broker_start(config, &url, confinement, reterr);
+        rc = broker_start(config, confinement, reterr);
         confinement->listener = &listener;
     }
     rc = rc ? rc : confine_process(confinement, reterr);

@@ -13,6 +13,7 @@
 #define DETECTOR_CAMERA_MESSAGE_H
 
 #include "base/error.h"
+#include "detector/camera/url.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -34,7 +35,7 @@ struct camera_options {
                             moved */
     int stall_ms;        /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
     int open_ms;         /* 0: CAMERA_OPEN_MS */
-    bool uses_udp;       /* RTSP media come over UDP instead of the connection */
+    bool uses_udp;       /* media of rtsp URLs come over UDP instead of the connection */
     bool trusts_any;     /* rtsps and https accept every certificate */
     bool is_paced;       /* a clip plays at its own speed, instead of as fast as it decodes */
     bool is_lossless;    /* a clip shows every frame, and the next one only when this one was given
@@ -51,7 +52,8 @@ struct camera_config {
     enum source_kind kind;
     uint64_t sequence; /* of the last child's newest frame: numbers grow over restarts */
     struct camera_options options;
-    char url[MESSAGE_URL_MAX + 1]; /* or the path of a file */
+    struct url parts;                         /* of the URL; of a file only what is shown of it */
+    char url[MESSAGE_URL_MAX + URL_PORT_MAX]; /* see url_without_tls(); or the path of a file */
 };
 
 struct camera_request {

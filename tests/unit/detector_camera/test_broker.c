@@ -59,22 +59,21 @@ static int set_up(void **state)
     return 0;
 }
 
-static struct url url = {.scheme = "rtsp"};
+static struct camera_config config = {.options.uses_udp = true, .parts.scheme = "rtsp"};
 
 static bool uses_hardware;
 
 static int begin_brokered(void)
 {
-    static struct camera_config config = {.options.uses_udp = true};
     int listener = -1;
     const struct confinement confinement = {.port = world.camera_port,
                                             .uses_hardware = uses_hardware,
                                             .uses_udp = true,
                                             .listener = &listener};
 
-    url.port = world.camera_port;
+    config.parts.port = world.camera_port;
     broker_prepare();
-    if (broker_start(&config, &url, &confinement, NULL) != 0 ||
+    if (broker_start(&config, &confinement, NULL) != 0 ||
         confine_process(&confinement, NULL) != 0) {
         return -1;
     }
@@ -91,7 +90,7 @@ static int begin_with_hardware(void)
 /* Many connections, which no stream makes. */
 static int begin_for_http(void)
 {
-    url = (struct url){.scheme = "http"};
+    config.parts = (struct url){.scheme = "http"};
     return begin_brokered();
 }
 
