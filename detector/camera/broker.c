@@ -278,7 +278,7 @@ void broker_prepare(void)
     (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-int broker_start(const struct camera_config *config, const struct confinement *confinement,
+int broker_start(const struct camera_config *config, struct confinement *confinement,
                  struct baton_error *reterr)
 {
     pid_t parent = getpid();
@@ -300,12 +300,8 @@ int broker_start(const struct camera_config *config, const struct confinement *c
         run(confinement, parent);
         _exit(EXIT_SUCCESS);
     }
+    confinement->broker = broker.bell[1];
     return pid > 0 ? 0 : refuse("broker", reterr);
-}
-
-void broker_listen(int listener)
-{
-    (void)!write(broker.bell[1], &listener, sizeof(listener));
 }
 
 void broker_settle(void)

@@ -20,12 +20,10 @@
 /* Before the process holds a secret. */
 void broker_prepare(void);
 
-/* Before the fences of this process, which `confinement` describes; the config is borrowed for
- * good. BATON_EUNAVAILABLE. */
-int broker_start(const struct camera_config *config, const struct confinement *confinement,
+/* Before the fences of this process, which `confinement` describes, and where the broker is put;
+ * the config is borrowed for good. BATON_EUNAVAILABLE. */
+int broker_start(const struct camera_config *config, struct confinement *confinement,
                  struct baton_error *reterr);
-/* The descriptor that confine_process has put into confinement.listener. */
-void broker_listen(int listener);
 /* The stream is open: no connection is made any more. */
 void broker_settle(void);
 

@@ -50,7 +50,6 @@ static bool read_config(struct camera_config *config)
 static int confine(const struct camera_config *config, struct confinement *confinement,
                    struct baton_error *reterr)
 {
-    int listener = -1;
     int rc = 0;
 
     *confinement = (struct confinement){
@@ -60,14 +59,8 @@ static int confine(const struct camera_config *config, struct confinement *confi
         .uses_udp = config->options.uses_udp};
     if (config->kind != SOURCE_FILE) {
         rc = broker_start(config, confinement, reterr);
-        confinement->listener = &listener;
     }
-    rc = rc ? rc : confine_process(confinement, reterr);
-    confinement->listener = NULL;
-    if (listener >= 0) {
-        broker_listen(listener);
-    }
-    return rc;
+    return rc ? rc : confine_process(confinement, reterr);
 }
 
 /* After the broker was cloned, which shares no memory. */

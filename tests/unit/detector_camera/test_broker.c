@@ -65,20 +65,12 @@ static bool uses_hardware;
 
 static int begin_brokered(void)
 {
-    int listener = -1;
-    const struct confinement confinement = {.port = world.camera_port,
-                                            .uses_hardware = uses_hardware,
-                                            .uses_udp = true,
-                                            .listener = &listener};
+    struct confinement confinement = {
+        .port = world.camera_port, .uses_hardware = uses_hardware, .uses_udp = true};
 
     config.parts.port = world.camera_port;
     broker_prepare();
-    if (broker_start(&config, &confinement, NULL) != 0 ||
-        confine_process(&confinement, NULL) != 0) {
-        return -1;
-    }
-    broker_listen(listener);
-    return 0;
+    return broker_start(&config, &confinement, NULL) || confine_process(&confinement, NULL);
 }
 
 static int begin_with_hardware(void)
@@ -295,8 +287,7 @@ static int listen_first(void)
 /* As within some containers. */
 static int where_the_runtime_listens_already_the_error_says_so(void)
 {
-    int listener = -1;
-    const struct confinement confinement = {.port = 8554, .listener = &listener};
+    const struct confinement confinement = {.port = 8554, .broker = STDERR_FILENO};
     struct baton_error error;
 
     CHECK(confine_process(&confinement, &error) == BATON_EUNAVAILABLE);

@@ -5,6 +5,7 @@
 #include "detector/camera/confine.h"
 #include "lib/process.h"
 
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
@@ -16,11 +17,11 @@ static int be_silent(void *userdata)
 {
     const int *said = userdata;
     static struct camera_config config = {.parts = {.scheme = "rtsp", .port = 8554}};
-    int listener = -1;
-    const struct confinement confinement = {.port = 8554, .listener = &listener};
+    struct confinement confinement = {.port = 8554};
 
     broker_prepare();
     if (broker_start(&config, &confinement, NULL) == 0 &&
+        (confinement.broker = open("/dev/null", O_WRONLY)) >= 0 &&
         confine_process(&confinement, NULL) == 0 && write(*said, "", 1) == 1) {
         for (;;) {
             (void)poll(NULL, 0, -1);
