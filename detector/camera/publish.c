@@ -51,7 +51,6 @@ void publisher_listen(struct publisher *publisher)
             publisher->interval = SPAN_US(request.value);
         } else {
             slots_give_back(&publisher->slots, request.value);
-            publisher->shown -= publisher->shown > 0;
         }
     }
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -216,14 +215,13 @@ static bool hand_over(struct publisher *publisher, const AVFrame *frame, const s
         return false; /* the parent is far behind, and is sent a later one */
     }
     slots_show(&publisher->slots, place->slot);
-    publisher->shown++;
     return true;
 }
 
 /* Whether the picture is to be shown; then it counts in the sequence. */
 static bool is_due(struct publisher *publisher, const AVFrame *frame, instant now)
 {
-    while (publisher->is_lossless && publisher->shown > 0 && !publisher->is_stopping) {
+    while (publisher->is_lossless && publisher->slots.shown != 0 && !publisher->is_stopping) {
         doze(publisher, SPAN_MS(PROGRESS_MS));
     }
     if ((frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 ||
@@ -232,7 +230,7 @@ static bool is_due(struct publisher *publisher, const AVFrame *frame, instant no
         return false;
     }
     publisher->sequence++;
-    return publisher->shown < RING_SHOWN_MAX;
+    return __builtin_popcount(publisher->slots.shown) < RING_SHOWN_MAX;
 }
 
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,

@@ -14,7 +14,6 @@
 struct publisher {
     int socket; /* borrowed */
     struct slots slots;
-    unsigned shown; /* frames that the parent has */
     bool is_lossless;
     bool is_stopping; /* the parent needs no more frames, or has ended */
     uint64_t sequence;
