@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -31,23 +30,23 @@ enum {
 };
 
 /* What baton-camera is shown; the broker does not read it there. */
-struct findings {
+static struct findings {
     bool has_dialled;
-    atomic_uint has_tunnel; /* a futex */
+    atomic_bool has_tunnel;
     struct baton_error fault;
-};
+} nothing;
 
 static struct {
     const struct camera_config *config;
-    int memory;  /* of baton-camera, to be read */
-    int bell[2]; /* baton-camera writes into the second */
-    struct findings *findings;
-    struct __res_state names; /* of /etc/resolv.conf */
+    int memory;                /* of baton-camera, to be read */
+    int bell[2];               /* baton-camera writes into the second */
+    struct findings *findings; /* in memory of both */
+    struct __res_state names;  /* of /etc/resolv.conf */
     struct tunnel tunnel;
     unsigned dials;                       /* of streams */
     struct in6_addr dialled[DIALLED_MAX]; /* the last few hosts, without their ports */
     unsigned dialled_count;
-} broker = {.memory = -1, .bell = {-1, -1}, .tunnel = TUNNEL_NONE};
+} broker = {.memory = -1, .bell = {-1, -1}, .findings = &nothing, .tunnel = TUNNEL_NONE};
 
 struct destination {
     struct sockaddr_storage address;
@@ -218,15 +217,6 @@ static bool settle(const struct confinement *confinement)
            confine_stream(confinement, NULL) != 0;
 }
 
-static void pump(bool is_inner_readable, pid_t parent)
-{
-    tunnel_pump(&broker.tunnel, is_inner_readable, parent);
-    if (broker.tunnel.curl == NULL) {
-        atomic_store(&broker.findings->has_tunnel, 0);
-        (void)syscall(SYS_futex, &broker.findings->has_tunnel, FUTEX_WAKE, 1, NULL, NULL, 0);
-    }
-}
-
 static void serve(const struct confinement *confinement, int listener, pid_t parent)
 {
     for (;;) {
@@ -243,7 +233,8 @@ static void serve(const struct confinement *confinement, int listener, pid_t par
                    (ready[1].revents != 0 && settle(confinement))) {
             return;
         } else if (ready[2].revents != 0 || ready[3].revents != 0) {
-            pump(ready[2].revents != 0, parent);
+            tunnel_pump(&broker.tunnel, ready[2].revents != 0, parent);
+            atomic_store(&broker.findings->has_tunnel, broker.tunnel.curl != NULL);
         }
     }
 }
@@ -311,18 +302,17 @@ void broker_settle(void)
 
 void broker_farewell(void)
 {
-    const struct timespec most = {.tv_nsec = FAREWELL_MS * 1000000L};
-
-    (void)syscall(SYS_futex, &broker.findings->has_tunnel, FUTEX_WAIT, 1, &most, NULL, 0);
+    for (int ms = 0; ms < FAREWELL_MS && atomic_load(&broker.findings->has_tunnel); ms++) {
+        (void)poll(NULL, 0, 1);
+    }
 }
 
 bool broker_has_dialled(void)
 {
-    return broker.findings != NULL && broker.findings->has_dialled;
+    return broker.findings->has_dialled;
 }
 
 const struct baton_error *broker_fault(void)
 {
-    return broker.findings != NULL && broker.findings->fault.code != 0 ? &broker.findings->fault
-                                                                       : NULL;
+    return &broker.findings->fault;
 }

@@ -24,15 +24,16 @@ void broker_prepare(void);
  * the config is borrowed for good. BATON_EUNAVAILABLE. */
 int broker_start(const struct camera_config *config, struct confinement *confinement,
                  struct baton_error *reterr);
-/* The stream is open: no connection is made any more. */
+/* The following may be called without a broker.
+ *
+ * The stream is open: no connection is made any more. */
 void broker_settle(void);
-
 /* The stream is closed: waits until the camera has been sent what is in the tunnel. */
 void broker_farewell(void);
 
 /* Whether a connection to the camera has been tried: its name is known. */
 bool broker_has_dialled(void);
-/* Why there is no tunnel to the camera; NULL: none has failed. */
+/* Why there is no connection to the camera; its code is 0 if none has failed. */
 const struct baton_error *broker_fault(void);
 
 #endif

@@ -66,7 +66,7 @@ static int failed(const struct stream *stream, int error, const char *what,
                    : error_set(reterr, BATON_ETIMEDOUT, "%s: no picture came within %d ms", what,
                                stream->config->options.stall_ms);
     }
-    if (broker_fault() != NULL) {
+    if (broker_fault()->code != 0) {
         return error_set(reterr, broker_fault()->code, "%s: %s", what, broker_fault()->message);
     }
     if (stream->config->kind == SOURCE_FILE && (error == AVERROR(EIO) || error == AVERROR_EOF)) {
@@ -477,14 +477,10 @@ int stream_run(const struct camera_config *config, const struct confinement *con
     if (rc == 0) {
         tell_opened(&stream);
     }
-    if (file == NULL) {
-        rc = rc ? rc : confine_stream(confinement, reterr);
-        broker_settle();
-    }
+    rc = rc || file != NULL ? rc : confine_stream(confinement, reterr);
+    broker_settle();
     rc = rc ? rc : play(&stream, reterr);
     close_all(&stream);
-    if (file == NULL) {
-        broker_farewell();
-    }
+    broker_farewell();
     return rc;
 }
