@@ -5,7 +5,7 @@
  *   feed.c     starts the child, watches it, and starts another one after a pause
  *   child.c    the parent's end of one baton-camera process, and its frames
  *
- *   child_start ─▶ feed_hear(), feed_show(), in any order ─▶ feed_end(), once ─▶ child_stop
+ *   child_start ─▶ feed_hear() … ─▶ feed_end(), once ─▶ child_stop
  */
 #ifndef DETECTOR_CAMERA_CAMERA_INT_H
 #define DETECTOR_CAMERA_CAMERA_INT_H
@@ -47,7 +47,6 @@ struct feed {
     bool is_accepted;                  /* its password was, and was not refused since */
     instant refused_until;             /* no URL of its login is tried before; see login_pause() */
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
-    struct camera_counts counted;      /* of this child's counts, in `stats` already */
     struct {
         struct rate received, decoded, dropped, shown;
     } rates;
@@ -72,12 +71,12 @@ void feed_sweep(struct feed *feed);
 void feed_update_interval(struct feed *feed);
 
 /* The child calls these. Each of its messages was checked before; one that breaks the rules ends
- * it. The message is OPENED, FRAME or PROGRESS; `missed` frames before it are not shown. */
-void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed);
-/* The frame is borrowed during the call. */
-void feed_show(struct feed *feed, struct camera_frame *frame);
-/* The child has ended, or must end, and is stopped here; without `error` its source was read to the
- * end. */
+ * it. The message is OPENED, FRAME or PROGRESS; `missed` frames up to it are not shown. `frame`
+ * (NULL: none) is its frame, borrowed during the call. */
+void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed,
+               struct camera_frame *frame);
+/* The child has ended, or must end, and is stopped here; if the error's code is 0 its source was
+ * read to the end. */
 void feed_end(struct feed *feed, const struct baton_error *error);
 
 /* Starts the feed's child. Returns BATON_ENOMEM, BATON_EUNAVAILABLE or BATON_EIO. */

@@ -171,7 +171,6 @@ void camera_frame_unref(const struct camera_frame *frame)
 
 /* ---- its messages ---- */
 
-/* The frame and its place are claimed before anybody is told of it. */
 static void show(struct child *child, const struct camera_message *message)
 {
     struct feed *feed = child->feed;
@@ -179,12 +178,10 @@ static void show(struct child *child, const struct camera_message *message)
     uint64_t missed = message->sequence - feed->config.sequence - 1 + (frame == NULL);
 
     feed->config.sequence = message->sequence;
-    feed_hear(feed, message, missed);
     if (frame == NULL) {
         give_back(child, message->slot);
-        return;
     }
-    feed_show(feed, frame);
+    feed_hear(feed, message, missed, frame);
     camera_frame_unref(frame);
 }
 
@@ -194,9 +191,10 @@ static int take(struct child *child, const struct camera_message *message,
 {
     if (message->type == MESSAGE_END) {
         child->has_last_word = true;
-        (void)error_set(&child->error, message->code, "%s", message->text);
+        (void)error_set(&child->error, message->code, "%s",
+                        message->code != 0 ? message->text : "the stream ended");
     } else if (message->type != MESSAGE_FRAME) {
-        feed_hear(child->feed, message, 0);
+        feed_hear(child->feed, message, 0, NULL);
     } else if (message->sequence - child->feed->config.sequence - 1 >= UINT32_MAX) {
         /* It grows, and not so far that a child after a hostile one had no numbers left. */
         return error_set(reterr, BATON_EPROTO, "frame: its sequence is not allowed");
@@ -289,7 +287,7 @@ static void report_end(struct child *child, int status)
                                   : "decoder process ended with status %d",
                         is_killed ? WTERMSIG(status) : WEXITSTATUS(status));
     }
-    feed_end(child->feed, child->error.code != 0 ? &child->error : NULL);
+    feed_end(child->feed, &child->error);
 }
 
 /* From the end of its socket, or the feed's end of it. One that the kernel does not let go, as
@@ -304,7 +302,7 @@ static void on_look(uv_timer_t *timer)
     child->looks++;
     if (has_ended && child->feed != NULL) {
         report_end(child, status);
-    } else if (has_ended || child->looks > FAREWELL_LOOKS + KILLED_LOOKS) {
+    } else if (child->feed == NULL && (has_ended || child->looks > FAREWELL_LOOKS + KILLED_LOOKS)) {
         close_handles(child);
     } else if (child->looks == FAREWELL_LOOKS) {
         (void)kill(child->helper.pid, SIGKILL);

@@ -60,21 +60,6 @@ void feed_sweep(struct feed *feed)
     }
 }
 
-/* A callback may close any camera: it is freed after the last one. */
-static void each_camera(struct feed *feed,
-                        void (*call)(struct camera *camera, const struct camera_frame *frame),
-                        const struct camera_frame *frame)
-{
-    feed->walks++;
-    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        if (!camera->is_closed) {
-            call(camera, frame);
-        }
-    }
-    feed->walks--;
-    feed_sweep(feed);
-}
-
 static void tell_online(struct camera *camera, bool is_online)
 {
     bool is_news = camera->is_online != is_online;
@@ -85,31 +70,12 @@ static void tell_online(struct camera *camera, bool is_online)
     }
 }
 
-static void tell_offline(struct camera *camera, const struct camera_frame *frame)
+static void tell_away(struct camera *camera, bool is_over)
 {
-    (void)frame;
     tell_online(camera, false);
-}
-
-static void tell_ended(struct camera *camera, const struct camera_frame *frame)
-{
-    tell_offline(camera, frame);
-    if (!camera->is_closed && camera->callbacks.ended != NULL) {
+    if (is_over && !camera->is_closed && camera->callbacks.ended != NULL) {
         camera->callbacks.ended(camera->callbacks.userdata);
     }
-}
-
-/* Returns the shortest interval of its cameras. */
-static span interval_of(const struct feed *feed)
-{
-    span least = SPAN_MS(MS_MAX);
-
-    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        if (!camera->is_closed && camera->interval.ns < least.ns) {
-            least = camera->interval;
-        }
-    }
-    return least;
 }
 
 static void show_to(struct camera *camera, const struct camera_frame *frame)
@@ -127,6 +93,24 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
     camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
 
+/* Shows the frame to all cameras, or tells them that the feed is away. A callback may close any
+ * camera: it is freed after the last one. */
+static void tell_all(struct feed *feed, const struct camera_frame *frame)
+{
+    bool is_over = feed->state == FEED_OVER;
+
+    feed->walks++;
+    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && frame != NULL) {
+            show_to(camera, frame);
+        } else if (!camera->is_closed) {
+            tell_away(camera, is_over);
+        }
+    }
+    feed->walks--;
+    feed_sweep(feed);
+}
+
 void camera_show_newest(struct camera *camera)
 {
     struct feed *feed = camera->feed;
@@ -140,6 +124,19 @@ void camera_show_newest(struct camera *camera)
 }
 
 /* ---- a feed and its child ---- */
+
+/* Returns the shortest interval of its cameras. */
+static span interval_of(const struct feed *feed)
+{
+    span least = SPAN_MS(MS_MAX);
+
+    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && camera->interval.ns < least.ns) {
+            least = camera->interval;
+        }
+    }
+    return least;
+}
 
 void feed_update_interval(struct feed *feed)
 {
@@ -268,10 +265,11 @@ static void explain(struct feed *feed, const struct baton_error *error, span pau
 static void measure(struct feed *feed, instant now)
 {
     struct camera_stats *stats = &feed->stats;
+    const struct camera_counts *counts = &stats->counts;
 
-    stats->fps = (struct camera_fps){rate_count(&feed->rates.received, stats->received, now),
-                                     rate_count(&feed->rates.decoded, stats->decoded, now),
-                                     rate_count(&feed->rates.dropped, stats->dropped, now),
+    stats->fps = (struct camera_fps){rate_count(&feed->rates.received, counts->received, now),
+                                     rate_count(&feed->rates.decoded, counts->decoded, now),
+                                     rate_count(&feed->rates.dropped, counts->dropped, now),
                                      rate_count(&feed->rates.shown, stats->shown, now)};
 }
 
@@ -298,29 +296,7 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
                 LOG_STR("reason", feed->stats.last_error), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
     go_waiting(feed, pause);
-    each_camera(feed, tell_offline, NULL);
-}
-
-void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed)
-{
-    struct camera_stats *stats = &feed->stats;
-
-    feed->is_opened = feed->is_opened || message->type == MESSAGE_OPENED;
-    feed->looks = feed->is_opened ? 0 : feed->looks;
-    if (message->type == MESSAGE_OPENED) {
-        stats->width = (int)(message->width & 0xffff);
-        stats->height = (int)(message->height & 0xffff);
-        stats->nominal_fps = message->fps_milli / 1000.0;
-        stats->duration = SPAN_MS(message->duration_ms);
-        (void)snprintf(stats->codec, sizeof(stats->codec), "%s", message->codec);
-        (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
-        return;
-    }
-    stats->received += message->counts.received - feed->counted.received;
-    stats->decoded += message->counts.decoded - feed->counted.decoded;
-    stats->dropped += message->counts.dropped - feed->counted.dropped;
-    stats->skipped += missed;
-    feed->counted = message->counts;
+    tell_all(feed, NULL);
 }
 
 static void go_online(struct feed *feed)
@@ -339,7 +315,7 @@ static void go_online(struct feed *feed)
              LOG_STR("hardware", feed->stats.hardware));
 }
 
-void feed_show(struct feed *feed, struct camera_frame *frame)
+static void show(struct feed *feed, struct camera_frame *frame)
 {
     if (feed->config.kind == SOURCE_SNAPSHOT) {
         frame->source = IMAGE_SNAPSHOT;
@@ -350,25 +326,42 @@ void feed_show(struct feed *feed, struct camera_frame *frame)
     if (feed->state == FEED_STARTING) {
         go_online(feed);
     }
-    each_camera(feed, show_to, frame);
+    tell_all(feed, frame);
+}
+
+void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed,
+               struct camera_frame *frame)
+{
+    struct camera_stats *stats = &feed->stats;
+
+    feed->is_opened = feed->is_opened || message->type == MESSAGE_OPENED;
+    feed->looks = feed->is_opened ? 0 : feed->looks;
+    if (message->type == MESSAGE_OPENED) {
+        stats->width = (int)(message->width & 0xffff);
+        stats->height = (int)(message->height & 0xffff);
+        stats->nominal_fps = message->fps_milli / 1000.0;
+        stats->duration = SPAN_MS(message->duration_ms);
+        (void)snprintf(stats->codec, sizeof(stats->codec), "%s", message->codec);
+        (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
+        return;
+    }
+    stats->counts = message->counts;
+    stats->skipped += missed;
+    if (frame != NULL) {
+        show(feed, frame);
+    }
 }
 
 void feed_end(struct feed *feed, const struct baton_error *error)
 {
-    struct baton_error over;
-
-    if (error == NULL && feed->config.kind == SOURCE_FILE) {
-        child_stop(feed, false);
-        feed->state = FEED_OVER;
-        (void)uv_timer_stop(&feed->timer);
-        each_camera(feed, tell_ended, NULL);
+    if (error->code != 0 || feed->config.kind != SOURCE_FILE) {
+        feed_fail(feed, error);
         return;
     }
-    if (error == NULL) {
-        (void)error_set(&over, BATON_ECLOSED, "the stream ended");
-        error = &over;
-    }
-    feed_fail(feed, error);
+    child_stop(feed, false);
+    feed->state = FEED_OVER;
+    (void)uv_timer_stop(&feed->timer);
+    tell_all(feed, NULL);
 }
 
 static void start_child(struct feed *feed)
@@ -381,7 +374,7 @@ static void start_child(struct feed *feed)
     feed->state = FEED_STARTING;
     feed->is_opened = false;
     feed->looks = 0;
-    feed->counted = (struct camera_counts){0};
+    feed->config.counts = feed->stats.counts;
     rc = child_start(feed, &error);
     feed->pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
@@ -466,7 +459,7 @@ static int read_url(struct camera_config *config, bool allows_files, const char 
     INVARIANT(strlen(url) <= MESSAGE_URL_MAX);
     if (allows_files && strstr(url, "://") == NULL) {
         config->kind = SOURCE_FILE;
-        (void)snprintf(config->url, sizeof(config->url), "%s", url);
+        (void)snprintf(config->url, sizeof(config->url), "file:%s", url);
         (void)snprintf(config->parts.masked, sizeof(config->parts.masked), "%s", url);
         return 0;
     }

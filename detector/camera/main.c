@@ -80,19 +80,18 @@ static int run(const struct camera_config *config, struct publisher *publisher,
                struct baton_error *reterr)
 {
     struct confinement confinement;
-    char path[sizeof("file:") + MESSAGE_URL_MAX];
     AVIOContext *file = NULL;
     int rc;
 
     if (config->kind == SOURCE_FILE) {
-        (void)snprintf(path, sizeof(path), "file:%s", config->url);
-        rc = avio_open(&file, path, AVIO_FLAG_READ);
+        rc = avio_open(&file, config->url, AVIO_FLAG_READ);
         if (rc < 0) {
             return error_set(reterr, BATON_ENOENT, "open: %s", strerror(AVUNERROR(rc)));
         }
     }
     publisher->is_lossless = config->options.is_lossless;
     publisher->sequence = config->sequence;
+    publisher->counts = config->counts;
     /* Two queries at once would leave by sendmmsg(2), which the filter refuses. */
     (void)setenv("RES_OPTIONS", "single-request", 1);
     rc = confine(config, &confinement, reterr);

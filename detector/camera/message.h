@@ -45,15 +45,23 @@ struct camera_options {
     char ca_file[PATH_MAX];              /* the authorities for rtsps and https; "": the system's */
 };
 
+/* Of all children of a feed. */
+struct camera_counts {
+    uint64_t received; /* packets of the video stream, or snapshots */
+    uint64_t decoded;  /* frames */
+    uint64_t dropped;  /* of these: not shown, because of the cap or damage */
+};
+
 enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE };
 
 struct camera_config {
     uint32_t version; /* MESSAGE_VERSION */
     enum source_kind kind;
-    uint64_t sequence; /* of the last child's newest frame: numbers grow over restarts */
+    uint64_t sequence;           /* of the last child's newest frame: numbers grow over restarts, */
+    struct camera_counts counts; /* as these do */
     struct camera_options options;
     struct url parts;                         /* of the URL; of a file only what is shown of it */
-    char url[MESSAGE_URL_MAX + URL_PORT_MAX]; /* see url_without_tls(); or the path of a file */
+    char url[MESSAGE_URL_MAX + URL_PORT_MAX]; /* see url_without_tls(); or "file:" and a path */
 };
 
 struct camera_request {
@@ -66,13 +74,6 @@ enum message_type {
     MESSAGE_FRAME,
     MESSAGE_PROGRESS, /* it decodes, although nothing was shown lately */
     MESSAGE_END,      /* its last message */
-};
-
-/* Counted since the child started. */
-struct camera_counts {
-    uint64_t received; /* packets of the video stream, or snapshots */
-    uint64_t decoded;  /* frames */
-    uint64_t dropped;  /* of these: not shown, because of the cap or damage */
 };
 
 enum frame_flags {
