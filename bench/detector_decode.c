@@ -79,6 +79,7 @@ int main(int argc, char **argv)
     }
     (void)printf("{\"frames\": %llu, \"child_cpu_s\": %.4f, "
                  "\"parent_cpu_s\": %.4f}\n",
-                 (unsigned long long)stats.decoded, cpu_s(RUSAGE_CHILDREN), cpu_s(RUSAGE_SELF));
+                 (unsigned long long)stats.counts.decoded, cpu_s(RUSAGE_CHILDREN),
+                 cpu_s(RUSAGE_SELF));
     return EXIT_SUCCESS;
 }

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         INVARIANT(message.type != MESSAGE_FRAME ||
                   (ring_layout(&layout, message.width, message.height, NULL) == 0 &&
                    message.slot < RING_SLOTS));
-        INVARIANT(message.type != MESSAGE_ERROR || message.code < 0);
+        INVARIANT(message.type != MESSAGE_END || message.code <= 0);
         INVARIANT(is_text(message.codec, sizeof(message.codec)));
         INVARIANT(is_text(message.hardware, sizeof(message.hardware)));
         INVARIANT(is_text(message.text, sizeof(message.text)));

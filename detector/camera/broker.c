@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -31,24 +30,23 @@ enum {
 };
 
 /* What baton-camera is shown; the broker does not read it there. */
-struct findings {
+static struct findings {
     bool has_dialled;
-    atomic_uint has_tunnel; /* a futex */
+    atomic_bool has_tunnel;
     struct baton_error fault;
-};
+} nothing;
 
 static struct {
     const struct camera_config *config;
-    const struct url *url;
-    int memory;  /* of baton-camera, to be read */
-    int bell[2]; /* baton-camera writes into the second */
-    struct findings *findings;
-    struct __res_state names; /* of /etc/resolv.conf */
+    int memory;                /* of baton-camera, to be read */
+    int bell[2];               /* baton-camera writes into the second */
+    struct findings *findings; /* in memory of both */
+    struct __res_state names;  /* of /etc/resolv.conf */
     struct tunnel tunnel;
     unsigned dials;                       /* of streams */
     struct in6_addr dialled[DIALLED_MAX]; /* the last few hosts, without their ports */
     unsigned dialled_count;
-} broker = {.memory = -1, .bell = {-1, -1}, .tunnel = TUNNEL_NONE};
+} broker = {.memory = -1, .bell = {-1, -1}, .findings = &nothing, .tunnel = TUNNEL_NONE};
 
 struct destination {
     struct sockaddr_storage address;
@@ -119,7 +117,7 @@ static bool is_stream(int fd)
 static int open_tunnel(int fd)
 {
     struct baton_error fault = {0};
-    int rc = tunnel_open(&broker.tunnel, broker.config, broker.url, fd, &fault);
+    int rc = tunnel_open(&broker.tunnel, broker.config, fd, &fault);
 
     broker.findings->fault = fault;
     atomic_store(&broker.findings->has_tunnel, rc == 0);
@@ -131,6 +129,7 @@ static int open_tunnel(int fd)
 static int64_t connect_for(const struct seccomp_data *call)
 {
     int fd = (int)call->args[0];
+    const struct url *url = &broker.config->parts;
     struct destination to;
     const struct sockaddr *address = (const struct sockaddr *)&to.address;
     int rc = read_destination(&to, call->args[1], call->args[2]);
@@ -138,16 +137,16 @@ static int64_t connect_for(const struct seccomp_data *call)
     if (rc != 0) {
         return rc;
     }
-    if (dial_is_allowed(address, to.bytes) && to.port == broker.url->port) {
+    if (dial_is_allowed(address, to.bytes) && to.port == url->port) {
         if (is_stream(fd)) {
-            if (strncmp(broker.url->scheme, "rtsp", 4) == 0 && ++broker.dials > STREAM_DIALS_MAX) {
+            if (strncmp(url->scheme, "rtsp", 4) == 0 && ++broker.dials > STREAM_DIALS_MAX) {
                 (void)error_set(&broker.findings->fault, BATON_EPROTO,
                                 "the camera redirects again and again");
                 return -ELOOP;
             }
             broker.findings->has_dialled = true;
             broker.dialled[broker.dialled_count++ % DIALLED_MAX] = to.host;
-            if (strcmp(broker.url->scheme, "rtsps") == 0) {
+            if (strcmp(url->scheme, "rtsps") == 0) {
                 return open_tunnel(fd);
             }
         }
@@ -218,15 +217,6 @@ static bool settle(const struct confinement *confinement)
            confine_stream(confinement, NULL) != 0;
 }
 
-static void pump(bool is_inner_readable, pid_t parent)
-{
-    tunnel_pump(&broker.tunnel, is_inner_readable, parent);
-    if (broker.tunnel.curl == NULL) {
-        atomic_store(&broker.findings->has_tunnel, 0);
-        (void)syscall(SYS_futex, &broker.findings->has_tunnel, FUTEX_WAKE, 1, NULL, NULL, 0);
-    }
-}
-
 static void serve(const struct confinement *confinement, int listener, pid_t parent)
 {
     for (;;) {
@@ -243,7 +233,8 @@ static void serve(const struct confinement *confinement, int listener, pid_t par
                    (ready[1].revents != 0 && settle(confinement))) {
             return;
         } else if (ready[2].revents != 0 || ready[3].revents != 0) {
-            pump(ready[2].revents != 0, parent);
+            tunnel_pump(&broker.tunnel, ready[2].revents != 0, parent);
+            atomic_store(&broker.findings->has_tunnel, broker.tunnel.curl != NULL);
         }
     }
 }
@@ -278,8 +269,8 @@ void broker_prepare(void)
     (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-int broker_start(const struct camera_config *config, const struct url *url,
-                 const struct confinement *confinement, struct baton_error *reterr)
+int broker_start(const struct camera_config *config, struct confinement *confinement,
+                 struct baton_error *reterr)
 {
     pid_t parent = getpid();
     long pid;
@@ -289,7 +280,6 @@ int broker_start(const struct camera_config *config, const struct url *url,
         return refuse("/proc/self/mem", reterr);
     }
     broker.config = config;
-    broker.url = url;
     broker.findings = mmap(NULL, sizeof(*broker.findings), PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (broker.findings == MAP_FAILED || pipe2(broker.bell, O_CLOEXEC) != 0) {
@@ -301,12 +291,8 @@ int broker_start(const struct camera_config *config, const struct url *url,
         run(confinement, parent);
         _exit(EXIT_SUCCESS);
     }
+    confinement->broker = broker.bell[1];
     return pid > 0 ? 0 : refuse("broker", reterr);
-}
-
-void broker_listen(int listener)
-{
-    (void)!write(broker.bell[1], &listener, sizeof(listener));
 }
 
 void broker_settle(void)
@@ -316,18 +302,17 @@ void broker_settle(void)
 
 void broker_farewell(void)
 {
-    const struct timespec most = {.tv_nsec = FAREWELL_MS * 1000000L};
-
-    (void)syscall(SYS_futex, &broker.findings->has_tunnel, FUTEX_WAIT, 1, &most, NULL, 0);
+    for (int ms = 0; ms < FAREWELL_MS && atomic_load(&broker.findings->has_tunnel); ms++) {
+        (void)poll(NULL, 0, 1);
+    }
 }
 
 bool broker_has_dialled(void)
 {
-    return broker.findings != NULL && broker.findings->has_dialled;
+    return broker.findings->has_dialled;
 }
 
 const struct baton_error *broker_fault(void)
 {
-    return broker.findings != NULL && broker.findings->fault.code != 0 ? &broker.findings->fault
-                                                                       : NULL;
+    return &broker.findings->fault;
 }

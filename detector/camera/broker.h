@@ -16,26 +16,24 @@
 
 #include "detector/camera/confine.h"
 #include "detector/camera/message.h"
-#include "detector/camera/url.h"
 
 /* Before the process holds a secret. */
 void broker_prepare(void);
 
-/* Before the fences of this process, which `confinement` describes; config and URL are borrowed for
- * good. BATON_EUNAVAILABLE. */
-int broker_start(const struct camera_config *config, const struct url *url,
-                 const struct confinement *confinement, struct baton_error *reterr);
-/* The descriptor that confine_process has put into confinement.listener. */
-void broker_listen(int listener);
-/* The stream is open: no connection is made any more. */
+/* Before the fences of this process, which `confinement` describes, and where the broker is put;
+ * the config is borrowed for good. BATON_EUNAVAILABLE. */
+int broker_start(const struct camera_config *config, struct confinement *confinement,
+                 struct baton_error *reterr);
+/* The following may be called without a broker.
+ *
+ * The stream is open: no connection is made any more. */
 void broker_settle(void);
-
 /* The stream is closed: waits until the camera has been sent what is in the tunnel. */
 void broker_farewell(void);
 
 /* Whether a connection to the camera has been tried: its name is known. */
 bool broker_has_dialled(void);
-/* Why there is no tunnel to the camera; NULL: none has failed. */
+/* Why there is no connection to the camera; its code is 0 if none has failed. */
 const struct baton_error *broker_fault(void);
 
 #endif

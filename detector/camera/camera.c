@@ -53,29 +53,18 @@ void camera_pool_free(struct camera_pool *pool)
 
 /* ---- cameras ---- */
 
-static struct feed *find_feed(const struct camera_pool *pool, const char *url)
-{
-    for (struct feed *feed = pool->feeds; feed != NULL; feed = feed->next) {
-        if (url_is_same(feed->config.url, url)) {
-            return feed;
-        }
-    }
-    return NULL;
-}
-
 int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
                 const struct camera_options *options, const struct camera_callbacks *callbacks,
                 struct baton_error *reterr)
 {
-    struct feed *feed = find_feed(pool, url);
-    bool is_new = feed == NULL;
     struct camera *camera = calloc(1, sizeof(*camera));
+    struct feed *feed;
     int rc;
 
     if (camera == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
-    rc = is_new ? feed_new(&feed, pool, url, options, reterr) : 0;
+    rc = feed_of(&feed, pool, url, options, reterr);
     if (rc != 0) {
         free(camera);
         return rc;
@@ -86,7 +75,7 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
     camera->motion_permille = options->motion_permille;
     camera->next = feed->cameras;
     feed->cameras = camera;
-    if (is_new || feed->state == FEED_OVER) {
+    if (feed->state == FEED_OVER) {
         feed_start(feed);
     } else {
         feed_update_interval(feed);
@@ -120,7 +109,7 @@ void camera_stats(const struct camera *camera, struct camera_stats *ret)
     const struct feed *feed = camera->feed;
 
     *ret = feed->stats;
-    (void)snprintf(ret->url, sizeof(ret->url), "%s", feed->url.masked);
+    (void)snprintf(ret->url, sizeof(ret->url), "%s", feed->config.parts.masked);
     ret->is_online = feed->state == FEED_ONLINE;
     ret->pid = feed->child != NULL ? child_pid(feed->child) : 0;
     ret->still = camera->still;

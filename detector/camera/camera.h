@@ -65,15 +65,14 @@ struct camera_stats {
     bool is_online;
     char codec[32], hardware[32]; /* "" until opened; hardware "": software */
     int width, height;
-    double nominal_fps;                  /* 0: unknown */
-    span duration;                       /* of a clip, by its header; 0: unknown */
-    unsigned subscribers;                /* of the feed */
-    int pid;                             /* of the child; 0: none */
-    uint64_t received, decoded, dropped; /* packets received; frames decoded; frames of these not
-                                            shown, by the cap or for damage */
-    uint64_t shown;                      /* handed to subscribers */
-    uint64_t skipped;                    /* replaced by a newer one, or too many were held */
-    uint64_t still;                      /* not shown to this subscription, because nothing moved */
+    double nominal_fps;   /* 0: unknown */
+    span duration;        /* of a clip, by its header; 0: unknown */
+    unsigned subscribers; /* of the feed */
+    int pid;              /* of the child; 0: none */
+    struct camera_counts counts;
+    uint64_t shown;   /* handed to subscribers */
+    uint64_t skipped; /* replaced by a newer one, or too many were held */
+    uint64_t still;   /* not shown to this subscription, because nothing moved */
     struct camera_fps fps;
     uint64_t restarts;
     char last_error[BATON_ERROR_MESSAGE_MAX]; /* "": none yet */

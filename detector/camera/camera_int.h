@@ -2,15 +2,19 @@
  * folder includes this header.
  *
  *   camera.c   the pool and its functions
- *   feed.c     ─▶ child.h: starts the child, watches it, and starts another one after a pause
+ *   feed.c     starts the child, watches it, and starts another one after a pause
+ *   child.c    the parent's end of one baton-camera process, and its frames
+ *
+ *   child_start ─▶ feed_hear() … ─▶ feed_end(), once ─▶ child_stop
  */
 #ifndef DETECTOR_CAMERA_CAMERA_INT_H
 #define DETECTOR_CAMERA_CAMERA_INT_H
 
 #include "detector/camera/camera.h"
-#include "detector/camera/child.h"
 #include "detector/camera/motion.h"
 #include "detector/camera/pace.h"
+
+struct child; /* opaque */
 
 struct camera {
     struct feed *feed;
@@ -29,8 +33,7 @@ enum feed_state { FEED_STARTING, FEED_ONLINE, FEED_WAITING, FEED_OVER };
 struct feed {
     struct camera_pool *pool;
     struct feed *next;
-    struct camera_config config; /* holds the URL */
-    struct url url;
+    struct camera_config config; /* holds the URL, and the number of the newest frame */
     struct camera *cameras;
     unsigned walks; /* loops over `cameras` under way */
     enum feed_state state;
@@ -44,7 +47,6 @@ struct feed {
     bool is_accepted;                  /* its password was, and was not refused since */
     instant refused_until;             /* no URL of its login is tried before; see login_pause() */
     const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
-    struct camera_counts counted;      /* of this child's counts, in `stats` already */
     struct {
         struct rate received, decoded, dropped, shown;
     } rates;
@@ -57,15 +59,33 @@ struct camera_pool {
     instant start_at; /* no child is started before */
 };
 
-/* Adds a feed to the pool's list without starting it; it is freed with its last camera. Returns
- * BATON_EINVAL for the URL, or BATON_ENOMEM. */
-int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
-             const struct camera_options *options, struct baton_error *reterr);
+/* Finds the feed of that URL, or adds one to the pool's list, in FEED_OVER; it is freed with its
+ * last camera. Returns BATON_EINVAL for the URL, or BATON_ENOMEM. */
+int feed_of(struct feed **ret, struct camera_pool *pool, const char *url,
+            const struct camera_options *options, struct baton_error *reterr);
 /* Starts its child, at once or in its turn. */
 void feed_start(struct feed *feed);
 /* Frees the cameras that were closed, and the feed with its last one. */
 void feed_sweep(struct feed *feed);
 /* A camera was added, was closed or has another interval. */
 void feed_update_interval(struct feed *feed);
+
+/* The child calls these. Each of its messages was checked before; one that breaks the rules ends
+ * it. The message is OPENED, FRAME or PROGRESS; `missed` frames up to it are not shown. `frame`
+ * (NULL: none) is its frame, borrowed during the call. */
+void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed,
+               struct camera_frame *frame);
+/* The child has ended, or must end, and is stopped here; if the error's code is 0 its source was
+ * read to the end. */
+void feed_end(struct feed *feed, const struct baton_error *error);
+
+/* Starts the feed's child. Returns BATON_ENOMEM, BATON_EUNAVAILABLE or BATON_EIO. */
+int child_start(struct feed *feed, struct baton_error *reterr);
+/* From now on the feed has no child. A living one may end its session with the camera unless
+ * `is_killed`; a second later it is killed. Its memory is freed with the last held frame. */
+void child_stop(struct feed *feed, bool is_killed);
+
+void child_set_interval(struct child *child, span interval);
+int child_pid(const struct child *child);
 
 #endif

@@ -1,6 +1,5 @@
-#include "detector/camera/child.h"
-
 #include "base/invariant.h"
+#include "detector/camera/camera_int.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>
@@ -8,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,8 +14,9 @@
 
 enum {
     READS_MAX = 1024,        /* datagrams in one turn, because the loop has other work, too */
-    FAREWELL_MS = 1000,      /* for the session with its camera to end */
-    KILLED_MS = 30000,       /* for the process to end, once it was killed */
+    REAP_MS = 10,            /* between two looks whether the process has ended */
+    FAREWELL_LOOKS = 100,    /* for the session with its camera to end */
+    KILLED_LOOKS = 3000,     /* for the process to end, once it was killed */
     CAPTURED_MAX_MS = 60000, /* the greatest age of a frame */
 };
 
@@ -32,20 +31,16 @@ struct held {
 
 struct child {
     unsigned refs;         /* one for each handle that is not closed, and one for each frame */
-    int socket;            /* -1: closed, as it needs no frame back */
+    struct feed *feed;     /* NULL: stopped */
+    struct helper helper;  /* its socket is -1 once it needs no frame back */
     const uint8_t *memory; /* the ring */
     unsigned held;         /* frames in the ring */
     unsigned copied;
-    struct child_hooks hooks;
-    bool is_stopped;
-    pid_t pid;  /* 0: it has ended */
-    int end_fd; /* its pidfd, readable once it has ended */
-    uv_poll_t poll, end;
-    uv_timer_t farewell;
-    struct camera_message newest; /* FRAME that is not shown yet; its type is 0 if there is none */
-    uint64_t sequence;            /* of the newest frame, of earlier children at first */
-    bool is_at_end;
-    struct baton_error error; /* its last word, reported once its process has ended; code 0: none */
+    uv_poll_t poll;
+    uv_timer_t reaper;
+    unsigned looks;           /* of the reaper */
+    bool has_last_word;       /* which is: */
+    struct baton_error error; /* code 0: its source was read to the end */
 };
 
 static void child_unref(struct child *child)
@@ -65,7 +60,7 @@ static void give_back(const struct child *child, uint32_t slot)
 {
     const struct camera_request request = {.type = REQUEST_SLOT_BACK, .value = slot};
 
-    (void)send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)send(child->helper.socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Both clocks are read here, so the child's message only says how old the frame is. */
@@ -174,115 +169,84 @@ void camera_frame_unref(const struct camera_frame *frame)
     }
 }
 
-/* ---- its end ---- */
-
-static void on_closed(uv_handle_t *handle)
-{
-    child_unref(handle->data);
-}
-
-/* Releases everything but the memory, which held frames still need. */
-static void close_handles(struct child *child)
-{
-    uv_close((uv_handle_t *)&child->poll, on_closed);
-    uv_close((uv_handle_t *)&child->farewell, on_closed);
-    uv_close((uv_handle_t *)&child->end, on_closed);
-    (void)close(child->end_fd);
-    (void)close(child->socket);
-    child->socket = -1;
-}
-
-static void end(struct child *child, const struct baton_error *error)
-{
-    if (!child->is_stopped) {
-        child->hooks.ended(child->hooks.userdata, error);
-    }
-}
-
 /* ---- its messages ---- */
 
-/* A newer frame is there. */
-static void leave_newest(struct child *child)
+static void show(struct child *child, const struct camera_message *message)
 {
-    if (child->newest.type == MESSAGE_FRAME) {
-        give_back(child, child->newest.slot);
-        child->newest.type = 0;
-    }
-}
+    struct feed *feed = child->feed;
+    struct camera_frame *frame = claim(child, message);
+    uint64_t missed = message->sequence - feed->config.sequence - 1 + (frame == NULL);
 
-static void show_newest(struct child *child)
-{
-    const struct camera_message message = child->newest;
-    struct camera_frame *frame = claim(child, &message);
-    uint64_t missed = message.sequence - child->sequence - 1 + (frame == NULL);
-
-    child->sequence = message.sequence;
+    feed->config.sequence = message->sequence;
     if (frame == NULL) {
-        leave_newest(child);
+        give_back(child, message->slot);
     }
-    child->newest.type = 0;
-    child->hooks.word(child->hooks.userdata, &message, missed);
-    if (frame != NULL && !child->is_stopped) {
-        child->hooks.frame(child->hooks.userdata, frame);
-    }
+    feed_hear(feed, message, missed, frame);
     camera_frame_unref(frame);
 }
 
+/* Of frames only the newest one is shown. */
 static int take(struct child *child, const struct camera_message *message,
-                struct baton_error *reterr)
+                struct camera_message *newest, struct baton_error *reterr)
 {
-    switch (message->type) {
-    case MESSAGE_FRAME:
+    if (message->type == MESSAGE_END) {
+        child->has_last_word = true;
+        (void)error_set(&child->error, message->code, "%s",
+                        message->code != 0 ? message->text : "the stream ended");
+    } else if (message->type != MESSAGE_FRAME) {
+        feed_hear(child->feed, message, 0, NULL);
+    } else if (message->sequence - child->feed->config.sequence - 1 >= UINT32_MAX) {
         /* It grows, and not so far that a child after a hostile one had no numbers left. */
-        if (message->sequence - child->sequence - 1 >= UINT32_MAX) {
-            return error_set(reterr, BATON_EPROTO, "frame: its sequence is not allowed");
+        return error_set(reterr, BATON_EPROTO, "frame: its sequence is not allowed");
+    } else {
+        if (newest->type != 0) {
+            give_back(child, newest->slot);
         }
-        leave_newest(child);
-        child->newest = *message;
-        return 0;
-    case MESSAGE_ERROR:
-        (void)error_set(&child->error, message->code, "%s", message->text);
-        return 0;
-    case MESSAGE_END:
-        child->is_at_end = true;
-        return 0;
-    default:
-        child->hooks.word(child->hooks.userdata, message, 0);
-        return 0;
+        *newest = *message;
     }
+    return 0;
+}
+
+static void on_look(uv_timer_t *timer);
+
+static void start_reaper(struct child *child)
+{
+    (void)uv_poll_stop(&child->poll);
+    (void)uv_timer_start(&child->reaper, on_look, REAP_MS, REAP_MS);
 }
 
 /* Handles one datagram. Descriptors that came with it are closed by the kernel. Returns 1 to go on,
  * 0 after the last one or if none waits, or an error if it breaks the rules. */
-static int read_one(struct child *child, struct baton_error *reterr)
+static int read_one(struct child *child, struct camera_message *newest, struct baton_error *reterr)
 {
     struct camera_message message;
     int rc;
-    ssize_t got = recv(child->socket, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+    ssize_t got = recv(child->helper.socket, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
 
     if (got <= 0) {
-        if (got == 0) {
-            (void)uv_poll_stop(&child->poll); /* reported when the process has ended */
+        if (got == 0 || errno != EAGAIN) {
+            start_reaper(child); /* the end is reported when the process has ended */
         }
         return 0;
     }
     rc = message_check(&message, (size_t)got, reterr);
-    rc = rc ? rc : take(child, &message, reterr);
+    rc = rc ? rc : take(child, &message, newest, reterr);
     return rc != 0 ? rc : 1;
 }
 
 static void drain(struct child *child)
 {
+    struct camera_message newest = {.type = 0};
     struct baton_error error;
     int rc = 1;
 
-    for (int reads = 0; reads < READS_MAX && rc == 1 && !child->is_stopped; reads++) {
-        rc = read_one(child, &error);
+    for (int reads = 0; reads < READS_MAX && rc == 1; reads++) {
+        rc = read_one(child, &newest, &error);
     }
     if (rc < 0) {
-        end(child, &error);
-    } else if (child->newest.type == MESSAGE_FRAME && !child->is_stopped) {
-        show_newest(child);
+        feed_end(child->feed, &error);
+    } else if (newest.type != 0) {
+        show(child, &newest);
     }
 }
 
@@ -293,69 +257,77 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     drain(poll->data);
 }
 
-static void on_process_end(uv_poll_t *poll, int rc, int events)
-{
-    struct child *child = poll->data;
-    bool was_stopped = child->is_stopped;
-    int status = 0;
+/* ---- its start and end ---- */
 
-    (void)rc;
-    (void)events;
-    (void)uv_poll_stop(poll);
-    (void)waitpid(child->pid, &status, 0);
-    child->pid = 0;
-    if (was_stopped) {
-        close_handles(child);
+static void on_closed(uv_handle_t *handle)
+{
+    child_unref(handle->data);
+}
+
+/* Releases everything but the memory, which held frames still need. */
+static void close_handles(struct child *child)
+{
+    uv_close((uv_handle_t *)&child->poll, on_closed);
+    uv_close((uv_handle_t *)&child->reaper, on_closed);
+    (void)close(child->helper.socket);
+    child->helper.socket = -1;
+}
+
+static void report_end(struct child *child, int status)
+{
+    bool is_killed = WIFSIGNALED(status);
+
+    drain(child); /* its last messages */
+    if (child->feed == NULL) {
         return;
     }
-    drain(child); /* its last messages */
-    if (child->error.code == 0 && !child->is_at_end) {
-        bool is_killed = WIFSIGNALED(status);
+    if (!child->has_last_word) {
         (void)error_set(&child->error, BATON_EIO,
                         is_killed ? "decoder process was killed by signal %d"
                                   : "decoder process ended with status %d",
                         is_killed ? WTERMSIG(status) : WEXITSTATUS(status));
     }
-    end(child, child->error.code != 0 ? &child->error : NULL);
+    feed_end(child->feed, &child->error);
 }
 
-/* ---- its start and end ---- */
-
-/* The kernel does not let it go, as while it waits for a device: it is left behind, and what is
- * left of it once it has ended goes with this program. */
-static void on_killed_for_long(uv_timer_t *timer)
+/* From the end of its socket, or the feed's end of it. One that the kernel does not let go, as
+ * while it waits for a device, is left behind, and what is left of it once it has ended goes with
+ * this program. */
+static void on_look(uv_timer_t *timer)
 {
-    close_handles(timer->data);
+    struct child *child = timer->data;
+    int status;
+    bool has_ended = helper_wait(&child->helper, 0, &status);
+
+    child->looks++;
+    if (has_ended && child->feed != NULL) {
+        report_end(child, status);
+    } else if (child->feed == NULL && (has_ended || child->looks > FAREWELL_LOOKS + KILLED_LOOKS)) {
+        close_handles(child);
+    } else if (child->looks == FAREWELL_LOOKS) {
+        (void)kill(child->helper.pid, SIGKILL);
+    }
 }
 
-static void end_by_force(struct child *child)
+void child_stop(struct feed *feed, bool is_killed)
 {
-    (void)kill(child->pid, SIGKILL);
-    (void)uv_timer_start(&child->farewell, on_killed_for_long, KILLED_MS, 0);
-}
+    struct child *child = feed->child;
 
-static void on_farewell_over(uv_timer_t *timer)
-{
-    end_by_force(timer->data);
-}
-
-void child_stop(struct child *child, bool is_killed)
-{
-    if (child == NULL || child->is_stopped) {
+    if (child == NULL) {
         return;
     }
-    child->is_stopped = true;
-    (void)uv_poll_stop(&child->poll);
-    if (child->pid == 0) {
+    feed->child = NULL;
+    child->feed = NULL;
+    if (child->helper.pid == 0) {
         close_handles(child);
         return;
     }
-    (void)shutdown(child->socket, SHUT_RDWR);
+    (void)shutdown(child->helper.socket, SHUT_RDWR);
     if (is_killed) {
-        end_by_force(child);
-    } else {
-        (void)uv_timer_start(&child->farewell, on_farewell_over, FAREWELL_MS, 0);
+        (void)kill(child->helper.pid, SIGKILL);
     }
+    child->looks = is_killed ? FAREWELL_LOOKS : 0;
+    start_reaper(child);
 }
 
 void child_set_interval(struct child *child, span interval)
@@ -364,42 +336,32 @@ void child_set_interval(struct child *child, span interval)
     const struct camera_request request = {.type = REQUEST_INTERVAL,
                                            .value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
-    (void)send(child->socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)send(child->helper.socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 int child_pid(const struct child *child)
 {
-    return child->pid;
+    return child->helper.pid;
 }
 
 /* It fails as when the kernel watches no descriptor more. */
 static int start_handles(struct child *child, uv_loop_t *loop, struct baton_error *reterr)
 {
-    int rc = uv_poll_init(loop, &child->poll, child->socket);
+    int rc = uv_poll_init(loop, &child->poll, child->helper.socket);
 
-    child->farewell.data = child->poll.data = child->end.data = child;
-    if (rc == 0) {
-        child->refs++;
-        rc = uv_poll_init(loop, &child->end, child->end_fd);
-        if (rc != 0) {
-            uv_close((uv_handle_t *)&child->poll, on_closed);
-        }
-    }
     if (rc != 0) {
         return error_set(reterr, BATON_EIO, "baton-camera: %s", uv_strerror(rc));
     }
     child->refs++;
-    (void)uv_timer_init(loop, &child->farewell); /* it cannot fail; its reference is the first */
+    child->poll.data = child->reaper.data = child;
+    (void)uv_timer_init(loop, &child->reaper); /* it cannot fail; its reference is the first */
     (void)uv_poll_start(&child->poll, UV_READABLE | UV_DISCONNECT, on_readable);
-    (void)uv_poll_start(&child->end, UV_READABLE, on_process_end);
     return 0;
 }
 
-int child_start(struct child **ret, uv_loop_t *loop, const char *program,
-                const struct camera_config *config, const struct child_hooks *hooks,
-                struct baton_error *reterr)
+int child_start(struct feed *feed, struct baton_error *reterr)
 {
-    struct helper helper;
+    const struct camera_pool_config *pool = &feed->pool->config;
     struct child *child;
     void *memory;
     int rc, ring = helper_share(&memory, "baton-frames", RING_BYTES, reterr);
@@ -410,31 +372,25 @@ int child_start(struct child **ret, uv_loop_t *loop, const char *program,
     (void)mprotect(memory, RING_BYTES, PROT_READ);    /* only the child writes */
     (void)madvise(memory, RING_BYTES, MADV_DONTDUMP); /* a dump would fill all of it */
     child = calloc(1, sizeof(*child));
-    rc = child != NULL ? helper_start(&helper, program, "baton-camera", (int[]){ring, -1}, reterr)
-                       : error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
-    (void)close(ring);
-    if (rc != 0) {
+    if (child == NULL) {
         (void)munmap(memory, RING_BYTES);
-        free(child);
-        return rc;
+        (void)close(ring);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
-    *child = (struct child){.refs = 1,
-                            .hooks = *hooks,
-                            .sequence = config->sequence,
-                            .memory = memory,
-                            .socket = helper.socket,
-                            .pid = helper.pid,
-                            .end_fd = pidfd_open(helper.pid, 0)};
-    rc = child->end_fd >= 0 &&
-                 send(child->socket, config, sizeof(*config), MSG_NOSIGNAL) == sizeof(*config)
-             ? start_handles(child, loop, reterr)
-             : error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
+    *child = (struct child){.refs = 1, .feed = feed, .memory = memory, .helper.socket = -1};
+    rc = helper_start(&child->helper, pool->program, "baton-camera", (int[]){ring, -1}, reterr);
+    (void)close(ring);
+    if (rc == 0 && send(child->helper.socket, &feed->config, sizeof(feed->config), MSG_NOSIGNAL) !=
+                       sizeof(feed->config)) {
+        rc = error_set(reterr, BATON_EIO, "baton-camera: %s", strerror(errno));
+    }
+    rc = rc ? rc : start_handles(child, pool->loop, reterr);
     if (rc != 0) {
-        (void)helper_kill(&helper);
-        helper_close((int[]){child->socket, child->end_fd}, 2);
+        (void)helper_kill(&child->helper);
+        helper_close(&child->helper.socket, 1);
         child_unref(child);
         return rc;
     }
-    *ret = child;
+    feed->child = child;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -98,24 +99,53 @@ static const int finished[] = {
     SCMP_SYS(stat),       SCMP_SYS(lstat),      SCMP_SYS(prctl),     SCMP_SYS(seccomp),
 };
 
-/* A call that this architecture does not have is no error. */
-static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count)
-{
-    int rc = 0;
+/* The first rule that cannot be added is why it is not loaded; then no other one is tried. */
+struct filter {
+    scmp_filter_ctx rules;
+    int rc;
+};
 
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = seccomp_rule_add(filter, action, calls[i], 0);
-        rc = rc == -EDOM || rc == -EACCES ? 0 : rc;
-    }
-    return rc;
+static struct filter begin(uint32_t otherwise)
+{
+    scmp_filter_ctx rules = seccomp_init(otherwise);
+
+    return (struct filter){rules, rules == NULL ? -ENOMEM : 0};
 }
 
 /* The rule holds where argument `index`, masked, has that value. */
-static int add_masked(scmp_filter_ctx filter, uint32_t action, int call, unsigned index,
-                      uint64_t mask, uint64_t value)
+static struct scmp_arg_cmp where(unsigned index, uint64_t mask, uint64_t value)
 {
-    return seccomp_rule_add(filter, action, call, 1,
-                            SCMP_CMP(index, SCMP_CMP_MASKED_EQ, mask, value));
+    return SCMP_CMP(index, SCMP_CMP_MASKED_EQ, mask, value);
+}
+
+static struct scmp_arg_cmp equal(unsigned index, int64_t value)
+{
+    return SCMP_CMP(index, SCMP_CMP_EQ, (scmp_datum_t)value);
+}
+
+/* `count` comparisons of arguments follow, which all must hold. A call that this architecture does
+ * not have is no error. */
+static void add(struct filter *filter, uint32_t action, int call, unsigned count, ...)
+{
+    struct scmp_arg_cmp arguments[3];
+    va_list list;
+
+    va_start(list, count);
+    for (unsigned i = 0; i < count; i++) {
+        arguments[i] = va_arg(list, struct scmp_arg_cmp);
+    }
+    va_end(list);
+    if (filter->rc == 0) {
+        filter->rc = seccomp_rule_add_array(filter->rules, action, call, count, arguments);
+        filter->rc = filter->rc == -EDOM || filter->rc == -EACCES ? 0 : filter->rc;
+    }
+}
+
+static void add_all(struct filter *filter, uint32_t action, const int *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        add(filter, action, calls[i], 0);
+    }
 }
 
 /* These commands of fcntl() set no owner: the kernel sends the owner of a descriptor, which can be
@@ -145,106 +175,64 @@ static const struct {
 /* Sockets of other programs on this machine have no port, so they are refused: names are looked up
  * in /etc/hosts and by DNS, not by a daemon. With netlink the C library learns the machine's
  * addresses. */
-static int allow_sockets(scmp_filter_ctx filter)
+static void allow_sockets(struct filter *filter)
 {
-    int rc =
-        seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-                         SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE));
-
-    for (size_t i = 0; i < 2 * sizeof(sockets) / sizeof(sockets[0]) && rc == 0; i++) {
+    add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, equal(0, AF_NETLINK), equal(2, NETLINK_ROUTE));
+    for (size_t i = 0; i < 2 * sizeof(sockets) / sizeof(sockets[0]); i++) {
         int type = sockets[i / 2].type;
         int protocol = i % 2 == 0 ? 0 : type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
-        rc = seccomp_rule_add(
-            filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3,
-            SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)sockets[i / 2].family),
-            SCMP_A1(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)SOCKET_FLAGS, (scmp_datum_t)type),
-            SCMP_A2(SCMP_CMP_EQ, (scmp_datum_t)protocol));
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3, equal(0, sockets[i / 2].family),
+            where(1, ~(scmp_datum_t)SOCKET_FLAGS, (scmp_datum_t)type), equal(2, protocol));
     }
-    for (size_t i = 0; i < sizeof(socket_options) / sizeof(socket_options[0]) && rc == 0; i++) {
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt),
-                              socket_options[i].option < 0 ? 1 : 2,
-                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)socket_options[i].level),
-                              SCMP_A2(SCMP_CMP_EQ, (scmp_datum_t)socket_options[i].option));
+    for (size_t i = 0; i < sizeof(socket_options) / sizeof(socket_options[0]); i++) {
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt), socket_options[i].option < 0 ? 1 : 2,
+            equal(1, socket_options[i].level), equal(2, socket_options[i].option));
     }
-    return rc;
 }
 
-/* The broker reads a system call of another process and answers it, and puts a tunnel in the place
- * of a socket. */
-static int allow_answers(scmp_filter_ctx filter)
-{
-    static const unsigned long controls[] = {SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND};
-    int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(dup3), 0);
-
-    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]) && rc == 0; i++) {
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-                              SCMP_A1(SCMP_CMP_EQ, controls[i]));
-    }
-    return rc;
-}
-
-/* A process with a broker passes each address to it. It sends no messages, which can hold one. */
-static int allow_connections(scmp_filter_ctx filter, const struct confinement *confinement)
+/* A process with a broker passes each address to it. It sends no messages, which can hold one. The
+ * broker reads a system call of another process and answers it, and puts a tunnel in the place of a
+ * socket. */
+static void allow_connections(struct filter *filter, const struct confinement *confinement)
 {
     static const int calls[] = {SCMP_SYS(connect), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
                                 SCMP_SYS(sendmmsg)};
-    int rc;
 
-    if (confinement->listener == NULL) {
-        rc = add_all(filter, SCMP_ACT_ALLOW, calls, sizeof(calls) / sizeof(calls[0]));
-        return rc || !confinement->is_broker ? rc : allow_answers(filter);
+    if (confinement->broker != 0) {
+        add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
+        add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0));
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1, equal(4, 0));
+        return;
     }
-    rc = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
-    rc = rc ? rc
-            : seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1,
-                               SCMP_A4(SCMP_CMP_NE, 0));
-    return rc ? rc
-              : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1,
-                                 SCMP_A4(SCMP_CMP_EQ, 0));
+    add_all(filter, SCMP_ACT_ALLOW, calls, sizeof(calls) / sizeof(calls[0]));
+    if (confinement->is_broker) {
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(dup3), 0);
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, equal(1, SECCOMP_IOCTL_NOTIF_RECV));
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, equal(1, SECCOMP_IOCTL_NOTIF_SEND));
+    }
 }
 
-/* abort() sends a signal to this process; no other process gets one. */
-static int allow_signals(scmp_filter_ctx filter)
-{
-    int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
-
-    for (size_t i = 0; i < sizeof(file_commands) / sizeof(file_commands[0]) && rc == 0; i++) {
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)file_commands[i]));
-    }
-    return rc;
-}
-
-static int allow_by_argument(scmp_filter_ctx filter, const struct confinement *confinement)
+static void allow_by_argument(struct filter *filter, const struct confinement *confinement)
 {
     static const int controls[] = {FIONBIO, FIONREAD, TCGETS};
-    uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
-    int rc = add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2,
-                        confinement->uses_hardware ? 0 : writing, O_RDONLY);
+    uint64_t writing = confinement->uses_hardware ? 0 : O_ACCMODE | O_CREAT | O_TRUNC;
 
-    rc = rc ? rc
-            : add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
-                         confinement->uses_hardware ? 0 : writing, O_RDONLY);
-    rc = rc ? rc : allow_sockets(filter);
-    rc = rc ? rc : allow_connections(filter, confinement);
-    rc = rc ? rc : allow_signals(filter);
-    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]) && rc == 0; i++) {
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)controls[i]));
+    add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, where(2, writing, O_RDONLY));
+    add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, where(1, writing, O_RDONLY));
+    /* abort() sends a signal to this process; no other process gets one. */
+    add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, equal(0, getpid()));
+    for (size_t i = 0; i < sizeof(file_commands) / sizeof(file_commands[0]); i++) {
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, equal(1, file_commands[i]));
     }
-    if (confinement->uses_hardware && rc == 0) {
-        rc = add_all(filter, SCMP_ACT_ALLOW, drivers, sizeof(drivers) / sizeof(drivers[0]));
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+        add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, equal(1, controls[i]));
     }
     /* The limits can be read, not set. */
-    rc = rc ? rc
-            : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
-                               SCMP_A2(SCMP_CMP_EQ, 0));
+    add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, equal(2, 0));
     /* Threads are allowed (libcurl looks names up in one), processes are not. clone3 has its flags
      * behind a pointer; if it is missing, the C library uses clone. */
-    rc = rc ? rc
-            : add_masked(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 0, CLONE_THREAD, CLONE_THREAD);
-    return rc ? rc : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, where(0, CLONE_THREAD, CLONE_THREAD));
+    add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
 static int refuse(struct baton_error *reterr, int error)
@@ -253,16 +241,18 @@ static int refuse(struct baton_error *reterr, int error)
                      strerror(error));
 }
 
-/* Loads the filter if `rc` is 0, so all rules were added. libseccomp's error is of another step;
- * without memory there is no filter, to which no rule can be added. */
-static int load(scmp_filter_ctx filter, int rc, int *listener, struct baton_error *reterr)
+/* Loads it if all rules were added, and tells the broker (0: none) where it is asked. libseccomp's
+ * error is of another step. */
+static int load(struct filter *filter, int broker, struct baton_error *reterr)
 {
-    rc = filter == NULL ? -ENOMEM : rc ? rc : seccomp_load(filter);
-    if (rc == 0 && listener != NULL) {
-        *listener = seccomp_notify_fd(filter);
+    int rc = filter->rc != 0 ? filter->rc : seccomp_load(filter->rules);
+
+    if (rc == 0 && broker != 0) {
+        int listener = seccomp_notify_fd(filter->rules);
+        (void)!write(broker, &listener, sizeof(listener));
     }
-    seccomp_release(filter);
-    if (rc != 0 && rc != -ENOMEM && listener != NULL) {
+    seccomp_release(filter->rules);
+    if (rc != 0 && rc != -ENOMEM && broker != 0) {
         return error_set(reterr, BATON_EUNAVAILABLE,
                          "seccomp: connections cannot be checked: the kernel is older than 5.0, or "
                          "the runtime of this container listens to system calls itself");
@@ -273,41 +263,46 @@ static int load(scmp_filter_ctx filter, int rc, int *listener, struct baton_erro
 /* An answer at its listener could replace the broker. */
 static int filter_brokered(struct baton_error *reterr)
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    int rc = add_masked(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, IOCTL_TYPE,
-                        SECCOMP_IOC_MAGIC << 8);
+    struct filter filter = begin(SCMP_ACT_ALLOW);
 
-    return load(filter, rc, NULL, reterr);
+    add(&filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+        where(1, IOCTL_TYPE, SECCOMP_IOC_MAGIC << 8));
+    return load(&filter, 0, reterr);
 }
 
 static int filter_process(const struct confinement *confinement, struct baton_error *reterr)
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    int rc = add_all(filter, SCMP_ACT_ALLOW, allowed, sizeof(allowed) / sizeof(allowed[0]));
+    struct filter filter = begin(SCMP_ACT_ERRNO(EPERM));
+    int rc;
 
-    rc = rc ? rc
-            : add_all(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof(deadly) / sizeof(deadly[0]));
-    rc = rc ? rc : allow_by_argument(filter, confinement);
-    rc = load(filter, rc, confinement->listener, reterr);
-    return rc || confinement->listener == NULL ? rc : filter_brokered(reterr);
+    add_all(&filter, SCMP_ACT_ALLOW, allowed, sizeof(allowed) / sizeof(allowed[0]));
+    add_all(&filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof(deadly) / sizeof(deadly[0]));
+    allow_by_argument(&filter, confinement);
+    allow_sockets(&filter);
+    allow_connections(&filter, confinement);
+    if (confinement->uses_hardware) {
+        add_all(&filter, SCMP_ACT_ALLOW, drivers, sizeof(drivers) / sizeof(drivers[0]));
+    }
+    rc = load(&filter, confinement->broker, reterr);
+    return rc || confinement->broker == 0 ? rc : filter_brokered(reterr);
 }
 
 int confine_stream(const struct confinement *confinement, struct baton_error *reterr)
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    struct filter filter = begin(SCMP_ACT_ALLOW);
     uint32_t no = SCMP_ACT_ERRNO(EPERM);
-    int rc = add_all(filter, no, finished, sizeof(finished) / sizeof(finished[0]));
 
+    add_all(&filter, no, finished, sizeof(finished) / sizeof(finished[0]));
     if (!confinement->uses_hardware) {
         /* No thread starts, and no memory can be both filled and run. */
-        rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(clone), 0);
-        rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mmap), 2, PROT_EXEC, PROT_EXEC);
-        rc = rc ? rc : add_masked(filter, no, SCMP_SYS(mprotect), 2, PROT_EXEC, PROT_EXEC);
+        add(&filter, no, SCMP_SYS(clone), 0);
+        add(&filter, no, SCMP_SYS(mmap), 1, where(2, PROT_EXEC, PROT_EXEC));
+        add(&filter, no, SCMP_SYS(mprotect), 1, where(2, PROT_EXEC, PROT_EXEC));
     }
     if (!confinement->uses_udp) {
-        rc = rc ? rc : seccomp_rule_add(filter, no, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0));
+        add(&filter, no, SCMP_SYS(sendto), 1, SCMP_A4(SCMP_CMP_NE, 0));
     }
-    return load(filter, rc, NULL, reterr);
+    return load(&filter, 0, reterr);
 }
 
 static void limit(int resource, rlim_t most)

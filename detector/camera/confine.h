@@ -21,8 +21,8 @@ struct confinement {
     bool uses_hardware;   /* a graphics driver needs its devices, threads and code of its own */
     const char *readable; /* one more file that can be read; NULL: none */
     bool uses_udp;        /* media arrive and reports leave in datagrams */
-    int *listener; /* not NULL: a broker (broker.h) connects for this process, and gets its requests
-                      at the descriptor that is put here */
+    int broker; /* not 0: a broker (broker.h) connects for this process; it is written here by which
+                   descriptor it gets its requests */
     bool is_broker;          /* it can answer them */
     unsigned memory_max_mib; /* 0: as much as a decoder needs */
 };

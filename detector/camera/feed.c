@@ -38,8 +38,7 @@ static void feed_close(struct feed *feed)
 {
     LL_DELETE(feed->pool->feeds, feed);
     keep_newest(feed, NULL);
-    child_stop(feed->child, false);
-    feed->child = NULL;
+    child_stop(feed, false);
     uv_close((uv_handle_t *)&feed->timer, on_feed_closed);
 }
 
@@ -61,21 +60,6 @@ void feed_sweep(struct feed *feed)
     }
 }
 
-/* A callback may close any camera: it is freed after the last one. */
-static void each_camera(struct feed *feed,
-                        void (*call)(struct camera *camera, const struct camera_frame *frame),
-                        const struct camera_frame *frame)
-{
-    feed->walks++;
-    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        if (!camera->is_closed) {
-            call(camera, frame);
-        }
-    }
-    feed->walks--;
-    feed_sweep(feed);
-}
-
 static void tell_online(struct camera *camera, bool is_online)
 {
     bool is_news = camera->is_online != is_online;
@@ -86,31 +70,12 @@ static void tell_online(struct camera *camera, bool is_online)
     }
 }
 
-static void tell_offline(struct camera *camera, const struct camera_frame *frame)
+static void tell_away(struct camera *camera, bool is_over)
 {
-    (void)frame;
     tell_online(camera, false);
-}
-
-static void tell_ended(struct camera *camera, const struct camera_frame *frame)
-{
-    tell_offline(camera, frame);
-    if (!camera->is_closed && camera->callbacks.ended != NULL) {
+    if (is_over && !camera->is_closed && camera->callbacks.ended != NULL) {
         camera->callbacks.ended(camera->callbacks.userdata);
     }
-}
-
-/* Returns the shortest interval of its cameras. */
-static span interval_of(const struct feed *feed)
-{
-    span least = SPAN_MS(MS_MAX);
-
-    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
-        if (!camera->is_closed && camera->interval.ns < least.ns) {
-            least = camera->interval;
-        }
-    }
-    return least;
 }
 
 static void show_to(struct camera *camera, const struct camera_frame *frame)
@@ -128,6 +93,24 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
     camera->callbacks.frame(camera->callbacks.userdata, frame);
 }
 
+/* Shows the frame to all cameras, or tells them that the feed is away. A callback may close any
+ * camera: it is freed after the last one. */
+static void tell_all(struct feed *feed, const struct camera_frame *frame)
+{
+    bool is_over = feed->state == FEED_OVER;
+
+    feed->walks++;
+    for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && frame != NULL) {
+            show_to(camera, frame);
+        } else if (!camera->is_closed) {
+            tell_away(camera, is_over);
+        }
+    }
+    feed->walks--;
+    feed_sweep(feed);
+}
+
 void camera_show_newest(struct camera *camera)
 {
     struct feed *feed = camera->feed;
@@ -142,6 +125,19 @@ void camera_show_newest(struct camera *camera)
 
 /* ---- a feed and its child ---- */
 
+/* Returns the shortest interval of its cameras. */
+static span interval_of(const struct feed *feed)
+{
+    span least = SPAN_MS(MS_MAX);
+
+    for (const struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
+        if (!camera->is_closed && camera->interval.ns < least.ns) {
+            least = camera->interval;
+        }
+    }
+    return least;
+}
+
 void feed_update_interval(struct feed *feed)
 {
     if (feed->child != NULL) {
@@ -152,7 +148,7 @@ void feed_update_interval(struct feed *feed)
 /* A refused password is a failure of its own kind: each further try may lock the user out. */
 static bool is_refusal(const struct feed *feed, const struct baton_error *error)
 {
-    return error->code == BATON_EAUTH && feed->url.has_user;
+    return error->code == BATON_EAUTH && feed->config.parts.has_user;
 }
 
 /* What became of all URLs of a login. */
@@ -164,7 +160,7 @@ struct login {
 
 static bool has_login(const struct feed *feed, const struct feed *other)
 {
-    return feed->url.has_user && other->url.login == feed->url.login;
+    return feed->config.parts.has_user && other->config.parts.login == feed->config.parts.login;
 }
 
 /* A camera that locks a user out counts the tries of all its URLs: streams and snapshots, and all
@@ -269,10 +265,11 @@ static void explain(struct feed *feed, const struct baton_error *error, span pau
 static void measure(struct feed *feed, instant now)
 {
     struct camera_stats *stats = &feed->stats;
+    const struct camera_counts *counts = &stats->counts;
 
-    stats->fps = (struct camera_fps){rate_count(&feed->rates.received, stats->received, now),
-                                     rate_count(&feed->rates.decoded, stats->decoded, now),
-                                     rate_count(&feed->rates.dropped, stats->dropped, now),
+    stats->fps = (struct camera_fps){rate_count(&feed->rates.received, counts->received, now),
+                                     rate_count(&feed->rates.decoded, counts->decoded, now),
+                                     rate_count(&feed->rates.dropped, counts->dropped, now),
                                      rate_count(&feed->rates.shown, stats->shown, now)};
 }
 
@@ -290,21 +287,51 @@ static void feed_fail(struct feed *feed, const struct baton_error *error)
     span pause = next_pause(feed, error);
     char labels[LABELS_MAX];
 
-    child_stop(feed->child, true);
-    feed->child = NULL;
+    child_stop(feed, true);
     keep_newest(feed, NULL);
     explain(feed, error, pause);
-    log_warning(feed->pool->config.logger, "camera-offline", LOG_STR("camera", feed->url.masked),
+    log_warning(feed->pool->config.logger, "camera-offline",
+                LOG_STR("camera", feed->config.parts.masked),
                 LOG_STR("subscriptions", labels_of(feed, labels)),
                 LOG_STR("reason", feed->stats.last_error), LOG_U64("failures", feed->failures),
                 LOG_I64("retry_ms", pause.ns / 1000000));
     go_waiting(feed, pause);
-    each_camera(feed, tell_offline, NULL);
+    tell_all(feed, NULL);
 }
 
-static void on_word(void *userdata, const struct camera_message *message, uint64_t missed)
+static void go_online(struct feed *feed)
 {
-    struct feed *feed = userdata;
+    char labels[LABELS_MAX];
+
+    feed->state = FEED_ONLINE;
+    feed->refusals = 0;
+    feed->refused_until = (instant){0};
+    feed->is_accepted = feed->config.parts.has_user;
+    feed->online_since = clock_now();
+    log_info(feed->pool->config.logger, "camera-online",
+             LOG_STR("camera", feed->config.parts.masked),
+             LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
+             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
+             LOG_STR("hardware", feed->stats.hardware));
+}
+
+static void show(struct feed *feed, struct camera_frame *frame)
+{
+    if (feed->config.kind == SOURCE_SNAPSHOT) {
+        frame->source = IMAGE_SNAPSHOT;
+        keep_newest(feed, frame);
+    }
+    feed->stats.width = frame->picture.width;
+    feed->stats.height = frame->picture.height;
+    if (feed->state == FEED_STARTING) {
+        go_online(feed);
+    }
+    tell_all(feed, frame);
+}
+
+void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed,
+               struct camera_frame *frame)
+{
     struct camera_stats *stats = &feed->stats;
 
     feed->is_opened = feed->is_opened || message->type == MESSAGE_OPENED;
@@ -318,69 +345,27 @@ static void on_word(void *userdata, const struct camera_message *message, uint64
         (void)snprintf(stats->hardware, sizeof(stats->hardware), "%s", message->hardware);
         return;
     }
-    stats->received += message->counts.received - feed->counted.received;
-    stats->decoded += message->counts.decoded - feed->counted.decoded;
-    stats->dropped += message->counts.dropped - feed->counted.dropped;
+    stats->counts = message->counts;
     stats->skipped += missed;
-    feed->counted = message->counts;
-}
-
-static void go_online(struct feed *feed)
-{
-    char labels[LABELS_MAX];
-
-    feed->state = FEED_ONLINE;
-    feed->refusals = 0;
-    feed->refused_until = (instant){0};
-    feed->is_accepted = feed->url.has_user;
-    feed->online_since = clock_now();
-    log_info(feed->pool->config.logger, "camera-online", LOG_STR("camera", feed->url.masked),
-             LOG_STR("subscriptions", labels_of(feed, labels)), LOG_STR("codec", feed->stats.codec),
-             LOG_I64("width", feed->stats.width), LOG_I64("height", feed->stats.height),
-             LOG_STR("hardware", feed->stats.hardware));
-}
-
-static void on_frame(void *userdata, struct camera_frame *frame)
-{
-    struct feed *feed = userdata;
-
-    feed->config.sequence = frame->number;
-    if (feed->config.kind == SOURCE_SNAPSHOT) {
-        frame->source = IMAGE_SNAPSHOT;
-        keep_newest(feed, frame);
+    if (frame != NULL) {
+        show(feed, frame);
     }
-    feed->stats.width = frame->picture.width;
-    feed->stats.height = frame->picture.height;
-    if (feed->state == FEED_STARTING) {
-        go_online(feed);
-    }
-    each_camera(feed, show_to, frame);
 }
 
-static void on_ended(void *userdata, const struct baton_error *error)
+void feed_end(struct feed *feed, const struct baton_error *error)
 {
-    struct feed *feed = userdata;
-    struct baton_error over;
-
-    if (error == NULL && feed->config.kind == SOURCE_FILE) {
-        child_stop(feed->child, false);
-        feed->child = NULL;
-        feed->state = FEED_OVER;
-        (void)uv_timer_stop(&feed->timer);
-        each_camera(feed, tell_ended, NULL);
+    if (error->code != 0 || feed->config.kind != SOURCE_FILE) {
+        feed_fail(feed, error);
         return;
     }
-    if (error == NULL) {
-        (void)error_set(&over, BATON_ECLOSED, "the stream ended");
-        error = &over;
-    }
-    feed_fail(feed, error);
+    child_stop(feed, false);
+    feed->state = FEED_OVER;
+    (void)uv_timer_stop(&feed->timer);
+    tell_all(feed, NULL);
 }
 
 static void start_child(struct feed *feed)
 {
-    const struct child_hooks hooks = {on_word, on_frame, on_ended, feed};
-    struct camera_pool *pool = feed->pool;
     struct baton_error error;
     instant began = clock_now();
     int rc;
@@ -389,10 +374,9 @@ static void start_child(struct feed *feed)
     feed->state = FEED_STARTING;
     feed->is_opened = false;
     feed->looks = 0;
-    feed->counted = (struct camera_counts){0};
-    rc = child_start(&feed->child, pool->config.loop, pool->config.program, &feed->config, &hooks,
-                     &error);
-    pool->start_at = start_after(began, clock_now());
+    feed->config.counts = feed->stats.counts;
+    rc = child_start(feed, &error);
+    feed->pool->start_at = start_after(began, clock_now());
     if (rc != 0) {
         feed_fail(feed, &error);
         return;
@@ -467,20 +451,24 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- new feeds ---- */
 
-static int read_url(struct feed *feed, const char *url, struct baton_error *reterr)
+static int read_url(struct camera_config *config, bool allows_files, const char *url,
+                    struct baton_error *reterr)
 {
     int rc;
 
     INVARIANT(strlen(url) <= MESSAGE_URL_MAX);
-    (void)snprintf(feed->config.url, sizeof(feed->config.url), "%s", url);
-    if (feed->pool->config.allows_files && strstr(url, "://") == NULL) {
-        feed->config.kind = SOURCE_FILE;
-        (void)snprintf(feed->url.masked, sizeof(feed->url.masked), "%s", url);
+    if (allows_files && strstr(url, "://") == NULL) {
+        config->kind = SOURCE_FILE;
+        (void)snprintf(config->url, sizeof(config->url), "file:%s", url);
+        (void)snprintf(config->parts.masked, sizeof(config->parts.masked), "%s", url);
         return 0;
     }
-    rc = url_parse(&feed->url, url, reterr);
-    memcpy(feed->config.url, feed->url.scheme, strlen(feed->url.scheme)); /* as FFmpeg knows it */
-    feed->config.kind = strncmp(feed->url.scheme, "http", 4) == 0 ? SOURCE_SNAPSHOT : SOURCE_RTSP;
+    rc = url_parse(&config->parts, url, reterr);
+    if (rc == 0) {
+        bool is_http = strncmp(config->parts.scheme, "http", 4) == 0;
+        config->kind = is_http ? SOURCE_SNAPSHOT : SOURCE_RTSP;
+        url_without_tls(config->url, sizeof(config->url), &config->parts, url);
+    }
     return rc;
 }
 
@@ -489,8 +477,20 @@ static int or_default(int given, int fallback)
     return given > 0 && given <= MS_MAX ? given : fallback;
 }
 
-int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
-             const struct camera_options *options, struct baton_error *reterr)
+/* Of the same URL; capitals of its scheme do not count. */
+static struct feed *find_same(const struct feed *feed)
+{
+    struct feed *other = feed->pool->feeds;
+
+    while (other != NULL && (strcmp(other->config.url, feed->config.url) != 0 ||
+                             strcmp(other->config.parts.scheme, feed->config.parts.scheme) != 0)) {
+        other = other->next;
+    }
+    return other;
+}
+
+int feed_of(struct feed **ret, struct camera_pool *pool, const char *url,
+            const struct camera_options *options, struct baton_error *reterr)
 {
     struct feed *feed = calloc(1, sizeof(*feed));
     int rc;
@@ -499,8 +499,10 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
         return error_set(reterr, BATON_ENOMEM, "out of memory for a camera");
     }
     feed->pool = pool;
-    rc = read_url(feed, url, reterr);
-    if (rc != 0) {
+    rc = read_url(&feed->config, pool->config.allows_files, url, reterr);
+    *ret = rc == 0 ? find_same(feed) : NULL;
+    if (rc != 0 || *ret != NULL) {
+        explicit_bzero(&feed->config, sizeof(feed->config));
         free(feed);
         return rc;
     }
@@ -508,7 +510,8 @@ int feed_new(struct feed **ret, struct camera_pool *pool, const char *url,
     feed->config.options = *options;
     feed->config.options.stall_ms = or_default(options->stall_ms, CAMERA_STALL_MS);
     feed->config.options.open_ms = or_default(options->open_ms, CAMERA_OPEN_MS);
-    feed->state = FEED_WAITING;
+    feed->config.options.uses_udp &= strcmp(feed->config.parts.scheme, "rtsp") == 0;
+    feed->state = FEED_OVER;
     (void)uv_timer_init(pool->config.loop, &feed->timer);
     feed->timer.data = feed;
     LL_PREPEND(pool->feeds, feed);

@@ -12,7 +12,6 @@
 #include "detector/camera/publish.h"
 #include "detector/camera/snapshot.h"
 #include "detector/camera/stream.h"
-#include "detector/camera/url.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>
@@ -51,26 +50,17 @@ static bool read_config(struct camera_config *config)
 static int confine(const struct camera_config *config, struct confinement *confinement,
                    struct baton_error *reterr)
 {
-    static struct url url;
-    int listener = -1;
     int rc = 0;
 
     *confinement = (struct confinement){
+        .port = config->parts.port,
         .uses_hardware = config->options.hardware[0] != '\0',
-        .readable = config->options.ca_file[0] != '\0' ? config->options.ca_file : NULL};
+        .readable = config->options.ca_file[0] != '\0' ? config->options.ca_file : NULL,
+        .uses_udp = config->options.uses_udp};
     if (config->kind != SOURCE_FILE) {
-        rc = url_parse(&url, config->url, reterr);
-        confinement->port = url.port;
-        confinement->uses_udp = config->options.uses_udp && strcmp(url.scheme, "rtsp") == 0;
-        rc = rc ? rc : broker_start(config, &url, confinement, reterr);
-        confinement->listener = &listener;
+        rc = broker_start(config, confinement, reterr);
     }
-    rc = rc ? rc : confine_process(confinement, reterr);
-    confinement->listener = NULL;
-    if (listener >= 0) {
-        broker_listen(listener);
-    }
-    return rc;
+    return rc ? rc : confine_process(confinement, reterr);
 }
 
 /* After the broker was cloned, which shares no memory. */
@@ -90,19 +80,18 @@ static int run(const struct camera_config *config, struct publisher *publisher,
                struct baton_error *reterr)
 {
     struct confinement confinement;
-    char path[sizeof("file:") + MESSAGE_URL_MAX];
     AVIOContext *file = NULL;
     int rc;
 
     if (config->kind == SOURCE_FILE) {
-        (void)snprintf(path, sizeof(path), "file:%s", config->url);
-        rc = avio_open(&file, path, AVIO_FLAG_READ);
+        rc = avio_open(&file, config->url, AVIO_FLAG_READ);
         if (rc < 0) {
             return error_set(reterr, BATON_ENOENT, "open: %s", strerror(AVUNERROR(rc)));
         }
     }
     publisher->is_lossless = config->options.is_lossless;
     publisher->sequence = config->sequence;
+    publisher->counts = config->counts;
     /* Two queries at once would leave by sendmmsg(2), which the filter refuses. */
     (void)setenv("RES_OPTIONS", "single-request", 1);
     rc = confine(config, &confinement, reterr);
@@ -119,8 +108,7 @@ int main(int argc, char **argv)
 {
     static struct camera_config config;
     static struct publisher publisher;
-    const struct camera_message end = {.type = MESSAGE_END};
-    struct baton_error error;
+    struct baton_error error = {0};
 
     helper_begin(argc, argv,
                  "It opens one camera, decodes it and puts the frames into shared memory.");
@@ -132,10 +120,7 @@ int main(int argc, char **argv)
     }
     av_log_set_callback(say_nothing);
     publisher.socket = HELPER_FD;
-    if (run(&config, &publisher, &error) == 0) {
-        (void)publisher_send(&publisher, &end);
-    } else {
-        publisher_fail(&publisher, &error);
-    }
+    error.code = run(&config, &publisher, &error);
+    publisher_end(&publisher, &error);
     _exit(EXIT_SUCCESS); /* handlers of libraries might make calls that are refused now */
 }

@@ -19,7 +19,6 @@ static const char *find_fault(const struct camera_message *message)
     switch (message->type) {
     case MESSAGE_OPENED:
     case MESSAGE_PROGRESS:
-    case MESSAGE_END:
         return NULL;
     case MESSAGE_FRAME:
         if (ring_layout(&layout, message->width, message->height, NULL) != 0) {
@@ -32,8 +31,8 @@ static const char *find_fault(const struct camera_message *message)
             return "its flags";
         }
         return message->sequence != 0 ? NULL : "its sequence";
-    case MESSAGE_ERROR:
-        return message->code < 0 ? NULL : "its code";
+    case MESSAGE_END:
+        return message->code <= 0 ? NULL : "its code";
     default:
         return "its type";
     }

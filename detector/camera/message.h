@@ -1,7 +1,7 @@
 /* The messages between a camera's child and its parent, one datagram each.
  *
  *   parent ─ config, once; requests ─────────────────▶ child
- *   parent ◀─ OPENED · FRAME · PROGRESS · ERROR · END ─ child
+ *   parent ◀─ OPENED · FRAME · PROGRESS · END ───────── child
  *
  * A datagram is the struct as it lies in memory, since both programs are of one build and one
  * machine. The child inherits the socket, at whose end it ends, too, and the memory for pictures
@@ -13,6 +13,7 @@
 #define DETECTOR_CAMERA_MESSAGE_H
 
 #include "base/error.h"
+#include "detector/camera/url.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -20,7 +21,7 @@
 #include <stdint.h>
 
 enum {
-    MESSAGE_VERSION = 6,
+    MESSAGE_VERSION = 7,
     MESSAGE_NAME_MAX = 31,
     MESSAGE_TEXT_MAX = 300,
     MESSAGE_URL_MAX = 4096,
@@ -34,7 +35,7 @@ struct camera_options {
                             moved */
     int stall_ms;        /* reopened after so long without a frame; 0: CAMERA_STALL_MS */
     int open_ms;         /* 0: CAMERA_OPEN_MS */
-    bool uses_udp;       /* RTSP media come over UDP instead of the connection */
+    bool uses_udp;       /* media of rtsp URLs come over UDP instead of the connection */
     bool trusts_any;     /* rtsps and https accept every certificate */
     bool is_paced;       /* a clip plays at its own speed, instead of as fast as it decodes */
     bool is_lossless;    /* a clip shows every frame, and the next one only when this one was given
@@ -44,14 +45,23 @@ struct camera_options {
     char ca_file[PATH_MAX];              /* the authorities for rtsps and https; "": the system's */
 };
 
+/* Of all children of a feed. */
+struct camera_counts {
+    uint64_t received; /* packets of the video stream, or snapshots */
+    uint64_t decoded;  /* frames */
+    uint64_t dropped;  /* of these: not shown, because of the cap or damage */
+};
+
 enum source_kind { SOURCE_RTSP, SOURCE_SNAPSHOT, SOURCE_FILE };
 
 struct camera_config {
     uint32_t version; /* MESSAGE_VERSION */
     enum source_kind kind;
-    uint64_t sequence; /* of the last child's newest frame: numbers grow over restarts */
+    uint64_t sequence;           /* of the last child's newest frame: numbers grow over restarts, */
+    struct camera_counts counts; /* as these do */
     struct camera_options options;
-    char url[MESSAGE_URL_MAX + 1]; /* or the path of a file */
+    struct url parts;                         /* of the URL; of a file only what is shown of it */
+    char url[MESSAGE_URL_MAX + URL_PORT_MAX]; /* see url_without_tls(); or "file:" and a path */
 };
 
 struct camera_request {
@@ -63,15 +73,7 @@ enum message_type {
     MESSAGE_OPENED = 1,
     MESSAGE_FRAME,
     MESSAGE_PROGRESS, /* it decodes, although nothing was shown lately */
-    MESSAGE_ERROR,    /* its last message */
-    MESSAGE_END,      /* after a file's end, or a request to stop */
-};
-
-/* Counted since the child started. */
-struct camera_counts {
-    uint64_t received; /* packets of the video stream, or snapshots */
-    uint64_t decoded;  /* frames */
-    uint64_t dropped;  /* of these: not shown, because of the cap or damage */
+    MESSAGE_END,      /* its last message */
 };
 
 enum frame_flags {
@@ -97,8 +99,8 @@ struct camera_message {
     int64_t captured_ns; /* boot clock, when its last packet arrived */
     /* FRAME, PROGRESS */
     struct camera_counts counts;
-    /* ERROR */
-    int32_t code; /* BATON_E… */
+    /* END */
+    int32_t code; /* BATON_E…; 0: after a file's end, or a request to stop */
     char text[MESSAGE_TEXT_MAX + 1];
 };
 

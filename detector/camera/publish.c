@@ -28,9 +28,9 @@ bool publisher_send(struct publisher *publisher, const struct camera_message *me
     return is_sent;
 }
 
-void publisher_fail(struct publisher *publisher, const struct baton_error *error)
+void publisher_end(struct publisher *publisher, const struct baton_error *error)
 {
-    struct camera_message message = {.type = MESSAGE_ERROR, .code = error->code};
+    struct camera_message message = {.type = MESSAGE_END, .code = error->code};
     struct pollfd writable = {.fd = publisher->socket, .events = POLLOUT};
 
     (void)snprintf(message.text, sizeof(message.text), "%s", error->message);
@@ -51,7 +51,6 @@ void publisher_listen(struct publisher *publisher)
             publisher->interval = SPAN_US(request.value);
         } else {
             slots_give_back(&publisher->slots, request.value);
-            publisher->shown -= publisher->shown > 0;
         }
     }
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -103,12 +102,6 @@ void publisher_sleep(struct publisher *publisher, instant from, const span *leng
     }
 }
 
-/* The place of a picture. */
-struct place {
-    struct ring_layout layout;
-    int slot; /* -1: there is none now */
-};
-
 static bool is_full_range(const AVFrame *frame)
 {
     const AVPixFmtDescriptor *format = av_pix_fmt_desc_get((enum AVPixelFormat)frame->format);
@@ -147,14 +140,15 @@ static AVFrame *convert(struct publisher *publisher, const AVFrame *frame)
     return NULL;
 }
 
-/* Writes the picture to its place, upright. */
-static bool fill(struct publisher *publisher, const AVFrame *frame, const struct place *place)
+/* Writes the picture to the slot, upright. */
+static bool fill(struct publisher *publisher, const AVFrame *frame,
+                 const struct ring_layout *layout, int slot)
 {
     AVFrame *made = is_420(frame) ? NULL : convert(publisher, frame);
     const AVFrame *from = is_420(frame) ? frame : made;
-    const size_t *offsets = place->layout.offset;
-    const int *strides = place->layout.stride;
-    uint8_t *at = slots_at(&publisher->slots, place->slot);
+    const size_t *offsets = layout->offset;
+    const int *strides = layout->stride;
+    uint8_t *at = slots_at(&publisher->slots, slot);
     bool is_filled =
         from != NULL &&
         I420Rotate(from->data[0], from->linesize[0], from->data[1], from->linesize[1],
@@ -166,26 +160,18 @@ static bool fill(struct publisher *publisher, const AVFrame *frame, const struct
     return is_filled;
 }
 
-/* Finds the picture in the ring if it was decoded there, else a slot to copy it to. Returns
- * BATON_ETOOBIG. */
-static int find_place(struct publisher *publisher, const AVFrame *frame, struct place *ret,
-                      struct baton_error *reterr)
+/* Finds the picture in the ring if it was decoded there, else a slot to copy it to. Returns -1 if
+ * there is none now. */
+static int find_slot(struct publisher *publisher, const AVFrame *frame,
+                     const struct ring_layout *layout)
 {
-    bool is_across = publisher->turns % 2 != 0;
-    int rc = ring_layout(&ret->layout, (uint32_t)(is_across ? frame->height : frame->width),
-                         (uint32_t)(is_across ? frame->width : frame->height), reterr);
+    int slot = slots_find(&publisher->slots, layout, frame);
 
-    if (rc != 0) {
-        return rc;
+    if (slot >= 0) {
+        return slot;
     }
-    ret->slot = slots_find(&publisher->slots, &ret->layout, frame);
-    if (ret->slot < 0) {
-        ret->slot = slots_find_free(&publisher->slots, &ret->layout);
-        if (ret->slot >= 0 && !fill(publisher, frame, ret)) {
-            ret->slot = -1;
-        }
-    }
-    return 0;
+    slot = slots_find_free(&publisher->slots, layout);
+    return slot >= 0 && fill(publisher, frame, layout, slot) ? slot : -1;
 }
 
 static uint8_t flags_of(const AVFrame *frame)
@@ -199,31 +185,31 @@ static uint8_t flags_of(const AVFrame *frame)
 }
 
 /* Sends the frame to the parent; false: it was not sent. */
-static bool hand_over(struct publisher *publisher, const AVFrame *frame, const struct place *place,
-                      int64_t pts_us, instant captured)
+static bool hand_over(struct publisher *publisher, const AVFrame *frame,
+                      const struct ring_layout *layout, int64_t pts_us, instant captured)
 {
+    int slot = find_slot(publisher, frame, layout);
     struct camera_message message = {.type = MESSAGE_FRAME,
-                                     .width = (uint32_t)place->layout.width,
-                                     .height = (uint32_t)place->layout.height,
-                                     .slot = (uint8_t)place->slot,
+                                     .width = (uint32_t)layout->width,
+                                     .height = (uint32_t)layout->height,
+                                     .slot = (uint8_t)slot,
                                      .flags = flags_of(frame),
                                      .sequence = publisher->sequence,
                                      .pts_us = pts_us,
                                      .captured_ns = captured.ns,
                                      .counts = publisher->counts};
 
-    if (place->slot < 0 || !publisher_send(publisher, &message)) {
+    if (slot < 0 || !publisher_send(publisher, &message)) {
         return false; /* the parent is far behind, and is sent a later one */
     }
-    slots_show(&publisher->slots, place->slot);
-    publisher->shown++;
+    slots_show(&publisher->slots, slot);
     return true;
 }
 
 /* Whether the picture is to be shown; then it counts in the sequence. */
 static bool is_due(struct publisher *publisher, const AVFrame *frame, instant now)
 {
-    while (publisher->is_lossless && publisher->shown > 0 && !publisher->is_stopping) {
+    while (publisher->is_lossless && publisher->slots.shown != 0 && !publisher->is_stopping) {
         doze(publisher, SPAN_MS(PROGRESS_MS));
     }
     if ((frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 ||
@@ -232,21 +218,23 @@ static bool is_due(struct publisher *publisher, const AVFrame *frame, instant no
         return false;
     }
     publisher->sequence++;
-    return publisher->shown < RING_SHOWN_MAX;
+    return __builtin_popcount(publisher->slots.shown) < RING_SHOWN_MAX;
 }
 
 int publisher_show(struct publisher *publisher, const AVFrame *frame, int64_t pts_us,
                    instant captured, struct baton_error *reterr)
 {
+    bool is_across = publisher->turns % 2 != 0;
     instant now = clock_now();
-    struct place place;
+    struct ring_layout layout;
     int rc = 0;
 
     publisher_listen(publisher);
     publisher->counts.decoded++;
     if (is_due(publisher, frame, now)) {
-        rc = find_place(publisher, frame, &place, reterr);
-        if (rc == 0 && hand_over(publisher, frame, &place, pts_us, captured)) {
+        rc = ring_layout(&layout, (uint32_t)(is_across ? frame->height : frame->width),
+                         (uint32_t)(is_across ? frame->width : frame->height), reterr);
+        if (rc == 0 && hand_over(publisher, frame, &layout, pts_us, captured)) {
             publisher->told_at = now;
             return 0;
         }

@@ -14,7 +14,6 @@
 struct publisher {
     int socket; /* borrowed */
     struct slots slots;
-    unsigned shown; /* frames that the parent has */
     bool is_lossless;
     bool is_stopping; /* the parent needs no more frames, or has ended */
     uint64_t sequence;
@@ -35,8 +34,8 @@ void publisher_listen(struct publisher *publisher);
 /* Does so, reports that it lives, unless something was sent in the last second, and gives memory
  * back that nothing needed in the last second. Cheap: most calls do nothing. */
 void publisher_tick(struct publisher *publisher, instant now);
-/* Sends the last message, waiting for a while if it must. */
-void publisher_fail(struct publisher *publisher, const struct baton_error *error);
+/* Sends the last message, waiting for a while if it must. Its code is 0 without an error. */
+void publisher_end(struct publisher *publisher, const struct baton_error *error);
 
 /* Shows a decoded picture, of any format that FFmpeg knows, or counts it as dropped. Returns an
  * error if no further picture can be shown. */

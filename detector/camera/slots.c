@@ -12,7 +12,7 @@ uint8_t *slots_at(const struct slots *slots, int slot)
 
 static bool is_free(const struct slots *slots, int slot)
 {
-    return (slots->lent & 1U << slot) == 0 && slots->shown[slot] == 0;
+    return ((slots->lent | slots->shown) & 1U << slot) == 0;
 }
 
 static void trim(struct slots *slots, int slot)
@@ -41,14 +41,12 @@ int slots_find_free(struct slots *slots, const struct ring_layout *layout)
 
 void slots_show(struct slots *slots, int slot)
 {
-    slots->shown[slot]++;
+    slots->shown |= 1U << slot;
 }
 
 void slots_give_back(struct slots *slots, uint32_t slot)
 {
-    if (slot < RING_SLOTS && slots->shown[slot] > 0) {
-        slots->shown[slot]--;
-    }
+    slots->shown &= slot < RING_SLOTS ? ~(1U << slot) : UINT32_MAX;
 }
 
 void slots_trim(struct slots *slots, bool keeps_recent)
@@ -77,9 +75,9 @@ static bool lies_at(const uint8_t *at, const struct ring_layout *layout, const A
 int slots_find(const struct slots *slots, const struct ring_layout *layout, const AVFrame *frame)
 {
     size_t slot = ((uintptr_t)frame->data[0] - (uintptr_t)slots->memory) / RING_STRIDE;
-    bool is_lent = slot < RING_SLOTS && (slots->lent & 1U << slot) != 0;
+    bool is_there = slot < RING_SLOTS && (slots->lent & ~slots->shown & 1U << slot) != 0;
 
-    return is_lent && lies_at(slots_at(slots, (int)slot), layout, frame) ? (int)slot : -1;
+    return is_there && lies_at(slots_at(slots, (int)slot), layout, frame) ? (int)slot : -1;
 }
 
 /* ---- lending ---- */

@@ -18,11 +18,11 @@
 
 /* All else is {0} at first. */
 struct slots {
-    uint8_t *memory;           /* the ring, borrowed */
-    uint32_t lent;             /* one bit for each slot: a decoder has it */
-    uint32_t recent;           /* one bit for each slot: it was needed since slots_trim() */
-    size_t used[RING_SLOTS];   /* bytes that have memory */
-    uint8_t shown[RING_SLOTS]; /* how often the parent has it */
+    uint8_t *memory;         /* the ring, borrowed */
+    uint32_t lent;           /* one bit for each slot: a decoder has it */
+    uint32_t shown;          /* the parent has it */
+    uint32_t recent;         /* it was needed since slots_trim() */
+    size_t used[RING_SLOTS]; /* bytes that have memory */
 };
 
 /* Returns a slot that is free to be written to by a picture of this layout, or -1 if none is. */
@@ -34,7 +34,8 @@ void slots_show(struct slots *slots, int slot);
 /* A slot that is unknown is ignored. */
 void slots_give_back(struct slots *slots, uint32_t slot);
 
-/* Returns the slot of the picture if the layout's planes are the picture's, else -1. */
+/* Returns the slot of the picture if the layout's planes are the picture's and it is not shown,
+ * else -1. */
 int slots_find(const struct slots *slots, const struct ring_layout *layout, const AVFrame *frame);
 
 /* Gives the frame a slot for a picture of 4:2:0 that is written once; the frame has it until it is

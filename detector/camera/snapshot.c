@@ -21,6 +21,7 @@ struct poller {
     struct buffer body;
     char details[CURL_ERROR_SIZE];
     AVFrame *frame;
+    bool is_opened;
 };
 
 static size_t take_body(char *bytes, size_t one, size_t count, void *userdata)
@@ -161,7 +162,8 @@ static int poll_once(struct poller *poller, struct baton_error *reterr)
     captured = clock_now();
     poller->publisher->counts.received++;
     rc = decompress(poller, reterr);
-    if (rc == 0 && poller->publisher->counts.received == 1) {
+    if (rc == 0 && !poller->is_opened) {
+        poller->is_opened = true;
         tell_opened(poller);
     }
     if (rc == 0) {

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "detector/camera/broker.h"
-#include "detector/camera/url.h"
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -67,7 +66,7 @@ static int failed(const struct stream *stream, int error, const char *what,
                    : error_set(reterr, BATON_ETIMEDOUT, "%s: no picture came within %d ms", what,
                                stream->config->options.stall_ms);
     }
-    if (broker_fault() != NULL) {
+    if (broker_fault()->code != 0) {
         return error_set(reterr, broker_fault()->code, "%s: %s", what, broker_fault()->message);
     }
     if (stream->config->kind == SOURCE_FILE && (error == AVERROR(EIO) || error == AVERROR_EOF)) {
@@ -115,7 +114,6 @@ static int failed(const struct stream *stream, int error, const char *what,
  * had another name, and is silently unused since. */
 static int set_options(const struct camera_config *config, AVDictionary **options)
 {
-    bool has_tunnel = strncmp(config->url, "rtsps:", 6) == 0;
     int64_t timeout_us = ((int64_t)config->options.open_ms + config->options.stall_ms) * 1000;
     char source[160] = "protocol_whitelist=none", all[256];
 
@@ -123,8 +121,7 @@ static int set_options(const struct camera_config *config, AVDictionary **option
         (void)snprintf(source, sizeof(source),
                        "protocol_whitelist=rtsp,tcp,udp,rtp;allowed_media_types=video;"
                        "rtsp_transport=%s;timeout=%lld",
-                       config->options.uses_udp && !has_tunnel ? "udp" : "tcp",
-                       (long long)timeout_us);
+                       config->options.uses_udp ? "udp" : "tcp", (long long)timeout_us);
     }
     (void)snprintf(all, sizeof(all), "fpsprobesize=0;probesize=%d;analyzeduration=%d;%s",
                    PROBE_BYTES, PROBE_US, source);
@@ -137,7 +134,6 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     AVDictionary *options = NULL;
     const AVDictionaryEntry *unused;
     bool is_file = config->kind == SOURCE_FILE;
-    char url[MESSAGE_URL_MAX + URL_PORT_MAX];
     int rc;
 
     stream->input = avformat_alloc_context();
@@ -153,10 +149,8 @@ static int open_input(struct stream *stream, struct baton_error *reterr)
     rc = set_options(config, &options);
     if (rc >= 0) {
         /* On failure it frees the context and sets it to NULL. */
-        url_without_tls(url, sizeof(url), config->url);
-        rc = avformat_open_input(&stream->input, is_file ? NULL : url,
+        rc = avformat_open_input(&stream->input, is_file ? NULL : config->url,
                                  is_file ? NULL : av_find_input_format("rtsp"), &options);
-        explicit_bzero(url, sizeof(url));
     }
     unused = rc >= 0 ? av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX) : NULL;
     if (unused != NULL) {
@@ -483,14 +477,10 @@ int stream_run(const struct camera_config *config, const struct confinement *con
     if (rc == 0) {
         tell_opened(&stream);
     }
-    if (file == NULL) {
-        rc = rc ? rc : confine_stream(confinement, reterr);
-        broker_settle();
-    }
+    rc = rc || file != NULL ? rc : confine_stream(confinement, reterr);
+    broker_settle();
     rc = rc ? rc : play(&stream, reterr);
     close_all(&stream);
-    if (file == NULL) {
-        broker_farewell();
-    }
+    broker_farewell();
     return rc;
 }

@@ -33,9 +33,9 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose, struct cu
                : CURL_SOCKET_BAD;
 }
 
-static CURLcode handshake(CURL *curl, const struct camera_config *config, const struct url *url,
-                          char *details)
+static CURLcode handshake(CURL *curl, const struct camera_config *config, char *details)
 {
+    const struct url *url = &config->parts;
     bool is_v6 = strchr(url->host, ':') != NULL;
     char text[URL_HOST_MAX + 32];
     CURLcode rc = trust_set_up(curl, config, details);
@@ -66,8 +66,8 @@ static int put_in_place(struct tunnel *tunnel, int fd)
     return flags;
 }
 
-int tunnel_open(struct tunnel *tunnel, const struct camera_config *config, const struct url *url,
-                int fd, struct baton_error *fault)
+int tunnel_open(struct tunnel *tunnel, const struct camera_config *config, int fd,
+                struct baton_error *fault)
 {
     char details[CURL_ERROR_SIZE] = "";
     CURLcode code;
@@ -75,8 +75,7 @@ int tunnel_open(struct tunnel *tunnel, const struct camera_config *config, const
 
     close_tunnel(tunnel);
     tunnel->curl = curl_easy_init();
-    code =
-        tunnel->curl != NULL ? handshake(tunnel->curl, config, url, details) : CURLE_OUT_OF_MEMORY;
+    code = tunnel->curl != NULL ? handshake(tunnel->curl, config, details) : CURLE_OUT_OF_MEMORY;
     if (code == CURLE_SSL_CONNECT_ERROR) {
         (void)error_set(fault, BATON_EIO, "TLS failed; is that the camera's port for rtsps? (%s)",
                         details);

@@ -9,7 +9,6 @@
 #define DETECTOR_CAMERA_TUNNEL_H
 
 #include "detector/camera/message.h"
-#include "detector/camera/url.h"
 
 #include <poll.h>
 #include <sys/types.h>
@@ -23,8 +22,8 @@ struct tunnel {
 
 /* Connects to the URL's host, checks its certificate, and makes `fd` the other end, in place of the
  * last tunnel's. 0, or an errno below 0 and the reason in `fault`. */
-int tunnel_open(struct tunnel *tunnel, const struct camera_config *config, const struct url *url,
-                int fd, struct baton_error *fault);
+int tunnel_open(struct tunnel *tunnel, const struct camera_config *config, int fd,
+                struct baton_error *fault);
 /* Once an end is readable. Closes the tunnel when either end does, or the parent has gone. */
 void tunnel_pump(struct tunnel *tunnel, bool is_inner_readable, pid_t parent);
 

@@ -74,28 +74,19 @@ static const char *find_fault(const char *text, CURLUcode code)
                : "its host is none; special characters in name and password are percent-encoded";
 }
 
-bool url_is_same(const char *one, const char *other)
+void url_without_tls(char *ret, size_t bytes, const struct url *url, const char *text)
 {
-    size_t scheme = scheme_bytes(one);
+    const char *host = text + strlen(url->scheme) + strlen("://");
+    const char *end = host + strcspn(host, "/?#");
+    const char *port = memrchr(host, ':', (size_t)(end - host));
+    bool has_port = port != NULL && port + strcspn(port, "]@/?#") == end;
 
-    return strncasecmp(one, other, scheme) == 0 && strcmp(one + scheme, other + scheme) == 0;
-}
-
-void url_without_tls(char *ret, size_t bytes, const char *text)
-{
-    const char *host = text + strlen("rtsps://");
-    const char *end, *at, *port;
-
-    if (strncmp(text, "rtsps://", strlen("rtsps://")) != 0) {
-        (void)snprintf(ret, bytes, "%s", text);
-        return;
+    if (strcmp(url->scheme, "rtsps") != 0) {
+        (void)snprintf(ret, bytes, "%s://%s", url->scheme, host);
+    } else {
+        (void)snprintf(ret, bytes, "rtsp://%.*s%s%s", (int)(end - host), host,
+                       has_port ? "" : ":322", end);
     }
-    end = host + strcspn(host, "/?#");
-    at = memchr(host, '@', (size_t)(end - host));
-    port = memrchr(at != NULL ? at : host, ':', (size_t)(end - (at != NULL ? at : host)));
-    (void)snprintf(ret, bytes, "rtsp://%.*s%s%s", (int)(end - host), host,
-                   port != NULL && memchr(port, ']', (size_t)(end - port)) == NULL ? "" : ":322",
-                   end);
 }
 
 static CURLUcode fill(struct url *url, const char *scheme, const char *host, const char *port)
@@ -155,8 +146,9 @@ int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
     if (parts == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a URL");
     }
-    /* Without a host libcurl would take the first part of the path for one. */
-    code = strstr(text, ":///") != NULL
+    /* Without a host libcurl would take the first part of the path for one, and one slash for two.
+     */
+    code = scheme_bytes(text) == 0 || strstr(text, ":///") != NULL
                ? CURLUE_NO_HOST
                : curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
     code = code ? code : curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0); /* in lower case */

@@ -25,10 +25,8 @@ struct url {
  * the URL. */
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
 
-/* True if the URLs differ in capitals of the scheme at most. */
-bool url_is_same(const char *one, const char *other);
-/* Writes "rtsps://host/path" as "rtsp://host:322/path", and any other URL as it is. `bytes` is
- * above the length of `text` by URL_PORT_MAX. */
-void url_without_tls(char *ret, size_t bytes, const char *text);
+/* Writes the text that was parsed with its scheme in lower case, and "rtsps://host/path" as
+ * "rtsp://host:322/path". `bytes` is above the length of `text` by URL_PORT_MAX. */
+void url_without_tls(char *ret, size_t bytes, const struct url *url, const char *text);
 
 #endif

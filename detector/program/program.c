@@ -110,9 +110,9 @@ static json_t *source_json(const struct camera_stats *stats)
         "s:{s:f, s:f, s:f, s:f}}",
         "online", (int)stats->is_online, "codec", stats->codec, "hardware", stats->hardware,
         "width", stats->width, "height", stats->height, "nominal_fps", stats->nominal_fps,
-        "subscribers", (int)stats->subscribers, "received", (json_int_t)stats->received, "decoded",
-        (json_int_t)stats->decoded, "dropped", (json_int_t)stats->dropped, "shown",
-        (json_int_t)stats->shown, "skipped", (json_int_t)stats->skipped, "still",
+        "subscribers", (int)stats->subscribers, "received", (json_int_t)stats->counts.received,
+        "decoded", (json_int_t)stats->counts.decoded, "dropped", (json_int_t)stats->counts.dropped,
+        "shown", (json_int_t)stats->shown, "skipped", (json_int_t)stats->skipped, "still",
         (json_int_t)stats->still, "restarts", (json_int_t)stats->restarts, "last_error",
         stats->last_error[0] ? stats->last_error : NULL, "fps", "received", fps->received,
         "decoded", fps->decoded, "dropped", fps->dropped, "shown", fps->shown);

@@ -43,7 +43,7 @@ static void every_frame_of_each_codec_arrives_and_shows_what_it_should(void **st
         assert_int_equal(viewer.height, clips[i].height);
         assert_string_equal(stats.codec, clips[i].codec);
         assert_string_equal(stats.hardware, "");
-        assert_int_equal(stats.decoded, 45);
+        assert_int_equal(stats.counts.decoded, 45);
         assert_int_equal(stats.skipped, 0);
         viewer_close(&viewer);
     }
@@ -76,7 +76,7 @@ static void frames_that_are_held_stay_as_they_are_and_the_decoder_goes_on(void *
         viewer_let_go(&viewer, 0);
         viewer_close(&viewer);
     }
-    assert_true(viewer_stats(&viewer).decoded > VIEWER_HELD_MAX);
+    assert_true(viewer_stats(&viewer).counts.decoded > VIEWER_HELD_MAX);
     viewer_open(&witness, &gallery, clip("rects265.mp4"), &options); /* all is well after it */
     viewer_run_frames(&witness, 5);
 }
@@ -123,8 +123,8 @@ static void the_shortest_interval_of_all_counts(void **state)
     const struct camera_stats stats = viewer_stats(&viewers[0]);
     assert_int_equal(viewers[1].frames, viewers[0].frames);
     /* 30 but on a busy machine */
-    assert_in_range(viewers[0].frames + stats.skipped, 7, stats.decoded - 1);
-    assert_true(stats.dropped > 0);
+    assert_in_range(viewers[0].frames + stats.skipped, 7, stats.counts.decoded - 1);
+    assert_true(stats.counts.dropped > 0);
 }
 
 static void with_a_motion_gate_only_what_moves_is_shown(void **state)

@@ -91,7 +91,7 @@ static void lie(const char *const *names)
     viewer_run_frames(&witness, 15);
     assert_int_equal(witness.wrong, 0); /* every picture between two that were seen was decoded */
     assert_int_equal(witness.offlines, 0);
-    assert_int_equal(viewer_stats(&witness).dropped, 0);
+    assert_int_equal(viewer_stats(&witness).counts.dropped, 0);
     viewer_close(&witness);
     server_end(&other);
 }
@@ -139,7 +139,7 @@ static void a_stream_that_falls_silent_is_offline_without_another_picture(void *
     AWAIT_IN(&gallery, !viewer.is_online);
     stage_run_failed(&viewer, "no picture came within 1500 ms");
     assert_int_equal(viewer.wrong, 0);
-    assert_int_equal(viewer_stats(&viewer).decoded, PICTURES - 1);
+    assert_int_equal(viewer_stats(&viewer).counts.decoded, PICTURES - 1);
 }
 
 static void the_step_and_the_fault_of_a_camera_are_named(void **state)
@@ -199,7 +199,7 @@ static void a_child_that_stands_still_or_is_killed_is_replaced(void **state)
         AWAIT_IN(&gallery, viewer.is_online);
         viewer_run_frames(&viewer, 3);
         assert_int_not_equal(viewer_stats(&viewer).pid, before.pid);
-        assert_true(viewer_stats(&viewer).decoded > before.decoded);
+        assert_true(viewer_stats(&viewer).counts.decoded > before.counts.decoded);
         assert_int_equal(viewer.wrong, 0);
         viewer_close(&viewer);
     }

@@ -44,7 +44,7 @@ static void pictures_are_asked_for_once_for_all_and_come_as_frames(void **state)
     /* Each that was asked for is decoded, once, whether or not a newer one overtook it. */
     const unsigned asked = server_count(&server, "get still");
     viewer_run_frames(&first, 1);
-    assert_in_range(asked, 10, viewer_stats(&first).decoded + 1);
+    assert_in_range(asked, 10, viewer_stats(&first).counts.decoded + 1);
 }
 
 static void a_long_interval_is_neither_a_stall_nor_hurried(void **state)
@@ -67,7 +67,7 @@ static void a_picture_that_follows_a_late_one_is_shown_as_well(void **state)
     open_path(&viewer, "uneven", 400, LONG_STALL_MS);
     viewer_run_frames(&viewer, 4);
     const struct camera_stats stats = viewer_stats(&viewer);
-    assert_int_equal(stats.decoded, viewer.frames + stats.skipped);
+    assert_int_equal(stats.counts.decoded, viewer.frames + stats.skipped);
 }
 
 /* Decoded into the ring, or elsewhere and converted, of even and odd sizes. */

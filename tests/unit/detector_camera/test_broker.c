@@ -59,27 +59,18 @@ static int set_up(void **state)
     return 0;
 }
 
-static struct url url = {.scheme = "rtsp"};
+static struct camera_config config = {.options.uses_udp = true, .parts.scheme = "rtsp"};
 
 static bool uses_hardware;
 
 static int begin_brokered(void)
 {
-    static struct camera_config config = {.options.uses_udp = true};
-    int listener = -1;
-    const struct confinement confinement = {.port = world.camera_port,
-                                            .uses_hardware = uses_hardware,
-                                            .uses_udp = true,
-                                            .listener = &listener};
+    struct confinement confinement = {
+        .port = world.camera_port, .uses_hardware = uses_hardware, .uses_udp = true};
 
-    url.port = world.camera_port;
+    config.parts.port = world.camera_port;
     broker_prepare();
-    if (broker_start(&config, &url, &confinement, NULL) != 0 ||
-        confine_process(&confinement, NULL) != 0) {
-        return -1;
-    }
-    broker_listen(listener);
-    return 0;
+    return broker_start(&config, &confinement, NULL) || confine_process(&confinement, NULL);
 }
 
 static int begin_with_hardware(void)
@@ -91,7 +82,7 @@ static int begin_with_hardware(void)
 /* Many connections, which no stream makes. */
 static int begin_for_http(void)
 {
-    url = (struct url){.scheme = "http"};
+    config.parts = (struct url){.scheme = "http"};
     return begin_brokered();
 }
 
@@ -296,8 +287,7 @@ static int listen_first(void)
 /* As within some containers. */
 static int where_the_runtime_listens_already_the_error_says_so(void)
 {
-    int listener = -1;
-    const struct confinement confinement = {.port = 8554, .listener = &listener};
+    const struct confinement confinement = {.port = 8554, .broker = STDERR_FILENO};
     struct baton_error error;
 
     CHECK(confine_process(&confinement, &error) == BATON_EUNAVAILABLE);

@@ -34,8 +34,8 @@ static void every_type_has_its_bounds(void **state)
         {{FRAME(RING_SIDE_MAX, RING_SIDE_MAX), .sequence = 1}, false},
         {{FRAME(321, 241), .flags = FRAME_FLAGS + 1, .sequence = 1}, false},
         {{FRAME(321, 241), .sequence = 0}, false},
-        {{.type = MESSAGE_ERROR, .code = BATON_ETIMEDOUT, .text = "read: nothing came"}, true},
-        {{.type = MESSAGE_ERROR, .code = 0}, false},
+        {{.type = MESSAGE_END, .code = BATON_ETIMEDOUT, .text = "read: nothing came"}, true},
+        {{.type = MESSAGE_END, .code = 1}, false},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -58,7 +58,7 @@ static void a_datagram_of_another_length_is_refused(void **state)
 static void texts_of_the_child_come_out_printable_and_end(void **state)
 {
     struct camera_message message = {
-        .type = MESSAGE_ERROR, .code = BATON_EIO, .text = "a\r\n\x1b[31mb\xff"};
+        .type = MESSAGE_END, .code = BATON_EIO, .text = "a\r\n\x1b[31mb\xff"};
 
     memset(message.codec, 'x', sizeof(message.codec));
     assert_int_equal(message_check(&message, sizeof(message), NULL), 0);

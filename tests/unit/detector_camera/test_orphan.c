@@ -5,6 +5,7 @@
 #include "detector/camera/confine.h"
 #include "lib/process.h"
 
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,13 +16,12 @@
 static int be_silent(void *userdata)
 {
     const int *said = userdata;
-    static struct camera_config config;
-    static struct url url = {.scheme = "rtsp", .port = 8554};
-    int listener = -1;
-    const struct confinement confinement = {.port = 8554, .listener = &listener};
+    static struct camera_config config = {.parts = {.scheme = "rtsp", .port = 8554}};
+    struct confinement confinement = {.port = 8554};
 
     broker_prepare();
-    if (broker_start(&config, &url, &confinement, NULL) == 0 &&
+    if (broker_start(&config, &confinement, NULL) == 0 &&
+        (confinement.broker = open("/dev/null", O_WRONLY)) >= 0 &&
         confine_process(&confinement, NULL) == 0 && write(*said, "", 1) == 1) {
         for (;;) {
             (void)poll(NULL, 0, -1);
