@@ -5,7 +5,6 @@
 #include "detector/infer/wire.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,8 @@ struct engine {
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child, and then the input */
     size_t bytes;   /* of both */
     struct helper child;
-    int open_ms, run_ms, cancel_fd;
+    int open_ms, run_ms;
+    const atomic_bool *is_canceled;
     struct session sessions[WIRE_MODELS_MAX];
 };
 
@@ -55,14 +55,7 @@ static int talks_nonsense(struct engine *engine, struct baton_error *reterr)
 
 /* ---- Questions and answers ------------------------------------------------------------------ */
 
-static bool is_cancelled(const struct engine *engine)
-{
-    struct pollfd cancel = {.fd = engine->cancel_fd, .events = POLLIN};
-
-    return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
-}
-
-/* Waits in recv(), which returns from time to time, to see whether the wait was cancelled. The
+/* Waits in recv(), which returns from time to time, to see whether the wait was canceled. The
  * answer for a frame comes long before that, so it costs one system call. */
 static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct baton_error *reterr)
 {
@@ -73,7 +66,7 @@ static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct bat
                          MSG_TRUNC)) < 0 &&
            (errno == EAGAIN || errno == EINTR)) {
         bool is_silent = errno == EAGAIN;
-        if (is_cancelled(engine)) {
+        if (engine->is_canceled && atomic_load(engine->is_canceled)) {
             return lost(engine, "was not wanted any more", 0, reterr);
         }
         /* After an interruption, such as a SIGCONT, an answer may be there: read again. */
@@ -255,7 +248,7 @@ int engine_start(struct engine **ret, const struct engine_options *options,
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     engine->child.socket = -1;
-    engine->cancel_fd = options->cancel_fd;
+    engine->is_canceled = options->is_canceled;
     engine->open_ms = options->open_ms ? options->open_ms : ENGINE_OPEN_MS;
     engine->run_ms = options->run_ms ? options->run_ms : ENGINE_RUN_MS;
     code = start(engine, options, models, count, reterr);
