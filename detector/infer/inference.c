@@ -38,7 +38,6 @@ struct outcome {
 
 struct inference {
     struct inference_config config;
-    struct pipeline pipeline;
     uv_thread_t thread;
     /* Not a uv_async_t: if its writer is interrupted within the call, the loop spins until the
      * writer goes on, which on a shared processor is most of the time. */
@@ -120,7 +119,7 @@ static bool open_runner(struct inference *inference)
     if (!outcome) {
         return false;
     }
-    code = runner_new(&inference->runner, &inference->pipeline, inference->config.files,
+    code = runner_new(&inference->runner, inference->config.pipeline, inference->config.files,
                       &inference->config.engine, &outcome->error);
     if (!code) {
         uv_mutex_lock(&inference->lock);
@@ -247,7 +246,6 @@ static void destroy(struct inference *inference)
     uv_mutex_destroy(&inference->lock);
     uv_cond_destroy(&inference->wake);
     (void)close(inference->bell);
-    pipeline_fini(&inference->pipeline);
     free(inference);
 }
 
@@ -436,8 +434,8 @@ static struct inference *make(const struct inference_config *config)
     return NULL;
 }
 
-int inference_open(struct inference **ret, struct pipeline *pipeline,
-                   const struct inference_config *config, struct baton_error *reterr)
+int inference_open(struct inference **ret, const struct inference_config *config,
+                   struct baton_error *reterr)
 {
     struct inference *inference = make(config);
 
@@ -446,14 +444,11 @@ int inference_open(struct inference **ret, struct pipeline *pipeline,
     }
     (void)uv_poll_start(&inference->poll, UV_READABLE,
                         on_bell); /* cannot fail: it is not closing */
-    inference->pipeline = *pipeline;
     if (uv_thread_create(&inference->thread, work, inference) != 0) {
-        inference->pipeline = (struct pipeline){0};
         inference->config.hooks.closed = NULL;
         uv_close((uv_handle_t *)&inference->poll, on_handle_closed);
         return error_set(reterr, BATON_EIO, "no further thread");
     }
-    *pipeline = (struct pipeline){0};
     *ret = inference;
     return 0;
 }

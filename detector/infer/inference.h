@@ -32,7 +32,8 @@ struct inference_hooks {
     /* Its child was lost, or a frame could not be run; the inference goes on. At most one call a
      * second. */
     void (*failed)(void *userdata, const struct baton_error *error);
-    /* The files are not read any more. The inference is freed after this call. */
+    /* Neither the pipeline nor its files are in use any more. The inference is freed after this
+     * call. */
     void (*closed)(void *userdata);
     void *userdata;
 };
@@ -40,15 +41,16 @@ struct inference_hooks {
 struct inference_config {
     uv_loop_t *loop;
     struct engine_options engine; /* texts are borrowed for its life */
-    const int *files;             /* see runner_new(); borrowed until closed() */
+    const struct pipeline *pipeline;
+    const int *files;      /* see runner_new(); borrowed until closed(), as the pipeline is */
     bool uses_stream_time; /* for clips: an object's age follows the clip's time instead of the
                               clock */
     struct inference_hooks hooks;
 };
 
-/* Takes the content of `pipeline` on success, and leaves it empty. The thread opens the models. */
-int inference_open(struct inference **ret, struct pipeline *pipeline,
-                   const struct inference_config *config, struct baton_error *reterr);
+/* The thread opens the models. */
+int inference_open(struct inference **ret, const struct inference_config *config,
+                   struct baton_error *reterr);
 
 /* Ends all hooks except `closed`; its feeds are freed before. Then run the loop. May be called from
  * within hooks. NULL is allowed. */

@@ -110,16 +110,12 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
     const struct models_config *models = &shared->models->config;
     const struct inference_config config = {.loop = models->loop,
                                             .engine = models->engine,
+                                            .pipeline = &shared->model->unpacked.pipeline,
                                             .files = shared->model->unpacked.files,
                                             .uses_stream_time = models->uses_stream_time,
                                             .hooks = {on_opened, on_failed, on_closed, shared}};
-    const struct buffer *text = &shared->model->unpacked.text;
-    struct pipeline pipeline = {0};
-    int code = pipeline_parse(&pipeline, (const char *)text->data, text->bytes, reterr);
 
-    code = code ? code : inference_open(&shared->inference, &pipeline, &config, reterr);
-    pipeline_fini(&pipeline);
-    return code;
+    return inference_open(&shared->inference, &config, reterr);
 }
 
 /* Adds a user. Its models may be open already. */
