@@ -14,7 +14,6 @@ enum { FORM_MAX = 4096 };
 #define ROW(symbol, name) &decode_##name,
 static const struct decoder *const decoders[] = {PIPELINE_DECODERS(ROW)};
 #undef ROW
-static const char *const names[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 
 /* ---- Refusals ------------------------------------------------------------------------------- */
 
@@ -32,15 +31,15 @@ static int refuse(const struct outputs *outputs, struct baton_error *reterr)
         buffer_printf(&text, " %s", shape_text(&outputs->all[i].shape, shape));
     }
     buffer_printf(&text, " does not fit %zu classes as %s;", model->class_count,
-                  names[model->decoder]);
+                  decoder_names[model->decoder]);
     for (int i = 0; i < DECODER_COUNT; i++) {
         if (i != DECODER_TENSOR && decoders[i]->read(NULL, outputs, NULL) == 0) {
-            buffer_printf(&text, " it fits decoder %s;", names[i]);
+            buffer_printf(&text, " it fits decoder %s;", decoder_names[i]);
         }
     }
     buffer_put_text(&text, " known are");
     for (int i = 0; i < DECODER_COUNT; i++) {
-        buffer_printf(&text, "%s %s %s", i > 0 ? "," : "", names[i], decoders[i]->before);
+        buffer_printf(&text, "%s %s %s", i > 0 ? "," : "", decoder_names[i], decoders[i]->before);
         if (decoders[i]->after) {
             buffer_printf(&text, "%zu%s", model->class_count + (size_t)decoders[i]->more,
                           decoders[i]->after);

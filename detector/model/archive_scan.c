@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "detector/model/archive.h"
-#include "detector/model/unpack_wire.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -95,21 +94,6 @@ static int check_entries(zip_t *zip, struct baton_error *reterr)
 
 /* ---- Reading an entry ----------------------------------------------------------------------- */
 
-/* The library checks length and checksum when the entry is read to its end. */
-static int read_all(zip_file_t *file, const zip_stat_t *status, archive_sink *sink, void *userdata,
-                    struct baton_error *reterr)
-{
-    static unsigned char chunk[UNPACK_DATA_MAX];
-    zip_int64_t got;
-    int rc = 0;
-
-    while (rc == 0 && (got = zip_fread(file, chunk, sizeof(chunk))) != 0) {
-        rc = got < 0 ? zip_failed(zip_file_get_error(file), status->name, reterr)
-                     : sink(userdata, chunk, (size_t)got, reterr);
-    }
-    return rc;
-}
-
 /* A common mistake: the folder was zipped in place of its content. */
 static int no_pipeline(zip_t *zip, struct baton_error *reterr)
 {
@@ -144,23 +128,24 @@ static int no_file(zip_t *zip, const char *wanted, struct baton_error *reterr)
                      text_nearest(text, wanted, names, count));
 }
 
-int archive_file(zip_t *zip, const char *name, archive_sink *sink, void *userdata,
-                 struct baton_error *reterr)
+int archive_file(zip_file_t **ret, zip_t *zip, const char *name, struct baton_error *reterr)
 {
-    zip_file_t *file;
-    zip_stat_t status;
-    int rc;
+    zip_int64_t index = zip_name_locate(zip, name, ZIP_FL_ENC_RAW);
 
-    if (zip_stat(zip, name, ZIP_FL_ENC_RAW, &status) != 0) {
+    if (index < 0) {
         return no_file(zip, name, reterr);
     }
-    file = zip_fopen_index(zip, status.index, 0);
-    if (file == NULL) {
-        return zip_failed(zip_get_error(zip), status.name, reterr);
-    }
-    rc = read_all(file, &status, sink, userdata, reterr);
-    (void)zip_fclose(file); /* the read to its end has reported any error */
-    return rc;
+    *ret = zip_fopen_index(zip, (zip_uint64_t)index, 0);
+    return *ret != NULL ? 0 : zip_failed(zip_get_error(zip), name, reterr);
+}
+
+/* The library checks length and checksum when the entry is read to its end. */
+ssize_t archive_read(zip_file_t *file, const char *name, void *bytes, size_t count,
+                     struct baton_error *reterr)
+{
+    zip_int64_t got = zip_fread(file, bytes, count);
+
+    return got < 0 ? zip_failed(zip_file_get_error(file), name, reterr) : got;
 }
 
 /* ---- Opening -------------------------------------------------------------------------------- */
