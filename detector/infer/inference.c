@@ -29,7 +29,8 @@ struct inference_feed {
 /* What came of a turn, or of opening the models, for the loop; they are read oldest first. */
 struct outcome {
     struct outcome *prev, *next;
-    struct baton_error error;    /* code 0: none */
+    struct baton_error error; /* code 0: none */
+    struct inference_stats stats;
     struct inference_feed *feed; /* NULL: the models are open, or cannot be opened */
     struct runner_turn turn;     /* its frame is held */
     struct inference_result result;
@@ -47,14 +48,15 @@ struct inference {
     uv_cond_t wake;
     instant reported; /* when the last failure was */
     bool has_told_opened;
+    struct inference_stats stats;
     atomic_bool is_closed; /* set by the loop under the lock; ends the thread and its waits */
     /* under the lock */
     struct inference_feed *feeds; /* the one that was served least recently first */
     struct outcome *outcomes;
     bool has_ended; /* the thread has told all */
-    struct inference_stats stats;
     /* the thread's */
     struct runner *runner;
+    struct inference_stats newest;
     unsigned losses; /* of its child, in a row */
 };
 
@@ -102,10 +104,11 @@ static void tell(struct inference *inference, struct outcome *outcome)
 {
     const struct runner *runner = inference->runner;
 
+    inference->newest.failures += outcome->feed && outcome->error.code != 0;
+    inference->newest.pid = runner ? engine_pid(runner_engine(runner)) : 0;
+    outcome->stats = inference->newest;
     uv_mutex_lock(&inference->lock);
     DL_APPEND(inference->outcomes, outcome);
-    inference->stats.failures += outcome->feed && outcome->error.code != 0;
-    inference->stats.pid = runner ? engine_pid(runner_engine(runner)) : 0;
     uv_mutex_unlock(&inference->lock);
     ring(inference);
 }
@@ -122,12 +125,10 @@ static bool open_runner(struct inference *inference)
     code = runner_new(&inference->runner, inference->config.pipeline, inference->config.files,
                       &inference->config.engine, &outcome->error);
     if (!code) {
-        uv_mutex_lock(&inference->lock);
-        memcpy(inference->stats.engine, engine_name(runner_engine(inference->runner)),
-               sizeof(inference->stats.engine));
-        (void)snprintf(inference->stats.note, sizeof(inference->stats.note), "%s",
+        memcpy(inference->newest.engine, engine_name(runner_engine(inference->runner)),
+               sizeof(inference->newest.engine));
+        (void)snprintf(inference->newest.note, sizeof(inference->newest.note), "%s",
                        runner_note(inference->runner));
-        uv_mutex_unlock(&inference->lock);
     }
     tell(inference, outcome);
     return !code;
@@ -171,9 +172,7 @@ static bool reopen(struct inference *inference)
     inference->runner = NULL;
     while (!pause_for(inference, backoff_after(++inference->losses, SPAN_MS(PAUSE_MIN_MS),
                                                SPAN_MS(PAUSE_MAX_MS), 0))) {
-        uv_mutex_lock(&inference->lock);
-        inference->stats.restarts++;
-        uv_mutex_unlock(&inference->lock);
+        inference->newest.restarts++;
         if (open_runner(inference)) {
             return true;
         }
@@ -325,6 +324,7 @@ static void on_bell(uv_poll_t *poll, int status, int events)
     uv_mutex_unlock(&inference->lock);
     for (struct outcome *next; outcome; outcome = next) {
         next = outcome->next;
+        inference->stats = outcome->stats;
         if (outcome->feed) {
             end_turn(inference, outcome);
         } else if (!inference->is_closed) {
@@ -404,11 +404,9 @@ bool inference_feed_is_idle(const struct inference_feed *feed)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-void inference_stats(struct inference *inference, struct inference_stats *ret)
+const struct inference_stats *inference_stats(const struct inference *inference)
 {
-    uv_mutex_lock(&inference->lock);
-    *ret = inference->stats;
-    uv_mutex_unlock(&inference->lock);
+    return &inference->stats;
 }
 
 /* NULL: out of memory or descriptors. */

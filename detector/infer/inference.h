@@ -77,6 +77,7 @@ void inference_feed_free(struct inference_feed *feed);
 bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
                           const int rect[4], enum stage progression);
 
+/* As of the last hook or `seen`. */
 struct inference_stats {
     char engine[ENGINE_NAME_MAX + 1];   /* "" until ready */
     char note[BATON_ERROR_MESSAGE_MAX]; /* runner_note() */
@@ -84,7 +85,7 @@ struct inference_stats {
     uint64_t failures, restarts;
 };
 
-void inference_stats(struct inference *inference, struct inference_stats *ret);
+const struct inference_stats *inference_stats(const struct inference *inference);
 
 /* True if no frame waits or is under way; within `seen`, apart from the frame of that call. */
 bool inference_feed_is_idle(const struct inference_feed *feed);

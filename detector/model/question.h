@@ -32,7 +32,6 @@ struct question {
     const char *url;              /* of the next try, borrowed; NULL: as of the one before */
     struct knowledge known;       /* then with the present ETag */
     struct model *model;          /* the one in use, or then that of the disk; NULL: none */
-    bool is_proven;               /* it has run */
     bool is_recheck;              /* a model was in use */
     int fd;                       /* for the archive; -1: none yet */
     struct fetch *fetch;          /* NULL: not yet */

@@ -108,6 +108,15 @@ static bool tell_all(struct source *source, const struct baton_error *error, boo
     return has_told;
 }
 
+/* The disk gets the model that has run, or its new ETag. */
+static void note(const struct source *source)
+{
+    const struct supply_config *config = &source->supply->config;
+
+    note_origin(config->loop, config->store, source->key, source->proven->digest,
+                source->known.etag);
+}
+
 static void take_models(struct source *source, struct question *question)
 {
     struct model *found = question->found;
@@ -153,6 +162,9 @@ static void take_reply(struct source *source, const struct question *question)
     source->version += is_news;
     source->is_silent = false;
     memcpy(source->known.etag, question->known.etag, sizeof(source->known.etag));
+    if (question->has_arrived && source->known.state == SOURCE_CURRENT && source->fresh == NULL) {
+        note(source);
+    }
     if (source->known.state == SOURCE_BAD) {
         source->doubt = is_news ? question->error : source->doubt;
         source->fails = is_rechecked(source) ? 0 : source->fails + 1;
@@ -225,7 +237,6 @@ static void begin_question(struct source *source)
                                   .url = source->url,
                                   .known = source->known,
                                   .model = model != NULL ? model_share(model) : NULL,
-                                  .is_proven = source->fresh == NULL,
                                   .is_recheck = model != NULL,
                                   .fd = -1};
     question->archive.is_canceled = question->rules.is_canceled = &question->is_canceled;
@@ -513,7 +524,6 @@ void supply_cancel(struct order *order)
 void supply_ran(struct order *order, const struct model *model)
 {
     struct source *source = order->source;
-    const struct supply_config *config = &source->supply->config;
 
     if (!is_of(offered(source), model->digest) || source->known.state != SOURCE_CURRENT) {
         return;
@@ -526,7 +536,7 @@ void supply_ran(struct order *order, const struct model *model)
         model_release(source->proven);
         source->proven = source->fresh;
         source->fresh = NULL;
-        note_origin(config->loop, config->store, source->key, model->digest, source->known.etag);
+        note(source);
     }
 }
 

@@ -159,10 +159,7 @@ static void run_results(struct show *show, unsigned more)
 
 static int child_of(const struct show *show)
 {
-    struct inference_stats stats;
-
-    inference_stats(show->inference, &stats);
-    return stats.pid;
+    return inference_stats(show->inference)->pid;
 }
 
 /* ---- The tests ------------------------------------------------------------------------------ */
