@@ -141,7 +141,7 @@ static int open_model(struct job *job, char **arguments, struct baton_error *ret
     }
     network->input =
         (struct shape){4, {1, 3, strtol(arguments[5], NULL, 10), strtol(arguments[4], NULL, 10)}};
-    (void)shape_numbers(&network->input, &count);
+    count = (size_t)shape_numbers(&network->input);
     network->values = calloc(count, sizeof(float));
     code = library_load(&network->library, &options, reterr);
     code = code ? code : network->library->open(network, model, bytes, reterr);

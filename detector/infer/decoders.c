@@ -143,9 +143,9 @@ static bool is_grid(struct grid *ret, const struct outputs *outputs, const struc
     const int64_t *sides = shape->sides + (shape->rank == 3);
     int64_t batch = shape->rank == 3 ? shape->sides[0] : 1;
     int usual = is_transposed ? 0 : 1; /* the side along which the fields lie */
-    size_t count;
+    int64_t count = shape_numbers(shape);
 
-    if ((shape->rank != 2 && shape->rank != 3) || !shape_numbers(shape, &count) || batch < 1 ||
+    if ((shape->rank != 2 && shape->rank != 3) || count < 0 || batch < 1 ||
         outputs->picture >= batch || fields < 1 ||
         (sides[usual] != fields && sides[1 - usual] != fields)) {
         return false;
@@ -155,7 +155,7 @@ static bool is_grid(struct grid *ret, const struct outputs *outputs, const struc
                          .row_step = usual == 1 ? (size_t)sides[1] : 1,
                          .field_step = usual == 1 ? 1 : (size_t)sides[1]};
     if (tensor->values) {
-        ret->values = tensor->values + count / (size_t)batch * (size_t)outputs->picture;
+        ret->values = tensor->values + count / batch * outputs->picture;
     }
     return rows == 0 || ret->rows == rows;
 }
@@ -175,9 +175,9 @@ bool grid_find(struct grid *ret, const struct outputs *outputs, int *at, int64_t
 bool output_of_picture(struct tensor *ret, const struct outputs *outputs)
 {
     const struct tensor *first = outputs->all;
-    size_t count;
+    int64_t count = outputs->count > 0 ? shape_numbers(&first->shape) : -1;
 
-    if (outputs->count < 1 || !shape_numbers(&first->shape, &count)) {
+    if (count < 0) {
         return false;
     }
     *ret = *first;
@@ -186,7 +186,7 @@ bool output_of_picture(struct tensor *ret, const struct outputs *outputs)
             return false;
         }
         ret->shape.sides[0] = 1;
-        ret->values += count / (size_t)outputs->pictures * (size_t)outputs->picture;
+        ret->values += count / outputs->pictures * outputs->picture;
     }
     return true;
 }

@@ -89,8 +89,7 @@ bool answer_check(struct wire_answer *answer, size_t bytes)
     answer->error[sizeof(answer->error) - 1] = '\0';
     answer->name[sizeof(answer->name) - 1] = '\0';
     for (int i = 0; is_right && i < answer->output_count; i++) {
-        size_t count;
-        is_right = shape_numbers(&answer->shapes[i], &count);
+        is_right = shape_numbers(&answer->shapes[i]) >= 0;
     }
     return is_right;
 }
@@ -132,11 +131,11 @@ int session_open(struct session **ret, struct engine *engine, size_t index,
 {
     struct session *session = &engine->sessions[index];
     const struct shape *largest = &session->largest;
+    int64_t count = shape_numbers(largest);
     char text[SHAPE_TEXT_MAX];
-    size_t count;
     int code;
 
-    if (!shape_numbers(largest, &count) || count == 0) {
+    if (count < 1) {
         return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
                          shape_text(largest, text));
     }
@@ -145,7 +144,7 @@ int session_open(struct session **ret, struct engine *engine, size_t index,
     engine->request.largest = *largest;
     code = ask(engine, engine->open_ms, reterr);
     session->batch_max = engine->answer.batch_max;
-    session->picture_count = count / (size_t)largest->sides[0];
+    session->picture_count = (size_t)(count / largest->sides[0]);
     if (!code && (session->batch_max < 1 || session->batch_max > largest->sides[0])) {
         code = talks_nonsense(engine, reterr);
     }
@@ -171,8 +170,7 @@ int session_run(struct session *session, int64_t pictures, struct tensor ret[SES
         return code;
     }
     for (int i = 0; i < answer->output_count; i++) {
-        size_t count = 0;
-        (void)shape_numbers(&answer->shapes[i], &count);
+        size_t count = (size_t)shape_numbers(&answer->shapes[i]);
         if (count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
             return talks_nonsense(engine, reterr);
         }
@@ -203,19 +201,18 @@ static int start(struct engine *engine, const struct engine_options *options,
                  const struct engine_model *models, size_t count, struct baton_error *reterr)
 {
     int files[HELPER_FILES_MAX + 1];
-    size_t most = 0;
+    int64_t most = 0;
     void *memory = NULL;
     int code;
 
     INVARIANT(count <= WIRE_MODELS_MAX);
     for (size_t i = 0; i < count; i++) {
-        size_t numbers = 0;
-        (void)shape_numbers(&models[i].largest, &numbers); /* else session_open() fails */
+        int64_t numbers = shape_numbers(&models[i].largest); /* -1: session_open() fails */
         most = numbers > most ? numbers : most;
         files[1 + i] = models[i].file;
     }
     files[1 + count] = -1;
-    engine->bytes = WIRE_OUTPUT_BYTES + most * sizeof(float);
+    engine->bytes = WIRE_OUTPUT_BYTES + (size_t)most * sizeof(float);
     files[0] = helper_share(&memory, "baton-model", engine->bytes, reterr);
     if (files[0] < 0) {
         return files[0];

@@ -89,7 +89,7 @@ static int prove(const struct pipeline_model *model, struct session *session, in
     }
     count = session_run(session, pictures, outputs, reterr);
     if (count > 0) {
-        (void)shape_numbers(&outputs[0].shape, ret_numbers);
+        *ret_numbers = (size_t)shape_numbers(&outputs[0].shape);
     }
     return count < 0 ? count : answer_prove(model, outputs, count, pictures, reterr);
 }
