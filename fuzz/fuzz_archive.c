@@ -1,5 +1,6 @@
 /* Model archives: whatever the bytes are, reading them ends, and gives bytes of the files that are
  * asked for, or an error. */
+#include "base/buffer.h"
 #include "base/error.h"
 #include "detector/model/archive.h"
 #include "detector/model/archive_scan.h"

@@ -289,31 +289,22 @@ int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_b
 
 /* ---- Unpacking ------------------------------------------------------------------------------ */
 
-static int measure(int fd, const struct archive_rules *rules, uint64_t *ret,
-                   struct baton_error *reterr)
+int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
+                   const struct archive_rules *rules, struct baton_error *reterr)
 {
     struct stat status = {0};
+    struct helper child;
+    int rc;
 
-    (void)fstat(fd, &status);
+    (void)fstat(archive_fd, &status);
     if ((uint64_t)status.st_size > rules->archive_bytes_max) {
         return error_set(reterr, BATON_ETOOBIG, "archive: %llu bytes; at most %llu are allowed",
                          (unsigned long long)status.st_size,
                          (unsigned long long)rules->archive_bytes_max);
     }
-    *ret = (uint64_t)status.st_size;
-    return 0;
-}
-
-int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
-                   const struct archive_rules *rules, struct baton_error *reterr)
-{
-    struct helper child;
-    uint64_t bytes = 0;
-    int rc = measure(archive_fd, rules, &bytes, reterr);
-
-    rc = rc ? rc : unpack_child_start(&child, archive_fd, rules, reterr);
+    rc = unpack_child_start(&child, archive_fd, rules, reterr);
     if (rc == 0) {
-        rc = archive_write(ret, &child, bytes, folder_fd, rules, reterr);
+        rc = archive_write(ret, &child, (uint64_t)status.st_size, folder_fd, rules, reterr);
         unpack_child_end(&child);
     }
     return rc;

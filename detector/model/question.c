@@ -102,24 +102,23 @@ static int prepare(struct question *question)
 /* A reply that nothing has changed leaves a bad archive a bad one. */
 void question_try(struct question *question)
 {
-    struct fetch_result result = {.etag = ""};
+    struct fetch_result *reply = &question->reply;
     int code = question->fetch == NULL ? prepare(question) : 0;
 
-    code = code ? code : fetch_try(question->fetch, question->url, &result, &question->error);
+    *reply = (struct fetch_result){.etag = ""};
+    code = code ? code : fetch_try(question->fetch, question->url, reply, &question->error);
     question->outcome = SOURCE_UNSURE;
     question->code = code;
-    question->pause = result.pause;
-    question->is_same = code == 0 && result.is_same;
-    question->has_arrived = code == 0 && !result.is_same;
-    if (question->is_same) {
+    question->has_arrived = code == 0 && !reply->is_same;
+    if (reply->is_same) {
         question->outcome = question->known.state == SOURCE_BAD ? SOURCE_BAD : SOURCE_CURRENT;
     } else if (question->has_arrived) {
         take_archive(question);
-    } else if (code == BATON_ETOOBIG && result.etag[0] != '\0') {
+    } else if (code == BATON_ETOOBIG && reply->etag[0] != '\0') {
         question->outcome = SOURCE_BAD;
     }
     if (question->outcome != SOURCE_UNSURE) { /* else there was no room for it, for example */
-        memcpy(question->known.etag, result.etag, sizeof(question->known.etag));
+        memcpy(question->known.etag, reply->etag, sizeof(question->known.etag));
     }
 }
 

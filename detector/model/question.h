@@ -38,9 +38,9 @@ struct question {
 
     enum source_state outcome; /* UNSURE if there was no reply */
     struct model *found;       /* a new one; NULL: none */
-    bool has_arrived, is_same; /* an archive came; the server has the one of that ETag */
+    struct fetch_result reply; /* its pause: until another try; 0: this was the last one */
+    bool has_arrived;          /* an archive came */
     int code;                  /* of the error; a rejected one that came again has 0 */
-    span pause;                /* until another try; 0: this was the last one */
     struct baton_error error;
 };
 

@@ -156,7 +156,7 @@ static void take_silence(struct source *source, const struct question *question)
 static void take_reply(struct source *source, const struct question *question)
 {
     bool is_news = question->outcome != source->known.state ||
-                   (question->outcome == SOURCE_BAD && !question->is_same);
+                   (question->outcome == SOURCE_BAD && !question->reply.is_same);
 
     source->known.state = question->outcome;
     source->version += is_news;
@@ -168,7 +168,7 @@ static void take_reply(struct source *source, const struct question *question)
     if (source->known.state == SOURCE_BAD) {
         source->doubt = is_news ? question->error : source->doubt;
         source->fails = is_rechecked(source) ? 0 : source->fails + 1;
-        (void)tell_all(source, &source->doubt, !question->is_same);
+        (void)tell_all(source, &source->doubt, !question->reply.is_same);
     } else {
         /* A model that fails again and again is given more and more seldom. */
         source->fails = tell_all(source, NULL, false) ? source->fails : 0;
@@ -180,7 +180,7 @@ static void count(struct supply_counters *counters, const struct question *quest
     bool has_failed = question->code != 0;
 
     counters->fetched += question->has_arrived;
-    counters->unchanged += question->is_same;
+    counters->unchanged += question->reply.is_same;
     if (question->has_arrived) {
         counters->refused += has_failed;
     } else if (has_failed) {
@@ -393,8 +393,8 @@ static void on_done(uv_work_t *work, int status)
     } else if (question->outcome == SOURCE_UNSURE && !question->has_arrived &&
                source->fresh_url != NULL) {
         ask(source); /* what the old URL was refused, the fresh one may get */
-    } else if (question->pause.ns > 0) {
-        ask_after(source, question->pause);
+    } else if (question->reply.pause.ns > 0) {
+        ask_after(source, question->reply.pause);
     } else {
         take_answer(source);
     }
