@@ -47,7 +47,6 @@ struct inference {
     uv_mutex_t lock;
     uv_cond_t wake;
     instant reported; /* when the last failure was */
-    bool has_told_opened;
     struct inference_stats stats;
     atomic_bool is_closed; /* set by the loop under the lock; ends the thread and its waits */
     /* under the lock */
@@ -298,11 +297,10 @@ static void tell_opening(struct inference *inference, const struct baton_error *
 {
     const struct inference_hooks *hooks = &inference->config.hooks;
 
-    if (inference->has_told_opened && opening->code) {
-        report(inference, opening);
-    } else if (!inference->has_told_opened) {
-        inference->has_told_opened = true;
+    if (inference->stats.restarts == 0) {
         hooks->opened(hooks->userdata, opening->code ? opening : NULL);
+    } else if (opening->code) {
+        report(inference, opening);
     }
 }
 
