@@ -6,6 +6,7 @@
  * Prints CPU milliseconds a frame as JSON; what comes before the frame FIRST does not count.
  */
 #include "base/error.h"
+#include "base/value.h"
 #include "detector/infer/input.h"
 #include "detector/infer/library.h"
 
@@ -126,8 +127,8 @@ static int open_clip(struct job *job, const char *path, struct baton_error *rete
 
 static int open_model(struct job *job, char **arguments, struct baton_error *reterr)
 {
-    const struct library_options options = {.kind =
-                                                (enum engine_kind)engine_kind_parse(arguments[2])};
+    const struct library_options options = {
+        .kind = (enum engine_kind)value_choice(arguments[2], ENGINE_KINDS, NULL)};
     FILE *file = fopen(arguments[3], "rbe");
     char *model = file ? malloc(MODEL_BYTES) : NULL;
     size_t bytes = model ? fread(model, 1, MODEL_BYTES, file) : 0;
@@ -140,7 +141,7 @@ static int open_model(struct job *job, char **arguments, struct baton_error *ret
     }
     network->input =
         (struct shape){4, {1, 3, strtol(arguments[5], NULL, 10), strtol(arguments[4], NULL, 10)}};
-    (void)shape_numbers(&network->input, &count);
+    count = (size_t)shape_numbers(&network->input);
     network->values = calloc(count, sizeof(float));
     code = library_load(&network->library, &options, reterr);
     code = code ? code : network->library->open(network, model, bytes, reterr);
@@ -157,7 +158,7 @@ int main(int argc, char **argv)
     struct baton_error error = {0};
     int code;
 
-    if (argc != 8 || engine_kind_parse(argv[2]) < 0) {
+    if (argc != 8 || value_choice(argv[2], ENGINE_KINDS, NULL) < 0) {
         (void)fputs("usage: baton-bench-alone CLIP ENGINE MODEL.onnx WIDTH HEIGHT FIRST WORK\n",
                     stderr);
         return 2;

@@ -60,7 +60,7 @@ static int read_pair(struct camera_question *ret, const char *name, const char *
         }
         ret->width = (int)number;
     } else if (strcmp(name, "source") == 0) {
-        if (value_choice(value, "stream|snapshot", NULL) != 0) {
+        if (value_choice(value, "stream|snapshot", NULL) < 0) {
             return error_set(reterr, BATON_EINVAL, "source must be stream or snapshot");
         }
         ret->source = strcmp(value, "stream") == 0 ? IMAGE_STREAM : IMAGE_SNAPSHOT;

@@ -1,5 +1,6 @@
 /* Model archives: whatever the bytes are, reading them ends, and gives bytes of the files that are
  * asked for, or an error. */
+#include "base/buffer.h"
 #include "base/error.h"
 #include "detector/model/archive.h"
 #include "detector/model/archive_scan.h"
@@ -14,11 +15,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { UNPACKED_BYTES = 1 << 20 };
 
-static int keep(void *userdata, const void *bytes, size_t count, struct baton_error *error)
+/* True: all of the file is in the text. */
+static bool read_file(struct buffer *text, zip_t *zip, const char *name, struct baton_error *error)
 {
-    assert(count <= UNPACK_DATA_MAX);
-    buffer_put(userdata, bytes, count);
-    return ((struct buffer *)userdata)->failed ? error_set(error, BATON_ETOOBIG, "too large") : 0;
+    static unsigned char chunk[UNPACK_DATA_MAX];
+    struct archive_file file;
+    ssize_t got = 1;
+
+    if (archive_file(&file, zip, name, error) != 0) {
+        return false;
+    }
+    while (got > 0 && !text->failed) {
+        got = archive_read(&file, chunk, sizeof(chunk), error);
+        assert(got <= UNPACK_DATA_MAX);
+        buffer_put(text, chunk, got > 0 ? (size_t)got : 0);
+    }
+    (void)zip_fclose(file.file);
+    return got == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -33,11 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (archive_open(&zip, fdopen(fd, "r"), &error) == 0) {
         struct pipeline pipeline = {0};
 
-        if (archive_file(zip, PIPELINE_FILE, keep, &text, &error) == 0 &&
+        if (read_file(&text, zip, PIPELINE_FILE, &error) &&
             pipeline_parse(&pipeline, (const char *)text.data, text.bytes, NULL) == 0) {
             for (size_t i = 0; i < pipeline.model_count; i++) {
                 buffer_clear(&text);
-                (void)archive_file(zip, pipeline.models[i].file, keep, &text, &error);
+                (void)read_file(&text, zip, pipeline.models[i].file, &error);
             }
         }
         pipeline_fini(&pipeline);

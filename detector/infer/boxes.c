@@ -34,19 +34,6 @@ void fit_init(struct fit *ret, const int source[4], int width, int height, bool 
     ret->inner[3] = inner_height;
 }
 
-/* From the input's pixels to the frame's. */
-static float source_x(const struct fit *fit, float x)
-{
-    return (float)fit->source[0] +
-           (x - (float)fit->inner[0]) * (float)fit->source[2] / (float)fit->inner[2];
-}
-
-static float source_y(const struct fit *fit, float y)
-{
-    return (float)fit->source[1] +
-           (y - (float)fit->inner[1]) * (float)fit->source[3] / (float)fit->inner[3];
-}
-
 static int by_score(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
@@ -77,23 +64,25 @@ void candidates_add(struct candidates *candidates, const float sides[4], float s
         {sides[0], sides[1], sides[2], sides[3]}, score, label, candidates->number++};
 }
 
-static float clamp(float value, float low, float high)
+/* From the input's pixels to the frame's, within the part that the model saw; x: 0, y: 1. */
+static float placed(const struct fit *fit, int axis, float at)
 {
+    float low = (float)fit->source[axis], high = low + (float)fit->source[2 + axis];
+    float value = low + (at - (float)fit->inner[axis]) * (float)fit->source[2 + axis] /
+                            (float)fit->inner[2 + axis];
+
     return value < low ? low : value > high ? high : value;
 }
 
 /* False: the box is outside of the picture. */
 static bool place(struct box *ret, const struct candidate *candidate, const struct fit *fit)
 {
-    float left = (float)fit->source[0], right = left + (float)fit->source[2];
-    float top = (float)fit->source[1], bottom = top + (float)fit->source[3];
-    float x = clamp(source_x(fit, candidate->sides[0]), left, right);
-    float y = clamp(source_y(fit, candidate->sides[1]), top, bottom);
+    float x = placed(fit, 0, candidate->sides[0]), y = placed(fit, 1, candidate->sides[1]);
 
     *ret = (struct box){.x = x,
                         .y = y,
-                        .width = clamp(source_x(fit, candidate->sides[2]), left, right) - x,
-                        .height = clamp(source_y(fit, candidate->sides[3]), top, bottom) - y,
+                        .width = placed(fit, 0, candidate->sides[2]) - x,
+                        .height = placed(fit, 1, candidate->sides[3]) - y,
                         .score = candidate->score < 1 ? candidate->score : 1,
                         .label = candidate->label};
     return ret->width > 0 && ret->height > 0;

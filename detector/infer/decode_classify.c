@@ -5,12 +5,10 @@ static int read(struct answer *ret, const struct outputs *outputs, struct baton_
 {
     size_t classes = outputs->model->class_count;
     struct tensor one;
-    size_t count;
     float score = 0;
     int label;
 
-    if (!output_of_picture(&one, outputs) || !shape_numbers(&one.shape, &count) ||
-        count != classes) {
+    if (!output_of_picture(&one, outputs) || shape_numbers(&one.shape) != (int64_t)classes) {
         return BATON_EPROTO;
     }
     if (!ret) {

@@ -14,7 +14,6 @@ enum { FORM_MAX = 4096 };
 #define ROW(symbol, name) &decode_##name,
 static const struct decoder *const decoders[] = {PIPELINE_DECODERS(ROW)};
 #undef ROW
-static const char *const names[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 
 /* ---- Refusals ------------------------------------------------------------------------------- */
 
@@ -32,15 +31,15 @@ static int refuse(const struct outputs *outputs, struct baton_error *reterr)
         buffer_printf(&text, " %s", shape_text(&outputs->all[i].shape, shape));
     }
     buffer_printf(&text, " does not fit %zu classes as %s;", model->class_count,
-                  names[model->decoder]);
+                  decoder_names[model->decoder]);
     for (int i = 0; i < DECODER_COUNT; i++) {
         if (i != DECODER_TENSOR && decoders[i]->read(NULL, outputs, NULL) == 0) {
-            buffer_printf(&text, " it fits decoder %s;", names[i]);
+            buffer_printf(&text, " it fits decoder %s;", decoder_names[i]);
         }
     }
     buffer_put_text(&text, " known are");
     for (int i = 0; i < DECODER_COUNT; i++) {
-        buffer_printf(&text, "%s %s %s", i > 0 ? "," : "", names[i], decoders[i]->before);
+        buffer_printf(&text, "%s %s %s", i > 0 ? "," : "", decoder_names[i], decoders[i]->before);
         if (decoders[i]->after) {
             buffer_printf(&text, "%zu%s", model->class_count + (size_t)decoders[i]->more,
                           decoders[i]->after);
@@ -144,9 +143,9 @@ static bool is_grid(struct grid *ret, const struct outputs *outputs, const struc
     const int64_t *sides = shape->sides + (shape->rank == 3);
     int64_t batch = shape->rank == 3 ? shape->sides[0] : 1;
     int usual = is_transposed ? 0 : 1; /* the side along which the fields lie */
-    size_t count;
+    int64_t count = shape_numbers(shape);
 
-    if ((shape->rank != 2 && shape->rank != 3) || !shape_numbers(shape, &count) || batch < 1 ||
+    if ((shape->rank != 2 && shape->rank != 3) || count < 0 || batch < 1 ||
         outputs->picture >= batch || fields < 1 ||
         (sides[usual] != fields && sides[1 - usual] != fields)) {
         return false;
@@ -156,7 +155,7 @@ static bool is_grid(struct grid *ret, const struct outputs *outputs, const struc
                          .row_step = usual == 1 ? (size_t)sides[1] : 1,
                          .field_step = usual == 1 ? 1 : (size_t)sides[1]};
     if (tensor->values) {
-        ret->values = tensor->values + count / (size_t)batch * (size_t)outputs->picture;
+        ret->values = tensor->values + count / batch * outputs->picture;
     }
     return rows == 0 || ret->rows == rows;
 }
@@ -176,9 +175,9 @@ bool grid_find(struct grid *ret, const struct outputs *outputs, int *at, int64_t
 bool output_of_picture(struct tensor *ret, const struct outputs *outputs)
 {
     const struct tensor *first = outputs->all;
-    size_t count;
+    int64_t count = outputs->count > 0 ? shape_numbers(&first->shape) : -1;
 
-    if (outputs->count < 1 || !shape_numbers(&first->shape, &count)) {
+    if (count < 0) {
         return false;
     }
     *ret = *first;
@@ -187,7 +186,7 @@ bool output_of_picture(struct tensor *ret, const struct outputs *outputs)
             return false;
         }
         ret->shape.sides[0] = 1;
-        ret->values += count / (size_t)outputs->pictures * (size_t)outputs->picture;
+        ret->values += count / outputs->pictures * outputs->picture;
     }
     return true;
 }

@@ -5,7 +5,6 @@
 #include "detector/infer/wire.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,8 @@ struct engine {
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child, and then the input */
     size_t bytes;   /* of both */
     struct helper child;
-    int open_ms, run_ms, cancel_fd;
+    int open_ms, run_ms;
+    const atomic_bool *is_canceled;
     struct session sessions[WIRE_MODELS_MAX];
 };
 
@@ -55,14 +55,7 @@ static int talks_nonsense(struct engine *engine, struct baton_error *reterr)
 
 /* ---- Questions and answers ------------------------------------------------------------------ */
 
-static bool is_cancelled(const struct engine *engine)
-{
-    struct pollfd cancel = {.fd = engine->cancel_fd, .events = POLLIN};
-
-    return engine->cancel_fd > 0 && poll(&cancel, 1, 0) == 1;
-}
-
-/* Waits in recv(), which returns from time to time, to see whether the wait was cancelled. The
+/* Waits in recv(), which returns from time to time, to see whether the wait was canceled. The
  * answer for a frame comes long before that, so it costs one system call. */
 static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct baton_error *reterr)
 {
@@ -73,7 +66,7 @@ static int await(struct engine *engine, int timeout_ms, ssize_t *ret, struct bat
                          MSG_TRUNC)) < 0 &&
            (errno == EAGAIN || errno == EINTR)) {
         bool is_silent = errno == EAGAIN;
-        if (is_cancelled(engine)) {
+        if (engine->is_canceled && atomic_load(engine->is_canceled)) {
             return lost(engine, "was not wanted any more", 0, reterr);
         }
         /* After an interruption, such as a SIGCONT, an answer may be there: read again. */
@@ -96,8 +89,7 @@ bool answer_check(struct wire_answer *answer, size_t bytes)
     answer->error[sizeof(answer->error) - 1] = '\0';
     answer->name[sizeof(answer->name) - 1] = '\0';
     for (int i = 0; is_right && i < answer->output_count; i++) {
-        size_t count;
-        is_right = shape_numbers(&answer->shapes[i], &count);
+        is_right = shape_numbers(&answer->shapes[i]) >= 0;
     }
     return is_right;
 }
@@ -139,11 +131,11 @@ int session_open(struct session **ret, struct engine *engine, size_t index,
 {
     struct session *session = &engine->sessions[index];
     const struct shape *largest = &session->largest;
+    int64_t count = shape_numbers(largest);
     char text[SHAPE_TEXT_MAX];
-    size_t count;
     int code;
 
-    if (!shape_numbers(largest, &count) || count == 0) {
+    if (count < 1) {
         return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
                          shape_text(largest, text));
     }
@@ -152,7 +144,7 @@ int session_open(struct session **ret, struct engine *engine, size_t index,
     engine->request.largest = *largest;
     code = ask(engine, engine->open_ms, reterr);
     session->batch_max = engine->answer.batch_max;
-    session->picture_count = count / (size_t)largest->sides[0];
+    session->picture_count = (size_t)(count / largest->sides[0]);
     if (!code && (session->batch_max < 1 || session->batch_max > largest->sides[0])) {
         code = talks_nonsense(engine, reterr);
     }
@@ -178,8 +170,7 @@ int session_run(struct session *session, int64_t pictures, struct tensor ret[SES
         return code;
     }
     for (int i = 0; i < answer->output_count; i++) {
-        size_t count = 0;
-        (void)shape_numbers(&answer->shapes[i], &count);
+        size_t count = (size_t)shape_numbers(&answer->shapes[i]);
         if (count > WIRE_OUTPUT_BYTES / sizeof(float) - used) {
             return talks_nonsense(engine, reterr);
         }
@@ -210,19 +201,18 @@ static int start(struct engine *engine, const struct engine_options *options,
                  const struct engine_model *models, size_t count, struct baton_error *reterr)
 {
     int files[HELPER_FILES_MAX + 1];
-    size_t most = 0;
+    int64_t most = 0;
     void *memory = NULL;
     int code;
 
     INVARIANT(count <= WIRE_MODELS_MAX);
     for (size_t i = 0; i < count; i++) {
-        size_t numbers = 0;
-        (void)shape_numbers(&models[i].largest, &numbers); /* else session_open() fails */
+        int64_t numbers = shape_numbers(&models[i].largest); /* -1: session_open() fails */
         most = numbers > most ? numbers : most;
         files[1 + i] = models[i].file;
     }
     files[1 + count] = -1;
-    engine->bytes = WIRE_OUTPUT_BYTES + most * sizeof(float);
+    engine->bytes = WIRE_OUTPUT_BYTES + (size_t)most * sizeof(float);
     files[0] = helper_share(&memory, "baton-model", engine->bytes, reterr);
     if (files[0] < 0) {
         return files[0];
@@ -255,7 +245,7 @@ int engine_start(struct engine **ret, const struct engine_options *options,
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     engine->child.socket = -1;
-    engine->cancel_fd = options->cancel_fd;
+    engine->is_canceled = options->is_canceled;
     engine->open_ms = options->open_ms ? options->open_ms : ENGINE_OPEN_MS;
     engine->run_ms = options->run_ms ? options->run_ms : ENGINE_RUN_MS;
     code = start(engine, options, models, count, reterr);

@@ -17,14 +17,16 @@
 
 #include "detector/infer/library.h"
 
+#include <stdatomic.h>
+
 enum { ENGINE_OPEN_MS = 60000, ENGINE_RUN_MS = 10000 };
 
 struct engine_options {
     const char *program; /* path of baton-model; NULL: found beside this program */
     struct library_options library;
-    int open_ms;   /* until the child is killed; 0: ENGINE_OPEN_MS */
-    int run_ms;    /* 0: ENGINE_RUN_MS */
-    int cancel_fd; /* once it can be read, every wait ends and the child is killed; 0: none */
+    int open_ms;                    /* until the child is killed; 0: ENGINE_OPEN_MS */
+    int run_ms;                     /* 0: ENGINE_RUN_MS */
+    const atomic_bool *is_canceled; /* borrowed; ends every wait and the child; NULL: never */
 };
 
 struct engine_model {

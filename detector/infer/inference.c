@@ -2,7 +2,6 @@
 
 #include "base/backoff.h"
 
-#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,24 +22,23 @@ struct inference_feed {
     inference_seen *seen; /* NULL: closed; it goes with its last turn */
     void *userdata;
     int turns;                  /* that wait, are under way, or are done and not reported yet */
-    struct runner_view *view;   /* the thread's while a turn is under way */
+    struct runner_view view;    /* the thread's while a turn is under way */
     struct runner_turn pending; /* under the lock; its frame is held; NULL: none */
 };
 
-/* What came of a turn, for the loop; they are read oldest first. */
+/* What came of a turn, or of opening the models, for the loop; they are read oldest first. */
 struct outcome {
     struct outcome *prev, *next;
     struct baton_error error; /* code 0: none */
-    struct inference_feed *feed;
-    struct runner_turn turn; /* its frame is held */
-    span busy;
-    int count;
+    struct inference_stats stats;
+    struct inference_feed *feed; /* NULL: the models are open, or cannot be opened */
+    struct runner_turn turn;     /* its frame is held */
+    struct inference_result result;
     struct sighting sightings[RUNNER_SIGHTINGS_MAX]; /* with their attributes */
 };
 
 struct inference {
     struct inference_config config;
-    struct pipeline pipeline;
     uv_thread_t thread;
     /* Not a uv_async_t: if its writer is interrupted within the call, the loop spins until the
      * writer goes on, which on a shared processor is most of the time. */
@@ -49,17 +47,15 @@ struct inference {
     uv_mutex_t lock;
     uv_cond_t wake;
     instant reported; /* when the last failure was */
-    bool has_told_opened, is_closed;
+    struct inference_stats stats;
+    atomic_bool is_closed; /* set by the loop under the lock; ends the thread and its waits */
     /* under the lock */
     struct inference_feed *feeds; /* the one that was served least recently first */
     struct outcome *outcomes;
-    struct baton_error opening; /* the models' last one; code 0: they are open */
-    bool is_opening_new;        /* the loop has not heard of it */
-    bool has_ended;             /* the thread has told all */
-    struct inference_stats stats;
-    bool is_stopping;
+    bool has_ended; /* the thread has told all */
     /* the thread's */
     struct runner *runner;
+    struct inference_stats newest;
     unsigned losses; /* of its child, in a row */
 };
 
@@ -71,22 +67,32 @@ static void ring(const struct inference *inference)
     (void)!write(inference->bell, &one, sizeof(one));
 }
 
-static void free_outcome(struct outcome *outcome)
-{
-    for (int i = 0; i < outcome->count; i++) {
-        json_decref(outcome->sightings[i].attributes);
-    }
-    free(outcome);
-}
-
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* NULL: out of memory. */
-static struct outcome *new_outcome(void)
+/* True: the thread shall end, which ends the pause early. */
+static bool pause_for(struct inference *inference, span pause)
 {
-    /* The sightings are not emptied: most frames have few of them, or none. */
+    instant end = instant_add(clock_now(), pause);
+    int64_t left_ns = pause.ns;
+
+    uv_mutex_lock(&inference->lock);
+    while (!inference->is_closed && left_ns > 0) {
+        (void)uv_cond_timedwait(&inference->wake, &inference->lock, (uint64_t)left_ns);
+        left_ns = instant_since(end, clock_now()).ns;
+    }
+    uv_mutex_unlock(&inference->lock);
+    return inference->is_closed;
+}
+
+/* Waits for memory. NULL: the thread shall end. */
+static struct outcome *new_outcome(struct inference *inference)
+{
     struct outcome *outcome = malloc(sizeof(*outcome));
 
+    while (!outcome && !pause_for(inference, SPAN_MS(PAUSE_MIN_MS))) {
+        outcome = malloc(sizeof(*outcome));
+    }
+    /* The sightings are not emptied: most frames have few of them, or none. */
     if (outcome) {
         memset(outcome, 0, offsetof(struct outcome, sightings));
     }
@@ -95,10 +101,13 @@ static struct outcome *new_outcome(void)
 
 static void tell(struct inference *inference, struct outcome *outcome)
 {
+    const struct runner *runner = inference->runner;
+
+    inference->newest.failures += outcome->feed && outcome->error.code != 0;
+    inference->newest.pid = runner ? engine_pid(runner_engine(runner)) : 0;
+    outcome->stats = inference->newest;
     uv_mutex_lock(&inference->lock);
     DL_APPEND(inference->outcomes, outcome);
-    inference->stats.failures += outcome->error.code != 0;
-    inference->stats.pid = engine_pid(runner_engine(inference->runner));
     uv_mutex_unlock(&inference->lock);
     ring(inference);
 }
@@ -106,22 +115,21 @@ static void tell(struct inference *inference, struct outcome *outcome)
 /* Opens the models, and tells the loop what came of it. False: they are not open. */
 static bool open_runner(struct inference *inference)
 {
-    struct baton_error error = {0};
-    int code = runner_new(&inference->runner, &inference->pipeline, inference->config.files,
-                          &inference->config.engine, &error);
+    struct outcome *outcome = new_outcome(inference);
+    int code;
 
-    uv_mutex_lock(&inference->lock);
-    if (!code) {
-        const struct engine *engine = runner_engine(inference->runner);
-        memcpy(inference->stats.engine, engine_name(engine), sizeof(inference->stats.engine));
-        (void)snprintf(inference->stats.note, sizeof(inference->stats.note), "%s",
-                       runner_note(inference->runner));
-        inference->stats.pid = engine_pid(engine);
+    if (!outcome) {
+        return false;
     }
-    inference->opening = error;
-    inference->is_opening_new = true;
-    uv_mutex_unlock(&inference->lock);
-    ring(inference);
+    code = runner_new(&inference->runner, inference->config.pipeline, inference->config.files,
+                      &inference->config.engine, &outcome->error);
+    if (!code) {
+        memcpy(inference->newest.engine, engine_name(runner_engine(inference->runner)),
+               sizeof(inference->newest.engine));
+        (void)snprintf(inference->newest.note, sizeof(inference->newest.note), "%s",
+                       runner_note(inference->runner));
+    }
+    tell(inference, outcome);
     return !code;
 }
 
@@ -140,14 +148,12 @@ static struct inference_feed *next_feed(const struct inference *inference)
 static bool take_turn(struct inference *inference, struct outcome *outcome)
 {
     struct inference_feed *feed = NULL;
-    bool is_stopping;
 
     uv_mutex_lock(&inference->lock);
-    while (!inference->is_stopping && (feed = next_feed(inference)) == NULL) {
+    while (!inference->is_closed && (feed = next_feed(inference)) == NULL) {
         uv_cond_wait(&inference->wake, &inference->lock);
     }
-    is_stopping = inference->is_stopping;
-    if (!is_stopping) {
+    if (feed) {
         outcome->feed = feed;
         outcome->turn = feed->pending;
         feed->pending.frame = NULL;
@@ -155,15 +161,7 @@ static bool take_turn(struct inference *inference, struct outcome *outcome)
         DL_APPEND(inference->feeds, feed);
     }
     uv_mutex_unlock(&inference->lock);
-    return !is_stopping;
-}
-
-/* True: the thread shall end, which ends the pause early. */
-static bool pause_for(const struct inference *inference, span pause)
-{
-    struct pollfd cancel = {.fd = inference->config.engine.cancel_fd, .events = POLLIN};
-
-    return poll(&cancel, 1, (int)(pause.ns / SPAN_MS(1).ns)) == 1;
+    return feed != NULL;
 }
 
 /* Opens the models again. False: the thread shall end. */
@@ -173,9 +171,7 @@ static bool reopen(struct inference *inference)
     inference->runner = NULL;
     while (!pause_for(inference, backoff_after(++inference->losses, SPAN_MS(PAUSE_MIN_MS),
                                                SPAN_MS(PAUSE_MAX_MS), 0))) {
-        uv_mutex_lock(&inference->lock);
-        inference->stats.restarts++;
-        uv_mutex_unlock(&inference->lock);
+        inference->newest.restarts++;
         if (open_runner(inference)) {
             return true;
         }
@@ -192,34 +188,28 @@ static instant time_of(const struct inference *inference, const struct camera_fr
 
 static void run(struct inference *inference, struct outcome *outcome)
 {
-    struct inference_feed *feed = outcome->feed;
     instant begin = clock_now();
     int count;
 
-    feed->view = feed->view ? feed->view : runner_view_new(inference->runner);
-    outcome->turn.view = feed->view;
+    outcome->turn.view = &outcome->feed->view;
     outcome->turn.now = time_of(inference, outcome->turn.frame);
     outcome->turn.reterr = &outcome->error;
-    if (!feed->view) {
-        (void)error_set(&outcome->error, BATON_ENOMEM, "out of memory");
-    } else {
-        count = runner_run(inference->runner, &outcome->turn, outcome->sightings);
-        outcome->count = count > 0 ? count : 0; /* else the error is the turn's */
-    }
-    outcome->busy = instant_since(clock_now(), begin);
+    count = runner_run(inference->runner, &outcome->turn, outcome->sightings);
+    outcome->result =
+        (struct inference_result){.frame = outcome->turn.frame,
+                                  .sightings = outcome->sightings,
+                                  .count = count > 0 ? count : 0, /* else the error is the turn's */
+                                  .busy = instant_since(clock_now(), begin)};
 }
 
 /* Runs a frame. False: the thread shall end. */
 static bool serve(struct inference *inference)
 {
-    struct outcome *outcome = new_outcome();
+    struct outcome *outcome = new_outcome(inference);
     bool is_lost;
 
-    if (!outcome) {
-        return !pause_for(inference, SPAN_MS(PAUSE_MIN_MS));
-    }
-    if (!take_turn(inference, outcome)) {
-        free_outcome(outcome);
+    if (!outcome || !take_turn(inference, outcome)) {
+        free(outcome);
         return false;
     }
     run(inference, outcome);
@@ -253,9 +243,7 @@ static void destroy(struct inference *inference)
 {
     uv_mutex_destroy(&inference->lock);
     uv_cond_destroy(&inference->wake);
-    (void)close(inference->config.engine.cancel_fd);
     (void)close(inference->bell);
-    pipeline_fini(&inference->pipeline);
     free(inference);
 }
 
@@ -282,25 +270,24 @@ static void report(struct inference *inference, const struct baton_error *error)
 
 static void destroy_feed(struct inference_feed *feed)
 {
-    runner_view_free(feed->view);
+    runner_view_fini(&feed->view);
     free(feed);
 }
 
 static void end_turn(struct inference *inference, struct outcome *outcome)
 {
     struct inference_feed *feed = outcome->feed;
-    const struct inference_result result = {.frame = outcome->turn.frame,
-                                            .sightings = outcome->sightings,
-                                            .count = outcome->count,
-                                            .busy = outcome->busy};
 
     feed->turns--;
     if (feed->seen && outcome->error.code == 0) {
-        feed->seen(feed->userdata, &result); /* which may free it */
+        feed->seen(feed->userdata, &outcome->result); /* which may free it */
     } else if (feed->seen) {
         report(inference, &outcome->error);
     } else if (feed->turns == 0) {
         destroy_feed(feed);
+    }
+    for (int i = 0; i < outcome->result.count; i++) {
+        json_decref(outcome->sightings[i].attributes);
     }
     camera_frame_unref(outcome->turn.frame);
 }
@@ -310,20 +297,18 @@ static void tell_opening(struct inference *inference, const struct baton_error *
 {
     const struct inference_hooks *hooks = &inference->config.hooks;
 
-    if (inference->has_told_opened && opening->code) {
-        report(inference, opening);
-    } else if (!inference->has_told_opened) {
-        inference->has_told_opened = true;
+    if (inference->stats.restarts == 0) {
         hooks->opened(hooks->userdata, opening->code ? opening : NULL);
+    } else if (opening->code) {
+        report(inference, opening);
     }
 }
 
 static void on_bell(uv_poll_t *poll, int status, int events)
 {
     struct inference *inference = poll->data;
-    struct baton_error opening = {0};
     struct outcome *outcome;
-    bool is_opening_new, has_ended;
+    bool has_ended;
     uint64_t rings;
 
     (void)status;
@@ -333,20 +318,17 @@ static void on_bell(uv_poll_t *poll, int status, int events)
     uv_mutex_lock(&inference->lock);
     outcome = inference->outcomes;
     inference->outcomes = NULL;
-    is_opening_new = inference->is_opening_new;
-    if (is_opening_new) {
-        opening = inference->opening;
-        inference->is_opening_new = false;
-    }
     has_ended = inference->has_ended;
     uv_mutex_unlock(&inference->lock);
-    if (is_opening_new && !inference->is_closed) {
-        tell_opening(inference, &opening);
-    }
     for (struct outcome *next; outcome; outcome = next) {
         next = outcome->next;
-        end_turn(inference, outcome);
-        free_outcome(outcome);
+        inference->stats = outcome->stats;
+        if (outcome->feed) {
+            end_turn(inference, outcome);
+        } else if (!inference->is_closed) {
+            tell_opening(inference, &outcome->error);
+        }
+        free(outcome);
     }
     if (has_ended && inference->is_closed && !uv_is_closing((uv_handle_t *)poll)) {
         (void)uv_thread_join(&inference->thread);
@@ -420,11 +402,9 @@ bool inference_feed_is_idle(const struct inference_feed *feed)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-void inference_stats(struct inference *inference, struct inference_stats *ret)
+const struct inference_stats *inference_stats(const struct inference *inference)
 {
-    uv_mutex_lock(&inference->lock);
-    *ret = inference->stats;
-    uv_mutex_unlock(&inference->lock);
+    return &inference->stats;
 }
 
 /* NULL: out of memory or descriptors. */
@@ -438,11 +418,11 @@ static struct inference *make(const struct inference_config *config)
     (void)uv_mutex_init(&inference->lock); /* glibc's: neither can fail */
     (void)uv_cond_init(&inference->wake);
     inference->config = *config;
-    inference->config.engine.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    inference->config.engine.is_canceled = &inference->is_closed;
     inference->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     inference->reported = INSTANT_PAST;
     inference->poll.data = inference;
-    if (inference->config.engine.cancel_fd >= 0 && inference->bell >= 0 &&
+    if (inference->bell >= 0 &&
         uv_poll_init(config->loop, &inference->poll, inference->bell) == 0) {
         return inference;
     }
@@ -450,8 +430,8 @@ static struct inference *make(const struct inference_config *config)
     return NULL;
 }
 
-int inference_open(struct inference **ret, struct pipeline *pipeline,
-                   const struct inference_config *config, struct baton_error *reterr)
+int inference_open(struct inference **ret, const struct inference_config *config,
+                   struct baton_error *reterr)
 {
     struct inference *inference = make(config);
 
@@ -460,31 +440,22 @@ int inference_open(struct inference **ret, struct pipeline *pipeline,
     }
     (void)uv_poll_start(&inference->poll, UV_READABLE,
                         on_bell); /* cannot fail: it is not closing */
-    inference->pipeline = *pipeline;
     if (uv_thread_create(&inference->thread, work, inference) != 0) {
-        inference->pipeline = (struct pipeline){0};
         inference->config.hooks.closed = NULL;
         uv_close((uv_handle_t *)&inference->poll, on_handle_closed);
         return error_set(reterr, BATON_EIO, "no further thread");
     }
-    *pipeline = (struct pipeline){0};
     *ret = inference;
     return 0;
 }
 
 void inference_close(struct inference *inference)
 {
-    static const uint64_t one = 1;
-
-    if (!inference || inference->is_closed) {
-        return;
+    if (inference && !inference->is_closed) {
+        uv_mutex_lock(&inference->lock);
+        inference->is_closed = true;
+        uv_cond_signal(&inference->wake);
+        uv_mutex_unlock(&inference->lock);
+        ring(inference); /* the thread may have ended before */
     }
-    inference->is_closed = true;
-    uv_mutex_lock(&inference->lock);
-    inference->is_stopping = true; /* so no further turn begins */
-    uv_cond_signal(&inference->wake);
-    uv_mutex_unlock(&inference->lock);
-    /* The thread may wait for a model; this ends its wait. */
-    (void)!write(inference->config.engine.cancel_fd, &one, sizeof(one));
-    ring(inference); /* it may have ended before */
 }

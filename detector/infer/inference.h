@@ -32,7 +32,8 @@ struct inference_hooks {
     /* Its child was lost, or a frame could not be run; the inference goes on. At most one call a
      * second. */
     void (*failed)(void *userdata, const struct baton_error *error);
-    /* The files are not read any more. The inference is freed after this call. */
+    /* Neither the pipeline nor its files are in use any more. The inference is freed after this
+     * call. */
     void (*closed)(void *userdata);
     void *userdata;
 };
@@ -40,15 +41,16 @@ struct inference_hooks {
 struct inference_config {
     uv_loop_t *loop;
     struct engine_options engine; /* texts are borrowed for its life */
-    const int *files;             /* see runner_new(); borrowed until closed() */
+    const struct pipeline *pipeline;
+    const int *files;      /* see runner_new(); borrowed until closed(), as the pipeline is */
     bool uses_stream_time; /* for clips: an object's age follows the clip's time instead of the
                               clock */
     struct inference_hooks hooks;
 };
 
-/* Takes the content of `pipeline` on success, and leaves it empty. The thread opens the models. */
-int inference_open(struct inference **ret, struct pipeline *pipeline,
-                   const struct inference_config *config, struct baton_error *reterr);
+/* The thread opens the models. */
+int inference_open(struct inference **ret, const struct inference_config *config,
+                   struct baton_error *reterr);
 
 /* Ends all hooks except `closed`; its feeds are freed before. Then run the loop. May be called from
  * within hooks. NULL is allowed. */
@@ -75,6 +77,7 @@ void inference_feed_free(struct inference_feed *feed);
 bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
                           const int rect[4], enum stage progression);
 
+/* As of the last hook or `seen`. */
 struct inference_stats {
     char engine[ENGINE_NAME_MAX + 1];   /* "" until ready */
     char note[BATON_ERROR_MESSAGE_MAX]; /* runner_note() */
@@ -82,7 +85,7 @@ struct inference_stats {
     uint64_t failures, restarts;
 };
 
-void inference_stats(struct inference *inference, struct inference_stats *ret);
+const struct inference_stats *inference_stats(const struct inference *inference);
 
 /* True if no frame waits or is under way; within `seen`, apart from the frame of that call. */
 bool inference_feed_is_idle(const struct inference_feed *feed);

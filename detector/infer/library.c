@@ -7,30 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int find(const char *const *names, const char *name)
-{
-    for (int i = 0; names[i]; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-int engine_kind_parse(const char *name)
-{
-    static const char *const names[] = {"any", "onnxruntime", "opencv", NULL};
-
-    return find(names, name);
-}
-
-int engine_provider_parse(const char *name)
-{
-    static const char *const names[] = {"cpu", "cuda", "tensorrt", NULL};
-
-    return find(names, name);
-}
-
 static int opencv_load(struct library **ret, const struct library_options *options,
                        struct baton_error *reterr)
 {

@@ -18,15 +18,12 @@ enum {
     LIBRARY_PATH_MAX = 1024,
 };
 
-/* The device that runs models, by ONNX Runtime's names. */
+/* The device that runs models, by ONNX Runtime's names; and these, in the same order. */
 enum engine_provider { PROVIDER_CPU, PROVIDER_CUDA, PROVIDER_TENSORRT };
+#define ENGINE_PROVIDERS "cpu|cuda|tensorrt"
 
 enum engine_kind { ENGINE_ANY, ENGINE_ONNXRUNTIME, ENGINE_OPENCV };
-
-/* Takes "any", "onnxruntime" or "opencv"; -1: another text. */
-int engine_kind_parse(const char *name);
-/* Takes "cpu", "cuda" or "tensorrt"; -1: another text. */
-int engine_provider_parse(const char *name);
+#define ENGINE_KINDS "any|onnxruntime|opencv"
 
 struct library_options {
     enum engine_kind kind;

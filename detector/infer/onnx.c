@@ -157,7 +157,6 @@ static int read_output(struct onnx_value *value, const char *name, struct tensor
 {
     struct onnx_tensor_type *type = NULL;
     void *data = NULL;
-    size_t count;
     int code = fails(calls.value_type(value, &type), name, NULL)
                    ? error_set(reterr, BATON_EINVAL, "'%s' is no tensor", name)
                    : read_shape(type, name, &ret->shape, reterr);
@@ -165,7 +164,7 @@ static int read_output(struct onnx_value *value, const char *name, struct tensor
     if (!code && fails(calls.tensor_data(value, &data), name, reterr)) {
         code = BATON_EINVAL;
     }
-    if (!code && !shape_numbers(&ret->shape, &count)) {
+    if (!code && shape_numbers(&ret->shape) < 0) {
         char text[SHAPE_TEXT_MAX];
         code = error_set(reterr, BATON_EINVAL, "%s: an output of %s", onnx.name,
                          shape_text(&ret->shape, text));
@@ -184,7 +183,6 @@ static int onnx_run(struct network *network, int64_t pictures, struct tensor *re
     const char *const *names = (const char *const *)own->names;
     struct onnx_value *input = NULL;
     struct shape shape = network->input;
-    size_t count = 0;
     int code;
 
     for (size_t i = 0; i < own->output_count; i++) {
@@ -194,8 +192,8 @@ static int onnx_run(struct network *network, int64_t pictures, struct tensor *re
         }
     }
     shape.sides[0] = pictures;
-    (void)shape_numbers(&shape, &count);
-    if (fails(calls.create_tensor(memory, network->values, count * sizeof(float), shape.sides,
+    if (fails(calls.create_tensor(memory, network->values,
+                                  (size_t)shape_numbers(&shape) * sizeof(float), shape.sides,
                                   (size_t)shape.rank, ONNX_FLOAT32, &input),
               "input", reterr)) {
         return BATON_EINVAL;

@@ -53,12 +53,11 @@ int run_net(network *network, int64_t pictures, tensor *outputs, baton_error *re
         int count = std::min(static_cast<int>(net->outputs.size()), int(SESSION_OUTPUTS_MAX));
         for (int i = 0; i < count; i++) {
             const cv::Mat &mat = net->outputs[i];
-            size_t numbers;
             CV_Assert(mat.type() == CV_32F && mat.isContinuous() && mat.dims <= SHAPE_RANK_MAX);
             outputs[i].values = mat.ptr<float>();
             outputs[i].shape.rank = mat.dims;
             std::copy(mat.size.p, mat.size.p + mat.dims, outputs[i].shape.sides);
-            CV_Assert(shape_numbers(&outputs[i].shape, &numbers));
+            CV_Assert(shape_numbers(&outputs[i].shape) >= 0);
         }
         return count;
     });

@@ -50,10 +50,6 @@ struct runner {
     struct parts parts[PIPELINE_STAGES_MAX];
 };
 
-struct runner_view {
-    struct tracker *trackers[PIPELINE_STAGES_MAX]; /* of stages from the frame */
-};
-
 static const struct pipeline_model *model_of(const struct runner *runner, size_t stage)
 {
     return &runner->pipeline->models[runner->pipeline->stages[stage].model];
@@ -93,7 +89,7 @@ static int prove(const struct pipeline_model *model, struct session *session, in
     }
     count = session_run(session, pictures, outputs, reterr);
     if (count > 0) {
-        (void)shape_numbers(&outputs[0].shape, ret_numbers);
+        *ret_numbers = (size_t)shape_numbers(&outputs[0].shape);
     }
     return count < 0 ? count : answer_prove(model, outputs, count, pictures, reterr);
 }
@@ -209,39 +205,30 @@ uint64_t runner_runs(const struct runner *runner)
     return runner->runs;
 }
 
-/* ---- Views ---------------------------------------------------------------------------------- */
-
-struct runner_view *runner_view_new(const struct runner *runner)
-{
-    const struct pipeline *pipeline = runner->pipeline;
-    struct runner_view *view = calloc(1, sizeof(*view));
-
-    for (size_t i = 0; view && pipeline->track.is_on && i < pipeline->stage_count; i++) {
-        if (pipeline->stages[i].from == PIPELINE_FROM_FRAME) {
-            view->trackers[i] =
-                tracker_new((struct tracker_rules){.confidence = model_of(runner, i)->confidence,
-                                                   .overlap_min = pipeline->track.iou,
-                                                   .age_max = SPAN_MS(pipeline->track.max_age_ms)});
-            if (!view->trackers[i]) {
-                runner_view_free(view);
-                return NULL;
-            }
-        }
-    }
-    return view;
-}
-
-void runner_view_free(struct runner_view *view)
-{
-    if (view) {
-        for (size_t i = 0; i < PIPELINE_STAGES_MAX; i++) {
-            tracker_free(view->trackers[i]);
-        }
-        free(view);
-    }
-}
-
 /* ---- Stages from the frame ------------------------------------------------------------------ */
+
+void runner_view_fini(struct runner_view *view)
+{
+    for (size_t i = 0; i < PIPELINE_STAGES_MAX; i++) {
+        tracker_free(view->trackers[i]);
+    }
+}
+
+static int begin_tracker(const struct runner *runner, size_t stage)
+{
+    const struct pipeline_track *rules = &runner->pipeline->track;
+    struct tracker **tracker = &runner->turn->view->trackers[stage];
+
+    if (rules->is_on && !*tracker) {
+        *tracker =
+            tracker_new((struct tracker_rules){.confidence = model_of(runner, stage)->confidence,
+                                               .overlap_min = rules->iou,
+                                               .age_max = SPAN_MS(rules->max_age_ms)});
+    }
+    return rules->is_on && !*tracker
+               ? error_set(runner->turn->reterr, BATON_ENOMEM, "out of memory")
+               : 0;
+}
 
 static bool is_wanted(const struct runner *runner, const struct pipeline_stage *stage,
                       const struct box *box)
@@ -419,7 +406,7 @@ static int run_stage(struct runner *runner, size_t stage)
     int64_t most = runner->sessions[of->model]->batch_max; /* not above BATCH_MAX */
     const struct part *batch[BATCH_MAX];
     int count = 0;
-    int code = 0;
+    int code = is_frame ? begin_tracker(runner, stage) : 0;
 
     for (int i = 0; i < from_count && !code; i++) {
         if (is_frame || is_wanted(runner, of, &from[i].box)) {

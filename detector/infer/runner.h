@@ -22,8 +22,12 @@
 
 enum { RUNNER_SIGHTINGS_MAX = TRACK_BOXES_MAX + TRACKS_MAX }; /* of one frame, with lost objects */
 
-struct runner;      /* opaque */
-struct runner_view; /* opaque */
+struct runner; /* opaque */
+
+/* From zeroes; runner_run() begins its trackers. */
+struct runner_view {
+    struct tracker *trackers[PIPELINE_STAGES_MAX]; /* of stages from the frame */
+};
 
 /* Starts an engine with the models, and opens them; `files` has a descriptor for each. Each is run
  * on one grey picture, to see that it can be run, in time, and that its decoder reads its outputs.
@@ -39,8 +43,7 @@ const struct engine *runner_engine(const struct runner *runner);
  * was too short for a field; of several, the first. "": none. */
 const char *runner_note(const struct runner *runner);
 
-struct runner_view *runner_view_new(const struct runner *runner); /* NULL: out of memory */
-void runner_view_free(struct runner_view *view);                  /* NULL allowed */
+void runner_view_fini(struct runner_view *view);
 
 /* An object that is seen in the frame, or that was lost before all its stages had answered. */
 struct sighting {

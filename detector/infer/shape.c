@@ -3,24 +3,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-bool shape_numbers(const struct shape *shape, size_t *ret)
+int64_t shape_numbers(const struct shape *shape)
 {
     int64_t count = 1;
     bool is_empty = false;
 
     if (shape->rank < 0 || shape->rank > SHAPE_RANK_MAX) {
-        return false;
+        return -1;
     }
     for (int i = 0; i < shape->rank; i++) {
         int64_t side = shape->sides[i];
         if (side < 0 || side > SHAPE_COUNT_MAX / count) {
-            return false;
+            return -1;
         }
         is_empty = is_empty || side == 0;
         count *= side > 0 ? side : 1;
     }
-    *ret = is_empty ? 0 : (size_t)count;
-    return true;
+    return is_empty ? 0 : count;
 }
 
 bool shape_fits(const struct shape *declared, const struct shape *given)

@@ -22,9 +22,9 @@ struct tensor {
     const float *values;
 };
 
-/* Returns the numbers of such a tensor; 0: it is an output without results. False: a side below 0,
- * a wrong rank, or more than SHAPE_COUNT_MAX. */
-bool shape_numbers(const struct shape *shape, size_t *ret);
+/* Returns how many numbers such a tensor has; 0: it is an output without results. -1: a side below
+ * 0, a wrong rank, or more than SHAPE_COUNT_MAX. */
+int64_t shape_numbers(const struct shape *shape);
 
 /* True if `given` fits `declared`, where sides below 1 fit every size. */
 bool shape_fits(const struct shape *declared, const struct shape *given);

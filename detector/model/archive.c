@@ -1,6 +1,7 @@
 /* The parent's side: a child reads the archive, and what it gives is written here. */
 #include "detector/model/archive.h"
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "detector/model/unpack_wire.h"
@@ -142,13 +143,8 @@ int archive_new_file(int folder_fd, struct baton_error *reterr)
 
 void unpacked_fini(struct unpacked *unpacked)
 {
-    for (size_t i = 0; i < PIPELINE_MODELS_MAX; i++) {
-        if (unpacked->files[i] >= 0) {
-            close(unpacked->files[i]);
-            unpacked->files[i] = -1;
-        }
-    }
-    buffer_fini(&unpacked->text);
+    helper_close(unpacked->files, PIPELINE_MODELS_MAX);
+    pipeline_fini(&unpacked->pipeline);
 }
 
 struct writing {
@@ -260,8 +256,8 @@ int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_b
                   const struct archive_rules *rules, struct baton_error *reterr)
 {
     struct writing *to = calloc(1, sizeof(*to));
-    struct pipeline pipeline = {0};
-    struct unpacked fresh;
+    struct unpacked fresh = {.bytes = 0};
+    struct buffer text;
     int rc;
 
     if (to == NULL) {
@@ -271,18 +267,17 @@ int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_b
     to->rules = rules;
     to->archive_bytes = archive_bytes;
     to->folder_fd = folder_fd;
-    buffer_init(&fresh.text, PIPELINE_BYTES_MAX);
+    buffer_init(&text, PIPELINE_BYTES_MAX);
     memset(fresh.files, -1, sizeof(fresh.files));
-    rc = take_file(to, PIPELINE_FILE, &fresh.text, -1, reterr);
+    rc = take_file(to, PIPELINE_FILE, &text, -1, reterr);
     rc = rc == BATON_ENOENT ? BATON_EPROTO : rc;
-    rc = rc ? rc
-            : pipeline_parse(&pipeline, (const char *)fresh.text.data, fresh.text.bytes, reterr);
-    for (size_t i = 0; rc == 0 && i < pipeline.model_count; i++) {
-        fresh.files[i] = write_model(to, &pipeline.models[i], reterr);
+    rc = rc ? rc : pipeline_parse(&fresh.pipeline, (const char *)text.data, text.bytes, reterr);
+    buffer_fini(&text);
+    for (size_t i = 0; rc == 0 && i < fresh.pipeline.model_count; i++) {
+        fresh.files[i] = write_model(to, &fresh.pipeline.models[i], reterr);
         rc = fresh.files[i] < 0 ? fresh.files[i] : 0;
     }
     fresh.bytes = to->total;
-    pipeline_fini(&pipeline);
     free(to);
     if (rc != 0) {
         unpacked_fini(&fresh);
@@ -294,31 +289,22 @@ int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_b
 
 /* ---- Unpacking ------------------------------------------------------------------------------ */
 
-static int measure(int fd, const struct archive_rules *rules, uint64_t *ret,
-                   struct baton_error *reterr)
+int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
+                   const struct archive_rules *rules, struct baton_error *reterr)
 {
     struct stat status = {0};
+    struct helper child;
+    int rc;
 
-    (void)fstat(fd, &status);
+    (void)fstat(archive_fd, &status);
     if ((uint64_t)status.st_size > rules->archive_bytes_max) {
         return error_set(reterr, BATON_ETOOBIG, "archive: %llu bytes; at most %llu are allowed",
                          (unsigned long long)status.st_size,
                          (unsigned long long)rules->archive_bytes_max);
     }
-    *ret = (uint64_t)status.st_size;
-    return 0;
-}
-
-int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
-                   const struct archive_rules *rules, struct baton_error *reterr)
-{
-    struct helper child;
-    uint64_t bytes = 0;
-    int rc = measure(archive_fd, rules, &bytes, reterr);
-
-    rc = rc ? rc : unpack_child_start(&child, archive_fd, rules, reterr);
+    rc = unpack_child_start(&child, archive_fd, rules, reterr);
     if (rc == 0) {
-        rc = archive_write(ret, &child, bytes, folder_fd, rules, reterr);
+        rc = archive_write(ret, &child, (uint64_t)status.st_size, folder_fd, rules, reterr);
         unpack_child_end(&child);
     }
     return rc;

@@ -19,7 +19,6 @@
 #ifndef DETECTOR_MODEL_ARCHIVE_H
 #define DETECTOR_MODEL_ARCHIVE_H
 
-#include "base/buffer.h"
 #include "detector/helper/helper.h"
 #include "detector/model/pipeline.h"
 
@@ -44,7 +43,7 @@ struct archive_rules archive_rules_default(void);
 
 /* What came out of an archive. */
 struct unpacked {
-    struct buffer text;             /* pipeline.json, as it was checked */
+    struct pipeline pipeline;
     int files[PIPELINE_MODELS_MAX]; /* of each model, only to be read; -1: there is none */
     uint64_t bytes;                 /* of all of it */
 };

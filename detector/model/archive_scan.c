@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "detector/model/archive.h"
-#include "detector/model/unpack_wire.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -95,32 +94,6 @@ static int check_entries(zip_t *zip, struct baton_error *reterr)
 
 /* ---- Reading an entry ----------------------------------------------------------------------- */
 
-/* When the entry is read to its end the library checks its checksum, but not the length of one that
- * is deflated. */
-static int read_all(zip_file_t *file, const zip_stat_t *status, archive_sink *sink, void *userdata,
-                    struct baton_error *reterr)
-{
-    static unsigned char chunk[UNPACK_DATA_MAX];
-    uint64_t left = status->size;
-    zip_int64_t got;
-    int rc = 0;
-
-    while (rc == 0 && (got = zip_fread(file, chunk, sizeof(chunk))) != 0) {
-        if (got < 0) {
-            return zip_failed(zip_file_get_error(file), status->name, reterr);
-        }
-        if ((uint64_t)got > left) {
-            break;
-        }
-        left -= (uint64_t)got;
-        rc = sink(userdata, chunk, (size_t)got, reterr);
-    }
-    return rc == 0 && (got > 0 || left > 0)
-               ? error_set(reterr, BATON_EPROTO,
-                           "archive: %s has another length than the archive says", status->name)
-               : rc;
-}
-
 /* A common mistake: the folder was zipped in place of its content. */
 static int no_pipeline(zip_t *zip, struct baton_error *reterr)
 {
@@ -155,23 +128,32 @@ static int no_file(zip_t *zip, const char *wanted, struct baton_error *reterr)
                      text_nearest(text, wanted, names, count));
 }
 
-int archive_file(zip_t *zip, const char *name, archive_sink *sink, void *userdata,
-                 struct baton_error *reterr)
+int archive_file(struct archive_file *ret, zip_t *zip, const char *name, struct baton_error *reterr)
 {
-    zip_file_t *file;
     zip_stat_t status;
-    int rc;
 
     if (zip_stat(zip, name, ZIP_FL_ENC_RAW, &status) != 0) {
         return no_file(zip, name, reterr);
     }
-    file = zip_fopen_index(zip, status.index, 0);
-    if (file == NULL) {
-        return zip_failed(zip_get_error(zip), status.name, reterr);
+    *ret = (struct archive_file){zip_fopen_index(zip, status.index, 0), name, status.size};
+    return ret->file != NULL ? 0 : zip_failed(zip_get_error(zip), name, reterr);
+}
+
+/* At its end the library checks its checksum, but not the length of one that is deflated. */
+ssize_t archive_read(struct archive_file *from, void *bytes, size_t count,
+                     struct baton_error *reterr)
+{
+    zip_int64_t got = zip_fread(from->file, bytes, count);
+
+    if (got < 0) {
+        return zip_failed(zip_file_get_error(from->file), from->name, reterr);
     }
-    rc = read_all(file, &status, sink, userdata, reterr);
-    (void)zip_fclose(file); /* the read to its end has reported any error */
-    return rc;
+    if ((uint64_t)got > from->left || (got == 0 && from->left > 0)) {
+        return error_set(reterr, BATON_EPROTO,
+                         "archive: %s has another length than the archive says", from->name);
+    }
+    from->left -= (uint64_t)got;
+    return got;
 }
 
 /* ---- Opening -------------------------------------------------------------------------------- */

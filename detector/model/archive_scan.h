@@ -5,19 +5,27 @@
 #include <baton/error.h>
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 #include <zip.h>
 
 /* Opens the archive, closes the file with it, and checks all entries. Returns the codes of
  * archive_unpack(). zip_discard() follows. */
 int archive_open(zip_t **ret, FILE *file, struct baton_error *reterr);
 
-/* Takes the bytes of a file, UNPACK_DATA_MAX or fewer at a time. */
-typedef int archive_sink(void *userdata, const void *bytes, size_t count,
-                         struct baton_error *reterr);
+struct archive_file {
+    zip_file_t *file;
+    const char *name; /* borrowed */
+    uint64_t left;    /* bytes, as the archive says */
+};
 
-/* Reads one file. BATON_ENOENT: it is not there. */
-int archive_file(zip_t *zip, const char *name, archive_sink *sink, void *userdata,
+/* Begins to read a file. BATON_ENOENT: it is not there. zip_fclose(ret->file) follows. */
+int archive_file(struct archive_file *ret, zip_t *zip, const char *name,
                  struct baton_error *reterr);
+
+/* Reads on. Returns the number of bytes, 0 at the end of a file that is whole, or a code. */
+ssize_t archive_read(struct archive_file *from, void *bytes, size_t count,
+                     struct baton_error *reterr);
 
 #endif

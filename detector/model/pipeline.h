@@ -60,7 +60,6 @@ enum { PIPELINE_FROM_FRAME = -1 };
     PIPELINE_BOX_DECODERS(X)                                                                       \
     X(DECODER_CLASSIFY, classify)                                                                  \
     X(DECODER_TENSOR, tensor)
-#define PIPELINE_DECODER_NAME(symbol, name) #name,
 
 /* The results that a field can have, and their decoders (bits 1 << DECODER_…). */
 #define PIPELINE_VALUES(X)                                                                         \
@@ -81,6 +80,8 @@ enum pipeline_report { REPORT_ONCE, REPORT_EVERY, REPORT_CHANGE, REPORT_COUNT };
 enum pipeline_value { PIPELINE_VALUES(PIPELINE_ENUM) VALUE_COUNT };
 enum pipeline_type { TYPE_AS_IT_IS, TYPE_STRING, TYPE_INTEGER, TYPE_COUNT };
 #undef PIPELINE_ENUM
+
+extern const char *const decoder_names[DECODER_COUNT];
 
 #define PIPELINE_BIT(symbol, name) | 1U << symbol
 #define PIPELINE_BOXES             (0U PIPELINE_BOX_DECODERS(PIPELINE_BIT))

@@ -3,7 +3,8 @@
 
 static const char *const layouts[] = {[LAYOUT_NCHW] = "nchw", [LAYOUT_NHWC] = "nhwc"};
 static const char *const colors[] = {[COLOR_RGB] = "rgb", [COLOR_BGR] = "bgr"};
-static const char *const decoders[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
+#define NAME(symbol, name) #name,
+const char *const decoder_names[] = {PIPELINE_DECODERS(NAME)};
 static const char *const fits[] = {"stretch", "letterbox"};
 
 static const char *const model_keys[] = {"file",  "input",      "decoder", "classes",
@@ -40,7 +41,7 @@ static void read_classes(struct pipeline_model *model, const struct node *node)
         node_fail(node,
                   "classes is missing: a %s model needs the names of its classes, in the order of "
                   "its output",
-                  decoders[model->decoder]);
+                  decoder_names[model->decoder]);
     }
     if (list.json != NULL) {
         model->classes = node_new(node, json_object_size(list.json), sizeof(*model->classes));
@@ -58,7 +59,7 @@ static void refuse_for_decoder(const struct pipeline_model *model, const struct 
 {
     if (json_object_get(node->json, key) != NULL) {
         node_fail(node, "%s is for %s; decoder is %s: remove it", key, of,
-                  decoders[model->decoder]);
+                  decoder_names[model->decoder]);
     }
 }
 
@@ -85,8 +86,8 @@ static void read_limits(struct pipeline_model *model, const struct node *node)
 static void read_model(struct pipeline_model *model, const struct node *node)
 {
     model->file = node_text(node, "file", true, PIPELINE_FILE_MAX);
-    model->decoder =
-        (enum pipeline_decoder)node_word(node, "decoder", decoders, DECODER_COUNT, NODE_REQUIRED);
+    model->decoder = (enum pipeline_decoder)node_word(node, "decoder", decoder_names, DECODER_COUNT,
+                                                      NODE_REQUIRED);
     read_input(&model->input, node, decoder_finds_boxes(model->decoder));
     read_classes(model, node);
     read_limits(model, node);

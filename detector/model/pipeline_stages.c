@@ -17,7 +17,6 @@ static const char *const values[] = {PIPELINE_VALUES(VALUE_WORD)};
 static const unsigned value_decoders[] = {PIPELINE_VALUES(VALUE_BITS)};
 static const char *const types[] = {
     [TYPE_AS_IT_IS] = "asItIs", [TYPE_STRING] = "string", [TYPE_INTEGER] = "integer"};
-static const char *const decoders[] = {PIPELINE_DECODERS(PIPELINE_DECODER_NAME)};
 #undef VALUE_WORD
 #undef VALUE_BITS
 
@@ -300,7 +299,7 @@ static void check_value(const struct pipeline_field *field, const struct pipelin
 {
     if ((value_decoders[field->value] >> model->decoder & 1U) == 0) {
         node_fail(node, "value is %s, which model \"%s\" with decoder %s does not give",
-                  values[field->value], model->name, decoders[model->decoder]);
+                  values[field->value], model->name, decoder_names[model->decoder]);
     }
     if (field->value == VALUE_TEXT && model->class_count == 0) {
         node_fail(node, "value is text: model \"%s\" needs classes, its letters", model->name);

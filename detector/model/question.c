@@ -50,7 +50,6 @@ static void find_on_disk(struct question *question)
     if (store_origin(question->store, question->key, &origin) == 0 &&
         store_find(question->store, origin.digest, &question->archive, &question->model, NULL) ==
             0) {
-        question->is_proven = true;
         if (question->known.etag[0] == '\0') {
             memcpy(question->known.etag, origin.etag, sizeof(question->known.etag));
         }
@@ -70,18 +69,14 @@ static void add(struct question *question)
     }
 }
 
-/* An archive that is in use already is neither unpacked nor read from the disk, which only gets its
- * new ETag. */
-static void take_archive(struct question *question, const char *etag)
+/* An archive that is in use already is neither unpacked nor read from the disk. */
+static void take_archive(struct question *question)
 {
     char digest[DIGEST_BYTES] = "";
 
     if (digest_file(question->fd, digest) == 0 && question->model != NULL &&
         strcmp(question->model->digest, digest) == 0) {
         question->outcome = SOURCE_CURRENT;
-        if (question->is_proven) {
-            (void)store_origin_set(question->store, question->key, digest, etag);
-        }
     } else if (question->model != NULL && strcmp(question->known.rejected, digest) == 0) {
         question->outcome = SOURCE_BAD;
         question->error = question->known.why_rejected;
@@ -107,24 +102,23 @@ static int prepare(struct question *question)
 /* A reply that nothing has changed leaves a bad archive a bad one. */
 void question_try(struct question *question)
 {
-    struct fetch_result result = {.etag = ""};
+    struct fetch_result *reply = &question->reply;
     int code = question->fetch == NULL ? prepare(question) : 0;
 
-    code = code ? code : fetch_try(question->fetch, question->url, &result, &question->error);
+    *reply = (struct fetch_result){.etag = ""};
+    code = code ? code : fetch_try(question->fetch, question->url, reply, &question->error);
     question->outcome = SOURCE_UNSURE;
     question->code = code;
-    question->pause = result.pause;
-    question->is_same = code == 0 && result.is_same;
-    question->has_arrived = code == 0 && !result.is_same;
-    if (question->is_same) {
+    question->has_arrived = code == 0 && !reply->is_same;
+    if (reply->is_same) {
         question->outcome = question->known.state == SOURCE_BAD ? SOURCE_BAD : SOURCE_CURRENT;
     } else if (question->has_arrived) {
-        take_archive(question, result.etag);
-    } else if (code == BATON_ETOOBIG && result.etag[0] != '\0') {
+        take_archive(question);
+    } else if (code == BATON_ETOOBIG && reply->etag[0] != '\0') {
         question->outcome = SOURCE_BAD;
     }
     if (question->outcome != SOURCE_UNSURE) { /* else there was no room for it, for example */
-        memcpy(question->known.etag, result.etag, sizeof(question->known.etag));
+        memcpy(question->known.etag, reply->etag, sizeof(question->known.etag));
     }
 }
 

@@ -32,16 +32,15 @@ struct question {
     const char *url;              /* of the next try, borrowed; NULL: as of the one before */
     struct knowledge known;       /* then with the present ETag */
     struct model *model;          /* the one in use, or then that of the disk; NULL: none */
-    bool is_proven;               /* it has run */
     bool is_recheck;              /* a model was in use */
     int fd;                       /* for the archive; -1: none yet */
     struct fetch *fetch;          /* NULL: not yet */
 
     enum source_state outcome; /* UNSURE if there was no reply */
     struct model *found;       /* a new one; NULL: none */
-    bool has_arrived, is_same; /* an archive came; the server has the one of that ETag */
+    struct fetch_result reply; /* its pause: until another try; 0: this was the last one */
+    bool has_arrived;          /* an archive came */
     int code;                  /* of the error; a rejected one that came again has 0 */
-    span pause;                /* until another try; 0: this was the last one */
     struct baton_error error;
 };
 

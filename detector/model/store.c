@@ -222,7 +222,6 @@ static int model_new(struct model **ret, struct store *store, const char *digest
  * or a code. It may be removed meanwhile: then it has no name, and is read all the same. */
 static int hold(const struct store *store, const char *digest, struct baton_error *reterr)
 {
-    static const struct timespec times[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
     int fd = is_digest(digest) ? openat(store->archives_fd, digest,
                                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
                                : -1;
@@ -231,7 +230,7 @@ static int hold(const struct store *store, const char *digest, struct baton_erro
     if (fd < 0) {
         return error_set(reterr, BATON_ENOENT, "model %.64s is not in the cache", digest);
     }
-    if (flock(fd, LOCK_SH) != 0 || futimens(fd, times) != 0) {
+    if (flock(fd, LOCK_SH) != 0 || futimens(fd, NULL) != 0) {
         rc = failed(reterr, "hold", digest);
         close(fd);
     }
@@ -283,7 +282,6 @@ struct survey {
  * folder's lock: the lock that is tried here must not look like a holder to others. */
 static void survey_one(struct survey *survey, const struct store *store, const char *digest)
 {
-    static const struct timespec now[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
     int fd = openat(store->archives_fd, digest, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat status;
 
@@ -295,7 +293,7 @@ static void survey_one(struct survey *survey, const struct store *store, const c
 
         survey->bytes += (uint64_t)status.st_size;
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            (void)futimens(fd, now);
+            (void)futimens(fd, NULL);
         } else if (survey->oldest[0] == '\0' || used_ns < survey->used_ns) {
             (void)snprintf(survey->oldest, DIGEST_BYTES, "%.64s", digest);
             survey->used_ns = used_ns;

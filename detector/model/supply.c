@@ -108,6 +108,15 @@ static bool tell_all(struct source *source, const struct baton_error *error, boo
     return has_told;
 }
 
+/* The disk gets the model that has run, or its new ETag. */
+static void note(const struct source *source)
+{
+    const struct supply_config *config = &source->supply->config;
+
+    note_origin(config->loop, config->store, source->key, source->proven->digest,
+                source->known.etag);
+}
+
 static void take_models(struct source *source, struct question *question)
 {
     struct model *found = question->found;
@@ -147,16 +156,19 @@ static void take_silence(struct source *source, const struct question *question)
 static void take_reply(struct source *source, const struct question *question)
 {
     bool is_news = question->outcome != source->known.state ||
-                   (question->outcome == SOURCE_BAD && !question->is_same);
+                   (question->outcome == SOURCE_BAD && !question->reply.is_same);
 
     source->known.state = question->outcome;
     source->version += is_news;
     source->is_silent = false;
     memcpy(source->known.etag, question->known.etag, sizeof(source->known.etag));
+    if (question->has_arrived && source->known.state == SOURCE_CURRENT && source->fresh == NULL) {
+        note(source);
+    }
     if (source->known.state == SOURCE_BAD) {
         source->doubt = is_news ? question->error : source->doubt;
         source->fails = is_rechecked(source) ? 0 : source->fails + 1;
-        (void)tell_all(source, &source->doubt, !question->is_same);
+        (void)tell_all(source, &source->doubt, !question->reply.is_same);
     } else {
         /* A model that fails again and again is given more and more seldom. */
         source->fails = tell_all(source, NULL, false) ? source->fails : 0;
@@ -168,7 +180,7 @@ static void count(struct supply_counters *counters, const struct question *quest
     bool has_failed = question->code != 0;
 
     counters->fetched += question->has_arrived;
-    counters->unchanged += question->is_same;
+    counters->unchanged += question->reply.is_same;
     if (question->has_arrived) {
         counters->refused += has_failed;
     } else if (has_failed) {
@@ -225,7 +237,6 @@ static void begin_question(struct source *source)
                                   .url = source->url,
                                   .known = source->known,
                                   .model = model != NULL ? model_share(model) : NULL,
-                                  .is_proven = source->fresh == NULL,
                                   .is_recheck = model != NULL,
                                   .fd = -1};
     question->archive.is_canceled = question->rules.is_canceled = &question->is_canceled;
@@ -382,8 +393,8 @@ static void on_done(uv_work_t *work, int status)
     } else if (question->outcome == SOURCE_UNSURE && !question->has_arrived &&
                source->fresh_url != NULL) {
         ask(source); /* what the old URL was refused, the fresh one may get */
-    } else if (question->pause.ns > 0) {
-        ask_after(source, question->pause);
+    } else if (question->reply.pause.ns > 0) {
+        ask_after(source, question->reply.pause);
     } else {
         take_answer(source);
     }
@@ -513,7 +524,6 @@ void supply_cancel(struct order *order)
 void supply_ran(struct order *order, const struct model *model)
 {
     struct source *source = order->source;
-    const struct supply_config *config = &source->supply->config;
 
     if (!is_of(offered(source), model->digest) || source->known.state != SOURCE_CURRENT) {
         return;
@@ -526,7 +536,7 @@ void supply_ran(struct order *order, const struct model *model)
         model_release(source->proven);
         source->proven = source->fresh;
         source->fresh = NULL;
-        note_origin(config->loop, config->store, source->key, model->digest, source->known.etag);
+        note(source);
     }
 }
 

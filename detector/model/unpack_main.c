@@ -29,11 +29,21 @@ static int say(size_t count, struct baton_error *reterr)
                : error_set(reterr, BATON_ECLOSED, "the worker has closed the connection");
 }
 
-static int say_bytes(void *userdata, const void *bytes, size_t count, struct baton_error *reterr)
+/* Says the bytes of a file, and then none. */
+static int give(zip_t *zip, const char *name, struct baton_error *reterr)
 {
-    (void)userdata;
-    memcpy(message.data, bytes, count);
-    return say(count, reterr);
+    struct archive_file file;
+    int rc = archive_file(&file, zip, name, reterr);
+    ssize_t got = 1;
+
+    while (rc == 0 && got > 0) {
+        got = archive_read(&file, message.data, sizeof(message.data), reterr);
+        rc = got < 0 ? (int)got : say((size_t)got, reterr);
+    }
+    if (rc == 0) {              /* else the process ends */
+        (void)zip_fclose(file.file); /* the read to its end has reported any error */
+    }
+    return rc;
 }
 
 static int confine(struct baton_error *reterr)
@@ -53,8 +63,7 @@ static int serve(zip_t *zip, struct baton_error *reterr)
 
     while (rc == 0 && (got = recv(HELPER_FD, name, sizeof(name) - 1, 0)) > 0) {
         name[got] = '\0';
-        rc = archive_file(zip, name, say_bytes, NULL, reterr);
-        rc = rc ? rc : say(0, reterr);
+        rc = give(zip, name, reterr);
     }
     return rc;
 }

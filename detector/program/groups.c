@@ -87,11 +87,11 @@ static const struct option_group group_models = {
             "model-recheck", "10m", NULL,
             "how often to ask, by the ETag, whether the archive of a running model has changed; "
             "0: only when a list has a fresh URL; read anew on SIGHUP"),
-        CHOICE("engine", "any|onnxruntime|opencv", "any", NULL,
+        CHOICE("engine", ENGINE_KINDS, "any", NULL,
                "what runs models; any: ONNX Runtime if it is found, else OpenCV"),
         TEXT("engine-library", "FILE", NULL, NULL,
              "the engine's shared library; searched for if not given"),
-        CHOICE("provider", "cpu|cuda|tensorrt", "cpu", NULL,
+        CHOICE("provider", ENGINE_PROVIDERS, "cpu", NULL,
                "what ONNX Runtime runs models on; the CPU if it is missing"),
         NUMBER("model-threads", 1, 64, "1", NULL,
                "threads of each model; with one, its process is confined the most"),

@@ -110,16 +110,12 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
     const struct models_config *models = &shared->models->config;
     const struct inference_config config = {.loop = models->loop,
                                             .engine = models->engine,
+                                            .pipeline = &shared->model->unpacked.pipeline,
                                             .files = shared->model->unpacked.files,
                                             .uses_stream_time = models->uses_stream_time,
                                             .hooks = {on_opened, on_failed, on_closed, shared}};
-    const struct buffer *text = &shared->model->unpacked.text;
-    struct pipeline pipeline = {0};
-    int code = pipeline_parse(&pipeline, (const char *)text->data, text->bytes, reterr);
 
-    code = code ? code : inference_open(&shared->inference, &pipeline, &config, reterr);
-    pipeline_fini(&pipeline);
-    return code;
+    return inference_open(&shared->inference, &config, reterr);
 }
 
 /* Adds a user. Its models may be open already. */
@@ -284,12 +280,11 @@ static void take_over(struct bound *bound)
 {
     struct work *work = bound->coming;
     struct figure *figure = work_figure(work);
-    struct inference_stats stats;
 
-    inference_stats(work->shared->inference, &stats);
     figure->opened++;
     memcpy(figure->name, work->model_name, sizeof(figure->name));
-    (void)snprintf(figure->engine, sizeof(figure->engine), "%s", stats.engine);
+    (void)snprintf(figure->engine, sizeof(figure->engine), "%s",
+                   inference_stats(work->shared->inference)->engine);
     work_free(&bound->leaving);
     bound->leaving = bound->running;
     bound->running = work;
@@ -306,15 +301,14 @@ static void on_opened(void *userdata, const struct baton_error *error)
 {
     struct shared *shared = userdata;
     struct models *models = shared->models;
+    const struct inference_stats *stats = inference_stats(shared->inference);
     struct bound *bound = NULL, *next = NULL;
-    struct inference_stats stats;
 
     shared->is_open = !error;
     if (!error) {
-        inference_stats(shared->inference, &stats);
         log_info(models->config.logger, "model-open", LOG_STR("digest", shared->model->digest),
-                 LOG_STR("engine", stats.engine),
-                 LOG_STR("note", stats.note[0] ? stats.note : NULL));
+                 LOG_STR("engine", stats->engine),
+                 LOG_STR("note", stats->note[0] ? stats->note : NULL));
     }
     shared->users++; /* keeps it until its last user got the error */
     HASH_ITER (hh, models->bounds, bound, next) {
@@ -530,26 +524,24 @@ static const char *state_of(const struct bound *bound)
 
 void models_describe(const struct models *models, const char *identifier, json_t *ret)
 {
+    static const struct inference_stats none;
     struct bound *bound = find_bound(models, identifier);
     const struct work *work = bound ? bound->running : NULL;
-    struct inference_stats stats = {0};
+    const struct inference_stats *stats = work ? inference_stats(work->shared->inference) : &none;
 
     if (!bound) {
         return;
-    }
-    if (work) {
-        inference_stats(work->shared->inference, &stats);
     }
     /* Without memory for it, it is left out. */
     (void)json_object_set_new(
         ret, "model_state",
         json_pack(
             "{s:s, s:s*, s:s*, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s*}",
-            "state", state_of(bound), "engine", stats.engine[0] ? stats.engine : NULL, "running",
+            "state", state_of(bound), "engine", stats->engine[0] ? stats->engine : NULL, "running",
             work ? work->model_name : NULL, "running_id", (json_int_t)(work ? work->model_id : 0),
-            "pid", stats.pid, "subscriptions", work ? (int)work->shared->users : 0, "inferred",
+            "pid", stats->pid, "subscriptions", work ? (int)work->shared->users : 0, "inferred",
             (json_int_t)bound->ran, "dropped", (json_int_t)bound->dropped, "failures",
-            (json_int_t)stats.failures, "restarts", (json_int_t)stats.restarts, "fps",
+            (json_int_t)stats->failures, "restarts", (json_int_t)stats->restarts, "fps",
             rate_count(&bound->ran_rate, bound->ran, clock_now()), "dropped_fps",
             rate_count(&bound->dropped_rate, bound->dropped, clock_now()), "latency_p50_ms",
             latency_of(&bound->latency, 50), "latency_p99_ms", latency_of(&bound->latency, 99),

@@ -1,4 +1,5 @@
 /* Options to settings. */
+#include "base/value.h"
 #include "detector/program/program.h"
 
 #include <stdio.h>
@@ -156,9 +157,10 @@ int program_settings(struct program_settings *ret, const struct options *options
     ret->supply.fetch.hosts = options_list(options, "model-host");
     ret->supply.fetch.ca_file = options_text(options, "model-ca");
     ret->supply.fetch.leads_inside = options_flag(options, "model-redirect-private");
-    engine->kind = (enum engine_kind)engine_kind_parse(options_text(options, "engine"));
-    engine->provider =
-        (enum engine_provider)engine_provider_parse(options_text(options, "provider"));
+    engine->kind =
+        (enum engine_kind)value_choice(options_text(options, "engine"), ENGINE_KINDS, NULL);
+    engine->provider = (enum engine_provider)value_choice(options_text(options, "provider"),
+                                                          ENGINE_PROVIDERS, NULL);
     engine->threads = (int)options_number(options, "model-threads");
     (void)snprintf(engine->path, sizeof(engine->path), "%s", library ? library : "");
     return program_token(&ret->service.token, ret->token, sizeof(ret->token), options, "token-file",

@@ -122,10 +122,12 @@ int value_range(const char *text, span *ret_min, span *ret_max, struct baton_err
 int value_choice(const char *text, const char *choices, struct baton_error *reterr)
 {
     size_t bytes = strlen(text);
-    for (const char *at = choices; bytes > 0;) {
+    int position = 0;
+
+    for (const char *at = choices; bytes > 0; position++) {
         const char *bar = strchrnul(at, '|');
         if ((size_t)(bar - at) == bytes && strncmp(at, text, bytes) == 0) {
-            return 0;
+            return position;
         }
         if (*bar == '\0') {
             break;

@@ -25,7 +25,7 @@ int value_duration(const char *text, span *ret, struct baton_error *reterr);
 /* "150ms-300ms"; a single duration is both ends. BATON_EINVAL also where min > max. */
 int value_range(const char *text, span *ret_min, span *ret_max, struct baton_error *reterr);
 
-/* One of "a|b|c". BATON_EINVAL lists them. */
+/* One of "a|b|c": its position, from 0. BATON_EINVAL lists them. */
 int value_choice(const char *text, const char *choices, struct baton_error *reterr);
 
 /* "yes", "true", "on", "1" and their opposites. BATON_EINVAL. */

@@ -55,20 +55,13 @@ static int read_name(struct given *given, const char *value, struct baton_error 
 static int read_choice(int *ret, const char *key, const char *value, const char *choices,
                        struct baton_error *reterr)
 {
-    int position = 0;
-
     if (*ret >= 0) {
         return error_set(reterr, BATON_EINVAL, "%s: is given twice", key);
     }
-    int code = value_choice(value, choices, reterr);
-    if (code) {
+    int position = value_choice(value, choices, reterr);
+    if (position < 0) {
         (void)error_wrap(reterr, "%s", key);
-        return code;
-    }
-    for (const char *at = choices;
-         strncmp(at, value, strcspn(at, "|")) != 0 || strcspn(at, "|") != strlen(value);
-         at += strcspn(at, "|") + 1) {
-        position++;
+        return position;
     }
     *ret = position;
     return BATON_OK;

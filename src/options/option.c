@@ -126,7 +126,8 @@ static int check_value(const struct option_spec *spec, const char *text, struct 
     case OPTION_RANGE:
         return value_range(text, &min, &max, reterr);
     case OPTION_CHOICE:
-        return value_choice(text, spec->choices, reterr);
+        code = value_choice(text, spec->choices, reterr);
+        return code < 0 ? code : 0;
     case OPTION_ADDRESS:
         return value_address(text, true, host, sizeof(host), &port, reterr);
     case OPTION_TEXT:

@@ -326,7 +326,7 @@ static int take_proofs(void *target, const char *key, const char *value, struct 
     if (strcmp(value, "none") == 0) {
         options->believes_pidfd = options->wants_guardian = false;
     }
-    return r == BATON_OK ? r : error_wrap(reterr, "%s", key);
+    return r >= 0 ? BATON_OK : error_wrap(reterr, "%s", key);
 }
 
 static int take_kind(void *target, const char *key, const char *value, struct baton_error *reterr)

@@ -2,6 +2,7 @@
  * hangs or is fed nonsense costs. */
 #include "cmocka_all.h"
 
+#include "base/value.h"
 #include "integration/detector_infer/stand.h"
 #include "lib/process.h"
 
@@ -209,12 +210,11 @@ static void a_provider_that_is_not_there_leaves_the_work_to_the_cpu(void **state
     struct engine *engine = started_if_there(ENGINE_ONNXRUNTIME);
 
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(engine_provider_parse(names[i]), i);
+        assert_int_equal(value_choice(names[i], ENGINE_PROVIDERS, NULL), i);
         if (engine) {
             provider_with((enum engine_provider)i, names[i]);
         }
     }
-    assert_int_equal(engine_provider_parse("abacus"), -1);
     engine_free(engine);
 }
 
@@ -239,8 +239,7 @@ static void what_is_no_engine_is_an_error_that_says_how_to_get_one(void **state)
         assert_non_null(strstr(error.message, cases[i].text));
         assert_null(engine);
     }
-    assert_int_equal(engine_kind_parse("opencv"), ENGINE_OPENCV);
-    assert_int_equal(engine_kind_parse("tensorrt"), -1);
+    assert_int_equal(value_choice("opencv", ENGINE_KINDS, NULL), ENGINE_OPENCV);
 }
 
 /* ---- The child ------------------------------------------------------------------------------ */

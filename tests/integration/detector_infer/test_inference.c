@@ -20,6 +20,7 @@ struct show {
     struct inference *inference;
     struct inference_feed *feed;
     struct camera *camera;
+    struct pipeline pipeline;
     int file; /* of its model */
     bool is_opened, has_closed;
     struct baton_error error; /* the last one */
@@ -92,13 +93,14 @@ static struct show *show_begin(struct pipeline pipeline, int run_ms)
 
     assert_non_null(show);
     gallery_init(&show->gallery);
+    show->pipeline = pipeline;
     show->file = stand_model(pipeline.models[0].file);
+    config.pipeline = &show->pipeline;
     config.loop = &show->gallery.loop;
     config.files = &show->file;
-    if (inference_open(&show->inference, &pipeline, &config, &error) != 0) {
+    if (inference_open(&show->inference, &config, &error) != 0) {
         fail_msg("%s", error.message);
     }
-    assert_null(pipeline.models);
     show->feed = inference_feed_new(show->inference, on_seen, show);
     assert_non_null(show->feed);
     return show;
@@ -144,6 +146,7 @@ static void show_free(struct show *show)
     AWAIT_IN(&show->gallery, show->has_closed);
     gallery_fini(&show->gallery);
     (void)close(show->file);
+    pipeline_fini(&show->pipeline);
     free(show);
 }
 
@@ -156,10 +159,7 @@ static void run_results(struct show *show, unsigned more)
 
 static int child_of(const struct show *show)
 {
-    struct inference_stats stats;
-
-    inference_stats(show->inference, &stats);
-    return stats.pid;
+    return inference_stats(show->inference)->pid;
 }
 
 /* ---- The tests ------------------------------------------------------------------------------ */

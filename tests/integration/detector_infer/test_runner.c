@@ -32,7 +32,7 @@ struct drawn {
 struct bench {
     struct pipeline pipeline;
     struct runner *runner;
-    struct runner_view *view;
+    struct runner_view view;
     struct camera_frame frame;
     uint8_t pixels[WIDTH * HEIGHT * 3 / 2];
     /* seen in the frame that was shown last */
@@ -61,8 +61,6 @@ static struct bench *bench_new(const struct change *changes)
     for (size_t i = 0; i < pipeline->model_count; i++) {
         (void)close(files[i]);
     }
-    bench->view = runner_view_new(bench->runner);
-    assert_non_null(bench->view);
     bench->reports = json_array();
     return bench;
 }
@@ -70,7 +68,7 @@ static struct bench *bench_new(const struct change *changes)
 static void bench_free(struct bench *bench)
 {
     json_decref(bench->reports);
-    runner_view_free(bench->view);
+    runner_view_fini(&bench->view);
     runner_free(bench->runner);
     pipeline_fini(&bench->pipeline);
     free(bench);
@@ -111,7 +109,7 @@ static int bench_run(struct bench *bench, enum stage progression, int step,
                      const struct drawn *drawn, int count, struct baton_error *reterr)
 {
     static struct sighting sightings[RUNNER_SIGHTINGS_MAX];
-    struct runner_turn turn = {.view = bench->view,
+    struct runner_turn turn = {.view = &bench->view,
                                .frame = &bench->frame,
                                .rect = {0, 0, WIDTH, HEIGHT},
                                .progression = progression,

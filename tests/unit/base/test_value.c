@@ -60,8 +60,8 @@ static void a_number_is_whole_and_within_its_bounds(void **state)
 static void a_choice_is_one_of_the_words_and_no_part_of_one(void **state)
 {
     struct baton_error error;
-    assert_int_equal(value_choice("lan", "default|lan|wan", &error), 0);
-    assert_int_equal(value_choice("wan", "default|lan|wan", &error), 0);
+    assert_int_equal(value_choice("lan", "default|lan|wan", &error), 1);
+    assert_int_equal(value_choice("wan", "default|lan|wan", &error), 2);
     assert_int_equal(value_choice("la", "default|lan|wan", &error), BATON_EINVAL);
     assert_int_equal(value_choice("", "default|lan|wan", &error), BATON_EINVAL);
     assert_int_equal(value_choice("lan|wan", "default|lan|wan", &error), BATON_EINVAL);
