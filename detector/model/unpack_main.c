@@ -40,7 +40,7 @@ static int give(zip_t *zip, const char *name, struct baton_error *reterr)
         got = archive_read(&file, message.data, sizeof(message.data), reterr);
         rc = got < 0 ? (int)got : say((size_t)got, reterr);
     }
-    if (rc == 0) {              /* else the process ends */
+    if (rc == 0) {                   /* else the process ends */
         (void)zip_fclose(file.file); /* the read to its end has reported any error */
     }
     return rc;
