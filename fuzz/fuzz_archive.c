@@ -1,61 +1,43 @@
 /* Model archives: whatever the bytes are, reading them ends, and gives bytes of the files that are
  * asked for, or an error. */
-#include "base/buffer.h"
-#include "base/error.h"
 #include "detector/model/archive.h"
-#include "detector/model/archive_scan.h"
-#include "detector/model/unpack_wire.h"
+#include "detector/model/pipeline.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { UNPACKED_BYTES = 1 << 20 };
-
-/* True: all of the file is in the text. */
-static bool read_file(struct buffer *text, zip_t *zip, const char *name, struct baton_error *error)
-{
-    static unsigned char chunk[UNPACK_DATA_MAX];
-    struct archive_file file;
-    ssize_t got = 1;
-
-    if (archive_file(&file, zip, name, error) != 0) {
-        return false;
-    }
-    while (got > 0 && !text->failed) {
-        got = archive_read(&file, chunk, sizeof(chunk), error);
-        assert(got <= UNPACK_DATA_MAX);
-        buffer_put(text, chunk, got > 0 ? (size_t)got : 0);
-    }
-    (void)zip_fclose(file.file);
-    return got == 0;
-}
+enum { MODEL_BYTES = 1 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("archive", MFD_CLOEXEC);
-    struct baton_error error;
-    struct buffer text;
-    zip_t *zip;
+    struct archive archive;
+    void *bytes;
+    size_t count;
 
     assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    buffer_init(&text, UNPACKED_BYTES);
-    if (archive_open(&zip, fdopen(fd, "r"), &error) == 0) {
+    if (archive_open(&archive, fdopen(fd, "r"), 0, NULL) == 0) {
         struct pipeline pipeline = {0};
 
-        if (read_file(&text, zip, PIPELINE_FILE, &error) &&
-            pipeline_parse(&pipeline, (const char *)text.data, text.bytes, NULL) == 0) {
-            for (size_t i = 0; i < pipeline.model_count; i++) {
-                buffer_clear(&text);
-                (void)read_file(&text, zip, pipeline.models[i].file, &error);
+        if (archive_unpack(&archive, PIPELINE_FILE, PIPELINE_BYTES_MAX, &bytes, &count, NULL) ==
+            0) {
+            assert(count > 0 && count <= PIPELINE_BYTES_MAX);
+            (void)pipeline_parse(&pipeline, bytes, count, NULL);
+            (void)munmap(bytes, count);
+        }
+        for (size_t i = 0; i < pipeline.model_count; i++) {
+            if (archive_unpack(&archive, pipeline.models[i].file, MODEL_BYTES, &bytes, &count,
+                               NULL) == 0) {
+                assert(count > 0 && count <= MODEL_BYTES);
+                (void)munmap(bytes, count);
             }
         }
+        assert(archive.unpacked <= archive.unpacked_max);
         pipeline_fini(&pipeline);
-        zip_discard(zip);
+        zip_discard(archive.zip);
     }
-    buffer_fini(&text);
     return 0;
 }

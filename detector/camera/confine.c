@@ -227,8 +227,9 @@ static void allow_by_argument(struct filter *filter, const struct confinement *c
     for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
         add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, equal(1, controls[i]));
     }
-    /* The limits can be read, not set. */
+    /* The limits can be read, not set; that of memory can be lower for a while. */
     add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, equal(2, 0));
+    add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, equal(0, 0), equal(1, RLIMIT_AS));
     /* Threads are allowed (libcurl looks names up in one), processes are not. clone3 has its flags
      * behind a pointer; if it is missing, the C library uses clone. */
     add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, where(0, CLONE_THREAD, CLONE_THREAD));
@@ -319,8 +320,7 @@ static void limit_all(const struct confinement *confinement)
     limit(RLIMIT_FSIZE, (rlim_t)FILE_MAX_MIB << 20);
     limit(RLIMIT_MSGQUEUE, 0);
     if (!IS_SANITIZED && !confinement->uses_hardware) { /* both map terabytes that they never use */
-        unsigned mib = confinement->memory_max_mib;
-        limit(RLIMIT_AS, (rlim_t)(mib > 0 ? mib : MEMORY_MAX_MIB) << 20);
+        limit(RLIMIT_AS, (rlim_t)MEMORY_MAX_MIB << 20);
     }
 }
 

@@ -23,8 +23,7 @@ struct confinement {
     bool uses_udp;        /* media arrive and reports leave in datagrams */
     int broker; /* not 0: a broker (broker.h) connects for this process; it is written here by which
                    descriptor it gets its requests */
-    bool is_broker;          /* it can answer them */
-    unsigned memory_max_mib; /* 0: as much as a decoder needs */
+    bool is_broker; /* it can answer them */
 };
 
 /* Both return BATON_EUNAVAILABLE if the kernel refuses the filter; then the camera must not be

@@ -22,7 +22,7 @@
 enum {
     HELPER_FD = 3, /* the socket that a helper inherits */
     HELPER_FILE,   /* the first of its files; the others follow */
-    HELPER_FILES_MAX = 17,
+    HELPER_FILES_MAX = 2,
     HELPER_ENVIRONMENT_MAX = 16,
     HELPER_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW,
 };

@@ -5,6 +5,7 @@
 #include "detector/infer/wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,36 +15,40 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { END_MS = 500 };
+enum { END_MS = 500, INPUT_MAX = WIRE_INPUT_BYTES / sizeof(float) };
 
 struct engine {
     struct wire_request request; /* large, so not on the stack */
     struct wire_answer answer;
     char name[ENGINE_NAME_MAX + 1];
     float *outputs; /* WIRE_OUTPUT_BYTES, written by the child, and then the input */
-    size_t bytes;   /* of both */
     struct helper child;
     int open_ms, run_ms;
     const atomic_bool *is_canceled;
-    struct session sessions[WIRE_MODELS_MAX];
+    bool is_open; /* the archive */
+    struct session sessions[PIPELINE_MODELS_MAX];
+    size_t session_count;
 };
 
 /* ---- The process ---------------------------------------------------------------------------- */
 
 /* Sets the error of a process that gave no answer, and ends the process, if it has not ended by
  * itself in `wait_ms`. One that did not start, or was killed from outside, says nothing about the
- * models. */
+ * archive, nor does a disk that is slow when it is opened; a crash does. */
 static int lost(struct engine *engine, const char *why, int wait_ms, struct baton_error *reterr)
 {
-    int code = engine->name[0] != '\0' ? BATON_ECLOSED : BATON_EUNAVAILABLE;
-    int status = 0;
+    int code = engine->is_open ? BATON_ECLOSED : BATON_EUNAVAILABLE;
+    int status = 0, type = (int)engine->request.type;
     bool has_ended = helper_wait(&engine->child, wait_ms, &status);
 
     (void)helper_kill(&engine->child);
     if (has_ended && WIFSIGNALED(status)) {
-        return error_set(reterr, WTERMSIG(status) == SIGKILL ? BATON_EUNAVAILABLE : code,
-                         "the model's process was ended by signal %d (%s)", WTERMSIG(status),
-                         strsignal(WTERMSIG(status)));
+        bool is_killed = WTERMSIG(status) == SIGKILL;
+        bool is_suspect = !is_killed && (type == WIRE_ARCHIVE || type == WIRE_OPEN);
+        code = is_killed ? BATON_EUNAVAILABLE : is_suspect ? BATON_ECLOSED : code;
+        return error_set(reterr, code, "the model's process was ended by signal %d (%s)%s",
+                         WTERMSIG(status), strsignal(WTERMSIG(status)),
+                         is_suspect ? "; do not trust this archive, make it again" : "");
     }
     return error_set(reterr, code, "the model's process %s", why);
 }
@@ -84,7 +89,8 @@ bool answer_check(struct wire_answer *answer, size_t bytes)
 {
     bool is_right = bytes == sizeof(*answer) && answer->code <= 0 &&
                     answer->code >= BATON_ECLOSED && answer->batch_max >= 0 &&
-                    answer->output_count >= 0 && answer->output_count <= SESSION_OUTPUTS_MAX;
+                    answer->text_bytes <= PIPELINE_BYTES_MAX && answer->output_count >= 0 &&
+                    answer->output_count <= SESSION_OUTPUTS_MAX;
 
     answer->error[sizeof(answer->error) - 1] = '\0';
     answer->name[sizeof(answer->name) - 1] = '\0';
@@ -126,29 +132,39 @@ static int ask(struct engine *engine, int timeout_ms, struct baton_error *reterr
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
-int session_open(struct session **ret, struct engine *engine, size_t index,
-                 struct baton_error *reterr)
+int session_open(struct session **ret, struct engine *engine, const char *file,
+                 struct shape largest, struct baton_error *reterr)
 {
-    struct session *session = &engine->sessions[index];
-    const struct shape *largest = &session->largest;
-    int64_t count = shape_numbers(largest);
+    struct session *session = &engine->sessions[engine->session_count];
+    struct shape one = largest;
     char text[SHAPE_TEXT_MAX];
+    int64_t count;
     int code;
 
-    if (count < 1) {
+    INVARIANT(engine->session_count < PIPELINE_MODELS_MAX);
+    one.sides[0] = 1;
+    count = shape_numbers(&one);
+    if (count < 1 || count > INPUT_MAX) {
         return error_set(reterr, BATON_EINVAL, "%s: is no picture's shape",
-                         shape_text(largest, text));
+                         shape_text(&largest, text));
+    }
+    if (largest.sides[0] > INPUT_MAX / count) {
+        largest.sides[0] = INPUT_MAX / count;
     }
     engine->request.type = WIRE_OPEN;
-    engine->request.model = (unsigned)index;
-    engine->request.largest = *largest;
+    engine->request.model = (unsigned)engine->session_count;
+    engine->request.largest = largest;
+    (void)snprintf(engine->request.file, sizeof(engine->request.file), "%s", file);
     code = ask(engine, engine->open_ms, reterr);
-    session->batch_max = engine->answer.batch_max;
-    session->picture_count = (size_t)(count / largest->sides[0]);
-    if (!code && (session->batch_max < 1 || session->batch_max > largest->sides[0])) {
+    if (!code && (engine->answer.batch_max < 1 || engine->answer.batch_max > largest.sides[0])) {
         code = talks_nonsense(engine, reterr);
     }
     if (!code) {
+        *session = (struct session){.engine = engine,
+                                    .batch_max = engine->answer.batch_max,
+                                    .values = engine->outputs + WIRE_OUTPUT_BYTES / sizeof(float),
+                                    .picture_count = (size_t)count};
+        engine->session_count++;
         *ret = session;
     }
     return code;
@@ -192,51 +208,73 @@ void engine_free(struct engine *engine)
     }
     (void)helper_kill(&engine->child); /* the process has nothing to release */
     if (engine->outputs) {
-        (void)munmap(engine->outputs, engine->bytes);
+        (void)munmap(engine->outputs, WIRE_BYTES);
     }
     free(engine);
 }
 
-static int start(struct engine *engine, const struct engine_options *options,
-                 const struct engine_model *models, size_t count, struct baton_error *reterr)
+/* Starts the process with memory and the archive, read-only and with a file position of its own. */
+static int start_child(struct engine *engine, const char *program, int archive_fd,
+                       struct baton_error *reterr)
 {
-    int files[HELPER_FILES_MAX + 1];
-    int64_t most = 0;
+    int files[] = {-1, -1, -1}, code;
     void *memory = NULL;
+    char path[40];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", archive_fd);
+    files[1] = open(path, O_RDONLY | O_CLOEXEC);
+    if (files[1] < 0) {
+        return error_set(reterr, BATON_EUNAVAILABLE, "archive: %s", strerror(errno));
+    }
+    files[0] = helper_share(&memory, "baton-model", WIRE_BYTES, reterr);
+    code = files[0] < 0 ? files[0] : 0;
+    if (!code) {
+        engine->outputs = memory;
+        (void)mprotect(memory, WIRE_OUTPUT_BYTES, PROT_READ);
+        code = helper_start(&engine->child, program, "baton-model", files, reterr);
+    }
+    helper_close(files, 2);
+    return code;
+}
+
+/* Reads a copy, which the child cannot change any more. */
+static int read_pipeline(struct pipeline *ret, const struct engine *engine,
+                         struct baton_error *reterr)
+{
+    size_t bytes = engine->answer.text_bytes;
+    char *text = malloc(bytes + 1);
     int code;
 
-    INVARIANT(count <= WIRE_MODELS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        int64_t numbers = shape_numbers(&models[i].largest); /* -1: session_open() fails */
-        most = numbers > most ? numbers : most;
-        files[1 + i] = models[i].file;
+    if (!text) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
-    files[1 + count] = -1;
-    engine->bytes = WIRE_OUTPUT_BYTES + (size_t)most * sizeof(float);
-    files[0] = helper_share(&memory, "baton-model", engine->bytes, reterr);
-    if (files[0] < 0) {
-        return files[0];
-    }
-    engine->outputs = memory;
-    (void)mprotect(memory, WIRE_OUTPUT_BYTES, PROT_READ);
-    for (size_t i = 0; i < count; i++) {
-        engine->sessions[i] =
-            (struct session){.engine = engine,
-                             .values = engine->outputs + WIRE_OUTPUT_BYTES / sizeof(float),
-                             .largest = models[i].largest};
-    }
-    code = helper_start(&engine->child, options->program, "baton-model", files, reterr);
-    (void)close(files[0]);
+    memcpy(text, engine->outputs, bytes);
+    code = pipeline_parse(ret, text, bytes, reterr);
+    free(text);
+    return code;
+}
+
+static int start(struct engine *engine, const struct engine_options *options, int archive_fd,
+                 struct pipeline *pipeline, struct baton_error *reterr)
+{
+    int code = start_child(engine, options->program, archive_fd, reterr);
+
+    engine->request.type = WIRE_START;
+    engine->request.library = options->library;
+    code = code ? code : ask(engine, engine->open_ms, reterr);
     if (code) {
         return code;
     }
-    engine->request = (struct wire_request){
-        .type = WIRE_START, .memory_bytes = engine->bytes, .library = options->library};
-    return ask(engine, engine->open_ms, reterr);
+    memcpy(engine->name, engine->answer.name, sizeof(engine->name));
+    engine->request.type = WIRE_ARCHIVE;
+    engine->request.archive_bytes_max = options->archive_bytes_max;
+    code = ask(engine, engine->open_ms, reterr);
+    engine->is_open = code == 0;
+    return code || pipeline->model_count > 0 ? code : read_pipeline(pipeline, engine, reterr);
 }
 
-int engine_start(struct engine **ret, const struct engine_options *options,
-                 const struct engine_model *models, size_t count, struct baton_error *reterr)
+int engine_start(struct engine **ret, const struct engine_options *options, int archive_fd,
+                 struct pipeline *pipeline, struct baton_error *reterr)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
     int code;
@@ -248,12 +286,11 @@ int engine_start(struct engine **ret, const struct engine_options *options,
     engine->is_canceled = options->is_canceled;
     engine->open_ms = options->open_ms ? options->open_ms : ENGINE_OPEN_MS;
     engine->run_ms = options->run_ms ? options->run_ms : ENGINE_RUN_MS;
-    code = start(engine, options, models, count, reterr);
+    code = start(engine, options, archive_fd, pipeline, reterr);
     if (code) {
         engine_free(engine);
         return code;
     }
-    memcpy(engine->name, engine->answer.name, sizeof(engine->name));
     *ret = engine;
     return 0;
 }

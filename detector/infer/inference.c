@@ -55,6 +55,7 @@ struct inference {
     bool has_ended; /* the thread has told all */
     /* the thread's */
     struct runner *runner;
+    struct pipeline pipeline; /* read by the first runner, as the loop reads names in it */
     struct inference_stats newest;
     unsigned losses; /* of its child, in a row */
 };
@@ -121,7 +122,7 @@ static bool open_runner(struct inference *inference)
     if (!outcome) {
         return false;
     }
-    code = runner_new(&inference->runner, inference->config.pipeline, inference->config.files,
+    code = runner_new(&inference->runner, &inference->pipeline, inference->config.archive_fd,
                       &inference->config.engine, &outcome->error);
     if (!code) {
         memcpy(inference->newest.engine, engine_name(runner_engine(inference->runner)),
@@ -244,6 +245,7 @@ static void destroy(struct inference *inference)
     uv_mutex_destroy(&inference->lock);
     uv_cond_destroy(&inference->wake);
     (void)close(inference->bell);
+    pipeline_fini(&inference->pipeline);
     free(inference);
 }
 

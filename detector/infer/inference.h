@@ -1,5 +1,5 @@
-/* Runs a pipeline for any number of subscriptions, in a thread, with a confined child for its
- * models.
+/* Runs the pipeline of an archive for any number of subscriptions, in a thread, with a confined
+ * child for its models.
  *
  *   loop's thread                         thread of the inference        child (engine.h)
  *   feed_frame ─▶ the feed's newest ─▶ least recently served first ─▶ models
@@ -24,16 +24,15 @@ struct inference_feed; /* opaque: the frames of one subscription */
 
 /* The error is borrowed during the call. `closed` may be NULL. */
 struct inference_hooks {
-    /* Called once, unless the inference is closed before. Without an error each of its models has
-     * run on an empty picture with an output of the right form.
+    /* Called once, unless the inference is closed before. Without an error the archive is one, and
+     * each of its models has run on an empty picture with an output of the right form.
      * With an error no frame will ever run, and the inference must be closed. BATON_EUNAVAILABLE
      * does not concern the models: their process did not start, or was killed from outside. */
     void (*opened)(void *userdata, const struct baton_error *error);
     /* Its child was lost, or a frame could not be run; the inference goes on. At most one call a
      * second. */
     void (*failed)(void *userdata, const struct baton_error *error);
-    /* Neither the pipeline nor its files are in use any more. The inference is freed after this
-     * call. */
+    /* The archive is not in use any more. The inference is freed after this call. */
     void (*closed)(void *userdata);
     void *userdata;
 };
@@ -41,8 +40,7 @@ struct inference_hooks {
 struct inference_config {
     uv_loop_t *loop;
     struct engine_options engine; /* texts are borrowed for its life */
-    const struct pipeline *pipeline;
-    const int *files;      /* see runner_new(); borrowed until closed(), as the pipeline is */
+    int archive_fd;               /* borrowed until closed() */
     bool uses_stream_time; /* for clips: an object's age follows the clip's time instead of the
                               clock */
     struct inference_hooks hooks;

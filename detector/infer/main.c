@@ -1,38 +1,53 @@
-/* baton-model: runs models, in a process of its own that can be lost (wire.h). Models are
- * strangers' bytes: before the first of them is read, files, network and privileges are given up.
- * With one thread a model also has no further thread and no memory that can be both filled and run.
+/* baton-model: opens an archive and runs its models, in a process of its own that can be lost
+ * (wire.h). They are strangers' bytes: before the first of them is read, files, network and
+ * privileges are given up. With one thread a model also has no further thread and no memory that
+ * can be both filled and run.
  */
 #include "detector/camera/confine.h"
 #include "detector/infer/wire.h"
+#include "detector/model/archive.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+/* A small archive may promise so many entries that the library takes gigabytes for them. */
+enum { OPENING_BYTES = 256 << 20 };
 
 static struct {
     struct library *library;
-    struct network networks[WIRE_MODELS_MAX];
+    struct archive archive;
+    struct network networks[PIPELINE_MODELS_MAX];
     float *outputs; /* WIRE_OUTPUT_BYTES, and then the input */
+    rlim_t used;    /* address space, without any archive */
     struct wire_request request;
     struct wire_answer answer;
 } server;
 
-/* Closes the descriptor. */
-static int map(int fd, size_t bytes, int protection, void **ret, struct baton_error *reterr)
+static int map(void **ret, struct baton_error *reterr)
 {
-    void *memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    *ret = mmap(NULL, WIRE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, WIRE_MEMORY, 0);
+    (void)close(WIRE_MEMORY);
+    return *ret != MAP_FAILED ? 0
+                              : error_set(reterr, BATON_ENOMEM,
+                                          "%d bytes of shared memory cannot be had", WIRE_BYTES);
+}
 
-    (void)close(fd);
-    if (memory == MAP_FAILED) {
-        return error_set(reterr, BATON_ENOMEM, "%zu bytes of shared memory cannot be had", bytes);
+static rlim_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+
+    if (file) {
+        (void)!fscanf(file, "%lu", &pages);
+        (void)fclose(file);
     }
-    *ret = memory;
-    return 0;
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
 static int start(struct baton_error *reterr)
@@ -42,11 +57,10 @@ static int start(struct baton_error *reterr)
     void *outputs = NULL;
     int code = library_load(&server.library, options, reterr);
 
-    code = code ? code
-                : map(HELPER_FILE, server.request.memory_bytes, PROT_READ | PROT_WRITE, &outputs,
-                      reterr);
+    code = code ? code : map(&outputs, reterr);
     if (!code) {
         server.outputs = outputs;
+        server.used = address_space();
         memcpy(server.answer.name, server.library->name, sizeof(server.answer.name));
         confinement.uses_hardware = server.library->uses_hardware;
         code = confine_process(&confinement, reterr);
@@ -57,30 +71,52 @@ static int start(struct baton_error *reterr)
     return code;
 }
 
+static int open_archive(struct baton_error *reterr)
+{
+    FILE *file = fdopen(WIRE_ARCHIVE_FILE, "r");
+    struct rlimit all = {0}, little;
+    size_t bytes = 0;
+    void *text = NULL;
+    int code;
+
+    if (!file) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    }
+    (void)getrlimit(RLIMIT_AS, &all);
+    little = (struct rlimit){server.used + OPENING_BYTES, all.rlim_max};
+    (void)setrlimit(RLIMIT_AS, &little); /* if that is above the other one, that one holds */
+    code = archive_open(&server.archive, file, server.request.archive_bytes_max, reterr);
+    (void)setrlimit(RLIMIT_AS, &all);
+    code = code ? code
+                : archive_unpack(&server.archive, PIPELINE_FILE, PIPELINE_BYTES_MAX, &text, &bytes,
+                                 reterr);
+    if (!code) {
+        memcpy(server.outputs, text, bytes);
+        (void)munmap(text, bytes);
+        server.answer.text_bytes = bytes;
+    }
+    return code;
+}
+
 /* The library reads the input where the parent wrote it. If it refuses the model, the parent ends
  * this process. */
 static int open_model(struct baton_error *reterr)
 {
     const struct wire_request *request = &server.request;
     struct network *network = &server.networks[request->model];
-    int fd = WIRE_MODELS + (int)request->model;
-    struct stat status = {0};
+    size_t count = 0;
     void *bytes = NULL;
-    int code;
+    int code =
+        archive_unpack(&server.archive, request->file, MODEL_BYTES_MAX, &bytes, &count, reterr);
 
-    if (fstat(fd, &status) != 0 || status.st_size < 1 || status.st_size > MODEL_BYTES_MAX) {
-        return error_set(reterr, BATON_EINVAL, "a file of %lld bytes: must be 1 to %d",
-                         (long long)status.st_size, MODEL_BYTES_MAX);
-    }
-    *network = (struct network){.library = server.library,
-                                .input = request->largest,
-                                .values = server.outputs + WIRE_OUTPUT_BYTES / sizeof(float)};
-    code = map(fd, (size_t)status.st_size, PROT_READ, &bytes, reterr);
     if (!code) {
-        code = network->library->open(network, bytes, (size_t)status.st_size, reterr);
-        (void)munmap(bytes, (size_t)status.st_size);
+        *network = (struct network){.library = server.library,
+                                    .input = request->largest,
+                                    .values = server.outputs + WIRE_OUTPUT_BYTES / sizeof(float)};
+        code = network->library->open(network, bytes, count, reterr);
+        (void)munmap(bytes, count);
+        server.answer.batch_max = network->input.sides[0];
     }
-    server.answer.batch_max = network->input.sides[0];
     return code;
 }
 
@@ -114,9 +150,10 @@ static void serve(void)
     struct baton_error error = {0};
 
     answer->output_count = 0;
-    answer->code = server.request.type == WIRE_START  ? start(&error)
-                   : server.request.type == WIRE_OPEN ? open_model(&error)
-                                                      : run_model(&error);
+    answer->code = server.request.type == WIRE_START     ? start(&error)
+                   : server.request.type == WIRE_ARCHIVE ? open_archive(&error)
+                   : server.request.type == WIRE_OPEN    ? open_model(&error)
+                                                         : run_model(&error);
     if (answer->code) {
         (void)snprintf(answer->error, sizeof(answer->error), "%s", error.message);
     }
@@ -125,7 +162,7 @@ static void serve(void)
 
 int main(int argc, char **argv)
 {
-    helper_begin(argc, argv, "It runs the models of one pipeline on pictures in shared memory.");
+    helper_begin(argc, argv, "It runs the models of one archive on pictures in shared memory.");
     /* Weights belong into the heap, which has huge pages (helper_environment): a mapping of their
      * own begins anywhere, and has fewer of them, by up to half of the model's speed. */
     (void)mallopt(M_MMAP_MAX, 0);

@@ -148,16 +148,16 @@ static int prove_batch(struct runner *runner, size_t index, struct baton_error *
 static int open_model(struct runner *runner, size_t index, struct baton_error *reterr)
 {
     const struct pipeline_model *model = &runner->pipeline->models[index];
-    int code = session_open(&runner->sessions[index], runner->engine, index, reterr);
+    struct shape largest = input_shape(&model->input, pictures_of(runner->pipeline, index));
+    int code = session_open(&runner->sessions[index], runner->engine, model->file, largest, reterr);
 
     code = code ? code : prove_batch(runner, index, reterr);
     return code ? error_wrap(reterr, "model '%s' (%s)", model->name, model->file) : 0;
 }
 
-int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
+int runner_new(struct runner **ret, struct pipeline *pipeline, int archive_fd,
                const struct engine_options *options, struct baton_error *reterr)
 {
-    struct engine_model models[PIPELINE_MODELS_MAX];
     struct runner *runner = calloc(1, sizeof(*runner));
     int code;
 
@@ -165,11 +165,7 @@ int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     runner->pipeline = pipeline;
-    for (size_t i = 0; i < pipeline->model_count; i++) {
-        models[i] = (struct engine_model){
-            files[i], input_shape(&pipeline->models[i].input, pictures_of(pipeline, i))};
-    }
-    code = engine_start(&runner->engine, options, models, pipeline->model_count, reterr);
+    code = engine_start(&runner->engine, options, archive_fd, pipeline, reterr);
     for (size_t i = 0; i < pipeline->model_count && !code; i++) {
         code = open_model(runner, i, reterr);
     }

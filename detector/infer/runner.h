@@ -29,11 +29,11 @@ struct runner_view {
     struct tracker *trackers[PIPELINE_STAGES_MAX]; /* of stages from the frame */
 };
 
-/* Starts an engine with the models, and opens them; `files` has a descriptor for each. Each is run
- * on one grey picture, to see that it can be run, in time, and that its decoder reads its outputs.
- * `pipeline` is borrowed for the runner's life, all else during the call. Returns BATON_EINVAL or
- * another code, with the model and its fault, or one of engine_start(). */
-int runner_new(struct runner **ret, const struct pipeline *pipeline, const int *files,
+/* Starts an engine with the archive, and opens its models. Each is run on one grey picture, to see
+ * that it can be run, in time, and that its decoder reads its outputs. `pipeline` is borrowed for
+ * the runner's life, and zeroes are filled: see engine_start(). Returns BATON_EINVAL or another
+ * code, with the model and its fault, or one of engine_start(). */
+int runner_new(struct runner **ret, struct pipeline *pipeline, int archive_fd,
                const struct engine_options *options, struct baton_error *reterr);
 void runner_free(struct runner *runner); /* NULL allowed; its views go on with the next one */
 

@@ -1,311 +1,265 @@
-/* The parent's side: a child reads the archive, and what it gives is written here. */
 #include "detector/model/archive.h"
 
-#include "base/buffer.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "detector/model/unpack_wire.h"
+#include "base/text.h"
+#include "detector/model/pipeline.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum {
-    SILENT_MS = 30000,
-    FILE_TRIES = 1000, /* each is lost only to another one that has its file by then */
-};
+static const uint64_t unpacked_max = UINT64_C(2) << 30;
 
-struct archive_rules archive_rules_default(void)
+static int zip_failed(zip_error_t *error, const char *what, struct baton_error *reterr)
 {
-    return (struct archive_rules){.archive_bytes_max = 1U << 30, .unpacked_bytes_max = 2U << 30};
-}
+    int zip_code = zip_error_code_zip(error);
 
-/* ---- The child ------------------------------------------------------------------------------ */
-
-int unpack_child_start(struct helper *ret, int archive_fd, const struct archive_rules *rules,
-                       struct baton_error *reterr)
-{
-    char path[40];
-    int archive, rc;
-
-    /* The child gets the archive read-only and with a file position of its own. */
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", archive_fd);
-    archive = open(path, O_RDONLY | O_CLOEXEC);
-    if (archive < 0) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "archive: %s", strerror(errno));
+    if (zip_code == ZIP_ER_MEMORY) { /* the process has little; an honest archive needs less */
+        return error_set(reterr, BATON_ETOOBIG, "archive: %s: it takes too much memory", what);
     }
-    rc = helper_start(ret, rules->program, "baton-unpack", (int[]){archive, -1}, reterr);
-    (void)close(archive);
-    return rc;
+    return error_set(reterr,
+                     zip_code == ZIP_ER_READ || zip_code == ZIP_ER_SEEK ? BATON_EIO : BATON_EPROTO,
+                     "archive: %s: %s; fetch or make it again", what, zip_error_strerror(error));
 }
 
-void unpack_child_end(struct helper *child)
+/* ---- The entries ---------------------------------------------------------------------------- */
+
+/* True if the name leads nowhere else on any system: not absolute, without an empty part, "." or
+ * "..", without backslash, colon and control characters. A folder's may end with a slash. */
+static bool is_harmless(const char *name)
 {
-    (void)close(child->socket);
-    (void)helper_kill(child);
-}
-
-/* It has closed its socket, and may still run: says how it ended. */
-static int why_it_ended(struct helper *child, struct baton_error *reterr)
-{
-    int status = helper_kill(child);
-
-    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
-        return error_set(reterr, BATON_EPROTO,
-                         "archive: the process that unpacks it was ended by signal %d (%s); do not "
-                         "trust this archive, make it again",
-                         WTERMSIG(status), strsignal(WTERMSIG(status)));
-    }
-    return error_set(reterr, BATON_EUNAVAILABLE,
-                     "archive: the process that unpacks it ended without a word (code %d)",
-                     WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-}
-
-/* Lets only codes pass that a scan can end with: other codes have a meaning for the store. */
-static int accept_error(const struct unpack_message *message, size_t count,
-                        struct baton_error *reterr)
-{
-    int code = message->code;
-
-    if (code != BATON_ETOOBIG && code != BATON_EIO && code != BATON_ENOMEM &&
-        code != BATON_EUNAVAILABLE && code != BATON_ENOENT) {
-        code = BATON_EPROTO;
-    }
-    return error_set(reterr, code, "%.*s", (int)count, (const char *)message->data);
-}
-
-/* Receives the child's next message: its bytes, or a code. BATON_ECANCELED: see `rules`. */
-static ssize_t receive(struct helper *child, const struct archive_rules *rules,
-                       struct unpack_message *ret, struct baton_error *reterr)
-{
-    instant begin = clock_now();
-    ssize_t got;
-
-    do { /* a child that has ended before it read our last message resets the connection, once */
-        got = recv(child->socket, ret, sizeof(*ret), MSG_TRUNC); /* see helper_start() */
-        if (rules->is_canceled != NULL && atomic_load(rules->is_canceled)) {
-            return error_set(reterr, BATON_ECANCELED, "archive: unpacking was given up");
-        }
-        if (got < 0 && instant_since(clock_now(), begin).ns > SPAN_MS(SILENT_MS).ns) {
-            return error_set(reterr, BATON_EUNAVAILABLE, /* no word on the archive: a slow disk */
-                             "archive: the process that unpacks it was silent for %d s and was "
-                             "ended",
-                             SILENT_MS / 1000);
-        }
-    } while (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET));
-    if (got <= 0) {
-        return why_it_ended(child, reterr);
-    }
-    if (got < UNPACK_HEAD_BYTES || got > (ssize_t)sizeof(*ret) || ret->code > 0 ||
-        (ret->code < 0 && got >= UNPACK_HEAD_BYTES + BATON_ERROR_MESSAGE_MAX)) {
-        return error_set(reterr, BATON_EPROTO,
-                         "archive: the process that unpacks it talks nonsense and was ended");
-    }
-    got -= UNPACK_HEAD_BYTES;
-    return ret->code < 0 ? accept_error(ret, (size_t)got, reterr) : got;
-}
-
-/* ---- Its files ------------------------------------------------------------------------------- */
-
-static int failed(struct baton_error *reterr)
-{
-    int errnum = errno;
-
-    return error_set(reterr, error_from_errno(errnum),
-                     "a file of the model cache: %s; make room for it, or set another cache",
-                     strerror(errnum));
-}
-
-int archive_new_file(int folder_fd, struct baton_error *reterr)
-{
-    static const char name[] = ARCHIVE_NEW_FILE;
-    int fd = -1;
-
-    for (int tries = 0; tries < FILE_TRIES && fd < 0; tries++) {
-        (void)unlinkat(folder_fd, name, 0); /* also that of a process that was killed */
-        fd = openat(folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST) {
-            break;
+    for (const char *at = name; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f || *at == '\\' || *at == ':') {
+            return false;
         }
     }
-    if (fd < 0) {
-        return failed(reterr);
-    }
-    (void)unlinkat(folder_fd, name, 0);
-    return fd;
+    do {
+        size_t bytes = strcspn(name, "/");
+
+        if (bytes == 0 || (bytes <= 2 && strncmp(name, "..", bytes) == 0)) {
+            return false;
+        }
+        name += bytes + (name[bytes] == '/');
+    } while (*name != '\0');
+    return true;
 }
 
-void unpacked_fini(struct unpacked *unpacked)
+/* Returns what is wrong with an entry, or NULL. The upper half of the attributes is the file's
+ * mode, whichever system made the archive. */
+static const char *fault_of(const zip_stat_t *status, zip_uint32_t attributes)
 {
-    helper_close(unpacked->files, PIPELINE_MODELS_MAX);
-    pipeline_fini(&unpacked->pipeline);
+    size_t bytes = strlen(status->name);
+    unsigned type = attributes >> 16 & S_IFMT;
+
+    if (!is_harmless(status->name)) {
+        return "has a name that is absolute, has an empty part, \".\" or \"..\", or a backslash, a "
+               "colon or a control character";
+    }
+    if (type != 0 && type != (status->name[bytes - 1] == '/' ? S_IFDIR : S_IFREG)) {
+        return "is a link, or no file at all: put the file itself into the archive";
+    }
+    if (status->encryption_method != ZIP_EM_NONE) {
+        return "is encrypted: make the archive without a password";
+    }
+    return status->comp_method != ZIP_CM_STORE && status->comp_method != ZIP_CM_DEFLATE
+               ? "is compressed in a way that is not read: use deflate, as zip does"
+               : NULL;
 }
 
-struct writing {
-    struct helper *child;
-    const struct archive_rules *rules;
-    uint64_t archive_bytes, total; /* of the archive; of what came out of it */
-    int folder_fd;
-    struct unpack_message message;
-};
-
-static int check_total(const struct writing *to, struct baton_error *reterr)
+static int check_entries(zip_t *zip, struct baton_error *reterr)
 {
-    if (to->total > to->rules->unpacked_bytes_max) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "archive: it unpacks to more than %llu bytes, which is the limit",
-                         (unsigned long long)to->rules->unpacked_bytes_max);
+    zip_int64_t count = zip_get_num_entries(zip, 0);
+
+    if (count < 1 || count > ARCHIVE_ENTRIES_MAX) {
+        return error_set(reterr, count < 1 ? BATON_EPROTO : BATON_ETOOBIG,
+                         "archive: %lld entries; 1 to %d are allowed", (long long)count,
+                         ARCHIVE_ENTRIES_MAX);
     }
-    if (to->total > ARCHIVE_RATIO_FREE && to->total / ARCHIVE_RATIO_MAX > to->archive_bytes) {
-        return error_set(reterr, BATON_ETOOBIG,
-                         "archive: %llu bytes of it unpack to more than %d times as many, which is "
-                         "the limit",
-                         (unsigned long long)to->archive_bytes, ARCHIVE_RATIO_MAX);
+    for (zip_uint64_t i = 0; i < (zip_uint64_t)count; i++) {
+        zip_uint32_t attributes;
+        zip_uint8_t system;
+        zip_stat_t status;
+        const char *fault;
+
+        if (zip_stat_index(zip, i, ZIP_FL_ENC_RAW, &status) != 0 ||
+            zip_file_get_external_attributes(zip, i, 0, &system, &attributes) != 0) {
+            return error_set(reterr, BATON_EPROTO, "archive: entry %llu cannot be read",
+                             (unsigned long long)i);
+        }
+        fault = fault_of(&status, attributes);
+        if (fault != NULL) {
+            return error_set(reterr, BATON_EPROTO, "archive: entry \"%.76s\" %s", status.name,
+                             fault);
+        }
     }
     return 0;
 }
 
-static int write_part(int fd, const void *bytes, size_t count, struct baton_error *reterr)
+/* ---- Unpacking an entry ---------------------------------------------------------------------- */
+
+/* A common mistake: the folder was zipped in place of its content. */
+static int no_pipeline(zip_t *zip, struct baton_error *reterr)
 {
-    const char *at = bytes;
+    const char *name;
 
-    while (count > 0) {
-        ssize_t done = write(fd, at, count);
+    for (zip_uint64_t i = 0; (name = zip_get_name(zip, i, ZIP_FL_ENC_RAW)) != NULL; i++) {
+        const char *slash = strrchr(name, '/');
 
-        if (done < 0 && errno != EINTR) {
-            return failed(reterr);
-        }
-        at += done > 0 ? done : 0;
-        count -= done > 0 ? (size_t)done : 0;
-    }
-    return 0;
-}
-
-static int text_fails(const struct writing *to, struct baton_error *reterr)
-{
-    return to->total > PIPELINE_BYTES_MAX
-               ? error_set(reterr, BATON_ETOOBIG, "archive: %s has more than %d bytes",
-                           PIPELINE_FILE, PIPELINE_BYTES_MAX)
-               : error_set(reterr, BATON_ENOMEM, "archive: out of memory for %s", PIPELINE_FILE);
-}
-
-/* Asks the child for a file, whose bytes go to `text`, or if that is NULL to `fd`. */
-static int take_file(struct writing *to, const char *name, struct buffer *text, int fd,
-                     struct baton_error *reterr)
-{
-    int rc = 0;
-    ssize_t got = 1;
-
-    /* If the child has ended, the wait for its answer reports it. */
-    (void)send(to->child->socket, name, strlen(name), MSG_NOSIGNAL);
-    while (rc == 0 && (got = receive(to->child, to->rules, &to->message, reterr)) > 0) {
-        to->total += (uint64_t)got;
-        rc = check_total(to, reterr);
-        if (rc == 0 && text == NULL) {
-            rc = write_part(fd, to->message.data, (size_t)got, reterr);
-        } else if (rc == 0) {
-            buffer_put(text, to->message.data, (size_t)got);
-            rc = text->failed ? text_fails(to, reterr) : 0;
+        if (slash != NULL && strcmp(slash + 1, PIPELINE_FILE) == 0) {
+            return error_set(reterr, BATON_EPROTO,
+                             "archive: %s must be at its top, not in a folder: zip what is in the "
+                             "folder \"%.*s\", not the folder",
+                             PIPELINE_FILE, (int)(slash - name), name);
         }
     }
-    return rc == 0 && got < 0 ? (int)got : rc;
+    return error_set(reterr, BATON_EPROTO, "archive: there is no %s in it", PIPELINE_FILE);
 }
 
-static int take_model(struct writing *to, const struct pipeline_model *model, int fd,
+static int no_file(zip_t *zip, const char *wanted, struct baton_error *reterr)
+{
+    const char *names[ARCHIVE_ENTRIES_MAX + 1];
+    char text[TEXT_NEAREST_BYTES];
+    size_t count = 0;
+
+    if (strcmp(wanted, PIPELINE_FILE) == 0) {
+        return no_pipeline(zip, reterr);
+    }
+    while ((names[count] = zip_get_name(zip, count, ZIP_FL_ENC_RAW)) != NULL) {
+        count++; /* no more than check_entries() lets pass */
+    }
+    return error_set(reterr, BATON_EPROTO, "\"%s\" is not in the archive%s", wanted,
+                     text_nearest(text, wanted, names, count));
+}
+
+/* Counts what an entry says; it is found out below whether it lies. */
+static int check_size(struct archive *archive, const zip_stat_t *status, uint64_t bytes_max,
                       struct baton_error *reterr)
 {
-    int rc = take_file(to, model->file, NULL, fd, reterr);
+    if (status->size < 1 || status->size > bytes_max) {
+        return error_set(reterr, status->size < 1 ? BATON_EPROTO : BATON_ETOOBIG,
+                         "archive: %s: a file of %llu bytes: must be 1 to %llu", status->name,
+                         (unsigned long long)status->size, (unsigned long long)bytes_max);
+    }
+    if (status->size > archive->unpacked_max - archive->unpacked) {
+        return error_set(reterr, BATON_ETOOBIG,
+                         "archive: it unpacks to more than %llu bytes, which is the limit: at most "
+                         "2 GiB, and above 16 MiB %d times its own size",
+                         (unsigned long long)archive->unpacked_max, ARCHIVE_RATIO_MAX);
+    }
+    archive->unpacked += status->size;
+    return 0;
+}
 
-    if (rc == BATON_ENOENT) {
-        rc = BATON_EPROTO;
-        (void)error_wrap(reterr, "pipeline.json: models.%s.file", model->name);
-        if (reterr != NULL) {
-            reterr->code = rc;
-        }
+/* At the end the library checks its checksum, but not the length of one that is deflated. */
+static int read_all(zip_file_t *file, const zip_stat_t *status, char *ret,
+                    struct baton_error *reterr)
+{
+    zip_uint64_t at = 0;
+    zip_int64_t got = 1;
+    char beyond;
+
+    while (got > 0 && at <= status->size) {
+        got = at < status->size ? zip_fread(file, ret + at, status->size - at)
+                                : zip_fread(file, &beyond, 1);
+        at += got > 0 ? (zip_uint64_t)got : 0;
+    }
+    if (got < 0) {
+        return zip_failed(zip_file_get_error(file), status->name, reterr);
+    }
+    return at == status->size
+               ? 0
+               : error_set(reterr, BATON_EPROTO,
+                           "archive: %s has another length than the archive says", status->name);
+}
+
+/* Not into the heap, which would keep it until the process ends. */
+static int unpack(zip_t *zip, const zip_stat_t *status, void **ret, struct baton_error *reterr)
+{
+    zip_file_t *file = zip_fopen_index(zip, status->index, 0);
+    void *memory = MAP_FAILED;
+    int rc;
+
+    if (file == NULL) {
+        return zip_failed(zip_get_error(zip), status->name, reterr);
+    }
+    memory = mmap(NULL, status->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    rc = memory == MAP_FAILED
+             ? error_set(reterr, BATON_ENOMEM, "archive: %s: out of memory for %llu bytes",
+                         status->name, (unsigned long long)status->size)
+             : read_all(file, status, memory, reterr);
+    (void)zip_fclose(file); /* the read to its end has reported any error */
+    if (rc == 0) {
+        *ret = memory;
+    } else if (memory != MAP_FAILED) {
+        (void)munmap(memory, status->size);
     }
     return rc;
 }
 
-/* Returns the descriptor that reads the file, or a code. */
-static int write_model(struct writing *to, const struct pipeline_model *model,
-                       struct baton_error *reterr)
+int archive_unpack(struct archive *archive, const char *name, uint64_t bytes_max, void **ret,
+                   size_t *ret_bytes, struct baton_error *reterr)
 {
-    int fd = archive_new_file(to->folder_fd, reterr), ret = -1;
-    int rc = fd < 0 ? fd : take_model(to, model, fd, reterr);
-    char path[40];
-
-    if (rc == 0) {
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        ret = open(path, O_RDONLY | O_CLOEXEC);
-        rc = ret < 0 ? failed(reterr) : 0;
-    }
-    if (fd >= 0 && close(fd) != 0 && rc == 0) {
-        rc = failed(reterr);
-        close(ret);
-    }
-    return rc == 0 ? ret : rc;
-}
-
-int archive_write(struct unpacked *ret, struct helper *child, uint64_t archive_bytes, int folder_fd,
-                  const struct archive_rules *rules, struct baton_error *reterr)
-{
-    struct writing *to = calloc(1, sizeof(*to));
-    struct unpacked fresh = {.bytes = 0};
-    struct buffer text;
+    zip_stat_t status;
     int rc;
 
-    if (to == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "out of memory");
+    if (zip_stat(archive->zip, name, ZIP_FL_ENC_RAW, &status) != 0) {
+        return no_file(archive->zip, name, reterr);
     }
-    to->child = child;
-    to->rules = rules;
-    to->archive_bytes = archive_bytes;
-    to->folder_fd = folder_fd;
-    buffer_init(&text, PIPELINE_BYTES_MAX);
-    memset(fresh.files, -1, sizeof(fresh.files));
-    rc = take_file(to, PIPELINE_FILE, &text, -1, reterr);
-    rc = rc == BATON_ENOENT ? BATON_EPROTO : rc;
-    rc = rc ? rc : pipeline_parse(&fresh.pipeline, (const char *)text.data, text.bytes, reterr);
-    buffer_fini(&text);
-    for (size_t i = 0; rc == 0 && i < fresh.pipeline.model_count; i++) {
-        fresh.files[i] = write_model(to, &fresh.pipeline.models[i], reterr);
-        rc = fresh.files[i] < 0 ? fresh.files[i] : 0;
-    }
-    fresh.bytes = to->total;
-    free(to);
-    if (rc != 0) {
-        unpacked_fini(&fresh);
-        return rc;
-    }
-    *ret = fresh;
-    return 0;
+    rc = check_size(archive, &status, bytes_max, reterr);
+    rc = rc ? rc : unpack(archive->zip, &status, ret, reterr);
+    *ret_bytes = status.size;
+    return rc;
 }
 
-/* ---- Unpacking ------------------------------------------------------------------------------ */
+/* ---- Opening -------------------------------------------------------------------------------- */
 
-int archive_unpack(struct unpacked *ret, int archive_fd, int folder_fd,
-                   const struct archive_rules *rules, struct baton_error *reterr)
+/* zip_fdopen() would duplicate the descriptor, which the fences forbid. */
+static zip_t *open_zip(FILE *file, zip_error_t *error)
+{
+    zip_source_t *source = zip_source_filep_create(file, 0, -1, error); /* which owns the file */
+    zip_t *zip = NULL;
+
+    if (source == NULL) {
+        (void)fclose(file);
+    } else {
+        zip = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, error);
+        if (zip == NULL) {
+            zip_source_free(source);
+        }
+    }
+    return zip;
+}
+
+int archive_open(struct archive *ret, FILE *file, uint64_t bytes_max, struct baton_error *reterr)
 {
     struct stat status = {0};
-    struct helper child;
-    int rc;
+    uint64_t most, bytes;
+    zip_error_t error;
+    zip_t *zip;
+    int rc = 0;
 
-    (void)fstat(archive_fd, &status);
-    if ((uint64_t)status.st_size > rules->archive_bytes_max) {
+    (void)fstat(fileno(file), &status);
+    bytes = (uint64_t)status.st_size;
+    if (bytes_max > 0 && bytes > bytes_max) {
+        (void)fclose(file);
         return error_set(reterr, BATON_ETOOBIG, "archive: %llu bytes; at most %llu are allowed",
-                         (unsigned long long)status.st_size,
-                         (unsigned long long)rules->archive_bytes_max);
+                         (unsigned long long)bytes, (unsigned long long)bytes_max);
     }
-    rc = unpack_child_start(&child, archive_fd, rules, reterr);
+    zip_error_init(&error);
+    zip = open_zip(file, &error);
+    if (zip == NULL) {
+        rc = zip_error_code_zip(&error) == ZIP_ER_EXISTS
+                 ? error_set(reterr, BATON_EPROTO, "archive: a name is there twice")
+                 : zip_failed(&error, "it cannot be opened", reterr);
+    }
+    zip_error_fini(&error);
+    rc = rc ? rc : check_entries(zip, reterr);
     if (rc == 0) {
-        rc = archive_write(ret, &child, (uint64_t)status.st_size, folder_fd, rules, reterr);
-        unpack_child_end(&child);
+        most = bytes * ARCHIVE_RATIO_MAX;
+        most = most < ARCHIVE_RATIO_FREE ? ARCHIVE_RATIO_FREE : most;
+        *ret = (struct archive){zip, 0, most < unpacked_max ? most : unpacked_max};
+    } else if (zip != NULL) {
+        zip_discard(zip);
     }
     return rc;
 }

@@ -48,8 +48,7 @@ static void find_on_disk(struct question *question)
     struct origin origin = {.etag = ""};
 
     if (store_origin(question->store, question->key, &origin) == 0 &&
-        store_find(question->store, origin.digest, &question->archive, &question->model, NULL) ==
-            0) {
+        store_find(question->store, origin.digest, &question->model, NULL) == 0) {
         if (question->known.etag[0] == '\0') {
             memcpy(question->known.etag, origin.etag, sizeof(question->known.etag));
         }
@@ -58,18 +57,15 @@ static void find_on_disk(struct question *question)
 
 static void add(struct question *question)
 {
-    question->code = store_add(question->store, question->fd, &question->archive, &question->found,
-                               &question->error);
-    question->outcome = question->code == 0 ? SOURCE_CURRENT
-                        : question->code == BATON_EPROTO || question->code == BATON_ETOOBIG
-                            ? SOURCE_BAD
-                            : SOURCE_UNSURE;
+    question->code = store_add(question->store, question->fd, &question->is_canceled,
+                               &question->found, &question->error);
+    question->outcome = question->code == 0 ? SOURCE_CURRENT : SOURCE_UNSURE;
     if (question->code != 0) {
         (void)error_wrap(&question->error, "model from %s", fetch_shown(question->fetch));
     }
 }
 
-/* An archive that is in use already is neither unpacked nor read from the disk. */
+/* An archive that is in use already is not read from the disk. */
 static void take_archive(struct question *question)
 {
     char digest[DIGEST_BYTES] = "";

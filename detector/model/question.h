@@ -1,4 +1,4 @@
-/* Asks the server of a model whether it has another one, and unpacks what comes. It may block for
+/* Asks the server of a model whether it has another one, and keeps what comes. It may block for
  * long, so each try runs on a thread of libuv's pool; between two of them it has none. */
 #ifndef DETECTOR_MODEL_QUESTION_H
 #define DETECTOR_MODEL_QUESTION_H
@@ -24,17 +24,16 @@ void note_origin(uv_loop_t *loop, struct store *store, const char *key, const ch
                  const char *etag);
 
 struct question {
-    struct store *store;          /* where models are put, … */
-    struct archive_rules archive; /* … and by which rules, … */
-    struct fetch_rules rules;     /* … as they are fetched */
-    atomic_bool is_canceled;      /* of both of these rules */
-    const char *key;              /* of number and address; borrowed */
-    const char *url;              /* of the next try, borrowed; NULL: as of the one before */
-    struct knowledge known;       /* then with the present ETag */
-    struct model *model;          /* the one in use, or then that of the disk; NULL: none */
-    bool is_recheck;              /* a model was in use */
-    int fd;                       /* for the archive; -1: none yet */
-    struct fetch *fetch;          /* NULL: not yet */
+    struct store *store;      /* where models are put, … */
+    struct fetch_rules rules; /* … as they are fetched */
+    atomic_bool is_canceled;  /* of these rules, and the wait for the store */
+    const char *key;          /* of number and address; borrowed */
+    const char *url;          /* of the next try, borrowed; NULL: as of the one before */
+    struct knowledge known;   /* then with the present ETag */
+    struct model *model;      /* the one in use, or then that of the disk; NULL: none */
+    bool is_recheck;          /* a model was in use */
+    int fd;                   /* for the archive; -1: none yet */
+    struct fetch *fetch;      /* NULL: not yet */
 
     enum source_state outcome; /* UNSURE if there was no reply */
     struct model *found;       /* a new one; NULL: none */

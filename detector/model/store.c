@@ -17,16 +17,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COPY_BYTES = 1 << 20, LOOK_MS = 10 /* between two tries to get a lock */ };
+enum {
+    COPY_BYTES = 1 << 20,
+    LOOK_MS = 10,      /* between two tries to get a lock */
+    FILE_TRIES = 1000, /* each is lost only to another one that has its file by then */
+};
 
 /* A file of either folder that is being written. What a killed process leaves is overwritten. */
 static const char draft[] = ".new";
+/* A file that will have no name, for a moment. */
+static const char nameless[] = ".file";
 
 struct store {
     char *folder;
     int archives_fd, origins_fd;
     atomic_uint_fast64_t bytes_max;
-    atomic_uint_fast64_t bytes_held; /* unpacked, of held models */
 };
 
 static int failed(struct baton_error *reterr, const char *what, const char *name)
@@ -98,7 +103,7 @@ static void sweep(const struct store *store)
     static const atomic_bool is_canceled = true;
     int lock_fd = lock(store->archives_fd, &is_canceled, NULL);
 
-    (void)unlinkat(store->archives_fd, ARCHIVE_NEW_FILE, 0);
+    (void)unlinkat(store->archives_fd, nameless, 0);
     if (lock_fd >= 0) {
         (void)unlinkat(store->archives_fd, draft, 0);
         close(lock_fd);
@@ -165,10 +170,19 @@ static int renew(const struct store *store, int folder_fd, const char *name,
 
 int store_file(const struct store *store, struct baton_error *reterr)
 {
-    int rc = renew(store, store->archives_fd, "archives", reterr);
+    int rc = renew(store, store->archives_fd, "archives", reterr), fd = -1;
 
     rc = rc ? rc : renew(store, store->origins_fd, "origins", reterr);
-    return rc ? rc : archive_new_file(store->archives_fd, reterr);
+    errno = EEXIST;
+    for (int tries = 0; tries < FILE_TRIES && rc == 0 && fd < 0 && errno == EEXIST; tries++) {
+        (void)unlinkat(store->archives_fd, nameless, 0); /* also of a process that was killed */
+        fd = openat(store->archives_fd, nameless, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    }
+    if (rc == 0 && fd < 0) {
+        return failed(reterr, "make", "a file");
+    }
+    (void)unlinkat(store->archives_fd, nameless, 0);
+    return rc ? rc : fd;
 }
 
 void store_set_max(struct store *store, uint64_t bytes_max)
@@ -187,33 +201,30 @@ struct model *model_share(struct model *model)
 void model_release(struct model *model)
 {
     if (model != NULL && atomic_fetch_sub(&model->shares, 1) == 1) {
-        atomic_fetch_sub(&model->store->bytes_held, model->unpacked.bytes);
-        unpacked_fini(&model->unpacked);
-        if (model->lock_fd >= 0) {
-            close(model->lock_fd);
-        }
+        close(model->fd);
         free(model);
     }
 }
 
-/* Unpacks the archive; it is not locked yet. */
-static int model_new(struct model **ret, struct store *store, const char *digest, int archive_fd,
-                     const struct archive_rules *rules, struct baton_error *reterr)
+bool model_forget(const struct model *model)
+{
+    return unlinkat(model->store->archives_fd, model->digest, 0) == 0;
+}
+
+/* Takes the descriptor, also after an error. */
+static int model_new(struct model **ret, const struct store *store, const char *digest, int fd,
+                     struct baton_error *reterr)
 {
     struct model *model = calloc(1, sizeof(*model));
-    int rc = model == NULL
-                 ? error_set(reterr, BATON_ENOMEM, "out of memory")
-                 : archive_unpack(&model->unpacked, archive_fd, store->archives_fd, rules, reterr);
 
-    if (rc != 0) {
-        free(model);
-        return rc;
+    if (model == NULL) {
+        close(fd);
+        return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     model->store = store;
-    model->lock_fd = -1;
+    model->fd = fd;
     atomic_init(&model->shares, 1);
     (void)snprintf(model->digest, sizeof(model->digest), "%s", digest);
-    atomic_fetch_add(&store->bytes_held, model->unpacked.bytes);
     *ret = model;
     return 0;
 }
@@ -254,16 +265,16 @@ static int check(const struct store *store, const char *digest, int fd, struct b
                      digest);
 }
 
-int store_find(struct store *store, const char *digest, const struct archive_rules *rules,
-               struct model **ret, struct baton_error *reterr)
+int store_find(struct store *store, const char *digest, struct model **ret,
+               struct baton_error *reterr)
 {
     int fd = hold(store, digest, reterr);
     int rc = fd < 0 ? fd : check(store, digest, fd, reterr);
 
-    rc = rc ? rc : model_new(ret, store, digest, fd, rules, reterr);
     if (rc == 0) {
-        (*ret)->lock_fd = fd;
-    } else if (fd >= 0) {
+        return model_new(ret, store, digest, fd, reterr);
+    }
+    if (fd >= 0) {
         close(fd);
     }
     return rc;
@@ -343,7 +354,7 @@ static void sweep_origin(struct survey *survey, const struct store *store, const
 static int make_room(const struct store *store, uint64_t bytes, struct baton_error *reterr)
 {
     for (;;) {
-        struct survey survey = {.bytes = bytes + atomic_load(&store->bytes_held)};
+        struct survey survey = {.bytes = bytes};
         uint64_t bytes_max = atomic_load(&store->bytes_max);
         int rc = for_each(store, store->archives_fd, survey_one, &survey, reterr);
 
@@ -397,54 +408,43 @@ static bool copy(int to, int from)
     return done == 0;
 }
 
-/* Keeps the archive of a model that is held. The caller has the folder's lock. */
-static int keep(struct store *store, struct model *model, int archive_fd,
+/* Keeps the archive. The caller has the folder's lock. Returns what hold() does, or a code. */
+static int keep(const struct store *store, const char *digest, int archive_fd,
                 struct baton_error *reterr)
 {
     struct stat status = {0};
     int fd, rc;
 
-    (void)unlinkat(store->archives_fd, model->digest, 0); /* it may be damaged */
+    (void)unlinkat(store->archives_fd, digest, 0); /* it may be damaged */
     (void)fstat(archive_fd, &status);
     rc = make_room(store, (uint64_t)status.st_size, reterr);
     if (rc != 0) {
         return rc;
     }
     fd = open_draft(store->archives_fd);
-    rc = take_draft(store->archives_fd, fd, fd >= 0 && copy(fd, archive_fd), model->digest, reterr);
-    if (rc == 0) {
-        model->lock_fd = hold(store, model->digest, reterr);
-        rc = model->lock_fd < 0 ? model->lock_fd : 0;
-    }
-    return rc;
+    rc = take_draft(store->archives_fd, fd, fd >= 0 && copy(fd, archive_fd), digest, reterr);
+    return rc ? rc : hold(store, digest, reterr);
 }
 
-int store_add(struct store *store, int archive_fd, const struct archive_rules *rules,
+int store_add(struct store *store, int archive_fd, const atomic_bool *is_canceled,
               struct model **ret, struct baton_error *reterr)
 {
     char digest[DIGEST_BYTES];
-    struct model *model = NULL;
-    int lock_fd, rc = digest_file(archive_fd, digest);
+    int lock_fd, fd, rc = digest_file(archive_fd, digest);
 
     if (rc != 0) {
         return error_set(reterr, rc,
                          rc == BATON_ENOMEM ? "out of memory"
                                             : "model cache: an archive cannot be read");
     }
-    lock_fd = lock(store->archives_fd, rules->is_canceled, reterr);
+    lock_fd = lock(store->archives_fd, is_canceled, reterr);
     if (lock_fd < 0) {
         return lock_fd;
     }
-    rc = model_new(&model, store, digest, archive_fd, rules, reterr);
-    rc = rc ? rc : keep(store, model, archive_fd, reterr);
+    fd = keep(store, digest, archive_fd, reterr);
     (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
     close(lock_fd);
-    if (rc != 0) {
-        model_release(model);
-        return rc;
-    }
-    *ret = model;
-    return 0;
+    return fd < 0 ? fd : model_new(ret, store, digest, fd, reterr);
 }
 
 /* ---- Origins -------------------------------------------------------------------------------- */

@@ -231,7 +231,6 @@ static void begin_question(struct source *source)
     struct model *model = offered(source);
 
     *question = (struct question){.store = config->store,
-                                  .archive = config->archive,
                                   .rules = config->fetch,
                                   .key = source->key,
                                   .url = source->url,
@@ -239,7 +238,7 @@ static void begin_question(struct source *source)
                                   .model = model != NULL ? model_share(model) : NULL,
                                   .is_recheck = model != NULL,
                                   .fd = -1};
-    question->archive.is_canceled = question->rules.is_canceled = &question->is_canceled;
+    question->rules.is_canceled = &question->is_canceled;
     source->asked_version = source->version;
     source->is_asking = true;
     source->supply->asking++;
@@ -544,6 +543,9 @@ void supply_failed(struct order *order, const struct model *model, const struct 
 {
     struct source *source = order->source;
 
+    if (error != NULL && (error->code == BATON_EPROTO || error->code == BATON_ETOOBIG)) {
+        source->supply->counters.refused += model_forget(model); /* several orders may tell it */
+    }
     order->version = 0;
     if (!is_of(offered(source), model->digest) || source->known.state != SOURCE_CURRENT) {
         plan(source); /* another order has told it, or it is the one from before */
@@ -575,7 +577,6 @@ int supply_new(struct supply **ret, const struct supply_config *config, struct b
     }
     (void)curl_global_init(CURL_GLOBAL_DEFAULT); /* else the first threads would race for it */
     supply->config = *config;
-    supply->config.fetch.bytes_max = config->archive.archive_bytes_max;
     *ret = supply;
     return 0;
 }

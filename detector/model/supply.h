@@ -3,7 +3,7 @@
  *
  * A source is a number and an address without its signature; its orders are the subscriptions that
  * name it. A question to its server is answered by a fetch, of one try or several (fetch.h). For
- * each try a thread of libuv's pool asks, unpacks what comes and reports: give it more than
+ * each try a thread of libuv's pool asks, keeps what comes and reports: give it more than
  * SUPPLY_QUESTIONS_MAX threads (UV_THREADPOOL_SIZE), or slow servers stop all other work.
  * Between two questions a source is in one of these states:
  *
@@ -15,12 +15,13 @@
  *             │ ▲  reply; without an ETag only new orders ask
  *             │ │ the server has a model again
  *             ▼ │
- *            BAD   the server's archive is none, or cannot run (supply_failed()) although the one
- *                  before it could: the orders keep or get that one, with the error. Asks as
+ *            BAD   the server's archive is too large, or cannot run (supply_failed()) although the
+ *                  one before it could: the orders keep or get that one, with the error. Asks as
  *                  CURRENT does; as UNSURE, if there is no model or no ETag
  *
- * A fresh URL is asked at once, or by the next try of a question that is under way. A model that
- * cannot run and has none before it is UNSURE again.
+ * Nobody looks into an archive here: that it is none is known when it cannot run. A fresh URL is
+ * asked at once, or by the next try of a question that is under way. A model that cannot run and
+ * has none before it is UNSURE again.
  *
  * The disk knows the last model that ran (supply_ran()) as the origin of the source (store.h), so
  * that the next process has it without a fetch, or without a server. What could not run is known as
@@ -45,10 +46,9 @@ struct supply_config {
     uv_loop_t *loop;
     struct logger *logger; /* borrowed; NULL: silent */
     struct store *store;   /* borrowed until the loop has ended */
-    struct archive_rules archive;
-    struct fetch_rules fetch; /* its bytes_max is the archive's */
-    int retry_ms;             /* the first pause after a failure; 0: 5 s */
-    int recheck_ms;           /* between two questions for a model in use; 0: only for fresh URLs */
+    struct fetch_rules fetch;
+    int retry_ms;       /* the first pause after a failure; 0: 5 s */
+    int recheck_ms;     /* between two questions for a model in use; 0: only for fresh URLs */
     struct model *only; /* borrowed: every order gets it, and no server is asked; NULL: none */
 };
 
@@ -64,7 +64,7 @@ void supply_set_recheck(struct supply *supply, int recheck_ms); /* from now on *
 struct supplied {
     struct model *model;             /* borrowed: share it; NULL: there is none */
     const struct baton_error *error; /* NULL: the model is what the server has */
-    bool is_refused; /* the server has just given an archive that is none, for that error */
+    bool is_refused; /* the server has just given an archive that is too large, or that one again */
 };
 
 /* The callback must not call supply_order() or supply_cancel(). */
@@ -84,7 +84,8 @@ void supply_cancel(struct order *order); /* NULL is allowed */
 /* The model that the order got runs. */
 void supply_ran(struct order *order, const struct model *model);
 /* It does not. With an error the archive is at fault: it is not given again as long as there is one
- * that ran before. Without one it is given again later. */
+ * that ran before. BATON_EPROTO and BATON_ETOOBIG: the archive is none, and not kept on the disk.
+ * Without an error it is given again later. */
 void supply_failed(struct order *order, const struct model *model, const struct baton_error *error);
 
 /* Counts so far, and what /metrics says of them. `fetch_failures` has no question with a model in
@@ -93,7 +94,7 @@ void supply_failed(struct order *order, const struct model *model, const struct 
     X(fetched, "Archives that came whole.")                                                        \
     X(unchanged, "Archives that were not sent, because the one in the cache is still right.")      \
     X(fetch_failures, "Archives that could not be fetched.")                                       \
-    X(refused, "Archives that came and are none, or found no room.")                               \
+    X(refused, "Archives that came and cannot be used, or found no room.")                         \
     X(from_before, "Times that the archive from before was used, as no new one was to be had.")    \
     X(rechecks, "Times that a server was asked whether the archive at work is still right.")       \
     X(recheck_failures, "Of these, those without an answer, or refused: a signature was too old.")

@@ -110,8 +110,7 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
     const struct models_config *models = &shared->models->config;
     const struct inference_config config = {.loop = models->loop,
                                             .engine = models->engine,
-                                            .pipeline = &shared->model->unpacked.pipeline,
-                                            .files = shared->model->unpacked.files,
+                                            .archive_fd = shared->model->fd,
                                             .uses_stream_time = models->uses_stream_time,
                                             .hooks = {on_opened, on_failed, on_closed, shared}};
 
@@ -206,12 +205,12 @@ static void refuse(struct bound *bound, const struct baton_error *error)
 static bool is_verdict(const struct baton_error *error)
 {
     return error->code == BATON_EINVAL || error->code == BATON_EPROTO ||
-           error->code == BATON_ECLOSED;
+           error->code == BATON_ETOOBIG || error->code == BATON_ECLOSED;
 }
 
-/* The archive is good, but a model in it cannot run; the supply gives another one, or it again. The
- * advice lets its author find the reason without this worker; an output that fits no decoder is
- * reason enough. */
+/* The archive is none, or a model in it cannot run; the supply gives another one, or it again. The
+ * advice lets a model's author find the reason without this worker; what is wrong with an archive,
+ * or an output that fits no decoder, is reason enough. */
 static void refuse_unrunnable(struct bound *bound, const struct baton_error *error)
 {
     static const char advice[] =
@@ -221,7 +220,7 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
 
     supply_failed(bound->order, bound->coming->shared->model, is_verdict(error) ? error : NULL);
     work_free(&bound->coming);
-    if (is_verdict(error) && error->code != BATON_EPROTO) {
+    if (error->code == BATON_EINVAL || error->code == BATON_ECLOSED) {
         (void)error_set(&reported, error->code, "%.*s; %s",
                         BATON_ERROR_MESSAGE_MAX - (int)sizeof(advice) - 80, error->message, advice);
     }

@@ -1,6 +1,6 @@
 /* The pipelines of a worker's subscriptions, opened, shared, exchanged and closed as these change.
  *
- *   service's `changed` ─▶ models_event ─▶ supply_order ─▶ model: its pipeline, its files
+ *   service's `changed` ─▶ models_event ─▶ supply_order ─▶ model: its archive
  *   watch's frame ─▶ models_frame ─▶ feed of the subscription ─▶ inference of that model
  *   worker_detected  ◀─ hooks.detected ◀───────────────────────┘
  *

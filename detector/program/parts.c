@@ -66,7 +66,7 @@ static int open_file(struct parts *parts, const struct program_settings *setting
         return error_set(reterr, error_from_errno(errno), "%s: %s", path, strerror(errno));
     }
     code = fstat(fd, &status) == 0 && S_ISREG(status.st_mode)
-               ? store_add(parts->store, fd, &settings->supply.archive, &parts->only, reterr)
+               ? store_add(parts->store, fd, NULL, &parts->only, reterr)
                : error_set(reterr, BATON_EPROTO, "an archive is a file, and this is none");
     (void)close(fd);
     return code ? error_wrap(reterr, "%s", path) : 0;

@@ -25,7 +25,7 @@ struct program_settings {
     struct models_config models;
     const char *folder;       /* of the cache; NULL: $CACHE_DIRECTORY (systemd),
                                  $XDG_CACHE_HOME/baton-detector or ~/.cache/baton-detector */
-    uint64_t cache_bytes_max; /* of all models, unpacked */
+    uint64_t cache_bytes_max; /* of all archives */
     const char *file;         /* the archive for all subscriptions; NULL: what the backend names */
     const char *clip;         /* NULL: no try */
     const char *out;          /* of a try: folder for its findings; NULL: standard output */
@@ -50,7 +50,7 @@ struct parts {
 };
 
 /* Completes the settings by the loop, the logger (NULL: silent) and each other. Blocks for a
- * moment; with a file until it is unpacked. Returns BATON_EINVAL if there is no folder, the codes
+ * moment; with a file until it is copied. Returns BATON_EINVAL if there is no folder, the codes
  * of store_open(), or another; the error names the file's fault. After an error, too, the parts are
  * closed and freed. */
 int parts_open(struct parts *parts, struct program_settings *settings, struct logger *logger,

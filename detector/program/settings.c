@@ -137,9 +137,7 @@ int program_settings(struct program_settings *ret, const struct options *options
                    .motion_permille = (int)options_number(options, "motion")},
         .pool = {.backoff_min_ms = ms(options, "backoff-min"),
                  .backoff_max_ms = ms(options, "backoff-max")},
-        .supply = {.recheck_ms = ms(options, "model-recheck"),
-                   .archive = archive_rules_default(),
-                   .fetch = fetch_rules_default()},
+        .supply = {.recheck_ms = ms(options, "model-recheck"), .fetch = fetch_rules_default()},
         .models.engine = {.open_ms = ms(options, "model-open-timeout"),
                           .run_ms = ms(options, "model-run-timeout")},
         .folder = options_text(options, "model-cache"),
@@ -153,7 +151,8 @@ int program_settings(struct program_settings *ret, const struct options *options
     (void)snprintf(ret->camera.ca_file, PATH_MAX, "%s", ca_file ? ca_file : "");
     (void)snprintf(ret->camera.hardware, sizeof(ret->camera.hardware), "%s",
                    hardware ? hardware : "");
-    ret->supply.archive.archive_bytes_max = mib(options, "model-max-mib");
+    ret->supply.fetch.bytes_max = ret->models.engine.archive_bytes_max =
+        mib(options, "model-max-mib");
     ret->supply.fetch.hosts = options_list(options, "model-host");
     ret->supply.fetch.ca_file = options_text(options, "model-ca");
     ret->supply.fetch.leads_inside = options_flag(options, "model-redirect-private");

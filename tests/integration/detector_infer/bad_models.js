@@ -16,7 +16,7 @@ const bad = {
     truncated: ['models/rectangles.onnx', 'old[:len(old) // 2]', /pars/],
     'one byte less': ['models/rectangles.onnx', 'old[:-1]', /pars/],
     'a web page': ['models/rectangles.onnx', 'b"<html>403 Forbidden</html>"', /pars/],
-    empty: ['models/stripes.onnx', 'b""', /0 bytes/],
+    empty: ['models/stripes.onnx', 'b""', /0 bytes/, 'models/stripes.onnx', /must be 1 to 1073741824/],
     'an operator that nobody has': ['models/rectangles.onnx', 'old.replace(b"Conv", b"Cnov")', /Cnov/],
     'a model of other classes': ['pipeline.json', 'old.replace(b\'"green", "blue"]\', b\'"green"]\', 1)',
         /output \[1, 7, 3840\] does not fit 2 classes/, 'models/rectangles.onnx',

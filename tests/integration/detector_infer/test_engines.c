@@ -3,7 +3,9 @@
 #include "cmocka_all.h"
 
 #include "base/value.h"
+#include "integration/detector_infer/model_liar.h"
 #include "integration/detector_infer/stand.h"
+#include "lib/assert_ok.h"
 #include "lib/process.h"
 
 #include <signal.h>
@@ -19,49 +21,58 @@ enum { RECTANGLES_WIDTH = 320, RECTANGLES_HEIGHT = 192 }; /* of the model's inpu
 enum { CROP_SIDE = 32, CROP_NUMBERS = 3 * CROP_SIDE * CROP_SIDE };
 
 static const enum engine_kind kinds[] = {ENGINE_ONNXRUNTIME, ENGINE_OPENCV};
-static const struct shape picture = {4, {1, 3, RECTANGLES_HEIGHT, RECTANGLES_WIDTH}};
+#define PICTURE                                                                                    \
+    {                                                                                              \
+        4,                                                                                         \
+        {                                                                                          \
+            1, 3, RECTANGLES_HEIGHT, RECTANGLES_WIDTH                                              \
+        }                                                                                          \
+    }
 
 /* The models of each engine here. */
 enum { CROPS, SQUARE, VAST, TORN, FUTURE, MODELS };
+static struct zip_part models[MODELS];
+static const struct shape shapes[MODELS] = {[CROPS] = {4, {4, 3, CROP_SIDE, CROP_SIDE}},
+                                            [SQUARE] = {4, {1, 3, 640, 640}},
+                                            [VAST] = PICTURE,
+                                            [TORN] = PICTURE,
+                                            [FUTURE] = PICTURE};
 
-/* A model of these bytes. */
-static int model_of(const void *bytes, size_t count)
+static int make_models(void **state)
 {
-    int fd = memfd_create("model", MFD_CLOEXEC);
-
-    assert_int_equal(write(fd, bytes, count), count);
-    return fd;
+    models[CROPS] = stand_model("colours.onnx");
+    models[SQUARE] = stand_model("rectangles.onnx");
+    models[VAST] = stand_model("vast.onnx");
+    models[TORN] = (struct zip_part){.name = "torn.onnx", .text = "no model"};
+    models[FUTURE] = stand_model("colours.onnx");
+    models[FUTURE].name = "future.onnx";
+    /* Of a version of the format that is not made yet: the first field, ir_version. */
+    assert_int_equal(models[FUTURE].text[0], 1 << 3);
+    ((char *)(uintptr_t)models[FUTURE].text)[1] = 99;
+    return 0;
 }
 
-/* Of a version of the format that is not made yet. */
-static int model_of_the_future(void)
+/* Starts one with an archive, which is closed. Its pipeline is known. */
+static int start_with(struct engine **ret, const struct engine_options *options, int archive,
+                      struct baton_error *reterr)
 {
-    unsigned char bytes[4096];
-    int fd = stand_model("colours.onnx");
-    ssize_t count = read(fd, bytes, sizeof(bytes));
+    struct pipeline known = {.model_count = 1};
+    int code = engine_start(ret, options, archive, &known, reterr);
 
-    (void)close(fd);
-    assert_in_range(count, 2, sizeof(bytes) - 1);
-    assert_int_equal(bytes[0], 1 << 3); /* the first field, ir_version */
-    bytes[1] = 99;
-    return model_of(bytes, (size_t)count);
+    (void)close(archive);
+    return code;
 }
 
 static int try_to_start(struct engine **ret, const struct engine_options *options,
                         struct baton_error *reterr)
 {
-    const struct engine_model models[MODELS] = {
-        [CROPS] = {stand_model("colours.onnx"), {4, {4, 3, CROP_SIDE, CROP_SIDE}}},
-        [SQUARE] = {stand_model("rectangles.onnx"), {4, {1, 3, 640, 640}}},
-        [VAST] = {stand_model("vast.onnx"), picture},
-        [TORN] = {model_of("no model", 8), picture},
-        [FUTURE] = {model_of_the_future(), picture}};
-    int code = engine_start(ret, options, models, MODELS, reterr);
+    return start_with(ret, options, stand_archive("{}", models, MODELS), reterr);
+}
 
-    for (int i = 0; i < MODELS; i++) {
-        (void)close(models[i].file);
-    }
-    return code;
+static int open_model(struct session **ret, struct engine *engine, int index,
+                      struct baton_error *reterr)
+{
+    return session_open(ret, engine, models[index].name, shapes[index], reterr);
 }
 
 static struct engine *started(const struct engine_options *options)
@@ -92,17 +103,17 @@ static struct session *opened(struct engine *engine)
     struct session *session = NULL;
     struct baton_error error = {0};
 
-    if (session_open(&session, engine, CROPS, &error) != 0) {
+    if (open_model(&session, engine, CROPS, &error) != 0) {
         fail_msg("%s: %s", engine_name(engine), error.message);
     }
     return session;
 }
 
-static void assert_refused(struct engine *engine, size_t index, struct baton_error *error)
+static void assert_refused(struct engine *engine, int index, struct baton_error *error)
 {
     struct session *session = NULL;
 
-    assert_int_equal(session_open(&session, engine, index, error), BATON_EINVAL);
+    assert_int_equal(open_model(&session, engine, index, error), BATON_EINVAL);
     assert_null(session);
 }
 
@@ -153,6 +164,23 @@ static void crops_are_told_apart_by_colour(struct engine *engine)
     }
 }
 
+static void a_batch_is_as_large_as_the_input_has_room_for(struct engine *engine)
+{
+    static const struct shape vast = {4, {1 << 20, 3, CROP_SIDE, CROP_SIDE}};
+    static const struct shape one = {4, {1, 3, 4096, 4097}};
+    struct session *session = NULL;
+    struct baton_error error = {0};
+
+    assert_int_equal(session_open(&session, engine, models[CROPS].name, one, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "is no picture's shape"));
+    assert_int_equal(session_open(&session, engine, models[CROPS].name, vast, &error), 0);
+    assert_int_equal(session->batch_max,
+                     stand_is_onnxruntime(engine) ? (192 << 20) / 4 / CROP_NUMBERS : 1);
+    for (int64_t i = 0; i < session->batch_max; i++) {
+        session->values[i * CROP_NUMBERS] = 1; /* it is there */
+    }
+}
+
 static void a_model_that_cannot_be_run_is_an_error_that_names_the_way_out(struct engine *engine)
 {
     struct baton_error error = {0};
@@ -173,7 +201,7 @@ static void an_output_that_is_too_large_is_the_models_fault(struct engine *engin
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     struct session *session = NULL;
     struct baton_error error = {0};
-    int code = session_open(&session, engine, VAST, &error);
+    int code = open_model(&session, engine, VAST, &error);
 
     code = code ? code : session_run(session, 1, outputs, &error);
     assert_int_equal(code, BATON_EINVAL);
@@ -253,6 +281,7 @@ static void the_child_is_confined_before_it_sees_a_model(void **state)
     assert_true(process_status(pid, "Seccomp_filters", 10) >= 2);
     assert_int_equal(process_status(pid, "NoNewPrivs", 10), 1);
     assert_int_equal(process_status(pid, "CapEff", 16), 0);
+    assert_int_equal(process_status(pid, "Uid", 10), geteuid() == 0 ? 65534 : geteuid());
     engine_free(engine);
     assert_int_equal(kill(pid, 0), -1);
 }
@@ -314,43 +343,38 @@ static void a_child_that_hangs_dies_with_who_started_it(void **state)
 }
 
 /* Bytes of a model changed at places that follow from `seed`. */
-static void damage(unsigned char *bytes, size_t count, unsigned seed)
+static void damage(const struct zip_part *model, unsigned seed)
 {
+    unsigned char *bytes = (unsigned char *)(uintptr_t)model->text;
+
     for (int i = 0; i < 1 + (int)(seed % 7); i++) {
         seed = seed * 1103515245U + 12345U;
-        bytes[(seed >> 8) % count] ^= (unsigned char)(1U << (seed % 8));
+        bytes[(seed >> 8) % model->bytes] ^= (unsigned char)(1U << (seed % 8));
     }
 }
 
 static void models_that_are_damaged_cost_their_child_at_most(void **state)
 {
     static const char *const names[] = {"colours.onnx", "stripes.onnx", "rectangles.onnx"};
-    static const struct shape shapes[] = {
+    static const struct shape inputs[] = {
         {4, {1, 3, 32, 32}}, {4, {1, 3, 16, 64}}, {4, {1, 3, RECTANGLES_HEIGHT, RECTANGLES_WIDTH}}};
-    static unsigned char model[1 << 20];
     struct tensor outputs[SESSION_OUTPUTS_MAX];
     unsigned descriptors = process_count_descriptors();
     int refusals = 0, runs = 0, losses = 0;
 
     for (unsigned i = 0; i < 120; i++) {
         const struct engine_options options = {.library.kind = kinds[i / 3 % 2]};
+        const struct zip_part model = stand_model(names[i % 3]);
         struct session *session = NULL;
         struct engine *engine = NULL;
         struct baton_error error = {0};
-        int fd = stand_model(names[i % 3]);
-        ssize_t bytes = read(fd, model, sizeof(model));
         int code;
 
-        (void)close(fd);
-        damage(model, (size_t)bytes, i);
-        fd = model_of(model, (size_t)bytes);
-        code =
-            engine_start(&engine, &options, &(struct engine_model){fd, shapes[i % 3]}, 1, &error);
-        (void)close(fd);
-        if (code) {
+        damage(&model, i);
+        if (start_with(&engine, &options, stand_archive("{}", &model, 1), &error) != 0) {
             continue; /* it is not there */
         }
-        code = session_open(&session, engine, 0, &error);
+        code = session_open(&session, engine, model.name, inputs[i % 3], &error);
         code = code ? code : session_run(session, 1, outputs, &error);
         assert_true(code >= 0 || error.message[0] != '\0');
         refusals += code < 0 && code != BATON_ECLOSED;
@@ -362,6 +386,80 @@ static void models_that_are_damaged_cost_their_child_at_most(void **state)
     assert_true(refusals > 0 && runs > 0);
     assert_int_equal(process_count_descriptors(), descriptors);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child at all */
+}
+
+/* ---- Its archive ---------------------------------------------------------------------------- */
+
+static int start_here(const struct engine_options *options, int archive, struct baton_error *error)
+{
+    struct engine *engine = NULL;
+    struct pipeline pipeline = {0};
+    int code = engine_start(&engine, options, archive, &pipeline, error);
+
+    (void)close(archive);
+    pipeline_fini(&pipeline);
+    engine_free(engine);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    return code;
+}
+
+static void what_is_no_archive_is_refused_by_the_child(void **state)
+{
+    const struct engine_options any = {0}, small = {.archive_bytes_max = 10};
+
+    ASSERT_FAILS(start_here(&any, zip_file_of("no archive", 10), failure), BATON_EPROTO, "zip");
+    ASSERT_FAILS(start_here(&small, zip_file_of("no archive!", 11), failure), BATON_ETOOBIG,
+                 "11 bytes; at most 10 are allowed");
+    ASSERT_FAILS(start_here(&any, stand_archive("{}", models, 1), failure), BATON_EPROTO,
+                 "pipeline.json: version is missing");
+}
+
+/* The library takes forty bytes for each before it reads one. */
+static void an_archive_that_promises_millions_of_entries_gets_little_memory(void **state)
+{
+    struct baton_error error = {0};
+    int code = start_here(&(struct engine_options){0}, zip_promise(20000000), &error);
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* they end the process */
+    assert_int_not_equal(code, 0);
+#else
+    assert_int_equal(code, BATON_ETOOBIG);
+    assert_non_null(strstr(error.message, "it takes too much memory"));
+#endif
+}
+
+static int lie(enum lie which, struct baton_error *error)
+{
+    const char first = (char)which;
+
+    return start_here(&(struct engine_options){.program = BATON_LIAR_PROGRAM, .open_ms = 2000},
+                      zip_file_of(&first, 1), error);
+}
+
+static void what_the_child_says_is_not_believed(void **state)
+{
+    static const struct {
+        enum lie lie;
+        int code;
+        const char *said;
+    } cases[] = {
+        {LIE_NOTHING, BATON_EUNAVAILABLE, "ended"},
+        {LIE_CRASH_FIRST, BATON_EUNAVAILABLE, "signal 11"},
+        {LIE_CRASH, BATON_ECLOSED, "signal 11 (Segmentation fault); do not trust this archive"},
+        {LIE_SILENT, BATON_EUNAVAILABLE, "no answer for 2000 ms"},
+        {LIE_CLOSED, BATON_EUNAVAILABLE, "ended"},
+        {LIE_HALF, BATON_EUNAVAILABLE, "nonsense"},
+        {LIE_CODE, BATON_EUNAVAILABLE, "nonsense"},
+        {LIE_ERROR, BATON_EPROTO, "a?[31m?b"},
+        {LIE_LONG_TEXT, BATON_EUNAVAILABLE, "nonsense"},
+        {LIE_BAD_PIPELINE, BATON_EPROTO, "pipeline.json"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        print_message("lie %d\n", (int)cases[i].lie);
+        ASSERT_FAILS(lie(cases[i].lie, failure), cases[i].code, cases[i].said);
+    }
+    assert_int_equal(lie(LIE_NONE, NULL), 0);
 }
 
 static void a_model_may_have_several_threads(struct engine *engine)
@@ -387,6 +485,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         EACH(crops_are_told_apart_by_colour),
+        EACH(a_batch_is_as_large_as_the_input_has_room_for),
         EACH(a_model_that_cannot_be_run_is_an_error_that_names_the_way_out),
         EACH(an_output_that_is_too_large_is_the_models_fault),
         cmocka_unit_test(the_faster_engine_is_preferred),
@@ -397,7 +496,10 @@ int main(void)
         cmocka_unit_test(a_child_that_says_nothing_any_more_is_ended),
         cmocka_unit_test(a_child_that_hangs_dies_with_who_started_it),
         cmocka_unit_test(models_that_are_damaged_cost_their_child_at_most),
+        cmocka_unit_test(what_is_no_archive_is_refused_by_the_child),
+        cmocka_unit_test(an_archive_that_promises_millions_of_entries_gets_little_memory),
+        cmocka_unit_test(what_the_child_says_is_not_believed),
         EACH(a_model_may_have_several_threads),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_models, NULL);
 }

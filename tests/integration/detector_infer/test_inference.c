@@ -20,8 +20,7 @@ struct show {
     struct inference *inference;
     struct inference_feed *feed;
     struct camera *camera;
-    struct pipeline pipeline;
-    int file; /* of its model */
+    int archive;
     bool is_opened, has_closed;
     struct baton_error error; /* the last one */
     unsigned results, boxes, dropped;
@@ -68,8 +67,8 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     show->dropped += inference_feed_frame(show->feed, frame, rect, STAGE_NONE);
 }
 
-/* Of a detector in that file. */
-static struct pipeline pipeline_of(const char *file)
+/* An archive of a detector in that file. */
+static int archive_of(const char *file)
 {
     char json[64];
     const struct change changes[] = {{"stages.2", NULL},
@@ -78,13 +77,19 @@ static struct pipeline pipeline_of(const char *file)
                                      {"models.colours", NULL},
                                      {"models.rectangles.file", json},
                                      {NULL, NULL}};
+    const struct zip_part model = stand_model(file);
+    char *text;
+    int fd;
 
     (void)snprintf(json, sizeof(json), "\"%s\"", file);
-    return stand_pipeline(changes);
+    text = stand_text(changes);
+    fd = stand_archive(text, &model, 1);
+    free(text);
+    return fd;
 }
 
 /* Its models are being opened. */
-static struct show *show_begin(struct pipeline pipeline, int run_ms)
+static struct show *show_begin(const char *file, int run_ms)
 {
     struct show *show = calloc(1, sizeof(*show));
     struct inference_config config = {.engine = {.run_ms = run_ms},
@@ -93,11 +98,9 @@ static struct show *show_begin(struct pipeline pipeline, int run_ms)
 
     assert_non_null(show);
     gallery_init(&show->gallery);
-    show->pipeline = pipeline;
-    show->file = stand_model(pipeline.models[0].file);
-    config.pipeline = &show->pipeline;
+    show->archive = archive_of(file);
+    config.archive_fd = show->archive;
     config.loop = &show->gallery.loop;
-    config.files = &show->file;
     if (inference_open(&show->inference, &config, &error) != 0) {
         fail_msg("%s", error.message);
     }
@@ -107,9 +110,9 @@ static struct show *show_begin(struct pipeline pipeline, int run_ms)
 }
 
 /* A show whose models have been opened, or refused, by now. */
-static struct show *show_of(struct pipeline pipeline, int run_ms)
+static struct show *show_of(const char *file, int run_ms)
 {
-    struct show *show = show_begin(pipeline, run_ms);
+    struct show *show = show_begin(file, run_ms);
 
     AWAIT_IN(&show->gallery, show->is_opened);
     return show;
@@ -129,7 +132,7 @@ static void open_camera(struct show *show)
 
 static struct show *show_new(void)
 {
-    struct show *show = show_of(pipeline_of("rectangles.onnx"), 0);
+    struct show *show = show_of("rectangles.onnx", 0);
 
     if (show->error.code) {
         fail_msg("%s", show->error.message);
@@ -145,8 +148,7 @@ static void show_free(struct show *show)
     inference_close(show->inference);
     AWAIT_IN(&show->gallery, show->has_closed);
     gallery_fini(&show->gallery);
-    (void)close(show->file);
-    pipeline_fini(&show->pipeline);
+    (void)close(show->archive);
     free(show);
 }
 
@@ -191,7 +193,7 @@ static void a_slow_model_drops_frames_and_goes_on_with_the_newest(void **state)
 /* The clip is played once more: it has three seconds, which a model's process may need to begin. */
 static void a_model_that_hangs_is_ended_and_opened_again(void **state)
 {
-    struct show *show = show_of(pipeline_of("rectangles.onnx"), 500);
+    struct show *show = show_of("rectangles.onnx", 500);
     int pid = child_of(show);
 
     open_camera(show);
@@ -211,7 +213,7 @@ static void a_model_that_hangs_is_ended_and_opened_again(void **state)
 /* Shows before the first frame, while an old one still runs. */
 static void a_model_that_never_ends_is_told_once(void **state)
 {
-    struct show *show = show_of(pipeline_of("endless.onnx"), 200);
+    struct show *show = show_of("endless.onnx", 200);
 
     /* OpenCV cannot read it. */
     assert_true(show->error.code == BATON_ECLOSED || show->error.code == BATON_EINVAL);
@@ -221,7 +223,7 @@ static void a_model_that_never_ends_is_told_once(void **state)
 
 static void a_model_that_finds_nothing_runs(void **state)
 {
-    struct show *show = show_of(pipeline_of("nothing.onnx"), 0);
+    struct show *show = show_of("nothing.onnx", 0);
 
     if (show->error.code) { /* OpenCV has no empty output */
         assert_non_null(strstr(show->error.message, "opencv"));
@@ -237,7 +239,7 @@ static void a_model_that_finds_nothing_runs(void **state)
 /* Returns the code of an opening whose process was killed, unless it had answered before. */
 static int killed_while_opening(void)
 {
-    struct show *show = show_begin(pipeline_of("endless.onnx"), 0);
+    struct show *show = show_begin("endless.onnx", 0);
     pid_t pid = 0;
     int code;
 
@@ -277,7 +279,7 @@ static void closing_does_not_wait_for_a_model_that_hangs(void **state)
 
 static void closing_at_once_leaves_nothing_behind(void **state)
 {
-    struct show *show = show_begin(pipeline_of("rectangles.onnx"), 0);
+    struct show *show = show_begin("rectangles.onnx", 0);
 
     open_camera(show);
     show_free(show);

@@ -102,7 +102,6 @@ static void open_supply(struct stand *stand)
     static const char *const hosts[] = {"127.0.0.1", NULL};
     struct supply_config config = {.loop = &stand->gallery.loop,
                                    .logger = stand->gallery.logger,
-                                   .archive = archive_rules_default(),
                                    .fetch = fetch_rules_default()};
 
     process_make_folder(stand->folder, sizeof(stand->folder));

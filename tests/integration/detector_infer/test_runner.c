@@ -48,19 +48,19 @@ static struct bench *bench_new(const struct change *changes)
     struct bench *bench = calloc(1, sizeof(*bench));
     struct pipeline *pipeline = &bench->pipeline;
     struct baton_error error = {0};
-    int files[PIPELINE_MODELS_MAX];
+    struct zip_part models[PIPELINE_MODELS_MAX];
+    int archive;
 
     assert_non_null(bench);
     *pipeline = stand_pipeline(changes);
     for (size_t i = 0; i < pipeline->model_count; i++) {
-        files[i] = stand_model(pipeline->models[i].file);
+        models[i] = stand_model(pipeline->models[i].file);
     }
-    if (runner_new(&bench->runner, pipeline, files, &bench_options, &error) != 0) {
+    archive = stand_archive("{}", models, pipeline->model_count);
+    if (runner_new(&bench->runner, pipeline, archive, &bench_options, &error) != 0) {
         fail_msg("%s", error.message);
     }
-    for (size_t i = 0; i < pipeline->model_count; i++) {
-        (void)close(files[i]);
-    }
+    (void)close(archive);
     bench->reports = json_array();
     return bench;
 }

@@ -13,10 +13,9 @@
 
 static int add(struct store *store, const char *path, struct baton_error *error)
 {
-    const struct archive_rules rules = archive_rules_default();
     struct model *model = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? BATON_ENOENT : store_add(store, fd, &rules, &model, error);
+    int rc = fd < 0 ? BATON_ENOENT : store_add(store, fd, NULL, &model, error);
 
     if (rc == 0) {
         (void)printf("%s\n", model->digest);
@@ -33,8 +32,7 @@ static int add(struct store *store, const char *path, struct baton_error *error)
 static int check(struct store *store, const char *digest, struct baton_error *error)
 {
     struct model *model = NULL;
-    const struct archive_rules rules = archive_rules_default();
-    int rc = store_find(store, digest, &rules, &model, error);
+    int rc = store_find(store, digest, &model, error);
 
     if (rc == 0) {
         (void)printf("%s\n", digest);

@@ -2,15 +2,20 @@
 #include "cmocka_all.h"
 #include "detector/helper/helper.h"
 #include "lib/assert_ok.h"
+#include "lib/process.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { KEPT_US = 50000 };
 
 static bool is_given(const char *wanted)
 {
@@ -51,6 +56,16 @@ static void secrets_stay_and_all_that_loaders_need_goes_along(void **state)
     assert_false(is_given("BATON_TOKEN=canary"));
 }
 
+static void make_program(char path[], const char *script)
+{
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, script, strlen(script)), strlen(script));
+    assert_int_equal(fchmod(fd, 0700), 0);
+    (void)close(fd);
+}
+
 /* Its socket is 3. */
 static void a_helper_has_the_files_that_it_is_given_and_no_other_one(void **state)
 {
@@ -60,12 +75,9 @@ static void a_helper_has_the_files_that_it_is_given_and_no_other_one(void **stat
                                  "done\n";
     char path[] = "/tmp/baton-helper-XXXXXX", text[16] = "";
     struct helper helper;
-    int ends[2], status, fd = mkstemp(path);
+    int ends[2], status;
 
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, script, sizeof(script) - 1), sizeof(script) - 1);
-    assert_int_equal(fchmod(fd, 0700), 0);
-    (void)close(fd);
+    make_program(path, script);
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(dup2(ends[0], 20), 20); /* by somebody who forgot that it is inherited */
     assert_int_equal(helper_start(&helper, path, "helper", (int[]){ends[1], -1}, NULL), 0);
@@ -74,6 +86,47 @@ static void a_helper_has_the_files_that_it_is_given_and_no_other_one(void **stat
     assert_int_equal(read(ends[0], text, sizeof(text) - 1), 4);
     assert_string_equal(text, "3\n4\n");
     helper_close((int[]){ends[0], 20, -1, helper.socket}, 4);
+    (void)unlink(path);
+}
+
+static int begun[2]; /* a pipe */
+
+/* Is told of its end first, and keeps it for a moment, as strace does, or a leak checker. */
+static int trace(void *userdata)
+{
+    const pid_t *child = userdata;
+
+    if (ptrace(PTRACE_SEIZE, *child, NULL, NULL) != 0 || write(begun[1], "", 1) != 1) {
+        return EXIT_FAILURE;
+    }
+    (void)waitid(P_PID, (id_t)*child, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    (void)usleep(KEPT_US);
+    return EXIT_SUCCESS;
+}
+
+static void a_helper_that_is_traced_is_waited_for(void **state)
+{
+    char path[] = "/tmp/baton-helper-XXXXXX", byte;
+    struct helper helper;
+    pid_t tracer;
+    int status;
+
+    make_program(path, "#!/bin/sh\nexec sleep 1000\n");
+    ASSERT_OK(helper_start(&helper, path, "helper", (int[]){-1}, failure));
+    assert_int_equal(pipe(begun), 0);
+    tracer = process_fork(trace, &helper.pid);
+    (void)close(begun[1]);
+    if (read(begun[0], &byte, 1) == 1) {
+        status = helper_kill(&helper);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        assert_int_equal(process_wait(tracer), 0);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    } else {
+        print_message("not tested: tracing takes root\n");
+        process_end(tracer);
+    }
+    (void)helper_kill(&helper);
+    helper_close((int[]){begun[0], helper.socket}, 2);
     (void)unlink(path);
 }
 
@@ -112,6 +165,7 @@ int main(void)
         cmocka_unit_test(huge_pages_are_asked_for_unless_somebody_decided),
         cmocka_unit_test(secrets_stay_and_all_that_loaders_need_goes_along),
         cmocka_unit_test(a_helper_has_the_files_that_it_is_given_and_no_other_one),
+        cmocka_unit_test(a_helper_that_is_traced_is_waited_for),
         cmocka_unit_test(shared_memory_keeps_its_size),
         cmocka_unit_test(a_limit_that_refuses_shared_memory_is_named),
     };

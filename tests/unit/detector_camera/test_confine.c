@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -50,6 +51,20 @@ static int there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted(voi
     CHECK(mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
           MAP_FAILED);
     CHECK(memfd_create("x", MFD_CLOEXEC) < 0 && errno == EPERM);
+    return 0;
+}
+
+static int no_limit_can_be_higher_and_only_that_of_memory_lower(void)
+{
+    struct rlimit limit;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) < 0 && errno == EPERM);
+    CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
+    limit.rlim_cur = (rlim_t)1 << 31;
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    limit.rlim_max = limit.rlim_max == RLIM_INFINITY ? 0 : limit.rlim_max + 1;
+    CHECK(setrlimit(RLIMIT_AS, &limit) < 0);
     return 0;
 }
 
@@ -132,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FENCED(nothing_can_be_written, first_step, 0),
         FENCED(there_is_memory_for_the_largest_pictures_and_all_of_it_is_counted, first_step, 0),
+        FENCED(no_limit_can_be_higher_and_only_that_of_memory_lower, first_step, 0),
         FENCED(what_names_need_can_be_read, first_step, 0),
         cmocka_unit_test(nothing_else_of_etc_or_proc_can_be_read),
         FENCED(another_program_is_the_end, first_step, -SIGSYS),

@@ -21,6 +21,8 @@ static void what_is_out_of_bounds_is_refused(void **state)
     refuse();
     answer.batch_max = -1;
     refuse();
+    answer.text_bytes = PIPELINE_BYTES_MAX + 1;
+    refuse();
     answer.output_count = SESSION_OUTPUTS_MAX + 1;
     refuse();
     answer.output_count = -1;

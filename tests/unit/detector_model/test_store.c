@@ -5,33 +5,30 @@
 #include "detector/model/store.h"
 #include "lib/assert_ok.h"
 #include "lib/process.h"
-#include "unit/detector_model/zip_maker.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    MODEL_BYTES = 10000,
-    EACH = 11000,    /* as an archive or unpacked, with its pipeline */
-    ROOM = 4 * EACH, /* for three that are kept, with the one that is added */
+    EACH = 10000,
+    ROOM = 3 * EACH + 1,
 };
 
 static struct {
     char path[64];
     struct store *store;
-    struct archive_rules rules;
 } place;
 
 static int set_up(void **state)
 {
     process_make_folder(place.path, sizeof(place.path));
-    place.rules = archive_rules_default();
     ASSERT_OK(store_open(&place.store, place.path, ROOM, failure));
     return 0;
 }
@@ -43,15 +40,15 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* An archive whose model is that letter, many times. */
+/* An archive is that letter, many times. */
 static int add(char letter, struct model **model, struct baton_error *error)
 {
-    char text[MODEL_BYTES + 1] = "";
-    int fd, rc;
+    int fd = memfd_create("archive", MFD_CLOEXEC), rc;
+    char text[EACH];
 
-    memset(text, letter, MODEL_BYTES);
-    fd = zip_sample(text);
-    rc = store_add(place.store, fd, &place.rules, model, error);
+    memset(text, letter, EACH);
+    assert_int_equal(write(fd, text, EACH), EACH);
+    rc = store_add(place.store, fd, NULL, model, error);
     close(fd);
     return rc;
 }
@@ -67,15 +64,10 @@ static struct model *added(char letter)
 /* The letter of a model that is held, if it is whole; else 0. */
 static char letter_of(const struct model *model)
 {
-    char text[MODEL_BYTES + 1];
-    ssize_t got = pread(model->unpacked.files[0], text, sizeof(text), 0);
+    char text[EACH + 1];
+    ssize_t got = pread(model->fd, text, sizeof(text), 0);
 
-    for (ssize_t i = 0; i < got; i++) {
-        if (text[i] != text[0]) {
-            return 0;
-        }
-    }
-    return got == MODEL_BYTES ? text[0] : '\0';
+    return got == EACH && memcmp(text, text + 1, EACH - 1) == 0 ? text[0] : '\0';
 }
 
 static const char *path_of(const char *name, char ret[PATH_MAX])
@@ -116,10 +108,9 @@ static void what_is_not_there_is_not_found(void **state)
 
     assert_int_equal(digest_of("abc", 3, digest), 0);
     assert_string_equal(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    assert_int_equal(store_find(place.store, digest, &place.rules, &model, NULL), BATON_ENOENT);
-    assert_int_equal(store_find(place.store, "../../etc", &place.rules, &model, NULL),
-                     BATON_ENOENT);
-    assert_int_equal(store_find(place.store, "", &place.rules, &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place.store, digest, &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place.store, "../../etc", &model, NULL), BATON_ENOENT);
+    assert_int_equal(store_find(place.store, "", &model, NULL), BATON_ENOENT);
     assert_null(model);
 }
 
@@ -135,7 +126,7 @@ static void the_one_used_longest_ago_goes_first(void **state)
         age(digests[i], 9 - i);
     }
     /* Used again: */
-    assert_int_equal(store_find(place.store, digests[0], &place.rules, &model, NULL), 0);
+    assert_int_equal(store_find(place.store, digests[0], &model, NULL), 0);
     model_release(model);
     model_release(added('d'));
     assert_true(has(digests[0]));
@@ -149,7 +140,6 @@ static void what_is_held_is_used_until_it_is_released(void **state)
     struct model *held = added('a'), *model;
     char digests[2][DIGEST_BYTES];
 
-    store_set_max(place.store, ROOM + EACH);
     model = added('b');
     (void)snprintf(digests[0], DIGEST_BYTES, "%s", held->digest);
     (void)snprintf(digests[1], DIGEST_BYTES, "%s", model->digest);
@@ -158,7 +148,6 @@ static void what_is_held_is_used_until_it_is_released(void **state)
     age(digests[1], 8);
     model_release(added('c'));
     model_release(held);
-    store_set_max(place.store, ROOM);
     model_release(added('d'));
     assert_true(has(digests[0]));
     assert_false(has(digests[1]));
@@ -180,7 +169,6 @@ static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
 {
     struct model *held[3], *model = NULL;
 
-    store_set_max(place.store, 3 * 2 * EACH);
     for (int i = 0; i < 3; i++) {
         held[i] = added((char)('a' + i));
     }
@@ -199,16 +187,28 @@ static void what_is_held_stays_and_a_cache_full_of_it_says_so(void **state)
 }
 
 /* Also if nobody has noticed it. That it is fetched again: test_supply.c. */
-static void an_archive_that_was_damaged_is_replaced_and_harms_no_holder(void **state)
+static void an_archive_that_was_damaged_is_replaced(void **state)
 {
     struct model *model = added('a'), *found = NULL;
     char path[PATH_MAX];
 
     assert_int_equal(truncate(path_of(model->digest, path), 7), 0);
-    assert_int_equal(letter_of(model), 'a');
+    assert_int_equal(store_find(place.store, model->digest, &found, NULL), BATON_ECORRUPT);
     model_release(added('a'));
-    assert_int_equal(store_find(place.store, model->digest, &place.rules, &found, NULL), 0);
+    assert_int_equal(store_find(place.store, model->digest, &found, NULL), 0);
+    assert_int_equal(letter_of(found), 'a');
     model_release(found);
+    model_release(model);
+}
+
+static void one_that_is_none_is_kept_no_longer_than_it_is_held(void **state)
+{
+    struct model *model = added('a'), *found = NULL;
+
+    assert_true(model_forget(model));
+    assert_false(model_forget(model));
+    assert_int_equal(store_find(place.store, model->digest, &found, NULL), BATON_ENOENT);
+    assert_int_equal(letter_of(model), 'a');
     model_release(model);
 }
 
@@ -277,7 +277,8 @@ int main(void)
         TEST(what_is_held_is_used_until_it_is_released),
         TEST(what_is_no_archive_keeps_none_out),
         TEST(what_is_held_stays_and_a_cache_full_of_it_says_so),
-        TEST(an_archive_that_was_damaged_is_replaced_and_harms_no_holder),
+        TEST(an_archive_that_was_damaged_is_replaced),
+        TEST(one_that_is_none_is_kept_no_longer_than_it_is_held),
         TEST(an_origin_is_remembered_as_long_as_its_model),
         TEST(a_file_to_fetch_into_has_no_name),
         TEST(a_folder_that_was_removed_is_made_again),

@@ -1,21 +1,23 @@
 #include "unit/detector_model/zip_maker.h"
 
 #include "cmocka_all.h"
-#include "unit/detector_model/sample.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SAMPLE_ROOM = 4096 }; /* for all but the model */
-
-static uint32_t crc_of(const char *text)
+static uint32_t bytes_of(const struct zip_part *part)
 {
-    uint32_t crc = UINT32_MAX;
+    return (uint32_t)(part->bytes > 0 || part->text == NULL ? part->bytes : strlen(part->text));
+}
 
-    for (; *text != '\0'; text++) {
-        crc ^= (unsigned char)*text;
+static uint32_t crc_of(const struct zip_part *part)
+{
+    uint32_t crc = UINT32_MAX, bytes = bytes_of(part);
+
+    for (uint32_t i = 0; i < bytes; i++) {
+        crc ^= (unsigned char)part->text[i];
         for (int bit = 0; bit < 8; bit++) {
             crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320U : 0);
         }
@@ -26,14 +28,13 @@ static uint32_t crc_of(const char *text)
 /* What a local header and the directory have in common. */
 static void put_common(struct buffer *ret, const struct zip_part *part)
 {
-    const char *text = part->text != NULL ? part->text : "";
-    uint32_t bytes = (uint32_t)strlen(text);
+    uint32_t bytes = bytes_of(part);
 
     buffer_put_u16(ret, 20); /* version that is needed */
     buffer_put_u16(ret, (uint16_t)part->flags);
     buffer_put_u16(ret, (uint16_t)part->method);
     buffer_put_u32(ret, 0x21 << 16); /* a time and a day */
-    buffer_put_u32(ret, crc_of(text) ^ part->wrong_crc);
+    buffer_put_u32(ret, crc_of(part) ^ part->wrong_crc);
     buffer_put_u32(ret, part->packed_bytes != 0 ? part->packed_bytes : bytes);
     buffer_put_u32(ret, bytes + part->extra_bytes);
     buffer_put_u16(ret, (uint16_t)strlen(part->name));
@@ -65,7 +66,7 @@ void zip_make(struct buffer *ret, const struct zip_part *parts, size_t count,
         buffer_put_text(ret, "PK\3\4");
         put_common(ret, &parts[i]);
         buffer_put_text(ret, parts[i].name);
-        buffer_put_text(ret, parts[i].text != NULL ? parts[i].text : "");
+        buffer_put(ret, parts[i].text, bytes_of(&parts[i]));
     }
     directory = ret->bytes;
     for (size_t i = 0; i < count; i++) {
@@ -99,16 +100,33 @@ int zip_file_of(const void *bytes, size_t count)
     return fd;
 }
 
-int zip_sample(const char *model)
+int zip_promise(uint64_t entries)
 {
-    const struct zip_part parts[] = {{.name = "pipeline.json", .text = SAMPLE_PIPELINE},
-                                     {.name = SAMPLE_MODEL, .text = model}};
-    struct buffer bytes;
+    uint64_t directory = entries * 46;
+    struct buffer end;
     int fd;
 
-    buffer_init(&bytes, strlen(model) + SAMPLE_ROOM);
-    zip_make(&bytes, parts, 2, NULL);
-    fd = zip_file_of(bytes.data, bytes.bytes);
-    buffer_fini(&bytes);
+    buffer_init(&end, 256);
+    buffer_put_text(&end, "PK\6\6"); /* with numbers of 64 bits */
+    buffer_put_u64(&end, 44);
+    buffer_put_u32(&end, 45 << 16 | 45);
+    buffer_put_u64(&end, 0);
+    buffer_put_u64(&end, entries);
+    buffer_put_u64(&end, entries);
+    buffer_put_u64(&end, directory);
+    buffer_put_u64(&end, 0);
+    buffer_put_text(&end, "PK\6\7");
+    buffer_put_u32(&end, 0);
+    buffer_put_u64(&end, directory);
+    buffer_put_u32(&end, 1);
+    buffer_put_text(&end, "PK\5\6");
+    buffer_put_u32(&end, 0);
+    buffer_put_u32(&end, UINT32_MAX);
+    buffer_put_u32(&end, (uint32_t)directory);
+    buffer_put_u32(&end, 0);
+    buffer_put_u16(&end, 0);
+    fd = memfd_create("archive", MFD_CLOEXEC);
+    assert_int_equal(pwrite(fd, end.data, end.bytes, (off_t)directory), (ssize_t)end.bytes);
+    buffer_fini(&end);
     return fd;
 }

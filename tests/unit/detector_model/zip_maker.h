@@ -10,6 +10,7 @@ enum { ZIP_MAKER_ENTRIES_MAX = 2000 };
 struct zip_part {
     const char *name;
     const char *text; /* its bytes; NULL: none */
+    size_t bytes;     /* of them; 0: up to a NUL */
     unsigned mode;    /* of a UNIX file: S_IFLNK | 0777; 0: 0644 */
     unsigned method;
     unsigned flags;
@@ -31,7 +32,7 @@ void zip_make(struct buffer *ret, const struct zip_part *parts, size_t count,
 
 /* The descriptor of a file without a name that holds these bytes. */
 int zip_file_of(const void *bytes, size_t count);
-/* The same of a good archive with that model. */
-int zip_sample(const char *model);
+/* The same of one that promises so many entries, whose directory is a hole. */
+int zip_promise(uint64_t entries);
 
 #endif
