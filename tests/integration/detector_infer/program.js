@@ -254,6 +254,14 @@ const tests = {
         await inner.close();
     },
 
+    async 'a file that is no archive is a model that cannot run'() {
+        const scene = await Scene.start('--model', clip);
+        scene.backend.send(list(scene.subscription('hall;door')));
+        await scene.worker.says(/model-refused .*zip/);
+        assert.strictEqual(scene.model('hall;door').state, 'failed');
+        await scene.end();
+    },
+
     async 'what cannot be tried is named'() {
         const cases = [[['--try', clip], /--model/], [['--out', 'x'], /--try/],
             [['--try', clip, '--model', clip], /zip/], [['--model', '/nonexistent'], /nonexistent/],
