@@ -33,7 +33,7 @@ static void answer_text(struct web_exchange *exchange, unsigned status, const ch
 static json_t *cameras_json(const struct service *service)
 {
     json_t *list = json_array();
-    const struct subscription *subscription;
+    struct subscription *subscription;
 
     for (size_t i = 0; (subscription = worker_subscription(service->worker, i)) != NULL; i++) {
         const char *stage = stage_name(worker_stage(service->worker, subscription->identifier));
@@ -44,7 +44,7 @@ static json_t *cameras_json(const struct service *service)
             "modelName", subscription->model_name, "sessionId",
             session.is_set ? json_integer(session.id) : json_null(), "progressionStage", stage);
         if (camera != NULL && service->config.describe != NULL) {
-            service->config.describe(service->config.userdata, subscription->identifier, camera);
+            service->config.describe(service->config.userdata, subscription, camera);
         }
         (void)json_array_append_new(list, camera);
     }

@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #define BOUNDARY "frame"
@@ -33,21 +32,19 @@ static void end_viewer(struct viewer *viewer)
     free(viewer);
 }
 
-/* False: the camera is not there, or no frame of it. */
+/* False: there is no frame of the camera. */
 static bool find_view(const struct viewer *viewer, struct view *ret)
 {
     const struct camera_question *wanted = &viewer->wanted;
-    const struct image_store *images = viewer->service->images;
-    const struct subscription *subscription =
-        worker_find(viewer->service->worker, wanted->identifier);
+    const struct images *images = viewer->images;
 
-    ret->still = image_newest(images, wanted->identifier, wanted->source);
-    if (subscription == NULL || ret->still == NULL) {
+    ret->still = image_newest(images, wanted->source);
+    if (ret->still == NULL) {
         return false;
     }
-    ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->identifier, wanted->source) : NULL;
-    image_shape(&ret->shape, &ret->still->frame, wanted->is_cropped ? &subscription->crop : NULL,
-                wanted->width);
+    ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->source) : NULL;
+    image_shape(&ret->shape, &ret->still->frame,
+                wanted->is_cropped ? &images->subscription.crop : NULL, wanted->width);
     return true;
 }
 
@@ -207,8 +204,8 @@ static const char *missing_source(const struct subscription *subscription, enum 
 void service_picture_begin(struct service *service, const struct camera_question *wanted,
                            struct web_exchange *exchange)
 {
-    const char *missing =
-        missing_source(worker_find(service->worker, wanted->identifier), wanted->source);
+    const struct subscription *entry = worker_find(service->worker, wanted->identifier);
+    const char *missing = missing_source(entry, wanted->source);
     struct viewer *viewer = missing == NULL ? calloc(1, sizeof(*viewer)) : NULL;
 
     if (viewer == NULL) {
@@ -218,6 +215,7 @@ void service_picture_begin(struct service *service, const struct camera_question
     }
     viewer->service = service;
     viewer->exchange = exchange;
+    viewer->images = (const struct images *)entry;
     viewer->wanted = *wanted;
     web_exchange_set(exchange, viewer);
     DL_APPEND(service->viewers, viewer);
@@ -277,23 +275,23 @@ void service_picture_made(void *userdata, const struct encoding *encoding)
     } while (viewer != NULL);
 }
 
-void service_picture_frame(struct service *service, const char *identifier)
+void service_picture_frame(struct service *service, const struct images *images)
 {
     struct viewer *viewer = NULL;
 
     DL_FOREACH (service->viewers, viewer) {
-        if (viewer->is_reading && strcmp(viewer->wanted.identifier, identifier) == 0) {
+        if (viewer->is_reading && viewer->images == images) {
             show(viewer);
         }
     }
 }
 
-void service_picture_removed(struct service *service, const char *identifier)
+void service_picture_removed(struct service *service, const struct images *images)
 {
     struct viewer *viewer = NULL, *next = NULL;
 
     DL_FOREACH_SAFE (service->viewers, viewer, next) {
-        if (viewer->wanted.is_stream && strcmp(viewer->wanted.identifier, identifier) == 0) {
+        if (viewer->wanted.is_stream && viewer->images == images) {
             struct web_exchange *exchange = viewer->exchange;
             end_viewer(viewer);
             web_finish(exchange);

@@ -1,6 +1,6 @@
 /* The program `baton-detector` without main(): its options, its start and its end.
  *
- *   flags, environment, YAML ─▶ settings ─▶ service ◀──frames, online── watch ─▶ cameras
+ *   flags, environment, YAML ─▶ settings ─▶ service ◀──frames── watch ─▶ cameras
  *                                            │  ▲ └──────changed──────────▶│
  *                                            │  └──detections── models ◀───┘ frames
  *                                            └────────changed────▶└─▶ archives, inference
@@ -62,6 +62,15 @@ void parts_free(struct parts *parts);
 
 /* Adds the families of models to /metrics, and those of archives unless there is a file for all. */
 void parts_measure(const struct parts *parts, struct buffer *body);
+
+/* ---- Subscriptions --------------------------------------------------------------------------- */
+
+/* One subscription, and all that is known of it: an entry of worker.h. */
+struct entry {
+    struct images images;
+    struct watched cameras;
+    struct bound models;
+};
 
 /* ---- The program ----------------------------------------------------------------------------- */
 

@@ -66,7 +66,7 @@ static struct worker *worker;
 
 static void begin_anew(size_t queue_max)
 {
-    struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
+    struct worker_hooks hooks = {on_send, on_close, on_event, NULL, sizeof(struct subscription)};
 
     memset(&record, 0, sizeof(record));
     worker_free(worker);
@@ -173,14 +173,18 @@ static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
 
 static void a_list_is_reconciled_and_the_result_reported(void **state)
 {
+    struct subscription *entry;
+
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
     expect("! subscription-added a;1\n! subscription-added b;1\n"
            "1< " REPORT(CONNECTION("a;1", "false") "," CONNECTION("b;1", "false")));
-    worker_set_online(worker, "b;1", true);
-    worker_set_online(worker, "nobody;1", true);
+    entry = worker_find(worker, "b;1");
+    entry->is_online = true;
+    assert_null(worker_find(worker, "nobody;1"));
     tell(1, LIST(SUB("b;1") "," SUB("c;1")));
     expect("! subscription-removed a;1\n! subscription-added c;1\n"
            "1< " REPORT(CONNECTION("b;1", "true") "," CONNECTION("c;1", "false")));
+    assert_ptr_equal(worker_find(worker, "b;1"), entry);
     tell(1, LIST(""));
     expect("! subscription-removed b;1\n! subscription-removed c;1\n1< " REPORT(""));
 }
@@ -188,7 +192,7 @@ static void a_list_is_reconciled_and_the_result_reported(void **state)
 static void a_bad_subscription_costs_not_its_older_form(void **state)
 {
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
-    worker_set_online(worker, "b;1", true);
+    worker_find(worker, "b;1")->is_online = true;
     forget();
     tell(1, LIST("{\"subscriptionIdentifier\":\"b;1\",\"rtspUrl\":5}"));
     expect("! subscription-refused b;1\n! subscription-removed a;1\n"
@@ -327,7 +331,6 @@ static void a_detection_goes_out_at_once_with_the_displays_session(void **state)
     expect("1< {\"type\":\"imageDetection\",\"subscriptionIdentifier\":\"a;1\","
            "\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"sessionId\":7,\"data\":{"
            "\"detection\":{\"n\":1},\"modelId\":1,\"modelName\":\"M\"}}\n");
-    assert_int_equal(detect("b;1", "{\"n\":1}"), BATON_ENOENT);
     assert_int_equal(detect("a;1", "{\"n\":[]}"), BATON_EINVAL);
     expect("");
 }
@@ -518,7 +521,7 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
             (void)snprintf(expected, sizeof(expected), "%d< %s\n", (int)backend, example->text);
         }
         if (worker_subscription_count(worker) > 0) {
-            worker_set_online(worker, "display-001;entry-cam-01", true);
+            worker_find(worker, "display-001;entry-cam-01")->is_online = true;
         }
         forget();
         worker_tick(worker, &reports[report++]);
