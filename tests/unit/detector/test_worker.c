@@ -531,6 +531,50 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
     assert_int_equal(report, 4);
 }
 
+#define CAMERA(stream, snapshot, model, name, id, interval_ms, ...)                                \
+    {                                                                                              \
+        .identifier = (char *)"d;c", .rtsp_url = (char *)(stream),                                 \
+        .snapshot_url = (char *)(snapshot), .model_url = (char *)(model),                          \
+        .model_name = (char *)(name), .model_id = (id), .snapshot_interval_ms = (interval_ms),     \
+        .crop = {                                                                                  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
+static void a_change_is_told_by_what_changed(void **state)
+{
+    enum { X1 = 1u << CROP_X1 };
+    const struct subscription stream = CAMERA("rtsp://h", NULL, "http://m", "M", 1, 0, 0);
+    /* Snapshots alone are the camera. */
+    const struct subscription stills =
+        CAMERA("", "http://s", "http://m", "M", 1, 0, X1, {7, 1, 2, 3});
+    const struct {
+        const struct subscription *from;
+        struct subscription to;
+        unsigned changes;
+    } cases[] = {
+        {&stream, CAMERA("rtsp://i", NULL, "http://m", "M", 1, 0, 0), CHANGE_CAMERA},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "M", 2, 0, 0), CHANGE_MODEL},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "N", 1, 0, 0), CHANGE_MODEL},
+        {&stream, CAMERA("rtsp://h", "http://s", "http://m", "M", 1, 0, 0), CHANGE_SNAPSHOT},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "M", 1, 5, 0), CHANGE_INTERVAL},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m?token=fresh", "M", 1, 0, 0), CHANGE_MODEL_URL},
+        {&stream, CAMERA("rtsp://h", NULL, "http://n", "M", 1, 0, X1),
+         CHANGE_MODEL_URL | CHANGE_CROP},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "M", 1, 0, 0, {7}), 0},
+        {&stills, CAMERA("", "http://t", "http://m", "M", 1, 0, X1, {7}),
+         CHANGE_CAMERA | CHANGE_SNAPSHOT},
+        {&stills, CAMERA("", "http://s", "http://m", "M", 1, 5, X1, {7}), CHANGE_INTERVAL},
+        {&stills, CAMERA("rtsp://h", "http://s", "http://m", "M", 1, 5, X1, {7}),
+         CHANGE_CAMERA | CHANGE_INTERVAL},
+        {&stills, CAMERA("", "http://s", "http://m", "M", 1, 0, X1, {8, 1, 2, 3}), CHANGE_CROP},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(subscription_changes(cases[i].from, &cases[i].to), cases[i].changes);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -539,6 +583,7 @@ int main(void)
         TEST(a_backend_gets_a_report_at_once_and_with_every_tick),
         TEST(a_list_is_reconciled_and_the_result_reported),
         TEST(a_bad_subscription_costs_not_its_older_form),
+        TEST(a_change_is_told_by_what_changed),
         TEST(session_and_stage_hold_for_a_display_now_and_later),
         TEST(an_unknown_type_is_reported_once),
         TEST(a_request_and_a_patch_result_are_answered_and_told),
