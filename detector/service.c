@@ -142,7 +142,6 @@ static void start_timers(struct service *service)
     usage_meter_init(&service->meter, "", USAGE_GPU_LIBRARY);
     (void)uv_timer_init(service->config.web.loop, &service->heartbeat); /* these cannot fail */
     (void)uv_timer_init(service->config.web.loop, &service->looker);
-    service->has_timers = true;
     service->heartbeat.data = service->looker.data = service;
     on_heartbeat(&service->heartbeat);
     (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
@@ -220,10 +219,8 @@ void service_close(struct service *service)
     if (service == NULL) {
         return;
     }
-    if (service->has_timers && !uv_is_closing((uv_handle_t *)&service->heartbeat)) {
-        uv_close((uv_handle_t *)&service->heartbeat, NULL);
-        uv_close((uv_handle_t *)&service->looker, NULL);
-    }
+    uv_close((uv_handle_t *)&service->heartbeat, NULL);
+    uv_close((uv_handle_t *)&service->looker, NULL);
     image_store_close(service->images);
     web_server_close(service->web);
 }

@@ -70,7 +70,7 @@ void service_set_limits(struct service *service, int report_interval_ms, size_t 
  * `patience`; the backends get a close frame, and have a second to answer it. */
 void service_drain(struct service *service, span patience);
 
-/* Close, then run the loop until it is done, then free. NULL is allowed. */
+/* Close once, then run the loop until it is done, then free. NULL is allowed. */
 void service_close(struct service *service);
 void service_free(struct service *service);
 

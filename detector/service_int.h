@@ -44,7 +44,6 @@ struct service {
     struct usage_meter meter;
     struct usage usage;
     uv_timer_t heartbeat, looker;
-    bool has_timers;  /* their handles are open */
     bool has_changed; /* subscriptions, since the last heartbeat */
     enum drain_phase drain;
     instant drain_until; /* of this phase */

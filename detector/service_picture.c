@@ -48,18 +48,7 @@ static bool find_view(const struct viewer *viewer, struct view *ret)
     return true;
 }
 
-/* Of BATON_EBUSY, service_picture_made() brings it. */
-static int ask(struct viewer *viewer, const struct view *view, const struct encoding **ret,
-               struct baton_error *reterr)
-{
-    int rc =
-        image_ask(viewer->service->images, view->still, &view->shape, view->boxes, ret, reterr);
-
-    viewer->awaited = rc == BATON_EBUSY ? *ret : NULL;
-    return rc;
-}
-
-/* ---- One picture ----------------------------------------------------------------------------- */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 /* A cache may keep a picture but must ask again each time: the camera has newer ones. A 304 has no
  * length: it would be the picture's, which is not known. */
@@ -89,10 +78,58 @@ static void refuse(struct viewer *viewer, unsigned status, const char *reason)
     web_refuse(exchange, status, reason);
 }
 
-static void refuse_failed(struct viewer *viewer, const struct baton_error *error)
+static void send_part(struct viewer *viewer, const struct encoding *image)
 {
-    refuse(viewer, error->code == BATON_EUNAVAILABLE ? 503 : 500, error->message);
+    char head[128];
+    int bytes = snprintf(
+        head, sizeof(head),
+        "--" BOUNDARY "\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n", image->bytes);
+
+    viewer->is_reading = false;
+    viewer->service->parts_served++;
+    web_part(viewer->exchange, head, (size_t)bytes);
+    web_part(viewer->exchange, image->jpeg, image->bytes);
+    web_part(viewer->exchange, "\r\n", 2);
 }
+
+/* A stream skips what cannot be made: another frame follows. */
+static void fail(struct viewer *viewer, const struct baton_error *error)
+{
+    if (!viewer->wanted.is_stream) {
+        refuse(viewer, error->code == BATON_EUNAVAILABLE ? 503 : 500, error->message);
+    }
+}
+
+static void give(struct viewer *viewer, const struct encoding *image)
+{
+    viewer->awaited = NULL;
+    if (image->jpeg == NULL) {
+        fail(viewer, &image->error);
+    } else if (viewer->wanted.is_stream) {
+        send_part(viewer, image);
+    } else {
+        answer_image(viewer, image);
+    }
+}
+
+/* What is not made yet comes by service_picture_made(). */
+static void ask(struct viewer *viewer, const struct view *view)
+{
+    const struct encoding *image;
+    struct baton_error error;
+    int rc =
+        image_ask(viewer->service->images, view->still, &view->shape, view->boxes, &image, &error);
+
+    if (rc == 0) {
+        give(viewer, image);
+    } else if (rc == BATON_EBUSY) {
+        viewer->awaited = image;
+    } else {
+        fail(viewer, &error);
+    }
+}
+
+/* ---- One picture ----------------------------------------------------------------------------- */
 
 /* Pictures of another run of this program need other tags, and so do other shapes. */
 static void set_tag(struct viewer *viewer, const struct view *view)
@@ -111,10 +148,7 @@ static void begin_image(struct viewer *viewer)
 {
     const struct web_head *head = &web_exchange_request(viewer->exchange)->head;
     const char *known = web_header(head, "if-none-match");
-    const struct encoding *image;
-    struct baton_error error;
     struct view view;
-    int rc;
 
     if (!find_view(viewer, &view)) {
         refuse(viewer, 404,
@@ -126,46 +160,22 @@ static void begin_image(struct viewer *viewer)
     set_tag(viewer, &view);
     if (known != NULL && question_has_tag(known, viewer->tag)) {
         answer_image(viewer, NULL);
-        return;
-    }
-    rc = ask(viewer, &view, &image, &error);
-    if (rc == 0) {
-        answer_image(viewer, image);
-    } else if (rc != BATON_EBUSY) {
-        refuse_failed(viewer, &error);
+    } else {
+        ask(viewer, &view);
     }
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
-static void send_part(struct viewer *viewer, const struct encoding *image)
-{
-    char head[128];
-    int bytes = snprintf(
-        head, sizeof(head),
-        "--" BOUNDARY "\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n", image->bytes);
-
-    viewer->is_reading = false;
-    viewer->service->parts_served++;
-    web_part(viewer->exchange, head, (size_t)bytes);
-    web_part(viewer->exchange, image->jpeg, image->bytes);
-    web_part(viewer->exchange, "\r\n", 2);
-}
-
 /* Sends the newest frame, if the viewer has not had it and can take it. */
 static void show(struct viewer *viewer)
 {
-    const struct encoding *image;
-    struct baton_error error;
     struct view view;
 
-    if (!viewer->is_reading || viewer->awaited != NULL || !find_view(viewer, &view) ||
-        view.still->number == viewer->number) {
-        return;
-    }
-    viewer->number = view.still->number; /* a refused frame is skipped: another one follows */
-    if (ask(viewer, &view, &image, &error) == 0) {
-        send_part(viewer, image);
+    if (viewer->is_reading && viewer->awaited == NULL && find_view(viewer, &view) &&
+        view.still->number != viewer->number) {
+        viewer->number = view.still->number;
+        ask(viewer, &view);
     }
 }
 
@@ -246,18 +256,6 @@ void service_picture_gone(void *userdata, struct web_exchange *exchange)
     (void)userdata;
     if (viewer != NULL) {
         end_viewer(viewer);
-    }
-}
-
-static void give(struct viewer *viewer, const struct encoding *encoding)
-{
-    viewer->awaited = NULL;
-    if (!viewer->wanted.is_stream && encoding->jpeg != NULL) {
-        answer_image(viewer, encoding);
-    } else if (!viewer->wanted.is_stream) {
-        refuse_failed(viewer, &encoding->error);
-    } else if (encoding->jpeg != NULL) {
-        send_part(viewer, encoding);
     }
 }
 

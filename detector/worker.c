@@ -66,15 +66,13 @@ static void free_entry(struct subscription *entry)
 
 void worker_free(struct worker *worker)
 {
-    struct display *display, *next;
+    struct display *display = NULL, *next = NULL;
 
     if (worker == NULL) {
         return;
     }
-    display = worker->displays;
-    HASH_CLEAR(hh, worker->displays);
-    for (; display != NULL; display = next) {
-        next = display->hh.next;
+    HASH_ITER (hh, worker->displays, display, next) {
+        HASH_DEL(worker->displays, display);
         free(display);
     }
     for (size_t i = 0; i < worker->subscription_count; i++) {
@@ -232,8 +230,8 @@ static void take_over(struct worker *worker, uint64_t backend)
 
 /* ---- displays ---- */
 
-/* Of a subscription; NULL: in neither. */
-static const struct display *display_of(const struct worker *worker, const char *identifier)
+/* Of that name, or of a subscription; NULL: in neither. */
+static struct display *display_of(const struct worker *worker, const char *identifier)
 {
     struct display *display;
 
@@ -253,17 +251,13 @@ enum stage worker_stage(const struct worker *worker, const char *identifier)
     return display != NULL ? display->stage : STAGE_NONE;
 }
 
-/* The display, made if there is none. NULL with the error: no room. */
-static struct display *need_display(struct worker *worker, const char *name,
-                                    struct baton_error *reterr)
+/* NULL with the error: no room. */
+static struct display *new_display(struct worker *worker, const char *name,
+                                   struct baton_error *reterr)
 {
     size_t bytes = strlen(name);
     struct display *display;
 
-    HASH_FIND(hh, worker->displays, name, bytes, display);
-    if (display != NULL) {
-        return display;
-    }
     if (HASH_COUNT(worker->displays) == WORKER_DISPLAYS_MAX) {
         (void)error_set(reterr, BATON_ETOOBIG,
                         "display \"%s\": %d displays have a session or stage already; clear one",
@@ -288,12 +282,14 @@ static int set_display(struct worker *worker, uint64_t backend, const struct com
 {
     bool is_session = command->type == COMMAND_SET_SESSION_ID, is_other;
     bool is_none = is_session ? !command->session.is_set : command->stage == STAGE_NONE;
-    struct display *display;
+    struct display *display = display_of(worker, command->display);
 
-    if (is_none && display_of(worker, command->display) == NULL) {
-        return 0;
+    if (display == NULL) {
+        if (is_none) {
+            return 0;
+        }
+        display = new_display(worker, command->display, reterr);
     }
-    display = need_display(worker, command->display, reterr);
     if (display == NULL) {
         return reterr->code;
     }
