@@ -2,20 +2,10 @@
 
 #include <assert.h>
 #include <libavutil/imgutils.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
 #include <utlist.h>
-
-struct image_store {
-    uint64_t puts;
-    uv_loop_t *loop;
-    image_made *made;
-    void *userdata;
-    atomic_bool is_closing;
-    struct image_counters counters;
-};
 
 /* ---- stills ---- */
 
@@ -82,36 +72,6 @@ static struct still *new_still(const struct frame *frame, const struct image_loa
         return NULL;
     }
     return still;
-}
-
-/* ---- the store ---- */
-
-struct image_store *image_store_new(uv_loop_t *loop, image_made *made, void *userdata)
-{
-    struct image_store *store = calloc(1, sizeof(*store));
-
-    if (store != NULL) {
-        *store = (struct image_store){.loop = loop, .made = made, .userdata = userdata};
-    }
-    return store;
-}
-
-void image_store_close(struct image_store *store)
-{
-    if (store != NULL) {
-        store->is_closing = true;
-    }
-}
-
-void image_store_free(struct image_store *store)
-{
-    assert(store == NULL || store->counters.waiting == 0);
-    free(store);
-}
-
-const struct image_counters *image_counters(const struct image_store *store)
-{
-    return &store->counters;
 }
 
 /* ---- the images of a subscription ---- */
@@ -210,6 +170,11 @@ const struct image_boxes *image_boxes(const struct images *images, enum image_so
 }
 
 /* ---- JPEGs ---- */
+
+void image_store_close(struct image_store *store)
+{
+    store->is_closing = true;
+}
 
 static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
                                       uint64_t boxes)

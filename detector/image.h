@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "protocol/protocol.h"
 
+#include <stdatomic.h>
 #include <uv.h>
 
 enum {
@@ -60,7 +61,7 @@ struct image_boxes {
 };
 
 struct encoding;
-struct image_store; /* opaque */
+struct image_store;
 
 /* A frame that is kept. */
 struct still {
@@ -106,12 +107,21 @@ struct encoding {
 /* All that waited for it get it now, or its error. On the loop's thread. */
 typedef void image_made(void *userdata, const struct encoding *encoding);
 
-/* NULL when out of memory. */
-struct image_store *image_store_new(uv_loop_t *loop, image_made *made, void *userdata);
-/* Close (`made` is not called any more), end all images and run the loop until it is done, then
- * free. NULL is allowed. */
+/* Numbers stills and makes pictures of them; the first three are its user's. */
+struct image_store {
+    uv_loop_t *loop;
+    image_made *made;
+    void *userdata;
+    atomic_bool is_closing;
+    uint64_t puts;
+    struct {
+        uint64_t made, refused;
+        unsigned waiting; /* under way now */
+    } counters;
+};
+
+/* `made` is not called any more. Then end all images, and run the loop until it is done. */
 void image_store_close(struct image_store *store);
-void image_store_free(struct image_store *store);
 
 /* Keeps the frame by the loan, which is given back after an error, too; or copies it if that is
  * NULL. BATON_EINVAL for a size of 0 or above IMAGE_PIXELS_MAX, BATON_ENOMEM. */
@@ -146,13 +156,6 @@ void image_shape(struct image_shape *ret, const struct frame *frame, const struc
 int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
               const struct image_boxes *boxes, const struct encoding **ret,
               struct baton_error *reterr);
-
-struct image_counters {
-    uint64_t made, refused;
-    unsigned waiting; /* under way now */
-};
-
-const struct image_counters *image_counters(const struct image_store *store);
 
 /* A JPEG of the frame, for tjFree(), with the boxes drawn unless they are NULL. From any thread.
  * BATON_EIO, BATON_ENOMEM. */

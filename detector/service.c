@@ -174,10 +174,10 @@ int service_open(struct service **ret, const struct service_config *config,
     service->config = *config;
     service->started_at = clock_now();
     service->worker = worker_new(&hooks, config->queue_max);
-    service->images = image_store_new(config->web.loop, service_picture_made, service);
-    rc = service->worker != NULL && service->images != NULL
-             ? listen_there(service, reterr)
-             : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
+    service->images = (struct image_store){
+        .loop = config->web.loop, .made = service_picture_made, .userdata = service};
+    rc = service->worker != NULL ? listen_there(service, reterr)
+                                 : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
     if (rc != 0) {
         service_free(service);
         return rc;
@@ -202,7 +202,7 @@ void service_frame(struct service *service, struct images *images, enum image_so
 {
     struct baton_error error = {0};
 
-    if (image_put(service->images, images, source, frame, loan, &error) != 0) {
+    if (image_put(&service->images, images, source, frame, loan, &error) != 0) {
         log_warning(service->config.web.logger, "frame-refused",
                     LOG_STR("identifier", images->subscription.identifier),
                     LOG_STR("error", error.message));
@@ -221,7 +221,7 @@ void service_close(struct service *service)
     }
     uv_close((uv_handle_t *)&service->heartbeat, NULL);
     uv_close((uv_handle_t *)&service->looker, NULL);
-    image_store_close(service->images);
+    image_store_close(&service->images);
     web_server_close(service->web);
 }
 
@@ -239,7 +239,6 @@ void service_free(struct service *service)
         images_fini((struct images *)entry);
     }
     worker_free(service->worker);
-    image_store_free(service->images);
     usage_meter_fini(&service->meter);
     free(service);
 }

@@ -110,7 +110,6 @@ static size_t count_online(const struct service *service)
 
 static void put_metrics(const struct service *service, struct buffer *body)
 {
-    const struct image_counters *images = image_counters(service->images);
     const struct worker_counters *counters = worker_counters(service->worker);
     const struct worker *worker = service->worker;
     const struct {
@@ -135,10 +134,11 @@ static void put_metrics(const struct service *service, struct buffer *body)
         {"stream_viewers", "gauge", "Who looks at a camera's stream.", service->streams},
         {"stream_parts_served_total", "counter", "Images sent in streams.",
          (double)service->parts_served},
-        {"images_encoded_total", "counter", "JPEGs made.", (double)images->made},
+        {"images_encoded_total", "counter", "JPEGs made.", (double)service->images.counters.made},
         {"images_refused_total", "counter", "JPEGs not made, because too many waited.",
-         (double)images->refused},
-        {"images_waiting", "gauge", "JPEGs that wait or are under way.", images->waiting},
+         (double)service->images.counters.refused},
+        {"images_waiting", "gauge", "JPEGs that wait or are under way.",
+         service->images.counters.waiting},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -40,7 +40,7 @@ struct service {
     struct viewer *viewers; /* of which so many have streams: */
     unsigned streams;
     uint64_t last_number; /* of a peer */
-    struct image_store *images;
+    struct image_store images;
     struct usage_meter meter;
     struct usage usage;
     uv_timer_t heartbeat, looker;

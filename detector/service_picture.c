@@ -118,7 +118,7 @@ static void ask(struct viewer *viewer, const struct view *view)
     const struct encoding *image;
     struct baton_error error;
     int rc =
-        image_ask(viewer->service->images, view->still, &view->shape, view->boxes, &image, &error);
+        image_ask(&viewer->service->images, view->still, &view->shape, view->boxes, &image, &error);
 
     if (rc == 0) {
         give(viewer, image);

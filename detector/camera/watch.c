@@ -1,36 +1,10 @@
 #include "detector/camera/watch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 enum { SNAPSHOT_MS = 5000 }; /* between two, unless the subscription says it */
 _Static_assert((int)PROTOCOL_URL_MAX <= (int)MESSAGE_URL_MAX, "no backend's URL ends the worker");
-
-struct watch {
-    struct camera_pool *pool;
-    struct camera_options options;
-    struct logger *logger;
-    watch_frame *on_frame;
-    void *userdata;
-    struct watched *all;
-};
-
-struct watch *watch_new(struct camera_pool *pool, const struct camera_options *options,
-                        struct logger *logger, watch_frame *on_frame, void *userdata)
-{
-    struct watch *watch = calloc(1, sizeof(*watch));
-
-    if (watch != NULL) {
-        watch->pool = pool;
-        watch->options = *options;
-        watch->logger = logger;
-        watch->on_frame = on_frame;
-        watch->userdata = userdata;
-    }
-    return watch;
-}
 
 static void source_close(struct watch_source *source)
 {
@@ -47,12 +21,11 @@ static void watched_end(struct watched *watched)
     source_close(&watched->snapshots);
 }
 
-void watch_free(struct watch *watch)
+void watch_end(struct watch *watch)
 {
-    while (watch != NULL && watch->all != NULL) {
+    while (watch->all != NULL) {
         watched_end(watch->all);
     }
-    free(watch);
 }
 
 /* ---- callbacks of cameras ---- */

@@ -19,8 +19,6 @@
 #include "detector/camera/camera.h"
 #include "detector/worker.h"
 
-struct watch; /* opaque; on the loop's thread */
-
 /* The meaning of a frame for its subscription. */
 enum watch_role {
     WATCH_ASIDE,     /* the newest snapshot, while the stream is shown */
@@ -45,12 +43,18 @@ struct watched {
 typedef void watch_frame(void *userdata, struct images *images, const struct camera_frame *frame,
                          enum watch_role role);
 
-/* `options` are for every stream and snapshot, except for the interval of snapshots. `logger` and
- * the pool are borrowed. Returns NULL if memory is short. */
-struct watch *watch_new(struct camera_pool *pool, const struct camera_options *options,
-                        struct logger *logger, watch_frame *on_frame, void *userdata);
-/* Closes its cameras; call it before the pool is freed. NULL is allowed. */
-void watch_free(struct watch *watch);
+/* On the loop's thread. All but the last is its user's, and borrowed. */
+struct watch {
+    struct camera_pool *pool;
+    struct camera_options options; /* of streams and, but for the interval, of snapshots */
+    struct logger *logger;
+    watch_frame *on_frame;
+    void *userdata;
+    struct watched *all;
+};
+
+/* Closes its cameras, before the pool is freed. */
+void watch_end(struct watch *watch);
 
 /* Takes a change of a subscription whose entry begins with its images: these lose what was another
  * camera's. It may be online or offline from now on, and is shown snapshots that are there already.

@@ -26,13 +26,6 @@ struct work {
     struct baton_error doubt; /* code other than 0: the reason for the model from before */
 };
 
-struct models {
-    struct models_config config;
-    struct bound *bounds;
-    struct shared *shareds; /* with those that are closing */
-    struct figures figures;
-};
-
 static void tell(const struct bound *bound, const struct baton_error *error)
 {
     const struct models_config *config = &bound->models->config;
@@ -489,24 +482,9 @@ void models_describe(struct bound *bound, json_t *ret)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-struct models *models_new(const struct models_config *config)
-{
-    struct models *models = calloc(1, sizeof(*models));
-
-    if (models) {
-        models->config = *config;
-    }
-    return models;
-}
-
 void models_close(struct models *models)
 {
     while (models->bounds) {
         bound_end(models->bounds);
     }
-}
-
-void models_free(struct models *models)
-{
-    free(models);
 }

@@ -21,8 +21,6 @@
 #include "detector/program/figures.h"
 #include "detector/worker.h"
 
-struct models; /* opaque; on the loop's thread */
-
 struct models_config {
     uv_loop_t *loop;
     struct logger *logger;        /* borrowed; NULL: silent */
@@ -39,10 +37,16 @@ struct models_config {
     void *userdata;
 };
 
-struct models *models_new(const struct models_config *config); /* NULL: out of memory */
-/* Ends the detections. Then run the loop, then free. */
+/* On the loop's thread. All but the first is models.c's. */
+struct models {
+    struct models_config config;
+    struct bound *bounds;
+    struct shared *shareds; /* inferences, with those that are closing */
+    struct figures figures;
+};
+
+/* Ends the detections. Then run the loop until it is done. */
 void models_close(struct models *models);
-void models_free(struct models *models); /* NULL allowed */
 
 /* The models of a subscription: a part of its entry, which only models.c looks into. */
 struct bound {

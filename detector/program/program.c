@@ -22,7 +22,7 @@ struct program {
     struct parts parts;
     struct logger *logger;
     struct service *service;
-    struct watch *watch;
+    struct watch watch;
     struct serve serve;
     bool is_draining;
     bool is_closing;
@@ -41,8 +41,8 @@ static void on_changed(void *userdata, const struct worker_event *event)
     struct entry *entry = entry_of(event->subscription);
 
     if (entry) {
-        watch_event(program->watch, &entry->cameras, event);
-        models_event(program->parts.models, &entry->models, event);
+        watch_event(&program->watch, &entry->cameras, event);
+        models_event(&program->parts.models, &entry->models, event);
     }
 }
 
@@ -136,8 +136,7 @@ static void close_all(void *userdata)
         return;
     }
     program->is_closing = true;
-    watch_free(program->watch);
-    program->watch = NULL;
+    watch_end(&program->watch);
     parts_close(&program->parts);
     service_close(program->service);
     serve_end(&program->serve);
@@ -161,7 +160,7 @@ static void take(struct program *program, const struct program_settings *setting
     service_set_limits(program->service, settings->service.report_interval_ms,
                        settings->service.queue_max);
     log_set_level(program->logger, settings->log_level);
-    watch_set_interval(program->watch, settings->camera.interval_ms);
+    watch_set_interval(&program->watch, settings->camera.interval_ms);
     store_set_max(program->parts.store, settings->cache_bytes_max);
     supply_set_recheck(program->parts.supply, settings->supply.recheck_ms);
     program->settings.drain = settings->drain;
@@ -248,10 +247,12 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     if (code) {
         return code;
     }
-    program->watch =
-        watch_new(program->parts.pool, &settings->camera, program->logger, on_frame, program);
-    return program->watch ? service_open(&program->service, &settings->service, reterr)
-                          : error_set(reterr, BATON_ENOMEM, "out of memory");
+    program->watch = (struct watch){.pool = program->parts.pool,
+                                    .options = settings->camera,
+                                    .logger = program->logger,
+                                    .on_frame = on_frame,
+                                    .userdata = program};
+    return service_open(&program->service, &settings->service, reterr);
 }
 
 static void announce(const struct program *program)

@@ -209,7 +209,7 @@ static int open_all(struct try *try, struct logger *logger, struct baton_error *
     try->settings->pool.allows_files = true;
     code = code ? code : parts_open(try->parts, try->settings, logger, reterr);
     if (!code) {
-        models_event(try->parts->models, &try->models, &event);
+        models_event(&try->parts->models, &try->models, &event);
     }
     return code;
 }

@@ -15,8 +15,8 @@ static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam
 
 static struct {
     struct worker *worker;
-    struct image_store *images;
-    struct watch *watch;
+    struct image_store images;
+    struct watch watch;
     unsigned frames[NAMES];
     uint64_t first_number, last_number; /* of the frames of all subscriptions */
     unsigned of_snapshots;              /* of these frames */
@@ -56,7 +56,7 @@ static void on_event(void *userdata, const struct worker_event *event)
     struct entry *entry = (struct entry *)event->subscription;
 
     if (entry != NULL) {
-        watch_event(scene.watch, &entry->watched, event);
+        watch_event(&scene.watch, &entry->watched, event);
     }
     if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
         images_fini(&entry->images);
@@ -73,7 +73,7 @@ static void on_frame(void *userdata, struct images *images, const struct camera_
 {
     const struct image_loan loan = {camera_frame_ref(frame), give_back};
 
-    assert_int_equal(image_put(scene.images, images, frame->source, &frame->picture, &loan, NULL),
+    assert_int_equal(image_put(&scene.images, images, frame->source, &frame->picture, &loan, NULL),
                      0);
     assert_true(frame_red(frame) >= 0);
     assert_int_equal(frame->picture.width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
@@ -140,18 +140,17 @@ static void run_frames(unsigned first, unsigned second)
 static int begin(void **state)
 {
     const struct worker_hooks hooks = {on_send, on_close, on_event, NULL, sizeof(struct entry)};
-    const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
 
     server_start_streams(&server, 0, NULL);
     server_start(&snapshots, "snapshot_server.py", clip("larger.jpg"), NULL);
     gallery_init(&gallery);
     memset(&scene, 0, sizeof(scene));
     scene.worker = worker_new(&hooks, WORKER_QUEUE_DEFAULT);
-    scene.images = image_store_new(&gallery.loop, NULL, NULL);
-    scene.watch = watch_new(gallery.pool, &options, gallery.logger, on_frame, NULL);
-    assert_non_null(scene.images);
+    scene.watch = (struct watch){.pool = gallery.pool,
+                                 .options = {.stall_ms = 2000, .open_ms = 2000},
+                                 .logger = gallery.logger,
+                                 .on_frame = on_frame};
     assert_non_null(scene.worker);
-    assert_non_null(scene.watch);
     worker_connected(scene.worker, BACKEND);
     return 0;
 }
@@ -160,11 +159,10 @@ static int end(void **state)
 {
     struct subscription *entry;
 
-    watch_free(scene.watch);
+    watch_end(&scene.watch);
     for (size_t i = 0; (entry = worker_subscription(scene.worker, i)) != NULL; i++) {
         images_fini((struct images *)entry);
     }
-    image_store_free(scene.images);
     (void)stage_end(state);
     worker_free(scene.worker);
     free(scene.report);

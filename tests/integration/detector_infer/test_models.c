@@ -20,7 +20,7 @@ struct stand {
     char folder[64];
     struct store *store;
     struct supply *supply;
-    struct models *models;
+    struct models models;
     struct camera *camera;
     struct subscription subscription;
     struct bound bound;
@@ -46,7 +46,7 @@ static void subscribe(struct stand *stand, enum worker_event_type type, unsigned
                                                 .model_id = model_id};
     (void)snprintf(stand->url, sizeof(stand->url), "http://127.0.0.1:%d/test/%s.mpta",
                    stand->server.port, places[model_id]);
-    models_event(stand->models, &stand->bound, &event);
+    models_event(&stand->models, &stand->bound, &event);
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -127,18 +127,16 @@ static struct stand *stand_new(void)
     config.loop = &stand->gallery.loop;
     config.logger = stand->gallery.logger;
     config.supply = stand->supply;
-    stand->models = models_new(&config);
-    assert_non_null(stand->models);
+    stand->models.config = config;
     return stand;
 }
 
 static void stand_free(struct stand *stand)
 {
     camera_close(stand->camera);
-    models_close(stand->models);
+    models_close(&stand->models);
     supply_close(stand->supply);
     gallery_fini(&stand->gallery); /* runs the loop until all is closed */
-    models_free(stand->models);
     store_close(stand->store);
     server_end(&stand->server);
     process_remove_folder(stand->folder);

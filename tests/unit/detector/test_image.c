@@ -33,7 +33,7 @@ struct made {
 };
 
 static uv_loop_t loop;
-static struct image_store *store;
+static struct image_store store;
 static struct images images;
 static unsigned done, failed;
 static struct made last;               /* that is done */
@@ -71,10 +71,10 @@ static void on_made(void *userdata, const struct encoding *encoding)
 static int set_up(void **state)
 {
     assert_int_equal(uv_loop_init(&loop), 0);
-    store = image_store_new(&loop, on_made, &loop);
+    store = (struct image_store){.loop = &loop, .made = on_made, .userdata = &loop};
     images = (struct images){0};
     done = failed = 0;
-    return store == NULL;
+    return 0;
 }
 
 static void run(void)
@@ -84,16 +84,15 @@ static void run(void)
 
 static int tear_down(void **state)
 {
-    image_store_close(store);
+    image_store_close(&store);
     images_fini(&images);
     run();
-    image_store_free(store);
     return uv_loop_close(&loop);
 }
 
 static void put(const struct frame *frame, const struct image_loan *loan)
 {
-    assert_int_equal(image_put(store, &images, IMAGE_STREAM, frame, loan, NULL), 0);
+    assert_int_equal(image_put(&store, &images, IMAGE_STREAM, frame, loan, NULL), 0);
 }
 
 /* The newest frame as JPEG, by this thread. */
@@ -123,7 +122,7 @@ static int ask(int width)
     struct baton_error error;
 
     image_shape(&shape, &still->frame, NULL, width);
-    return image_ask(store, still, &shape, image_boxes(&images, IMAGE_SHOWN), &awaited, &error);
+    return image_ask(&store, still, &shape, image_boxes(&images, IMAGE_SHOWN), &awaited, &error);
 }
 
 static void a_width_scales_down_and_never_up(void **state)
@@ -295,7 +294,7 @@ static void put_both(const struct image_loan *loan)
 
     small.width = 32;
     put(a_frame(), loan);
-    assert_int_equal(image_put(store, &images, IMAGE_SNAPSHOT, &small, loan, NULL), 0);
+    assert_int_equal(image_put(&store, &images, IMAGE_SNAPSHOT, &small, loan, NULL), 0);
 }
 
 static int width_of(enum image_source source)
@@ -362,14 +361,14 @@ static void frames_are_kept_apart_and_forgotten(void **state)
     odd.width = 33;
     odd.height = 17;
     put(&odd, NULL);
-    assert_int_equal(image_put(store, &other, IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(&store, &other, IMAGE_STREAM, a_frame(), NULL, NULL), 0);
     (void)make(NULL, 0);
     assert_int_equal(width_of(IMAGE_SHOWN), 33);
     images_fini(&other);
     assert_null(image_newest(&other, IMAGE_SHOWN));
     assert_non_null(image_newest(&images, IMAGE_SHOWN));
     for (odd.width = 0; odd.width <= IMAGE_PIXELS_MAX + 1; odd.width += IMAGE_PIXELS_MAX + 1) {
-        assert_int_equal(image_put(store, &other, IMAGE_STREAM, &odd, NULL, NULL), BATON_EINVAL);
+        assert_int_equal(image_put(&store, &other, IMAGE_STREAM, &odd, NULL, NULL), BATON_EINVAL);
     }
 }
 
@@ -414,14 +413,14 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
     assert_ptr_not_equal(awaited, first);
     run();
     assert_int_equal(done, 2);
-    assert_int_equal(image_counters(store)->made, 2);
+    assert_int_equal(store.counters.made, 2);
     assert_int_equal(ask(32), 0);
     assert_ptr_equal(awaited, first);
     assert_int_equal(ask(WIDTH + 1), 0); /* never up: the same as none */
     put(a_frame(), NULL);
     assert_int_equal(ask(32), BATON_EBUSY);
     run();
-    assert_int_equal(image_counters(store)->made, 3);
+    assert_int_equal(store.counters.made, 3);
     assert_int_equal(failed, 0);
 }
 
@@ -452,7 +451,7 @@ static void other_boxes_are_another_picture(void **state)
     assert_int_equal(ask(32), BATON_EBUSY);
     run();
     assert_int_equal(done, 3);
-    assert_int_equal(image_counters(store)->made, 3);
+    assert_int_equal(store.counters.made, 3);
     assert_int_equal(ask(32), 0);
 }
 
@@ -467,11 +466,11 @@ static void too_many_are_refused_and_the_others_come(void **state)
         taken += rc == BATON_EBUSY;
     }
     assert_int_equal(taken, IMAGE_ENCODINGS_MAX);
-    assert_int_equal(image_counters(store)->refused, SHAPES - taken);
+    assert_int_equal(store.counters.refused, SHAPES - taken);
     assert_int_equal(ask(16), BATON_EBUSY); /* one that is awaited already costs nothing */
     run();
     assert_int_equal(done, taken);
-    assert_int_equal(image_counters(store)->waiting, 0);
+    assert_int_equal(store.counters.waiting, 0);
     assert_int_equal(ask(16 + SHAPES - 1), BATON_EBUSY);
 }
 
@@ -499,7 +498,7 @@ static void a_close_forgets_what_waits(void **state)
     for (int i = 0; i < 20; i++) {
         assert_int_equal(ask(16 + i), BATON_EBUSY);
     }
-    image_store_close(store);
+    image_store_close(&store);
     run();
     assert_int_equal(done, 0);
 }
