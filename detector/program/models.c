@@ -1,5 +1,7 @@
 #include "detector/program/models.h"
 
+#include "detector/program/findings.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +194,14 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
     refuse(bound, &reported);
 }
 
+static void show_boxes(const struct bound *bound, const struct inference_result *result)
+{
+    struct image_box boxes[IMAGE_BOXES_MAX];
+
+    image_set_boxes((struct images *)bound->subscription, result->frame->source, boxes,
+                    findings_boxes(boxes, result));
+}
+
 static void on_seen(void *userdata, const struct inference_result *result)
 {
     struct work *work = userdata;
@@ -206,8 +216,9 @@ static void on_seen(void *userdata, const struct inference_result *result)
     histogram_add(&figure->late, figures_bounds_s, late);
     latency_add(&bound->latency, late);
     (void)rate_count(&bound->ran_rate, ++bound->ran, now);
+    show_boxes(bound, result);
     if (config->seen) {
-        config->seen(config->userdata, bound->subscription, result);
+        config->seen(config->userdata, result);
     }
     for (int i = 0; config->detected && i < result->count; i++) {
         struct detection detection = {.identifier = NULL};

@@ -32,8 +32,7 @@ struct models_config {
     /* Both may be NULL, and must not call models.h: a model is at work, was refused, or failed and
      * goes on; objects seen in each frame. */
     void (*changed)(void *userdata, const struct baton_error *error);
-    void (*seen)(void *userdata, struct subscription *subscription,
-                 const struct inference_result *result);
+    void (*seen)(void *userdata, const struct inference_result *result);
     void *userdata;
 };
 
@@ -62,7 +61,8 @@ struct bound {
     struct rate ran_rate, dropped_rate;
 };
 
-/* Takes a change of the subscription. */
+/* Takes a change of a subscription whose entry begins with its images: these get the boxes of the
+ * objects that are seen. */
 void models_event(struct models *models, struct bound *bound, const struct worker_event *event);
 void models_frame(struct bound *bound, const struct camera_frame *frame, enum stage progression);
 

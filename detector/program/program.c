@@ -1,7 +1,6 @@
 #include "detector/program/program.h"
 
 #include "base/host.h"
-#include "detector/program/findings.h"
 #include "options/notify.h"
 #include "options/serve.h"
 
@@ -75,17 +74,6 @@ static void on_detected(void *userdata, struct detection *detection)
     if (worker_detected(service_worker(program->service), detection, &error) != 0) {
         log_warning(program->logger, "detection-refused", LOG_STR("error", error.message));
     }
-}
-
-/* For pictures with boxes. */
-static void on_seen(void *userdata, struct subscription *subscription,
-                    const struct inference_result *result)
-{
-    struct image_box boxes[IMAGE_BOXES_MAX];
-
-    (void)userdata;
-    image_set_boxes(&entry_of(subscription)->images, result->frame->source, boxes,
-                    findings_boxes(boxes, result));
 }
 
 static json_t *source_json(const struct camera_stats *stats)
@@ -233,7 +221,6 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     int code;
 
     settings->models.detected = on_detected;
-    settings->models.seen = on_seen;
     settings->models.userdata = program;
     settings->service.entry_bytes = sizeof(struct entry);
     settings->service.web.loop = &program->parts.loop;

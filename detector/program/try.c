@@ -23,8 +23,8 @@ try {
     struct program_settings *settings;
     char *clip; /* its whole path: the camera's child is in another folder */
     struct parts *parts;
-    struct subscription subscription;
-    struct bound models; /* of it */
+    struct images images;
+    struct bound models;
     uv_timer_t look;
     struct serve serve;
     struct camera *camera;
@@ -179,12 +179,10 @@ static span position_of(const struct try *try, const struct camera_frame *frame)
     return position;
 }
 
-static void on_seen(void *userdata, struct subscription *subscription,
-                    const struct inference_result *result)
+static void on_seen(void *userdata, const struct inference_result *result)
 {
     struct try *try = userdata;
 
-    (void)subscription;
     try->busy.ns += result->busy.ns;
     try->position = position_of(try, result->frame);
     if (!try->error.code) {
@@ -198,7 +196,7 @@ static void on_seen(void *userdata, struct subscription *subscription,
 static int open_all(struct try *try, struct logger *logger, struct baton_error *reterr)
 {
     const struct worker_event event = {.type = WORKER_SUBSCRIPTION_ADDED,
-                                       .subscription = &try->subscription};
+                                       .subscription = &try->images.subscription};
     struct models_config *models = &try->settings->models;
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
@@ -280,9 +278,9 @@ int program_try(struct program_settings *settings, struct parts *parts, struct l
     struct try try = {.settings = settings,
                       .clip = realpath(settings->clip, NULL),
                       .parts = parts,
-                      .subscription = {.identifier = (char *)"try;clip",
-                                       .model_url = (char *)"",
-                                       .model_name = (char *)"try"}};
+                      .images.subscription = {.identifier = (char *)"try;clip",
+                                              .model_url = (char *)"",
+                                              .model_name = (char *)"try"}};
     int code;
 
     if (!try.clip) {

@@ -22,7 +22,7 @@ struct stand {
     struct supply *supply;
     struct models models;
     struct camera *camera;
-    struct subscription subscription;
+    struct images images;
     struct bound bound;
     char url[128];
     unsigned frames, detections, of_model[MODELS_MAX];
@@ -38,12 +38,12 @@ static void subscribe(struct stand *stand, enum worker_event_type type, unsigned
 {
     static const char *const places[MODELS_MAX] = {"", "boxes", "boxes_too", "tracked"};
     const struct worker_event event = {
-        .type = type, .subscription = &stand->subscription, .changes = changes};
+        .type = type, .subscription = &stand->images.subscription, .changes = changes};
 
-    stand->subscription = (struct subscription){.identifier = (char *)"a;1",
-                                                .model_url = stand->url,
-                                                .model_name = (char *)"plates",
-                                                .model_id = model_id};
+    stand->images.subscription = (struct subscription){.identifier = (char *)"a;1",
+                                                       .model_url = stand->url,
+                                                       .model_name = (char *)"plates",
+                                                       .model_id = model_id};
     (void)snprintf(stand->url, sizeof(stand->url), "http://127.0.0.1:%d/test/%s.mpta",
                    stand->server.port, places[model_id]);
     models_event(&stand->models, &stand->bound, &event);
