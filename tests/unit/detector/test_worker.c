@@ -184,9 +184,14 @@ static void a_list_is_reconciled_and_the_result_reported(void **state)
     tell(1, LIST(SUB("b;1") "," SUB("c;1")));
     expect("! subscription-removed a;1\n! subscription-added c;1\n"
            "1< " REPORT(CONNECTION("b;1", "true") "," CONNECTION("c;1", "false")));
+    tell(1, LIST("{\"subscriptionIdentifier\":\"b;1\",\"rtspUrl\":\"rtsp://h/2\","
+                 "\"modelUrl\":\"http://m/1\",\"modelName\":\"M\",\"modelId\":1}"));
+    expect("! subscription-removed c;1\n! subscription-updated b;1 1\n"
+           "1< " REPORT(CONNECTION("b;1", "false")));
     assert_ptr_equal(worker_find(worker, "b;1"), entry);
+    assert_string_equal(entry->rtsp_url, "rtsp://h/2");
     tell(1, LIST(""));
-    expect("! subscription-removed b;1\n! subscription-removed c;1\n1< " REPORT(""));
+    expect("! subscription-removed b;1\n1< " REPORT(""));
 }
 
 static void a_bad_subscription_costs_not_its_older_form(void **state)
