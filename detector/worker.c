@@ -66,13 +66,15 @@ static void free_entry(struct subscription *entry)
 
 void worker_free(struct worker *worker)
 {
-    struct display *display = NULL, *next = NULL;
+    struct display *display, *next;
 
     if (worker == NULL) {
         return;
     }
-    HASH_ITER (hh, worker->displays, display, next) {
-        HASH_DEL(worker->displays, display);
+    display = worker->displays;
+    HASH_CLEAR(hh, worker->displays);
+    for (; display != NULL; display = next) {
+        next = display->hh.next;
         free(display);
     }
     for (size_t i = 0; i < worker->subscription_count; i++) {

@@ -92,12 +92,9 @@ int parts_open(struct parts *parts, struct program_settings *settings, struct lo
     settings->supply.store = parts->store;
     settings->supply.only = parts->only;
     code = supply_new(&parts->supply, &settings->supply, reterr);
-    if (code) {
-        return code;
-    }
     settings->models.supply = parts->supply;
     parts->models.config = settings->models;
-    return 0;
+    return code;
 }
 
 void parts_close(struct parts *parts)
