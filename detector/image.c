@@ -2,31 +2,10 @@
 
 #include <assert.h>
 #include <libavutil/imgutils.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
-#include <uthash.h>
 #include <utlist.h>
-
-/* Of a subscription. */
-struct slot {
-    struct still *stills[IMAGE_SOURCES]; /* NULL: none yet */
-    enum image_source shown;
-    struct image_boxes boxes; /* of what is shown */
-    UT_hash_handle hh;
-    char identifier[];
-};
-
-struct image_store {
-    struct slot *slots;
-    uint64_t puts, boxes;
-    uv_loop_t *loop;
-    image_made *made;
-    void *userdata;
-    atomic_bool is_closing;
-    struct image_counters counters;
-};
 
 /* ---- stills ---- */
 
@@ -86,7 +65,6 @@ static struct still *new_still(const struct frame *frame, const struct image_loa
     }
     still->holders = 1;
     if (loan != NULL) {
-        loan->hold(loan->owner);
         still->frame = *frame;
         still->loan = *loan;
     } else if (!copy_into(still, frame)) {
@@ -96,196 +74,107 @@ static struct still *new_still(const struct frame *frame, const struct image_loa
     return still;
 }
 
-/* ---- the store ---- */
+/* ---- the images of a subscription ---- */
 
-struct image_store *image_store_new(uv_loop_t *loop, image_made *made, void *userdata)
+static void set_still(struct images *images, enum image_source source, struct still *still)
 {
-    struct image_store *store = calloc(1, sizeof(*store));
-
-    if (store != NULL) {
-        *store = (struct image_store){.loop = loop, .made = made, .userdata = userdata};
-    }
-    return store;
+    release(images->stills[source]);
+    images->stills[source] = still;
 }
 
-void image_store_close(struct image_store *store)
-{
-    if (store != NULL) {
-        store->is_closing = true;
-    }
-}
-
-/* The slot is in no store any more. */
-static void free_slot(struct slot *slot)
-{
-    for (int source = 0; source < IMAGE_SOURCES; source++) {
-        release(slot->stills[source]);
-    }
-    free(slot);
-}
-
-void image_store_free(struct image_store *store)
-{
-    struct slot *slot, *next;
-
-    if (store == NULL) {
-        return;
-    }
-    assert(store->counters.waiting == 0);
-    slot = store->slots;
-    HASH_CLEAR(hh, store->slots);
-    for (; slot != NULL; slot = next) {
-        next = slot->hh.next;
-        free_slot(slot);
-    }
-    free(store);
-}
-
-const struct image_counters *image_counters(const struct image_store *store)
-{
-    return &store->counters;
-}
-
-static struct slot *find_slot(const struct image_store *store, const char *identifier)
-{
-    struct slot *slot;
-
-    HASH_FIND_STR(store->slots, identifier, slot);
-    return slot;
-}
-
-/* NULL: out of memory. */
-static struct slot *need_slot(struct image_store *store, const char *identifier)
-{
-    struct slot *slot = find_slot(store, identifier);
-    size_t bytes = strlen(identifier);
-
-    if (slot != NULL) {
-        return slot;
-    }
-    slot = calloc(1, sizeof(*slot) + bytes + 1);
-    if (slot != NULL) {
-        slot->shown = IMAGE_STREAM;
-        memcpy(slot->identifier, identifier, bytes);
-        HASH_ADD_KEYPTR(hh, store->slots, slot->identifier, bytes, slot);
-    }
-    if (slot != NULL && slot->hh.tbl == NULL) {
-        free(slot);
-        slot = NULL;
-    }
-    return slot;
-}
-
-int image_put(struct image_store *store, const char *identifier, enum image_source source,
+int image_put(struct image_store *store, struct images *images, enum image_source source,
               const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr)
 {
-    struct slot *slot;
-    struct still *still;
+    bool fits = frame->width >= 1 && frame->height >= 1 && frame->width <= IMAGE_PIXELS_MAX &&
+                frame->height <= IMAGE_PIXELS_MAX;
+    struct still *still = fits ? new_still(frame, loan) : NULL;
 
-    if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
-        frame->height > IMAGE_PIXELS_MAX) {
-        return error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
-                         frame->width, frame->height, IMAGE_PIXELS_MAX);
-    }
-    slot = need_slot(store, identifier);
-    still = slot != NULL ? new_still(frame, loan) : NULL;
     if (still == NULL) {
-        return error_set(reterr, BATON_ENOMEM, "no room for a frame of \"%s\"", identifier);
+        if (loan != NULL) {
+            loan->give_back(loan->owner);
+        }
+        return fits ? error_set(reterr, BATON_ENOMEM, "no room for a frame")
+                    : error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
+                                frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
     still->number = ++store->puts;
-    release(slot->stills[source]);
-    slot->stills[source] = still;
+    set_still(images, source, still);
     return 0;
 }
 
-void image_show(struct image_store *store, const char *identifier, enum image_source source)
+void image_show(struct images *images, enum image_source source)
 {
-    struct slot *slot = find_slot(store, identifier);
-
-    if (slot != NULL && slot->shown != source) {
-        slot->shown = source;
-        slot->boxes.count = 0;
+    if (images->shown != source) {
+        images->shown = source;
+        images->boxes.count = 0;
     }
 }
 
-void image_settle(struct image_store *store, const char *identifier, enum image_source source)
+void image_settle(struct images *images, enum image_source source)
 {
-    struct slot *slot = find_slot(store, identifier);
-    struct still *lent = slot != NULL ? slot->stills[source] : NULL;
-    struct still *still;
+    const struct still *lent = images->stills[source];
+    struct still *still =
+        lent != NULL && lent->loan.owner != NULL ? new_still(&lent->frame, NULL) : NULL;
 
-    if (lent == NULL || lent->loan.owner == NULL) {
-        return;
-    }
-    still = new_still(&lent->frame, NULL);
-    if (still != NULL) { /* else it stays lent */
+    if (still != NULL) { /* without memory it stays lent */
         still->number = lent->number;
-        release(lent);
-        slot->stills[source] = still;
+        set_still(images, source, still);
     }
 }
 
-void image_drop(struct image_store *store, const char *identifier, enum image_source source)
+void image_drop(struct images *images, enum image_source source)
 {
-    struct slot *slot = find_slot(store, identifier);
-
-    if (slot != NULL) {
-        release(slot->stills[source]);
-        slot->stills[source] = NULL;
-        if (slot->shown == source) {
-            slot->boxes.count = 0;
-        }
+    set_still(images, source, NULL);
+    if (images->shown == source) {
+        images->boxes.count = 0;
     }
 }
 
-void image_remove(struct image_store *store, const char *identifier)
+void images_fini(struct images *images)
 {
-    struct slot *slot = find_slot(store, identifier);
-
-    if (slot != NULL) {
-        HASH_DEL(store->slots, slot);
-        free_slot(slot);
+    for (int source = 0; source < IMAGE_SOURCES; source++) {
+        image_drop(images, source);
     }
 }
 
-struct still *image_newest(const struct image_store *store, const char *identifier,
-                           enum image_source source)
+struct still *image_newest(const struct images *images, enum image_source source)
 {
-    const struct slot *slot = find_slot(store, identifier);
-
-    return slot != NULL ? slot->stills[source == IMAGE_SHOWN ? slot->shown : source] : NULL;
+    return images->stills[source == IMAGE_SHOWN ? images->shown : source];
 }
 
 /* ---- what was found ---- */
 
-void image_set_boxes(struct image_store *store, const char *identifier, enum image_source source,
-                     const struct image_box *boxes, size_t count)
+void image_set_boxes(struct images *images, enum image_source source, const struct image_box *boxes,
+                     size_t count)
 {
-    struct slot *slot = find_slot(store, identifier);
+    struct image_boxes *last = &images->boxes;
     size_t kept = count < IMAGE_BOXES_MAX ? count : IMAGE_BOXES_MAX;
     size_t bytes = kept * sizeof(*boxes);
 
-    if (slot == NULL || (source != slot->shown && source != IMAGE_SHOWN) ||
-        slot->stills[slot->shown] == NULL) {
+    if ((source != images->shown && source != IMAGE_SHOWN) ||
+        images->stills[images->shown] == NULL) {
         return;
     }
-    if (kept > 0 && (slot->boxes.count != kept || memcmp(slot->boxes.boxes, boxes, bytes) != 0)) {
-        slot->boxes.number = ++store->boxes; /* else a picture with them may be made already */
-        memcpy(slot->boxes.boxes, boxes, bytes);
+    if (kept > 0 && (last->count != kept || memcmp(last->boxes, boxes, bytes) != 0)) {
+        last->number++; /* else a picture with them may be made already */
+        memcpy(last->boxes, boxes, bytes);
     }
-    slot->boxes.count = kept;
+    last->count = kept;
 }
 
-const struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
-                                      enum image_source source)
+const struct image_boxes *image_boxes(const struct images *images, enum image_source source)
 {
-    const struct slot *slot = find_slot(store, identifier);
-    bool is_shown = slot != NULL && (source == IMAGE_SHOWN || source == slot->shown);
+    bool is_shown = source == IMAGE_SHOWN || source == images->shown;
 
-    return is_shown && slot->boxes.count > 0 ? &slot->boxes : NULL;
+    return is_shown && images->boxes.count > 0 ? &images->boxes : NULL;
 }
 
 /* ---- JPEGs ---- */
+
+void image_store_close(struct image_store *store)
+{
+    store->is_closing = true;
+}
 
 static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
                                       uint64_t boxes)

@@ -1,8 +1,8 @@
 /* The newest frame of each subscription's stream and of its snapshots, and JPEGs of it.
  *
- * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still for each source; the
- * next frame replaces it. The subscription shows one of the two sources. A still is the frame
- * itself if its owner lends it, else a copy.
+ * A frame is planar YUV 4:2:0, as decoders give it. A subscription has one still of each source;
+ * the next frame replaces it. It shows one of the two sources. A still is the frame itself if its
+ * owner lends it, else a copy.
  *
  * JPEGs are made in other threads: the loop never waits for one, and neither do the cameras.
  *
@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "protocol/protocol.h"
 
+#include <stdatomic.h>
 #include <uv.h>
 
 enum {
@@ -41,10 +42,9 @@ struct frame {
     bool is_bt709;           /* else BT.601 */
 };
 
-/* How a frame is kept where it is. */
+/* A frame that stays where it is until it is given back, once. */
 struct image_loan {
     const void *owner; /* of the frame */
-    void (*hold)(const void *owner);
     void (*give_back)(const void *owner);
 };
 
@@ -55,13 +55,13 @@ struct image_box {
 };
 
 struct image_boxes {
-    uint64_t number; /* others of the store have another one; 0: none */
+    uint64_t number; /* others of the subscription have another one; 0: none */
     size_t count;
     struct image_box boxes[IMAGE_BOXES_MAX];
 };
 
 struct encoding;
-struct image_store; /* opaque */
+struct image_store;
 
 /* A frame that is kept. */
 struct still {
@@ -71,6 +71,15 @@ struct still {
     struct image_loan loan;     /* its owner is NULL for a copy */
     uint8_t *pixels;            /* of a copy: the three planes, one after the other */
     unsigned holders;
+};
+
+/* A subscription and its images: the beginning of an entry (worker.h). At first it has none, and
+ * its stream is shown. */
+struct images {
+    struct subscription subscription;
+    struct still *stills[IMAGE_SOURCES]; /* NULL: none */
+    enum image_source shown;
+    struct image_boxes boxes; /* of what is shown */
 };
 
 /* The part of a frame, and the size of its picture. */
@@ -98,40 +107,44 @@ struct encoding {
 /* All that waited for it get it now, or its error. On the loop's thread. */
 typedef void image_made(void *userdata, const struct encoding *encoding);
 
-/* NULL when out of memory. */
-struct image_store *image_store_new(uv_loop_t *loop, image_made *made, void *userdata);
-/* Close (`made` is not called any more), then run the loop until it is done, then free. NULL is
- * allowed. */
-void image_store_close(struct image_store *store);
-void image_store_free(struct image_store *store);
+/* Numbers stills and makes pictures of them; the first three are its user's. */
+struct image_store {
+    uv_loop_t *loop;
+    image_made *made;
+    void *userdata;
+    atomic_bool is_closing;
+    uint64_t puts;
+    struct {
+        uint64_t made, refused;
+        unsigned waiting; /* under way now */
+    } counters;
+};
 
-/* Keeps the frame by the loan, or copies it if that is NULL. BATON_EINVAL for a size of 0 or above
- * IMAGE_PIXELS_MAX, BATON_ENOMEM. */
-int image_put(struct image_store *store, const char *identifier, enum image_source source,
+/* `made` is not called any more. Then end all images, and run the loop until it is done. */
+void image_store_close(struct image_store *store);
+
+/* Keeps the frame by the loan, which is given back after an error, too; or copies it if that is
+ * NULL. BATON_EINVAL for a size of 0 or above IMAGE_PIXELS_MAX, BATON_ENOMEM. */
+int image_put(struct image_store *store, struct images *images, enum image_source source,
               const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr);
-/* The source that the subscription shows from now on; until then its stream. Boxes of the other one
- * go. */
-void image_show(struct image_store *store, const char *identifier, enum image_source source);
+/* The source that is shown from now on. Boxes of the other one go. */
+void image_show(struct images *images, enum image_source source);
 /* No frame of the source will come for a while: a lent frame becomes a copy, and is returned once
  * no other holder has it. */
-void image_settle(struct image_store *store, const char *identifier, enum image_source source);
+void image_settle(struct images *images, enum image_source source);
 /* Its frames were another camera's. */
-void image_drop(struct image_store *store, const char *identifier, enum image_source source);
-void image_remove(struct image_store *store, const char *identifier); /* unknown: nothing */
+void image_drop(struct images *images, enum image_source source);
+void images_fini(struct images *images); /* all of them */
 
-/* Of a source, or of IMAGE_SHOWN. NULL: no frame yet. Borrowed until the next change of the store.
- */
-struct still *image_newest(const struct image_store *store, const char *identifier,
-                           enum image_source source);
+/* Of a source, or of IMAGE_SHOWN. NULL: no frame yet. Borrowed until the next change. */
+struct still *image_newest(const struct images *images, enum image_source source);
 
 /* Found in frames of that source, or IMAGE_SHOWN: they take the place of the last ones if it is
- * shown, and else are nothing. At most IMAGE_BOXES_MAX are kept. No frame of that name: there are
- * none then. */
-void image_set_boxes(struct image_store *store, const char *identifier, enum image_source source,
-                     const struct image_box *boxes, size_t count);
-/* NULL: none, as of a source that is not shown. Borrowed until the next change of the store. */
-const struct image_boxes *image_boxes(const struct image_store *store, const char *identifier,
-                                      enum image_source source);
+ * shown, and else are nothing. At most IMAGE_BOXES_MAX are kept; without a frame, none. */
+void image_set_boxes(struct images *images, enum image_source source, const struct image_box *boxes,
+                     size_t count);
+/* NULL: none, as of a source that is not shown. Borrowed until the next change. */
+const struct image_boxes *image_boxes(const struct images *images, enum image_source source);
 
 /* `crop` NULL: all of the frame. `width` 0: as large as the part is; else the picture is scaled
  * down to it, never up. */
@@ -143,13 +156,6 @@ void image_shape(struct image_shape *ret, const struct frame *frame, const struc
 int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
               const struct image_boxes *boxes, const struct encoding **ret,
               struct baton_error *reterr);
-
-struct image_counters {
-    uint64_t made, refused;
-    unsigned waiting; /* under way now */
-};
-
-const struct image_counters *image_counters(const struct image_store *store);
 
 /* A JPEG of the frame, for tjFree(), with the boxes drawn unless they are NULL. From any thread.
  * BATON_EIO, BATON_ENOMEM. */

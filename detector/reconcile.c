@@ -26,17 +26,3 @@ unsigned subscription_changes(const struct subscription *from, const struct subs
            (same_text(from->model_url, to->model_url) ? 0 : CHANGE_MODEL_URL) |
            (crop_equal(&from->crop, &to->crop) ? 0 : CHANGE_CROP);
 }
-
-size_t subscription_find(const struct subscription *list, size_t count, const char *identifier,
-                         size_t guess)
-{
-    size_t i = 0;
-
-    if (guess < count && strcmp(list[guess].identifier, identifier) == 0) {
-        return guess;
-    }
-    while (i < count && strcmp(list[i].identifier, identifier) != 0) {
-        i++;
-    }
-    return i;
-}

@@ -20,8 +20,4 @@ enum {
 /* The CHANGE_ bits by which the two differ. */
 unsigned subscription_changes(const struct subscription *from, const struct subscription *to);
 
-/* The index of `identifier`, or `count`. A list is mostly sent again in its old order: `guess`. */
-size_t subscription_find(const struct subscription *list, size_t count, const char *identifier,
-                         size_t guess);
-
 #endif

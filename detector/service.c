@@ -24,6 +24,7 @@ static void on_event(void *userdata, const struct worker_event *event)
     static const enum log_level levels[] = {WORKER_EVENTS(LEVEL)};
 #undef LEVEL
     enum log_level level = levels[event->type];
+    struct images *images = (struct images *)event->subscription;
     char session[24] = "";
 
     service->has_changed = true;
@@ -37,12 +38,9 @@ static void on_event(void *userdata, const struct worker_event *event)
                   LOG_STR("text", event->text),
                   LOG_STR("error", event->error != NULL ? event->error->message : NULL));
     }
-    if (event->type == WORKER_SUBSCRIPTION_UPDATED && (event->changes & CHANGE_CAMERA) != 0) {
-        image_drop(service->images, event->identifier, IMAGE_STREAM);
-    }
     if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
-        image_remove(service->images, event->identifier);
-        service_picture_removed(service, event->identifier);
+        images_fini(images);
+        service_picture_removed(service, images);
     }
     if (service->config.changed != NULL) {
         service->config.changed(service->config.userdata, event);
@@ -144,7 +142,6 @@ static void start_timers(struct service *service)
     usage_meter_init(&service->meter, "", USAGE_GPU_LIBRARY);
     (void)uv_timer_init(service->config.web.loop, &service->heartbeat); /* these cannot fail */
     (void)uv_timer_init(service->config.web.loop, &service->looker);
-    service->has_timers = true;
     service->heartbeat.data = service->looker.data = service;
     on_heartbeat(&service->heartbeat);
     (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
@@ -165,20 +162,22 @@ int service_open(struct service **ret, const struct service_config *config,
                  struct baton_error *reterr)
 {
     struct service *service = calloc(1, sizeof(*service));
-    const struct worker_hooks hooks = {service_send, service_drop, on_event, service};
+    const struct worker_hooks hooks = {service_send, service_drop, on_event, service,
+                                       config->entry_bytes};
     int rc;
 
     assert(config->report_interval_ms >= 1);
+    assert(config->entry_bytes >= sizeof(struct images));
     if (service == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
     }
     service->config = *config;
     service->started_at = clock_now();
     service->worker = worker_new(&hooks, config->queue_max);
-    service->images = image_store_new(config->web.loop, service_picture_made, service);
-    rc = service->worker != NULL && service->images != NULL
-             ? listen_there(service, reterr)
-             : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
+    service->images = (struct image_store){
+        .loop = config->web.loop, .made = service_picture_made, .userdata = service};
+    rc = service->worker != NULL ? listen_there(service, reterr)
+                                 : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
     if (rc != 0) {
         service_free(service);
         return rc;
@@ -198,33 +197,21 @@ struct worker *service_worker(const struct service *service)
     return service->worker;
 }
 
-struct image_store *service_images(const struct service *service)
-{
-    return service->images;
-}
-
-void service_frame(struct service *service, const char *identifier, enum image_source source,
+void service_frame(struct service *service, struct images *images, enum image_source source,
                    bool is_shown, const struct frame *frame, const struct image_loan *loan)
 {
     struct baton_error error = {0};
 
-    if (image_put(service->images, identifier, source, frame, loan, &error) != 0) {
-        log_warning(service->config.web.logger, "frame-refused", LOG_STR("identifier", identifier),
+    if (image_put(&service->images, images, source, frame, loan, &error) != 0) {
+        log_warning(service->config.web.logger, "frame-refused",
+                    LOG_STR("identifier", images->subscription.identifier),
                     LOG_STR("error", error.message));
         return;
     }
     if (is_shown) {
-        image_show(service->images, identifier, source);
+        image_show(images, source);
     }
-    service_picture_frame(service, identifier);
-}
-
-void service_online(struct service *service, const char *identifier, bool is_online)
-{
-    if (!is_online) {
-        image_set_boxes(service->images, identifier, IMAGE_SHOWN, NULL, 0); /* unknown now */
-    }
-    worker_set_online(service->worker, identifier, is_online);
+    service_picture_frame(service, images);
 }
 
 void service_close(struct service *service)
@@ -232,22 +219,26 @@ void service_close(struct service *service)
     if (service == NULL) {
         return;
     }
-    if (service->has_timers && !uv_is_closing((uv_handle_t *)&service->heartbeat)) {
-        uv_close((uv_handle_t *)&service->heartbeat, NULL);
-        uv_close((uv_handle_t *)&service->looker, NULL);
-    }
-    image_store_close(service->images);
+    uv_close((uv_handle_t *)&service->heartbeat, NULL);
+    uv_close((uv_handle_t *)&service->looker, NULL);
+    image_store_close(&service->images);
     web_server_close(service->web);
 }
 
 void service_free(struct service *service)
 {
+    struct subscription *entry;
+
     if (service == NULL) {
         return;
     }
     web_server_free(service->web);
+    for (size_t i = 0;
+         service->worker != NULL && (entry = worker_subscription(service->worker, i)) != NULL;
+         i++) {
+        images_fini((struct images *)entry);
+    }
     worker_free(service->worker);
-    image_store_free(service->images);
     usage_meter_fini(&service->meter);
     free(service);
 }

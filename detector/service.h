@@ -11,7 +11,7 @@
  * for a host that could not be foreign.
  *
  * The part that opens cameras gets the subscriptions through `changed`, and reports through
- * service_frame, service_online and worker_detected, all on the loop's thread.
+ * service_frame, `is_online` and worker_detected, all on the loop's thread.
  */
 #ifndef DETECTOR_SERVICE_H
 #define DETECTOR_SERVICE_H
@@ -31,18 +31,18 @@ enum {
 };
 
 /* Texts are borrowed, and stay. */
-
 struct service_config {
     struct web_config web;    /* loop, logger, host, port, tls_cert and tls_key; the rest follows */
     const char *token;        /* NULL: none */
     const char *const *hosts; /* further names that HTTP may ask for; NULL-ended, or NULL */
     int report_interval_ms;   /* 100 to 60000; the specification has 2000 */
     size_t queue_max;         /* detections that wait for a backend */
+    size_t entry_bytes;       /* of a struct that begins with a struct images: worker.h */
     /* Called when a subscription was added, updated or removed, or a session or stage changed. May
      * be NULL. */
     void (*changed)(void *userdata, const struct worker_event *event);
     /* Adds fields to a camera's object in /status. May be NULL. */
-    void (*describe)(void *userdata, const char *identifier, json_t *camera);
+    void (*describe)(void *userdata, struct subscription *subscription, json_t *camera);
     /* Adds families to /metrics, see web/exposition.h. May be NULL. */
     void (*measure)(void *userdata, struct buffer *body);
     /* The drain that service_drain() began is over; it may call service_close(). May be NULL. */
@@ -60,11 +60,8 @@ int service_port(const struct service *service);
 struct worker *service_worker(const struct service *service);
 
 /* Sets the newest frame of a source. With `is_shown` the subscription shows it from now on. */
-void service_frame(struct service *service, const char *identifier, enum image_source source,
+void service_frame(struct service *service, struct images *images, enum image_source source,
                    bool is_shown, const struct frame *frame, const struct image_loan *loan);
-/* For what else is known of the frames: boxes of what was found, sources without further frames. */
-struct image_store *service_images(const struct service *service);
-void service_online(struct service *service, const char *identifier, bool is_online);
 
 /* Applies the part of the configuration that may change at work. */
 void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);
@@ -73,7 +70,7 @@ void service_set_limits(struct service *service, int report_interval_ms, size_t 
  * `patience`; the backends get a close frame, and have a second to answer it. */
 void service_drain(struct service *service, span patience);
 
-/* Close, then run the loop until it is done, then free. NULL is allowed. */
+/* Close once, then run the loop until it is done, then free. NULL is allowed. */
 void service_close(struct service *service);
 void service_free(struct service *service);
 

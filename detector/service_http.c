@@ -33,7 +33,7 @@ static void answer_text(struct web_exchange *exchange, unsigned status, const ch
 static json_t *cameras_json(const struct service *service)
 {
     json_t *list = json_array();
-    const struct subscription *subscription;
+    struct subscription *subscription;
 
     for (size_t i = 0; (subscription = worker_subscription(service->worker, i)) != NULL; i++) {
         const char *stage = stage_name(worker_stage(service->worker, subscription->identifier));
@@ -44,7 +44,7 @@ static json_t *cameras_json(const struct service *service)
             "modelName", subscription->model_name, "sessionId",
             session.is_set ? json_integer(session.id) : json_null(), "progressionStage", stage);
         if (camera != NULL && service->config.describe != NULL) {
-            service->config.describe(service->config.userdata, subscription->identifier, camera);
+            service->config.describe(service->config.userdata, subscription, camera);
         }
         (void)json_array_append_new(list, camera);
     }
@@ -110,7 +110,6 @@ static size_t count_online(const struct service *service)
 
 static void put_metrics(const struct service *service, struct buffer *body)
 {
-    const struct image_counters *images = image_counters(service->images);
     const struct worker_counters *counters = worker_counters(service->worker);
     const struct worker *worker = service->worker;
     const struct {
@@ -135,10 +134,11 @@ static void put_metrics(const struct service *service, struct buffer *body)
         {"stream_viewers", "gauge", "Who looks at a camera's stream.", service->streams},
         {"stream_parts_served_total", "counter", "Images sent in streams.",
          (double)service->parts_served},
-        {"images_encoded_total", "counter", "JPEGs made.", (double)images->made},
+        {"images_encoded_total", "counter", "JPEGs made.", (double)service->images.counters.made},
         {"images_refused_total", "counter", "JPEGs not made, because too many waited.",
-         (double)images->refused},
-        {"images_waiting", "gauge", "JPEGs that wait or are under way.", images->waiting},
+         (double)service->images.counters.refused},
+        {"images_waiting", "gauge", "JPEGs that wait or are under way.",
+         service->images.counters.waiting},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

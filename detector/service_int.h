@@ -23,6 +23,7 @@ struct viewer {
     struct viewer *prev, *next;
     struct service *service;
     struct web_exchange *exchange;
+    const struct images *images;    /* of a picture that is being made it may have gone */
     const struct encoding *awaited; /* the picture that is being made for it; NULL: none */
     struct camera_question wanted;
     char tag[96];
@@ -39,11 +40,10 @@ struct service {
     struct viewer *viewers; /* of which so many have streams: */
     unsigned streams;
     uint64_t last_number; /* of a peer */
-    struct image_store *images;
+    struct image_store images;
     struct usage_meter meter;
     struct usage usage;
     uv_timer_t heartbeat, looker;
-    bool has_timers;  /* their handles are open */
     bool has_changed; /* subscriptions, since the last heartbeat */
     enum drain_phase drain;
     instant drain_until; /* of this phase */
@@ -77,7 +77,7 @@ void service_picture_drained(void *userdata, struct web_exchange *exchange);
 void service_picture_gone(void *userdata, struct web_exchange *exchange);
 void service_picture_made(void *userdata, const struct encoding *encoding);
 /* A frame has come; the camera is removed. */
-void service_picture_frame(struct service *service, const char *identifier);
-void service_picture_removed(struct service *service, const char *identifier);
+void service_picture_frame(struct service *service, const struct images *images);
+void service_picture_removed(struct service *service, const struct images *images);
 
 #endif

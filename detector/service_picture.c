@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #define BOUNDARY "frame"
@@ -33,36 +32,23 @@ static void end_viewer(struct viewer *viewer)
     free(viewer);
 }
 
-/* False: the camera is not there, or no frame of it. */
+/* False: there is no frame of the camera. */
 static bool find_view(const struct viewer *viewer, struct view *ret)
 {
     const struct camera_question *wanted = &viewer->wanted;
-    const struct image_store *images = viewer->service->images;
-    const struct subscription *subscription =
-        worker_find(viewer->service->worker, wanted->identifier);
+    const struct images *images = viewer->images;
 
-    ret->still = image_newest(images, wanted->identifier, wanted->source);
-    if (subscription == NULL || ret->still == NULL) {
+    ret->still = image_newest(images, wanted->source);
+    if (ret->still == NULL) {
         return false;
     }
-    ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->identifier, wanted->source) : NULL;
-    image_shape(&ret->shape, &ret->still->frame, wanted->is_cropped ? &subscription->crop : NULL,
-                wanted->width);
+    ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->source) : NULL;
+    image_shape(&ret->shape, &ret->still->frame,
+                wanted->is_cropped ? &images->subscription.crop : NULL, wanted->width);
     return true;
 }
 
-/* Of BATON_EBUSY, service_picture_made() brings it. */
-static int ask(struct viewer *viewer, const struct view *view, const struct encoding **ret,
-               struct baton_error *reterr)
-{
-    int rc =
-        image_ask(viewer->service->images, view->still, &view->shape, view->boxes, ret, reterr);
-
-    viewer->awaited = rc == BATON_EBUSY ? *ret : NULL;
-    return rc;
-}
-
-/* ---- One picture ----------------------------------------------------------------------------- */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 /* A cache may keep a picture but must ask again each time: the camera has newer ones. A 304 has no
  * length: it would be the picture's, which is not known. */
@@ -92,10 +78,58 @@ static void refuse(struct viewer *viewer, unsigned status, const char *reason)
     web_refuse(exchange, status, reason);
 }
 
-static void refuse_failed(struct viewer *viewer, const struct baton_error *error)
+static void send_part(struct viewer *viewer, const struct encoding *image)
 {
-    refuse(viewer, error->code == BATON_EUNAVAILABLE ? 503 : 500, error->message);
+    char head[128];
+    int bytes = snprintf(
+        head, sizeof(head),
+        "--" BOUNDARY "\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n", image->bytes);
+
+    viewer->is_reading = false;
+    viewer->service->parts_served++;
+    web_part(viewer->exchange, head, (size_t)bytes);
+    web_part(viewer->exchange, image->jpeg, image->bytes);
+    web_part(viewer->exchange, "\r\n", 2);
 }
+
+/* A stream skips what cannot be made: another frame follows. */
+static void fail(struct viewer *viewer, const struct baton_error *error)
+{
+    if (!viewer->wanted.is_stream) {
+        refuse(viewer, error->code == BATON_EUNAVAILABLE ? 503 : 500, error->message);
+    }
+}
+
+static void give(struct viewer *viewer, const struct encoding *image)
+{
+    viewer->awaited = NULL;
+    if (image->jpeg == NULL) {
+        fail(viewer, &image->error);
+    } else if (viewer->wanted.is_stream) {
+        send_part(viewer, image);
+    } else {
+        answer_image(viewer, image);
+    }
+}
+
+/* What is not made yet comes by service_picture_made(). */
+static void ask(struct viewer *viewer, const struct view *view)
+{
+    const struct encoding *image;
+    struct baton_error error;
+    int rc =
+        image_ask(&viewer->service->images, view->still, &view->shape, view->boxes, &image, &error);
+
+    if (rc == 0) {
+        give(viewer, image);
+    } else if (rc == BATON_EBUSY) {
+        viewer->awaited = image;
+    } else {
+        fail(viewer, &error);
+    }
+}
+
+/* ---- One picture ----------------------------------------------------------------------------- */
 
 /* Pictures of another run of this program need other tags, and so do other shapes. */
 static void set_tag(struct viewer *viewer, const struct view *view)
@@ -114,10 +148,7 @@ static void begin_image(struct viewer *viewer)
 {
     const struct web_head *head = &web_exchange_request(viewer->exchange)->head;
     const char *known = web_header(head, "if-none-match");
-    const struct encoding *image;
-    struct baton_error error;
     struct view view;
-    int rc;
 
     if (!find_view(viewer, &view)) {
         refuse(viewer, 404,
@@ -129,46 +160,22 @@ static void begin_image(struct viewer *viewer)
     set_tag(viewer, &view);
     if (known != NULL && question_has_tag(known, viewer->tag)) {
         answer_image(viewer, NULL);
-        return;
-    }
-    rc = ask(viewer, &view, &image, &error);
-    if (rc == 0) {
-        answer_image(viewer, image);
-    } else if (rc != BATON_EBUSY) {
-        refuse_failed(viewer, &error);
+    } else {
+        ask(viewer, &view);
     }
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
-static void send_part(struct viewer *viewer, const struct encoding *image)
-{
-    char head[128];
-    int bytes = snprintf(
-        head, sizeof(head),
-        "--" BOUNDARY "\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n", image->bytes);
-
-    viewer->is_reading = false;
-    viewer->service->parts_served++;
-    web_part(viewer->exchange, head, (size_t)bytes);
-    web_part(viewer->exchange, image->jpeg, image->bytes);
-    web_part(viewer->exchange, "\r\n", 2);
-}
-
 /* Sends the newest frame, if the viewer has not had it and can take it. */
 static void show(struct viewer *viewer)
 {
-    const struct encoding *image;
-    struct baton_error error;
     struct view view;
 
-    if (!viewer->is_reading || viewer->awaited != NULL || !find_view(viewer, &view) ||
-        view.still->number == viewer->number) {
-        return;
-    }
-    viewer->number = view.still->number; /* a refused frame is skipped: another one follows */
-    if (ask(viewer, &view, &image, &error) == 0) {
-        send_part(viewer, image);
+    if (viewer->is_reading && viewer->awaited == NULL && find_view(viewer, &view) &&
+        view.still->number != viewer->number) {
+        viewer->number = view.still->number;
+        ask(viewer, &view);
     }
 }
 
@@ -207,8 +214,8 @@ static const char *missing_source(const struct subscription *subscription, enum 
 void service_picture_begin(struct service *service, const struct camera_question *wanted,
                            struct web_exchange *exchange)
 {
-    const char *missing =
-        missing_source(worker_find(service->worker, wanted->identifier), wanted->source);
+    const struct subscription *entry = worker_find(service->worker, wanted->identifier);
+    const char *missing = missing_source(entry, wanted->source);
     struct viewer *viewer = missing == NULL ? calloc(1, sizeof(*viewer)) : NULL;
 
     if (viewer == NULL) {
@@ -218,6 +225,7 @@ void service_picture_begin(struct service *service, const struct camera_question
     }
     viewer->service = service;
     viewer->exchange = exchange;
+    viewer->images = (const struct images *)entry;
     viewer->wanted = *wanted;
     web_exchange_set(exchange, viewer);
     DL_APPEND(service->viewers, viewer);
@@ -251,18 +259,6 @@ void service_picture_gone(void *userdata, struct web_exchange *exchange)
     }
 }
 
-static void give(struct viewer *viewer, const struct encoding *encoding)
-{
-    viewer->awaited = NULL;
-    if (!viewer->wanted.is_stream && encoding->jpeg != NULL) {
-        answer_image(viewer, encoding);
-    } else if (!viewer->wanted.is_stream) {
-        refuse_failed(viewer, &encoding->error);
-    } else if (encoding->jpeg != NULL) {
-        send_part(viewer, encoding);
-    }
-}
-
 /* Any viewer may go meanwhile, so each is looked for anew. */
 void service_picture_made(void *userdata, const struct encoding *encoding)
 {
@@ -277,23 +273,23 @@ void service_picture_made(void *userdata, const struct encoding *encoding)
     } while (viewer != NULL);
 }
 
-void service_picture_frame(struct service *service, const char *identifier)
+void service_picture_frame(struct service *service, const struct images *images)
 {
     struct viewer *viewer = NULL;
 
     DL_FOREACH (service->viewers, viewer) {
-        if (viewer->is_reading && strcmp(viewer->wanted.identifier, identifier) == 0) {
+        if (viewer->is_reading && viewer->images == images) {
             show(viewer);
         }
     }
 }
 
-void service_picture_removed(struct service *service, const char *identifier)
+void service_picture_removed(struct service *service, const struct images *images)
 {
     struct viewer *viewer = NULL, *next = NULL;
 
     DL_FOREACH_SAFE (service->viewers, viewer, next) {
-        if (viewer->wanted.is_stream && strcmp(viewer->wanted.identifier, identifier) == 0) {
+        if (viewer->wanted.is_stream && viewer->images == images) {
             struct web_exchange *exchange = viewer->exchange;
             end_viewer(viewer);
             web_finish(exchange);

@@ -55,20 +55,12 @@ static void on_refused(void *userdata, const char *reason)
 
 static void on_drain(void *userdata)
 {
-    const struct peer *peer = userdata;
-
-    if (worker_owner(peer->service->worker) == peer->number) {
-        worker_flush(peer->service->worker);
-    }
+    worker_flush(((struct peer *)userdata)->service->worker);
 }
 
 static void on_closing(void *userdata)
 {
-    const struct peer *peer = userdata;
-
-    if (worker_owner(peer->service->worker) == peer->number) {
-        service_deliver(peer->service);
-    }
+    service_deliver(((struct peer *)userdata)->service);
 }
 
 static void on_close(void *userdata)

@@ -23,7 +23,7 @@ struct worker {
     uint64_t owner; /* one of them, or 0 */
     uint64_t epoch; /* the highest in a list; 0: none */
 
-    struct subscription *subscriptions;
+    struct subscription **subscriptions; /* the entries, in the order of the list */
     size_t subscription_count;
 
     struct display *displays;
@@ -48,7 +48,7 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
 {
     struct worker *worker = calloc(1, sizeof(*worker));
 
-    assert(queue_max >= 1);
+    assert(queue_max >= 1 && hooks->entry_bytes >= sizeof(struct subscription));
     if (worker == NULL) {
         return NULL;
     }
@@ -56,6 +56,12 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
     worker->hooks = *hooks;
     worker->outbox.waiting_max = queue_max;
     return worker;
+}
+
+static void free_entry(struct subscription *entry)
+{
+    subscription_fini(entry);
+    free(entry);
 }
 
 void worker_free(struct worker *worker)
@@ -72,7 +78,7 @@ void worker_free(struct worker *worker)
         free(display);
     }
     for (size_t i = 0; i < worker->subscription_count; i++) {
-        subscription_fini(&worker->subscriptions[i]);
+        free_entry(worker->subscriptions[i]);
     }
     free(worker->subscriptions);
     outbox_fini(&worker->outbox);
@@ -226,8 +232,8 @@ static void take_over(struct worker *worker, uint64_t backend)
 
 /* ---- displays ---- */
 
-/* Of a subscription; NULL: in neither. */
-static const struct display *display_of(const struct worker *worker, const char *identifier)
+/* Of that name, or of a subscription; NULL: in neither. */
+static struct display *display_of(const struct worker *worker, const char *identifier)
 {
     struct display *display;
 
@@ -247,17 +253,13 @@ enum stage worker_stage(const struct worker *worker, const char *identifier)
     return display != NULL ? display->stage : STAGE_NONE;
 }
 
-/* The display, made if there is none. NULL with the error: no room. */
-static struct display *need_display(struct worker *worker, const char *name,
-                                    struct baton_error *reterr)
+/* NULL with the error: no room. */
+static struct display *new_display(struct worker *worker, const char *name,
+                                   struct baton_error *reterr)
 {
     size_t bytes = strlen(name);
     struct display *display;
 
-    HASH_FIND(hh, worker->displays, name, bytes, display);
-    if (display != NULL) {
-        return display;
-    }
     if (HASH_COUNT(worker->displays) == WORKER_DISPLAYS_MAX) {
         (void)error_set(reterr, BATON_ETOOBIG,
                         "display \"%s\": %d displays have a session or stage already; clear one",
@@ -282,12 +284,14 @@ static int set_display(struct worker *worker, uint64_t backend, const struct com
 {
     bool is_session = command->type == COMMAND_SET_SESSION_ID, is_other;
     bool is_none = is_session ? !command->session.is_set : command->stage == STAGE_NONE;
-    struct display *display;
+    struct display *display = display_of(worker, command->display);
 
-    if (is_none && display_of(worker, command->display) == NULL) {
-        return 0;
+    if (display == NULL) {
+        if (is_none) {
+            return 0;
+        }
+        display = new_display(worker, command->display, reterr);
     }
-    display = need_display(worker, command->display, reterr);
     if (display == NULL) {
         return reterr->code;
     }
@@ -316,40 +320,62 @@ static int set_display(struct worker *worker, uint64_t backend, const struct com
 
 /* ---- subscriptions ---- */
 
-static size_t find_subscription(const struct worker *worker, const char *identifier, size_t guess)
+/* NULL: there is none. A list is mostly sent again in its old order: `guess` is looked at first. */
+static struct subscription *find_entry(struct subscription *const *list, size_t count,
+                                       const char *identifier, size_t guess)
 {
-    return subscription_find(worker->subscriptions, worker->subscription_count, identifier, guess);
+    if (guess < count && strcmp(list[guess]->identifier, identifier) == 0) {
+        return list[guess];
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(list[i]->identifier, identifier) == 0) {
+            return list[i];
+        }
+    }
+    return NULL;
+}
+
+/* What is new moves from the command into an entry; what is not stays there, beside its entry.
+ * False: out of memory. */
+static bool fill_list(const struct worker *worker, struct command *command,
+                      struct subscription **list)
+{
+    for (size_t i = 0; i < command->subscription_count; i++) {
+        struct subscription *wanted = &command->subscriptions[i];
+        list[i] =
+            find_entry(worker->subscriptions, worker->subscription_count, wanted->identifier, i);
+        if (list[i] == NULL) {
+            list[i] = calloc(1, worker->hooks.entry_bytes);
+            if (list[i] == NULL) {
+                return false;
+            }
+            *list[i] = *wanted;
+            *wanted = (struct subscription){0};
+        }
+    }
+    return true;
 }
 
 /* A refused subscription that runs already, in its older form, goes on running in that form: it is
- * at the end of the wanted list, too. */
-static void keep_refused(const struct worker *worker, struct command *command)
+ * at the end of the list, too. */
+static size_t keep_refused(const struct worker *worker, const struct command *command,
+                           struct subscription **list)
 {
+    size_t count = command->subscription_count;
+
     for (size_t i = 0; i < command->rejection_count; i++) {
         const char *identifier = command->rejections[i].identifier;
-        size_t at = find_subscription(worker, identifier, i), count = command->subscription_count;
-        if (at < worker->subscription_count &&
-            subscription_find(command->subscriptions, count, identifier, count) == count) {
-            command->subscriptions[command->subscription_count++] = worker->subscriptions[at];
+        struct subscription *entry =
+            find_entry(worker->subscriptions, worker->subscription_count, identifier, i);
+        if (entry != NULL && find_entry(list, count, identifier, count) == NULL) {
+            list[count++] = entry;
         }
     }
-}
-
-/* Those that are in the new list as they were are its own. */
-static void free_replaced(const struct worker *worker, struct subscription *old, size_t old_count)
-{
-    for (size_t i = 0; i < old_count; i++) {
-        size_t at = find_subscription(worker, old[i].identifier, i);
-        if (at == worker->subscription_count ||
-            worker->subscriptions[at].identifier != old[i].identifier) {
-            subscription_fini(&old[i]);
-        }
-    }
-    free(old);
+    return count;
 }
 
 static void emit_subscription(struct worker *worker, enum worker_event_type type, uint64_t backend,
-                              const struct subscription *subscription, unsigned changes)
+                              struct subscription *subscription, unsigned changes)
 {
     emit(worker, (struct worker_event){.type = type,
                                        .backend = backend,
@@ -369,42 +395,69 @@ static void emit_rejections(struct worker *worker, uint64_t backend, const struc
     }
 }
 
-/* Moves the wanted list in, and tells of each difference: removals first (they free cameras), then
- * the wanted list in its order. Whether a camera is online survives unless it is another. */
-static void swap_subscriptions(struct worker *worker, uint64_t backend, struct command *command)
+/* Whether the camera is online survives unless it is another one. */
+static void update_entry(struct worker *worker, uint64_t backend, struct subscription *entry,
+                         struct subscription *wanted)
 {
-    struct subscription *old = worker->subscriptions;
-    size_t old_count = worker->subscription_count;
+    unsigned changes = subscription_changes(entry, wanted);
+    struct subscription before = *entry;
 
-    worker->subscriptions = command->subscriptions;
-    worker->subscription_count = command->subscription_count;
-    command->subscriptions = NULL;
-    command->subscription_count = 0;
-    for (size_t i = 0; i < old_count; i++) {
-        if (find_subscription(worker, old[i].identifier, i) == worker->subscription_count) {
-            emit_subscription(worker, WORKER_SUBSCRIPTION_REMOVED, backend, &old[i], 0);
-        }
+    if (changes != 0) {
+        *entry = *wanted;
+        entry->identifier = before.identifier;
+        entry->is_online = before.is_online && (changes & CHANGE_CAMERA) == 0;
+        before.identifier = wanted->identifier;
+        *wanted = before;
+        emit_subscription(worker, WORKER_SUBSCRIPTION_UPDATED, backend, entry, changes);
     }
-    for (size_t i = 0; i < worker->subscription_count; i++) {
-        struct subscription *wanted = &worker->subscriptions[i];
-        size_t at = subscription_find(old, old_count, wanted->identifier, i);
-        unsigned changes = at < old_count ? subscription_changes(&old[at], wanted) : 0;
-        wanted->is_online = at < old_count && old[at].is_online && (changes & CHANGE_CAMERA) == 0;
-        if (at == old_count) {
-            emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, wanted, 0);
-        } else if (changes != 0) {
-            emit_subscription(worker, WORKER_SUBSCRIPTION_UPDATED, backend, wanted, changes);
-        }
-    }
-    free_replaced(worker, old, old_count);
 }
 
-static void set_subscription_list(struct worker *worker, uint64_t backend, struct command *command)
+/* Tells of each difference: removals first (they free cameras), then the list in its order. */
+static void swap_list(struct worker *worker, uint64_t backend, struct command *command,
+                      struct subscription **list, size_t count)
 {
-    keep_refused(worker, command);
+    struct subscription **old = worker->subscriptions;
+    size_t old_count = worker->subscription_count;
+
+    worker->subscriptions = list;
+    worker->subscription_count = count;
+    for (size_t i = 0; i < old_count; i++) {
+        if (find_entry(list, count, old[i]->identifier, i) == NULL) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_REMOVED, backend, old[i], 0);
+            free_entry(old[i]);
+        }
+    }
+    free(old);
+    for (size_t i = 0; i < command->subscription_count; i++) {
+        if (command->subscriptions[i].identifier == NULL) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, list[i], 0);
+        } else {
+            update_entry(worker, backend, list[i], &command->subscriptions[i]);
+        }
+    }
+}
+
+static int set_subscription_list(struct worker *worker, uint64_t backend, struct command *command,
+                                 struct baton_error *reterr)
+{
+    size_t count = command->subscription_count;
+    struct subscription **list =
+        calloc(count + command->rejection_count + 1, sizeof(struct subscription *));
+
+    if (list == NULL || !fill_list(worker, command, list)) {
+        for (size_t i = 0; list != NULL && i < count; i++) {
+            if (command->subscriptions[i].identifier == NULL) {
+                free_entry(list[i]);
+            }
+        }
+        free(list);
+        return error_set(reterr, BATON_ENOMEM, "out of memory for %zu subscriptions", count);
+    }
+    count = keep_refused(worker, command, list);
     emit_rejections(worker, backend, command);
-    swap_subscriptions(worker, backend, command);
+    swap_list(worker, backend, command, list, count);
     send_report(worker, backend);
+    return 0;
 }
 
 /* A backend that has lost the worker to another one, and does not know it yet. */
@@ -444,8 +497,7 @@ static int apply(struct worker *worker, uint64_t backend, struct command *comman
         }
         worker->epoch = command->epoch != 0 ? command->epoch : worker->epoch;
         take_over(worker, backend);
-        set_subscription_list(worker, backend, command);
-        return 0;
+        return set_subscription_list(worker, backend, command, reterr);
     case COMMAND_SET_SESSION_ID:
     case COMMAND_SET_PROGRESSION_STAGE:
         take_over(worker, backend);
@@ -535,10 +587,6 @@ int worker_detected(struct worker *worker, struct detection *detection, struct b
     int rc = detection_check(detection, reterr);
     bool is_first;
 
-    if (rc == 0 && worker_find(worker, detection->identifier) == NULL) {
-        rc = error_set(reterr, BATON_ENOENT, "detection for \"%s\": no such subscription",
-                       detection->identifier);
-    }
     if (rc != 0) {
         detection_fini(detection);
         return rc;
@@ -558,28 +606,19 @@ void worker_set_queue(struct worker *worker, size_t queue_max)
     worker->counters.detections_dropped += outbox_set_max(&worker->outbox, queue_max);
 }
 
-void worker_set_online(struct worker *worker, const char *identifier, bool is_online)
-{
-    size_t at = find_subscription(worker, identifier, 0);
-    if (at < worker->subscription_count) {
-        worker->subscriptions[at].is_online = is_online;
-    }
-}
-
 size_t worker_subscription_count(const struct worker *worker)
 {
     return worker->subscription_count;
 }
 
-const struct subscription *worker_subscription(const struct worker *worker, size_t index)
+struct subscription *worker_subscription(const struct worker *worker, size_t index)
 {
-    return index < worker->subscription_count ? &worker->subscriptions[index] : NULL;
+    return index < worker->subscription_count ? worker->subscriptions[index] : NULL;
 }
 
-const struct subscription *worker_find(const struct worker *worker, const char *identifier)
+struct subscription *worker_find(const struct worker *worker, const char *identifier)
 {
-    size_t at = find_subscription(worker, identifier, 0);
-    return at < worker->subscription_count ? &worker->subscriptions[at] : NULL;
+    return find_entry(worker->subscriptions, worker->subscription_count, identifier, 0);
 }
 
 size_t worker_queued(const struct worker *worker)

@@ -18,6 +18,10 @@
  * the session it was seen in, or as imageDetection with its old timestamp if there was none.
  * One that was sent is kept until it has arrived, worker_delivered(); if the connection ends
  * before, the detection is queued again, and counts as sent once another one has it.
+ *
+ * A subscription has one entry, from the list that names it first to the one that does not any
+ * more. It stays where it is, so that whatever is known of the subscription is kept in it and found
+ * without its identifier.
  */
 #ifndef DETECTOR_WORKER_H
 #define DETECTOR_WORKER_H
@@ -60,7 +64,7 @@ struct worker_event {
     enum worker_event_type type;
     uint64_t backend; /* the sender of the message; 0: none */
     const char *identifier;
-    const struct subscription *subscription; /* holds secrets: its URLs */
+    struct subscription *subscription; /* its entry; holds secrets: its URLs */
     unsigned changes;
     struct session_id session;
     const char *text;
@@ -78,6 +82,9 @@ struct worker_hooks {
     void (*close)(void *userdata, uint64_t backend, int code, const char *reason);
     void (*event)(void *userdata, const struct worker_event *event); /* must not call back in */
     void *userdata;
+    /* Of an entry: a struct that begins with a struct subscription. The rest is the caller's, and 0
+     * when the subscription is added. */
+    size_t entry_bytes;
 };
 
 /* X(field, its name in /status, what /metrics says of it) */
@@ -129,22 +136,18 @@ void worker_delivered(struct worker *worker, uint64_t backend, uint64_t arrived)
 /* Whether detections were sent and have not arrived, so that worker_delivered() is wanted. */
 bool worker_awaits(const struct worker *worker);
 
-/* Takes the detection (always: it is released by the worker, also on failure) and fills in the
- * display's session. 0; BATON_EINVAL if it is not flat; BATON_ENOENT without such a subscription.
- */
+/* Takes the detection of a subscription (always: it is released by the worker, also on failure) and
+ * fills in the display's session. 0; BATON_EINVAL if it is not flat. */
 int worker_detected(struct worker *worker, struct detection *detection, struct baton_error *reterr);
-
-/* Whether the subscription's frames arrive; ignored when there is no such subscription. */
-void worker_set_online(struct worker *worker, const char *identifier, bool is_online);
 
 /* The session and stage of the display of a subscription. */
 struct session_id worker_session(const struct worker *worker, const char *identifier);
 enum stage worker_stage(const struct worker *worker, const char *identifier);
 
 size_t worker_subscription_count(const struct worker *worker);
-/* NULL past the end; borrowed until the next message. */
-const struct subscription *worker_subscription(const struct worker *worker, size_t index);
-const struct subscription *worker_find(const struct worker *worker, const char *identifier);
+/* NULL past the end. The entry is the worker's, but for `is_online`: whether its frames arrive. */
+struct subscription *worker_subscription(const struct worker *worker, size_t index);
+struct subscription *worker_find(const struct worker *worker, const char *identifier);
 size_t worker_queued(const struct worker *worker);  /* detections that are not delivered */
 uint64_t worker_owner(const struct worker *worker); /* 0: none */
 const struct worker_counters *worker_counters(const struct worker *worker);

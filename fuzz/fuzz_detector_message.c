@@ -47,7 +47,8 @@ static void feed(struct worker *worker, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
+    const struct worker_hooks hooks = {on_send, on_close, on_event, NULL,
+                                       sizeof(struct subscription)};
     struct worker *worker = worker_new(&hooks, 4);
 
     if (worker == NULL) {

@@ -125,6 +125,7 @@ static struct place *place_of(const char *id)
 static void report(struct worker *worker)
 {
     struct subscription *list = calloc(worker->count + 1, sizeof(*list));
+    struct subscription **entries = calloc(worker->count + 1, sizeof(struct subscription *));
     const struct usage usage = {.cpu = 20 + (double)worker->count, .memory = 30};
     char *text;
 
@@ -133,12 +134,14 @@ static void report(struct worker *worker)
                                         .model_id = worker->models[i],
                                         .model_name = (char *)"cars",
                                         .is_online = true};
+        entries[i] = &list[i];
     }
-    text = format_state_report(&usage, list, worker->count);
+    text = format_state_report(&usage, entries, worker->count);
     if (text && worker->backend) {
         (void)web_socket_send(worker->backend, text, strlen(text));
     }
     free(text);
+    free(entries);
     free(list);
 }
 

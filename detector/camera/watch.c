@@ -1,52 +1,12 @@
 #include "detector/camera/watch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <uthash.h>
+#include <utlist.h>
 
 enum { SNAPSHOT_MS = 5000 }; /* between two, unless the subscription says it */
 _Static_assert((int)PROTOCOL_URL_MAX <= (int)MESSAGE_URL_MAX, "no backend's URL ends the worker");
 
-struct source {
-    struct watched *watched;
-    struct camera *camera; /* NULL: closed */
-    bool is_online;
-    char refusal[BATON_ERROR_MESSAGE_MAX]; /* why it is not open; "" if it is open or need not be */
-};
-
-struct watched {
-    struct watch *watch;
-    UT_hash_handle hh;
-    int snapshot_ms;
-    struct source stream, snapshots;
-    instant seen_at; /* when the last frame that its model saw was captured */
-    char identifier[];
-};
-
-struct watch {
-    struct camera_pool *pool;
-    struct camera_options options;
-    struct logger *logger;
-    struct watch_hooks hooks;
-    struct watched *all; /* by identifier */
-};
-
-struct watch *watch_new(struct camera_pool *pool, const struct camera_options *options,
-                        struct logger *logger, const struct watch_hooks *hooks)
-{
-    struct watch *watch = calloc(1, sizeof(*watch));
-
-    if (watch != NULL) {
-        watch->pool = pool;
-        watch->options = *options;
-        watch->logger = logger;
-        watch->hooks = *hooks;
-    }
-    return watch;
-}
-
-static void source_close(struct source *source)
+static void source_close(struct watch_source *source)
 {
     camera_close(source->camera);
     source->camera = NULL;
@@ -54,54 +14,53 @@ static void source_close(struct source *source)
     source->refusal[0] = '\0';
 }
 
-static void watched_free(struct watched *watched)
+static void watched_end(struct watched *watched)
 {
+    DL_DELETE(watched->watch->all, watched);
     source_close(&watched->stream);
     source_close(&watched->snapshots);
-    free(watched);
 }
 
-void watch_free(struct watch *watch)
+void watch_end(struct watch *watch)
 {
-    struct watched *watched, *next;
-
-    if (watch == NULL) {
-        return;
+    while (watch->all != NULL) {
+        watched_end(watch->all);
     }
-    watched = watch->all;
-    HASH_CLEAR(hh, watch->all); /* which leaves the list of them */
-    for (; watched != NULL; watched = next) {
-        next = watched->hh.next;
-        watched_free(watched);
-    }
-    free(watch);
 }
 
 /* ---- callbacks of cameras ---- */
 
 static void show(struct watched *watched, const struct camera_frame *frame)
 {
-    const struct watch_hooks *hooks = &watched->watch->hooks;
+    const struct watch *watch = watched->watch;
     bool is_earlier = instant_before(frame->captured, watched->seen_at);
 
     if (!is_earlier) {
         watched->seen_at = frame->captured;
     }
-    hooks->frame(hooks->userdata, watched->identifier, frame,
-                 is_earlier ? WATCH_STANDS_IN : WATCH_SHOWN);
+    watch->on_frame(watch->userdata, watched->images, frame,
+                    is_earlier ? WATCH_STANDS_IN : WATCH_SHOWN);
 }
 
 static void on_frame(void *userdata, const struct camera_frame *frame)
 {
-    struct source *source = userdata;
+    struct watch_source *source = userdata;
     struct watched *watched = source->watched;
-    const struct watch_hooks *hooks = &watched->watch->hooks;
+    const struct watch *watch = watched->watch;
 
     if (source == &watched->stream || !watched->stream.is_online) {
         show(watched, frame);
     } else {
-        hooks->frame(hooks->userdata, watched->identifier, frame, WATCH_ASIDE);
+        watch->on_frame(watch->userdata, watched->images, frame, WATCH_ASIDE);
     }
+}
+
+/* Of snapshots. */
+static int interval_of(const struct watched *watched)
+{
+    int64_t wanted_ms = watched->images->subscription.snapshot_interval_ms;
+
+    return wanted_ms > 0 ? (int)wanted_ms : SNAPSHOT_MS;
 }
 
 /* Returns the newest snapshot unless the next one is late, or NULL. After a sleep of the machine it
@@ -110,11 +69,11 @@ static const struct camera_frame *newest_in_time(const struct watched *watched)
 {
     const struct camera *snapshots = watched->snapshots.camera;
     const struct camera_options *options = &watched->watch->options;
-    int timeout_ms = options->stall_ms > 0 ? options->stall_ms : CAMERA_STALL_MS;
+    int stall_ms = options->stall_ms > 0 ? options->stall_ms : CAMERA_STALL_MS;
+    int64_t most_ms = (int64_t)interval_of(watched) + stall_ms;
     const struct camera_frame *frame = snapshots != NULL ? camera_newest(snapshots) : NULL;
 
-    return frame != NULL && instant_since(clock_now(), frame->captured).ns <=
-                                SPAN_MS((int64_t)watched->snapshot_ms + timeout_ms).ns
+    return frame != NULL && instant_since(clock_now(), frame->captured).ns <= SPAN_MS(most_ms).ns
                ? frame
                : NULL;
 }
@@ -129,45 +88,41 @@ static void stand_in(struct watched *watched)
     }
 }
 
-static void tell(const struct watched *watched)
+static void set_online(const struct watched *watched)
 {
-    const struct watch_hooks *hooks = &watched->watch->hooks;
+    struct images *images = watched->images;
 
-    hooks->online(hooks->userdata, watched->identifier,
-                  watched->stream.is_online || watched->snapshots.is_online);
+    images->subscription.is_online = watched->stream.is_online || watched->snapshots.is_online;
+    if (!images->subscription.is_online) {
+        image_set_boxes(images, IMAGE_SHOWN, NULL, 0); /* unknown now */
+    }
 }
 
-static void tell_away(const struct source *source, bool is_gone)
-{
-    const struct watched *watched = source->watched;
-    const struct watch_hooks *hooks = &watched->watch->hooks;
-
-    hooks->away(hooks->userdata, watched->identifier,
-                source == &watched->stream ? IMAGE_STREAM : IMAGE_SNAPSHOT, is_gone);
-}
-
+/* A stream's ring holds many frames and is freed when it goes offline. The ring of snapshots holds
+ * little more than the frame that is kept for all subscriptions; a copy for each of them would take
+ * more memory. */
 static void on_online(void *userdata, bool is_online)
 {
-    struct source *source = userdata;
+    struct watch_source *source = userdata;
     struct watched *watched = source->watched;
+    bool is_stream_lost = !is_online && source == &watched->stream;
 
     source->is_online = is_online;
-    if (!is_online) {
-        tell_away(source, false);
+    if (is_stream_lost) {
+        image_settle(watched->images, IMAGE_STREAM);
     }
-    tell(watched);
-    if (!is_online && source == &watched->stream) {
+    set_online(watched);
+    if (is_stream_lost) {
         stand_in(watched);
     }
 }
 
-static void source_open(struct source *source, const char *url, int interval_ms)
+static void source_open(struct watch_source *source, const char *url, int interval_ms)
 {
     struct watch *watch = source->watched->watch;
-    const struct camera_callbacks callbacks = {.frame = on_frame,
-                                               .online = on_online,
-                                               .userdata = source,
-                                               .label = source->watched->identifier};
+    const char *identifier = source->watched->images->subscription.identifier;
+    const struct camera_callbacks callbacks = {
+        .frame = on_frame, .online = on_online, .userdata = source, .label = identifier};
     struct camera_options options = watch->options;
     struct baton_error error;
 
@@ -178,25 +133,18 @@ static void source_open(struct source *source, const char *url, int interval_ms)
     if (camera_open(&source->camera, watch->pool, url, &options, &callbacks, &error) != 0) {
         source->camera = NULL;
         (void)snprintf(source->refusal, sizeof(source->refusal), "%s", error.message);
-        log_warning(watch->logger, "camera-refused",
-                    LOG_STR("subscription", source->watched->identifier),
+        log_warning(watch->logger, "camera-refused", LOG_STR("subscription", identifier),
                     LOG_STR("reason", error.message));
     }
 }
 
 /* ---- changes of subscriptions ---- */
 
-bool watch_stats(const struct watch *watch, const char *identifier, enum image_source from,
-                 struct camera_stats *ret)
+bool watch_stats(const struct watched *watched, enum image_source from, struct camera_stats *ret)
 {
-    const struct watched *watched;
-    const struct source *source;
+    const struct watch_source *source =
+        from == IMAGE_STREAM ? &watched->stream : &watched->snapshots;
 
-    HASH_FIND_STR(watch->all, identifier, watched);
-    if (watched == NULL) {
-        return false;
-    }
-    source = from == IMAGE_STREAM ? &watched->stream : &watched->snapshots;
     *ret = (struct camera_stats){0};
     if (source->camera != NULL) {
         camera_stats(source->camera, ret);
@@ -206,112 +154,88 @@ bool watch_stats(const struct watch *watch, const char *identifier, enum image_s
     return source->refusal[0] != '\0';
 }
 
-static void use_stream(struct watched *watched, const struct subscription *subscription)
+static void use_stream(struct watched *watched)
 {
+    const char *url = watched->images->subscription.rtsp_url;
     /* The new one is opened first: if it is another name of an open camera, that one stays open. */
     struct camera *last = watched->stream.camera;
 
     watched->stream.camera = NULL;
     source_close(&watched->stream);
-    if (subscription->rtsp_url[0] != '\0') {
-        source_open(&watched->stream, subscription->rtsp_url, 0);
+    if (url[0] != '\0') {
+        source_open(&watched->stream, url, 0);
     }
     camera_close(last);
 }
 
-static void use_interval(struct watched *watched, const struct subscription *subscription)
+static void use_snapshots(struct watched *watched)
 {
-    watched->snapshot_ms = subscription->snapshot_interval_ms > 0
-                               ? (int)subscription->snapshot_interval_ms
-                               : SNAPSHOT_MS;
-    if (watched->snapshots.camera != NULL) {
-        camera_set_interval(watched->snapshots.camera, watched->snapshot_ms);
-    }
-}
+    const char *url = watched->images->subscription.snapshot_url;
+    struct watch_source *source = &watched->snapshots;
 
-static void use_snapshots(struct watched *watched, const struct subscription *subscription)
-{
-    struct source *source = &watched->snapshots;
-
-    if (subscription->snapshot_url != NULL) {
-        source_open(source, subscription->snapshot_url, watched->snapshot_ms);
+    if (url != NULL) {
+        source_open(source, url, interval_of(watched));
         if (newest_in_time(watched) != NULL) { /* another subscription's */
             camera_show_newest(source->camera);
         }
     }
 }
 
-static void add(struct watch *watch, const struct subscription *subscription)
+static void add(struct watch *watch, struct watched *watched, struct images *images)
 {
-    size_t bytes = strlen(subscription->identifier);
-    struct watched *watched = calloc(1, sizeof(*watched) + bytes + 1);
-
-    if (watched != NULL) {
-        memcpy(watched->identifier, subscription->identifier, bytes);
-        HASH_ADD_KEYPTR(hh, watch->all, watched->identifier, bytes, watched);
-    }
-    if (watched == NULL || watched->hh.tbl == NULL) {
-        free(watched);
-        log_error(watch->logger, "camera-refused",
-                  LOG_STR("subscription", subscription->identifier),
-                  LOG_STR("reason", "out of memory"));
-        return;
-    }
     watched->watch = watch;
+    watched->images = images;
     watched->seen_at = INSTANT_PAST;
     watched->stream.watched = watched;
     watched->snapshots.watched = watched;
-    use_interval(watched, subscription);
-    use_stream(watched, subscription);
-    use_snapshots(watched, subscription);
+    DL_APPEND(watch->all, watched);
+    use_stream(watched);
+    use_snapshots(watched);
 }
 
-static void update(struct watched *watched, const struct worker_event *event)
+static void update(struct watched *watched, unsigned changes)
 {
-    if ((event->changes & CHANGE_CAMERA) != 0) {
-        use_stream(watched, event->subscription);
+    struct watch_source *snapshots = &watched->snapshots;
+
+    if ((changes & CHANGE_CAMERA) != 0) {
+        image_drop(watched->images, IMAGE_STREAM);
+        use_stream(watched);
     }
-    if ((event->changes & CHANGE_INTERVAL) != 0) {
-        use_interval(watched, event->subscription);
+    if ((changes & CHANGE_INTERVAL) != 0 && snapshots->camera != NULL) {
+        camera_set_interval(snapshots->camera, interval_of(watched));
     }
-    if ((event->changes & CHANGE_SNAPSHOT) != 0) {
-        source_close(&watched->snapshots);
-        tell_away(&watched->snapshots, true);
+    if ((changes & CHANGE_SNAPSHOT) != 0) {
+        image_drop(watched->images, IMAGE_SNAPSHOT);
+        source_close(snapshots);
     }
-    if (watched->snapshots.camera == NULL) { /* one that was refused is tried again */
-        use_snapshots(watched, event->subscription);
+    if (snapshots->camera == NULL) { /* one that was refused is tried again */
+        use_snapshots(watched);
     }
-    tell(watched);
-    if ((event->changes & CHANGE_CAMERA) != 0) {
+    set_online(watched);
+    if ((changes & CHANGE_CAMERA) != 0) {
         stand_in(watched);
     }
 }
 
 void watch_set_interval(struct watch *watch, int interval_ms)
 {
+    struct watched *watched = NULL;
+
     watch->options.interval_ms = interval_ms;
-    for (struct watched *watched = watch->all; watched != NULL; watched = watched->hh.next) {
+    DL_FOREACH (watch->all, watched) {
         if (watched->stream.camera != NULL) {
             camera_set_interval(watched->stream.camera, interval_ms);
         }
     }
 }
 
-void watch_event(struct watch *watch, const struct worker_event *event)
+void watch_event(struct watch *watch, struct watched *watched, const struct worker_event *event)
 {
-    struct watched *watched = NULL;
-
     if (event->type == WORKER_SUBSCRIPTION_ADDED) {
-        add(watch, event->subscription);
-        return;
-    }
-    if (event->type == WORKER_SUBSCRIPTION_UPDATED || event->type == WORKER_SUBSCRIPTION_REMOVED) {
-        HASH_FIND_STR(watch->all, event->identifier, watched);
-    }
-    if (watched != NULL && event->type == WORKER_SUBSCRIPTION_REMOVED) {
-        HASH_DEL(watch->all, watched);
-        watched_free(watched);
-    } else if (watched != NULL) {
-        update(watched, event);
+        add(watch, watched, (struct images *)event->subscription);
+    } else if (event->type == WORKER_SUBSCRIPTION_UPDATED) {
+        update(watched, event->changes);
+    } else if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
+        watched_end(watched);
     }
 }

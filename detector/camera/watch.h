@@ -1,7 +1,7 @@
 /* The cameras of a worker's subscriptions, opened, exchanged and closed as these change.
  *
  *   service's `changed` ─▶ watch_event ─▶ camera_open, camera_close
- *   service_frame, service_online, the models ◀─ hooks, by identifier
+ *   service_frame, the models ◀─ each frame
  *
  *   snapshots   S · · · · S · · · · S · · · · S · · · · S     every snapshotInterval, always
  *   stream      ssssssssssssss┤ offline           ├ssssssss
@@ -19,8 +19,6 @@
 #include "detector/camera/camera.h"
 #include "detector/worker.h"
 
-struct watch; /* opaque; on the loop's thread */
-
 /* The meaning of a frame for its subscription. */
 enum watch_role {
     WATCH_ASIDE,     /* the newest snapshot, while the stream is shown */
@@ -28,33 +26,46 @@ enum watch_role {
     WATCH_STANDS_IN, /* shown from now on, but captured before frames that its model has seen */
 };
 
-struct watch_hooks {
-    void (*frame)(void *userdata, const char *identifier, const struct camera_frame *frame,
-                  enum watch_role role);
-    /* That source has no frames for a while. With `is_gone` it is exchanged or removed, and what
-     * was kept of it is no longer this subscription's. */
-    void (*away)(void *userdata, const char *identifier, enum image_source source, bool is_gone);
-    void (*online)(void *userdata, const char *identifier, bool is_online); /* when it may change */
-    void *userdata;
+/* The cameras of a subscription: a part of its entry, which only watch.c looks into. */
+struct watched {
+    struct watched *prev, *next;
+    struct watch *watch;
+    struct images *images; /* the beginning of its entry */
+    struct watch_source {
+        struct watched *watched;
+        struct camera *camera; /* NULL: closed */
+        bool is_online;
+        char refusal[BATON_ERROR_MESSAGE_MAX]; /* why it is not open; "": it is, or need not be */
+    } stream, snapshots;
+    instant seen_at; /* when the last frame that its model saw was captured */
 };
 
-/* `options` are for every stream and snapshot, except for the interval of snapshots. `logger` and
- * the pool are borrowed. Returns NULL if memory is short. */
-struct watch *watch_new(struct camera_pool *pool, const struct camera_options *options,
-                        struct logger *logger, const struct watch_hooks *hooks);
-/* Closes its cameras; call it before the pool is freed. NULL is allowed. */
-void watch_free(struct watch *watch);
+typedef void watch_frame(void *userdata, struct images *images, const struct camera_frame *frame,
+                         enum watch_role role);
 
-/* Calls hooks if the change takes a camera offline, or finds snapshots that are there already. A
- * camera that cannot be opened because of its URL is logged and stays offline. */
-void watch_event(struct watch *watch, const struct worker_event *event);
+/* On the loop's thread. All but the last is its user's, and borrowed. */
+struct watch {
+    struct camera_pool *pool;
+    struct camera_options options; /* of streams and, but for the interval, of snapshots */
+    struct logger *logger;
+    watch_frame *on_frame;
+    void *userdata;
+    struct watched *all;
+};
+
+/* Closes its cameras, before the pool is freed. */
+void watch_end(struct watch *watch);
+
+/* Takes a change of a subscription whose entry begins with its images: these lose what was another
+ * camera's. It may be online or offline from now on, and is shown snapshots that are there already.
+ * A camera that cannot be opened because of its URL is logged and stays offline. */
+void watch_event(struct watch *watch, struct watched *watched, const struct worker_event *event);
 
 /* Sets the least time between two frames of all streams, also of later ones; 0: every frame. */
 void watch_set_interval(struct watch *watch, int interval_ms);
 
 /* Returns the state of a subscription's stream or snapshots; last_error has the reason if the URL
- * was refused. False: there is no such subscription, or it has none. */
-bool watch_stats(const struct watch *watch, const char *identifier, enum image_source source,
-                 struct camera_stats *ret);
+ * was refused. False: it has none. */
+bool watch_stats(const struct watched *watched, enum image_source source, struct camera_stats *ret);
 
 #endif

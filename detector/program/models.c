@@ -1,12 +1,10 @@
 #include "detector/program/models.h"
 
-#include "detector/camera/pace.h"
-#include "detector/program/figures.h"
+#include "detector/program/findings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 /* The inference of one model, shared. */
@@ -24,53 +22,18 @@ struct work {
     struct bound *bound;
     int64_t model_id;
     char model_name[PROTOCOL_NAME_MAX + 1];
+    struct figure *figure; /* of that number */
     struct shared *shared;
     struct inference_feed *feed;
     struct baton_error doubt; /* code other than 0: the reason for the model from before */
 };
-
-struct bound {
-    struct models *models;
-    char identifier[PROTOCOL_IDENTIFIER_MAX + 1];
-    struct crop crop;
-    int64_t model_id; /* of the wanted model */
-    char model_name[PROTOCOL_NAME_MAX + 1];
-    struct order *order;                     /* NULL: its address is refused */
-    bool is_waiting;                         /* for the first answer to the order */
-    struct work *coming, *running, *leaving; /* NULL: none */
-    char last_error[BATON_ERROR_MESSAGE_MAX];
-    struct latency latency; /* from a frame's arrival to its results */
-    uint64_t ran, dropped;  /* frames; those that a newer one replaced */
-    struct rate ran_rate, dropped_rate;
-    UT_hash_handle hh;
-};
-
-struct models {
-    struct models_config config;
-    struct bound *bounds;   /* by identifier */
-    struct shared *shareds; /* with those that are closing */
-    struct figures figures;
-};
-
-static struct bound *find_bound(const struct models *models, const char *identifier)
-{
-    struct bound *bound = NULL;
-
-    HASH_FIND_STR(models->bounds, identifier, bound);
-    return bound;
-}
-
-static struct figure *work_figure(const struct work *work)
-{
-    return figures_find(&work->bound->models->figures, work->model_id);
-}
 
 static void tell(const struct bound *bound, const struct baton_error *error)
 {
     const struct models_config *config = &bound->models->config;
 
     if (config->changed) {
-        config->changed(config->userdata, bound->identifier, error);
+        config->changed(config->userdata, error);
     }
 }
 
@@ -91,11 +54,12 @@ static void on_closed(void *userdata)
 static void on_failed(void *userdata, const struct baton_error *error)
 {
     const struct shared *shared = userdata;
+    struct bound *bound = NULL;
     bool is_counted = false;
 
-    for (struct bound *bound = shared->models->bounds; bound; bound = bound->hh.next) {
+    DL_FOREACH (shared->models->bounds, bound) {
         if (bound->running && bound->running->shared == shared) {
-            work_figure(bound->running)->failures += !is_counted;
+            bound->running->figure->failures += !is_counted;
             is_counted = true;
             (void)snprintf(bound->last_error, sizeof(bound->last_error), "%s", error->message);
             tell(bound, error);
@@ -192,10 +156,12 @@ static void remember(struct bound *bound, const struct baton_error *error)
 
 static void refuse(struct bound *bound, const struct baton_error *error)
 {
-    figures_find(&bound->models->figures, bound->model_id)->refused++;
+    const struct subscription *wanted = bound->subscription;
+
+    figures_find(&bound->models->figures, wanted->model_id)->refused++;
     log_warning(bound->models->config.logger, "model-refused",
-                LOG_STR("identifier", bound->identifier), LOG_I64("model-id", bound->model_id),
-                LOG_STR("model-name", bound->model_name), LOG_STR("error", error->message),
+                LOG_STR("identifier", wanted->identifier), LOG_I64("model-id", wanted->model_id),
+                LOG_STR("model-name", wanted->model_name), LOG_STR("error", error->message),
                 LOG_STR("running", bound->running ? bound->running->model_name : NULL));
     remember(bound, error);
     tell(bound, error);
@@ -227,12 +193,20 @@ static void refuse_unrunnable(struct bound *bound, const struct baton_error *err
     refuse(bound, &reported);
 }
 
+static void show_boxes(const struct bound *bound, const struct inference_result *result)
+{
+    struct image_box boxes[IMAGE_BOXES_MAX];
+
+    image_set_boxes((struct images *)bound->subscription, result->frame->source, boxes,
+                    findings_boxes(boxes, result));
+}
+
 static void on_seen(void *userdata, const struct inference_result *result)
 {
     struct work *work = userdata;
     struct bound *bound = work->bound;
     const struct models_config *config = &bound->models->config;
-    struct figure *figure = work_figure(work);
+    struct figure *figure = work->figure;
     instant now = clock_now();
     span late = instant_since(now, result->frame->captured);
 
@@ -241,15 +215,16 @@ static void on_seen(void *userdata, const struct inference_result *result)
     histogram_add(&figure->late, figures_bounds_s, late);
     latency_add(&bound->latency, late);
     (void)rate_count(&bound->ran_rate, ++bound->ran, now);
+    show_boxes(bound, result);
     if (config->seen) {
-        config->seen(config->userdata, bound->identifier, result);
+        config->seen(config->userdata, result);
     }
     for (int i = 0; config->detected && i < result->count; i++) {
         struct detection detection = {.identifier = NULL};
         if (!result->sightings[i].attributes) {
             continue;
         }
-        detection = (struct detection){.identifier = strdup(bound->identifier),
+        detection = (struct detection){.identifier = strdup(bound->subscription->identifier),
                                        .model_name = strdup(work->model_name),
                                        .model_id = work->model_id,
                                        .at_unix_ms = result->frame->captured_unix_ms,
@@ -278,7 +253,7 @@ static void meet(struct bound *bound, const struct baton_error *doubt)
 static void take_over(struct bound *bound)
 {
     struct work *work = bound->coming;
-    struct figure *figure = work_figure(work);
+    struct figure *figure = work->figure;
 
     figure->opened++;
     memcpy(figure->name, work->model_name, sizeof(figure->name));
@@ -291,8 +266,8 @@ static void take_over(struct bound *bound)
     meet(bound, &work->doubt);
     end_leaving(bound);
     log_info(bound->models->config.logger, "model-running",
-             LOG_STR("identifier", bound->identifier), LOG_I64("model-id", work->model_id),
-             LOG_STR("model-name", work->model_name));
+             LOG_STR("identifier", bound->subscription->identifier),
+             LOG_I64("model-id", work->model_id), LOG_STR("model-name", work->model_name));
     tell(bound, NULL);
 }
 
@@ -301,7 +276,7 @@ static void on_opened(void *userdata, const struct baton_error *error)
     struct shared *shared = userdata;
     struct models *models = shared->models;
     const struct inference_stats *stats = inference_stats(shared->inference);
-    struct bound *bound = NULL, *next = NULL;
+    struct bound *bound = NULL;
 
     shared->is_open = !error;
     if (!error) {
@@ -310,7 +285,7 @@ static void on_opened(void *userdata, const struct baton_error *error)
                  LOG_STR("note", stats->note[0] ? stats->note : NULL));
     }
     shared->users++; /* keeps it until its last user got the error */
-    HASH_ITER (hh, models->bounds, bound, next) {
+    DL_FOREACH (models->bounds, bound) {
         if (bound->coming && bound->coming->shared == shared) {
             if (error) {
                 refuse_unrunnable(bound, error);
@@ -333,8 +308,10 @@ static int work_new(struct work **ret, struct bound *bound, const struct supplie
         return error_set(reterr, BATON_ENOMEM, "out of memory");
     }
     work->bound = bound;
-    work->model_id = bound->model_id;
-    memcpy(work->model_name, bound->model_name, sizeof(work->model_name));
+    work->model_id = bound->subscription->model_id;
+    work->figure = figures_find(&bound->models->figures, work->model_id);
+    (void)snprintf(work->model_name, sizeof(work->model_name), "%s",
+                   bound->subscription->model_name);
     if (supplied->error) {
         work->doubt = *supplied->error;
     }
@@ -357,8 +334,8 @@ static bool runs_already(const struct bound *bound, const struct model *model)
     const struct work *running = bound->running;
 
     return running && strcmp(running->shared->model->digest, model->digest) == 0 &&
-           running->model_id == bound->model_id &&
-           strcmp(running->model_name, bound->model_name) == 0;
+           running->model_id == bound->subscription->model_id &&
+           strcmp(running->model_name, bound->subscription->model_name) == 0;
 }
 
 /* The supply has a model for the subscription, another one than before, or why it has none. */
@@ -386,68 +363,33 @@ static void on_supplied(void *userdata, const struct supplied *supplied)
 
 /* ---- Subscriptions -------------------------------------------------------------------------- */
 
-static void bound_free(struct bound *bound)
+static void bound_end(struct bound *bound)
 {
-    HASH_DEL(bound->models->bounds, bound);
+    DL_DELETE(bound->models->bounds, bound);
     work_free(&bound->coming);
     work_free(&bound->running);
     work_free(&bound->leaving);
     supply_cancel(bound->order);
-    free(bound);
 }
 
 /* Orders the wanted model in place of the one before, which runs until this one does. The old order
  * is canceled afterwards, so that a fetch of the same archive goes on. */
-static void order(struct bound *bound, const char *url)
+static void order(struct bound *bound)
 {
+    const struct subscription *wanted = bound->subscription;
     struct order *before = bound->order;
     struct baton_error error = {0};
     int code;
 
     work_free(&bound->coming);
     bound->order = NULL;
-    code = supply_order(&bound->order, bound->models->config.supply, bound->model_id, url,
-                        on_supplied, bound, &error);
+    code = supply_order(&bound->order, bound->models->config.supply, wanted->model_id,
+                        wanted->model_url, on_supplied, bound, &error);
     supply_cancel(before);
     bound->is_waiting = code == 0;
     if (code) {
         refuse(bound, &error);
     }
-}
-
-static void bound_set(struct bound *bound, const struct subscription *subscription)
-{
-    bool is_same = bound->order && bound->model_id == subscription->model_id &&
-                   strcmp(bound->model_name, subscription->model_name) == 0 &&
-                   supply_renew(bound->order, subscription->model_url);
-
-    bound->crop = subscription->crop;
-    if (!is_same) {
-        bound->model_id = subscription->model_id;
-        (void)snprintf(bound->model_name, sizeof(bound->model_name), "%s",
-                       subscription->model_name);
-        order(bound, subscription->model_url);
-    }
-}
-
-static void subscribe(struct models *models, const struct subscription *subscription)
-{
-    struct bound *bound = calloc(1, sizeof(*bound));
-
-    if (bound) {
-        (void)snprintf(bound->identifier, sizeof(bound->identifier), "%s",
-                       subscription->identifier);
-        HASH_ADD_STR(models->bounds, identifier, bound);
-    }
-    if (!bound || !bound->hh.tbl) {
-        free(bound);
-        log_error(models->config.logger, "model-refused",
-                  LOG_STR("identifier", subscription->identifier),
-                  LOG_STR("error", "out of memory"));
-        return;
-    }
-    bound->models = models;
-    bound_set(bound, subscription);
 }
 
 /* Another camera shows other objects, even at the same places. The last frames of the old camera
@@ -465,32 +407,35 @@ static void look_elsewhere(struct bound *bound)
     }
 }
 
-void models_event(struct models *models, const struct worker_event *event)
+void models_event(struct models *models, struct bound *bound, const struct worker_event *event)
 {
-    struct bound *bound = event->identifier ? find_bound(models, event->identifier) : NULL;
-
     if (event->type == WORKER_SUBSCRIPTION_ADDED) {
-        subscribe(models, event->subscription);
-    } else if (event->type == WORKER_SUBSCRIPTION_REMOVED && bound) {
-        bound_free(bound);
-    } else if (event->type == WORKER_SUBSCRIPTION_UPDATED && bound) {
+        bound->models = models;
+        bound->subscription = event->subscription;
+        DL_APPEND(models->bounds, bound);
+        order(bound);
+    } else if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
+        bound_end(bound);
+    } else if (event->type == WORKER_SUBSCRIPTION_UPDATED) {
         if ((event->changes & CHANGE_CAMERA) != 0) {
             look_elsewhere(bound);
         }
-        bound_set(bound, event->subscription);
+        if (!bound->order || (event->changes & CHANGE_MODEL) != 0 ||
+            !supply_renew(bound->order, bound->subscription->model_url)) {
+            order(bound);
+        }
     }
 }
 
-void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
-                  enum stage progression)
+void models_frame(struct bound *bound, const struct camera_frame *frame, enum stage progression)
 {
-    struct bound *bound = find_bound(models, identifier);
     int rect[4];
 
-    if (bound && bound->running) {
-        image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
+    if (bound->running) {
+        image_crop_rect(&bound->subscription->crop, frame->picture.width, frame->picture.height,
+                        rect);
         if (inference_feed_frame(bound->running->feed, frame, rect, progression)) {
-            work_figure(bound->running)->dropped++;
+            bound->running->figure->dropped++;
             (void)rate_count(&bound->dropped_rate, ++bound->dropped, clock_now());
         }
     }
@@ -500,12 +445,14 @@ void models_frame(struct models *models, const char *identifier, const struct ca
 
 void models_measure(struct models *models, struct buffer *body)
 {
+    const struct bound *bound = NULL;
+
     for (unsigned i = 0; i <= FIGURES_MODELS_MAX; i++) {
         models->figures.of[i].subscriptions = 0;
     }
-    for (const struct bound *bound = models->bounds; bound; bound = bound->hh.next) {
+    DL_FOREACH (models->bounds, bound) {
         if (bound->running) {
-            work_figure(bound->running)->subscriptions++;
+            bound->running->figure->subscriptions++;
         }
     }
     figures_write(&models->figures, body);
@@ -521,16 +468,12 @@ static const char *state_of(const struct bound *bound)
     return is_coming ? "exchanging" : "running";
 }
 
-void models_describe(const struct models *models, const char *identifier, json_t *ret)
+void models_describe(struct bound *bound, json_t *ret)
 {
     static const struct inference_stats none;
-    struct bound *bound = find_bound(models, identifier);
-    const struct work *work = bound ? bound->running : NULL;
+    const struct work *work = bound->running;
     const struct inference_stats *stats = work ? inference_stats(work->shared->inference) : &none;
 
-    if (!bound) {
-        return;
-    }
     /* Without memory for it, it is left out. */
     (void)json_object_set_new(
         ret, "model_state",
@@ -549,26 +492,9 @@ void models_describe(const struct models *models, const char *identifier, json_t
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-struct models *models_new(const struct models_config *config)
-{
-    struct models *models = calloc(1, sizeof(*models));
-
-    if (models) {
-        models->config = *config;
-    }
-    return models;
-}
-
 void models_close(struct models *models)
 {
-    struct bound *bound = NULL, *next = NULL;
-
-    HASH_ITER (hh, models->bounds, bound, next) {
-        bound_free(bound);
+    while (models->bounds) {
+        bound_end(models->bounds);
     }
-}
-
-void models_free(struct models *models)
-{
-    free(models);
 }

@@ -15,11 +15,11 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "detector/camera/pace.h"
 #include "detector/infer/inference.h"
 #include "detector/model/supply.h"
+#include "detector/program/figures.h"
 #include "detector/worker.h"
-
-struct models; /* opaque; on the loop's thread */
 
 struct models_config {
     uv_loop_t *loop;
@@ -31,22 +31,43 @@ struct models_config {
     void (*detected)(void *userdata, struct detection *detection);
     /* Both may be NULL, and must not call models.h: a model is at work, was refused, or failed and
      * goes on; objects seen in each frame. */
-    void (*changed)(void *userdata, const char *identifier, const struct baton_error *error);
-    void (*seen)(void *userdata, const char *identifier, const struct inference_result *result);
+    void (*changed)(void *userdata, const struct baton_error *error);
+    void (*seen)(void *userdata, const struct inference_result *result);
     void *userdata;
 };
 
-struct models *models_new(const struct models_config *config); /* NULL: out of memory */
-/* Ends the detections. Then run the loop, then free. */
-void models_close(struct models *models);
-void models_free(struct models *models); /* NULL allowed */
+/* On the loop's thread. All but the first is models.c's. */
+struct models {
+    struct models_config config;
+    struct bound *bounds;
+    struct shared *shareds; /* inferences, with those that are closing */
+    struct figures figures;
+};
 
-void models_event(struct models *models, const struct worker_event *event);
-void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
-                  enum stage progression);
+/* Ends the detections. Then run the loop until it is done. */
+void models_close(struct models *models);
+
+/* The models of a subscription: a part of its entry, which only models.c looks into. */
+struct bound {
+    struct bound *prev, *next;
+    struct models *models;
+    struct subscription *subscription;
+    struct order *order;                     /* NULL: its address is refused */
+    bool is_waiting;                         /* for the first answer to the order */
+    struct work *coming, *running, *leaving; /* NULL: none */
+    char last_error[BATON_ERROR_MESSAGE_MAX];
+    struct latency latency; /* from a frame's arrival to its results */
+    uint64_t ran, dropped;  /* frames; those that a newer one replaced */
+    struct rate ran_rate, dropped_rate;
+};
+
+/* Takes a change of a subscription whose entry begins with its images: these get the boxes of the
+ * objects that are seen. */
+void models_event(struct models *models, struct bound *bound, const struct worker_event *event);
+void models_frame(struct bound *bound, const struct camera_frame *frame, enum stage progression);
 
 /* Adds the fields of the subscription's model to `ret`, for /status. */
-void models_describe(const struct models *models, const char *identifier, json_t *ret);
+void models_describe(struct bound *bound, json_t *ret);
 
 /* Adds the families of models to /metrics. */
 void models_measure(struct models *models, struct buffer *body);

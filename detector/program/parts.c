@@ -92,19 +92,14 @@ int parts_open(struct parts *parts, struct program_settings *settings, struct lo
     settings->supply.store = parts->store;
     settings->supply.only = parts->only;
     code = supply_new(&parts->supply, &settings->supply, reterr);
-    if (code) {
-        return code;
-    }
     settings->models.supply = parts->supply;
-    parts->models = models_new(&settings->models);
-    return parts->models ? 0 : error_set(reterr, BATON_ENOMEM, "out of memory");
+    parts->models.config = settings->models;
+    return code;
 }
 
 void parts_close(struct parts *parts)
 {
-    if (parts->models) {
-        models_close(parts->models);
-    }
+    models_close(&parts->models);
     supply_close(parts->supply);
     parts->supply = NULL;
     if (parts->pool) {
@@ -115,18 +110,17 @@ void parts_close(struct parts *parts)
 void parts_free(struct parts *parts)
 {
     camera_pool_free(parts->pool);
-    models_free(parts->models);
     model_release(parts->only);
     store_close(parts->store);
     (void)uv_run(&parts->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&parts->loop);
 }
 
-void parts_measure(const struct parts *parts, struct buffer *body)
+void parts_measure(struct parts *parts, struct buffer *body)
 {
     struct supply_counters counters;
 
-    models_measure(parts->models, body);
+    models_measure(&parts->models, body);
     if (!parts->only && parts->supply) {
         counters = supply_counters(parts->supply);
 #define COUNTER(name, help)                                                                        \

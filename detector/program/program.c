@@ -1,7 +1,6 @@
 #include "detector/program/program.h"
 
 #include "base/host.h"
-#include "detector/program/findings.h"
 #include "options/notify.h"
 #include "options/serve.h"
 
@@ -22,7 +21,7 @@ struct program {
     struct parts parts;
     struct logger *logger;
     struct service *service;
-    struct watch *watch;
+    struct watch watch;
     struct serve serve;
     bool is_draining;
     bool is_closing;
@@ -30,17 +29,20 @@ struct program {
 
 /* ---- Calls between the parts ----------------------------------------------------------------- */
 
+static struct entry *entry_of(struct subscription *subscription)
+{
+    return (struct entry *)subscription;
+}
+
 static void on_changed(void *userdata, const struct worker_event *event)
 {
     struct program *program = userdata;
+    struct entry *entry = entry_of(event->subscription);
 
-    watch_event(program->watch, event);
-    models_event(program->parts.models, event);
-}
-
-static void hold_frame(const void *frame)
-{
-    (void)camera_frame_ref(frame);
+    if (entry) {
+        watch_event(&program->watch, &entry->cameras, event);
+        models_event(&program->parts.models, &entry->models, event);
+    }
 }
 
 static void give_frame_back(const void *frame)
@@ -48,19 +50,20 @@ static void give_frame_back(const void *frame)
     camera_frame_unref(frame);
 }
 
-static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
+static void on_frame(void *userdata, struct images *images, const struct camera_frame *frame,
                      enum watch_role role)
 {
     struct program *program = userdata;
-    const struct image_loan loan = {frame, hold_frame, give_frame_back};
+    const struct subscription *subscription = &images->subscription;
+    const struct image_loan loan = {camera_frame_ref(frame), give_frame_back};
 
-    service_frame(program->service, identifier, frame->source, role != WATCH_ASIDE, &frame->picture,
+    service_frame(program->service, images, frame->source, role != WATCH_ASIDE, &frame->picture,
                   &loan);
     if (role != WATCH_SHOWN || program->is_draining) {
         return; /* while the program drains, no new result would be sent */
     }
-    models_frame(program->parts.models, identifier, frame,
-                 worker_stage(service_worker(program->service), identifier));
+    models_frame(&((struct entry *)images)->models, frame,
+                 worker_stage(service_worker(program->service), subscription->identifier));
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -71,34 +74,6 @@ static void on_detected(void *userdata, struct detection *detection)
     if (worker_detected(service_worker(program->service), detection, &error) != 0) {
         log_warning(program->logger, "detection-refused", LOG_STR("error", error.message));
     }
-}
-
-/* For pictures with boxes. */
-static void on_seen(void *userdata, const char *identifier, const struct inference_result *result)
-{
-    struct program *program = userdata;
-    struct image_box boxes[IMAGE_BOXES_MAX];
-
-    image_set_boxes(service_images(program->service), identifier, result->frame->source, boxes,
-                    findings_boxes(boxes, result));
-}
-
-/* A stream's ring holds many frames and is freed. The ring of snapshots holds little more than the
- * frame that is kept for all subscriptions; a copy for each of them would take more memory. */
-static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
-{
-    struct program *program = userdata;
-
-    if (is_gone) { /* its frames were another camera's */
-        image_drop(service_images(program->service), identifier, source);
-    } else if (source == IMAGE_STREAM) {
-        image_settle(service_images(program->service), identifier, source);
-    }
-}
-
-static void on_online(void *userdata, const char *identifier, bool is_online)
-{
-    service_online(((struct program *)userdata)->service, identifier, is_online);
 }
 
 static json_t *source_json(const struct camera_stats *stats)
@@ -119,18 +94,19 @@ static json_t *source_json(const struct camera_stats *stats)
 }
 
 /* For /status. */
-static void on_describe(void *userdata, const char *identifier, json_t *camera)
+static void on_describe(void *userdata, struct subscription *subscription, json_t *camera)
 {
-    struct program *program = userdata;
+    struct entry *entry = entry_of(subscription);
     struct camera_stats stats;
 
-    if (watch_stats(program->watch, identifier, IMAGE_STREAM, &stats)) {
+    (void)userdata;
+    if (watch_stats(&entry->cameras, IMAGE_STREAM, &stats)) {
         (void)json_object_set_new(camera, "stream", source_json(&stats));
     }
-    if (watch_stats(program->watch, identifier, IMAGE_SNAPSHOT, &stats)) {
+    if (watch_stats(&entry->cameras, IMAGE_SNAPSHOT, &stats)) {
         (void)json_object_set_new(camera, "snapshots", source_json(&stats));
     }
-    models_describe(program->parts.models, identifier, camera);
+    models_describe(&entry->models, camera);
 }
 
 static void on_measure(void *userdata, struct buffer *body)
@@ -148,8 +124,7 @@ static void close_all(void *userdata)
         return;
     }
     program->is_closing = true;
-    watch_free(program->watch);
-    program->watch = NULL;
+    watch_end(&program->watch);
     parts_close(&program->parts);
     service_close(program->service);
     serve_end(&program->serve);
@@ -173,7 +148,7 @@ static void take(struct program *program, const struct program_settings *setting
     service_set_limits(program->service, settings->service.report_interval_ms,
                        settings->service.queue_max);
     log_set_level(program->logger, settings->log_level);
-    watch_set_interval(program->watch, settings->camera.interval_ms);
+    watch_set_interval(&program->watch, settings->camera.interval_ms);
     store_set_max(program->parts.store, settings->cache_bytes_max);
     supply_set_recheck(program->parts.supply, settings->supply.recheck_ms);
     program->settings.drain = settings->drain;
@@ -242,14 +217,12 @@ static void check_descriptors(struct logger *logger, uint64_t files)
 
 static int open_parts(struct program *program, struct baton_error *reterr)
 {
-    const struct watch_hooks hooks = {
-        .frame = on_frame, .away = on_away, .online = on_online, .userdata = program};
     struct program_settings *settings = &program->settings;
     int code;
 
     settings->models.detected = on_detected;
-    settings->models.seen = on_seen;
     settings->models.userdata = program;
+    settings->service.entry_bytes = sizeof(struct entry);
     settings->service.web.loop = &program->parts.loop;
     settings->service.web.logger = program->logger;
     settings->service.changed = on_changed;
@@ -261,9 +234,12 @@ static int open_parts(struct program *program, struct baton_error *reterr)
     if (code) {
         return code;
     }
-    program->watch = watch_new(program->parts.pool, &settings->camera, program->logger, &hooks);
-    return program->watch ? service_open(&program->service, &settings->service, reterr)
-                          : error_set(reterr, BATON_ENOMEM, "out of memory");
+    program->watch = (struct watch){.pool = program->parts.pool,
+                                    .options = settings->camera,
+                                    .logger = program->logger,
+                                    .on_frame = on_frame,
+                                    .userdata = program};
+    return service_open(&program->service, &settings->service, reterr);
 }
 
 static void announce(const struct program *program)

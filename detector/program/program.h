@@ -1,6 +1,6 @@
 /* The program `baton-detector` without main(): its options, its start and its end.
  *
- *   flags, environment, YAML ─▶ settings ─▶ service ◀──frames, online── watch ─▶ cameras
+ *   flags, environment, YAML ─▶ settings ─▶ service ◀──frames── watch ─▶ cameras
  *                                            │  ▲ └──────changed──────────▶│
  *                                            │  └──detections── models ◀───┘ frames
  *                                            └────────changed────▶└─▶ archives, inference
@@ -46,7 +46,7 @@ struct parts {
     struct store *store;
     struct model *only; /* that of settings->file; NULL: none */
     struct supply *supply;
-    struct models *models;
+    struct models models;
 };
 
 /* Completes the settings by the loop, the logger (NULL: silent) and each other. Blocks for a
@@ -61,7 +61,16 @@ void parts_close(struct parts *parts);
 void parts_free(struct parts *parts);
 
 /* Adds the families of models to /metrics, and those of archives unless there is a file for all. */
-void parts_measure(const struct parts *parts, struct buffer *body);
+void parts_measure(struct parts *parts, struct buffer *body);
+
+/* ---- Subscriptions --------------------------------------------------------------------------- */
+
+/* One subscription, and all that is known of it: an entry of worker.h. */
+struct entry {
+    struct images images;
+    struct watched cameras;
+    struct bound models;
+};
 
 /* ---- The program ----------------------------------------------------------------------------- */
 

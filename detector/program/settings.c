@@ -76,16 +76,8 @@ static int check_hosts(const struct options *options, struct baton_error *reterr
 
 static int check(const struct options *options, struct baton_error *reterr)
 {
-    static const char *const positive[] = {"open-timeout", "stall-timeout", "backoff-min",
-                                           "model-open-timeout", "model-run-timeout"};
-    int report_ms = ms(options, "report-interval");
-
     if (!options_text(options, "tls-cert") != !options_text(options, "tls-key")) {
         return error_set(reterr, BATON_EINVAL, "--tls-cert and --tls-key: one needs the other");
-    }
-    if (report_ms < 100 || report_ms > 60000) {
-        return error_set(reterr, BATON_EINVAL, "--report-interval %d ms: must be 100ms to 60s",
-                         report_ms);
     }
     if (options_text(options, "try") && !options_text(options, "model")) {
         return error_set(reterr, BATON_EINVAL, "--try %s: needs --model FILE",
@@ -94,11 +86,6 @@ static int check(const struct options *options, struct baton_error *reterr)
     if (options_text(options, "out") && !options_text(options, "try")) {
         return error_set(reterr, BATON_EINVAL, "--out %s: needs --try CLIP",
                          options_text(options, "out"));
-    }
-    for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
-        if (ms(options, positive[i]) < 1) {
-            return error_set(reterr, BATON_EINVAL, "--%s: must be at least 1ms", positive[i]);
-        }
     }
     if (ms(options, "backoff-min") > ms(options, "backoff-max")) {
         return error_set(reterr, BATON_EINVAL, "--backoff-min %d ms is above --backoff-max %d ms",

@@ -18,13 +18,13 @@ enum {
     TORN_MS = 500, /* a clip's end may be short by so much */
 };
 
-static const char identifier[] = "try;clip";
-
 struct
 try {
     struct program_settings *settings;
     char *clip; /* its whole path: the camera's child is in another folder */
     struct parts *parts;
+    struct images images;
+    struct bound models;
     uv_timer_t look;
     struct serve serve;
     struct camera *camera;
@@ -127,7 +127,7 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
         try->frame.ns = stats.nominal_fps > 0 ? (int64_t)(1e9 / stats.nominal_fps) : 0;
         try->first_us = frame->pts_us;
     }
-    models_frame(try->parts->models, identifier, frame, STAGE_NONE);
+    models_frame(&try->models, frame, STAGE_NONE);
 }
 
 static void on_ended(void *userdata)
@@ -147,14 +147,13 @@ static void refuse_model(struct try *try, const struct baton_error *error)
     }
 }
 
-static void on_changed(void *userdata, const char *of, const struct baton_error *error)
+static void on_changed(void *userdata, const struct baton_error *error)
 {
     struct try *try = userdata;
     const struct camera_callbacks callbacks = {
         .frame = on_frame, .ended = on_ended, .userdata = try};
     struct camera_options options = try->settings->camera;
 
-    (void)of;
     options.is_lossless = true; /* and no rate or gate: every frame */
     options.interval_ms = 0;
     options.motion_permille = 0;
@@ -180,11 +179,10 @@ static span position_of(const struct try *try, const struct camera_frame *frame)
     return position;
 }
 
-static void on_seen(void *userdata, const char *of, const struct inference_result *result)
+static void on_seen(void *userdata, const struct inference_result *result)
 {
     struct try *try = userdata;
 
-    (void)of;
     try->busy.ns += result->busy.ns;
     try->position = position_of(try, result->frame);
     if (!try->error.code) {
@@ -197,10 +195,8 @@ static void on_seen(void *userdata, const char *of, const struct inference_resul
 
 static int open_all(struct try *try, struct logger *logger, struct baton_error *reterr)
 {
-    const struct subscription subscription = {
-        .identifier = (char *)identifier, .model_url = (char *)"", .model_name = (char *)"try"};
-    const struct worker_event event = {
-        .type = WORKER_SUBSCRIPTION_ADDED, .identifier = identifier, .subscription = &subscription};
+    const struct worker_event event = {.type = WORKER_SUBSCRIPTION_ADDED,
+                                       .subscription = &try->images.subscription};
     struct models_config *models = &try->settings->models;
     int code = findings_open(&try->findings, try->settings->out, reterr);
 
@@ -211,7 +207,7 @@ static int open_all(struct try *try, struct logger *logger, struct baton_error *
     try->settings->pool.allows_files = true;
     code = code ? code : parts_open(try->parts, try->settings, logger, reterr);
     if (!code) {
-        models_event(try->parts->models, &event);
+        models_event(&try->parts->models, &try->models, &event);
     }
     return code;
 }
@@ -279,7 +275,12 @@ static int run(struct try *try, struct logger *logger, struct baton_error *reter
 int program_try(struct program_settings *settings, struct parts *parts, struct logger *logger,
                 struct baton_error *reterr)
 {
-    struct try try = {.settings = settings, .clip = realpath(settings->clip, NULL), .parts = parts};
+    struct try try = {.settings = settings,
+                      .clip = realpath(settings->clip, NULL),
+                      .parts = parts,
+                      .images.subscription = {.identifier = (char *)"try;clip",
+                                              .model_url = (char *)"",
+                                              .model_name = (char *)"try"}};
     int code;
 
     if (!try.clip) {

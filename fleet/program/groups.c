@@ -33,15 +33,18 @@ static const struct option_group group_workers = {
          .value = "URL",
          .help = "a worker at ws://HOST:PORT or wss://HOST:PORT; at dns+ws://NAME:PORT one at each "
                  "address of the name, at srv+ws://_SERVICE._tcp.NAME one for each SRV record"},
-        DURATION("resolve-every", "10s", NULL, "how often names of workers are resolved again"),
+        DURATION_OF("resolve-every", 100, 0, "10s", NULL,
+                    "how often names of workers are resolved again"),
         TEXT("worker-token-file", "FILE", NULL, NULL,
              "file of the bearer token that workers ask for"),
         TEXT("worker-ca", "FILE", NULL, NULL,
              "trusted certificates for workers by wss; the system's if not given"),
-        DURATION("grace", "1s", NULL,
-                 "a worker whose connection ended is offline if it cannot be reached again within "
-                 "this time; at least 100ms"),
-        DURATION("silence", "10s", NULL, "a worker that reports nothing for so long is offline"),
+        DURATION_OF(
+            "grace", 100, 0, "1s", NULL,
+            "a worker whose connection ended is offline if it cannot be reached again within "
+            "this time; at least 100ms"),
+        DURATION_OF("silence", 1000, 0, "10s", NULL,
+                    "a worker that reports nothing for so long is offline"),
         NUMBER("subscriptions-max", 1, 1024, "64", NULL,
                "most subscriptions of a worker that has no limit of its own"),
         NUMBER("hysteresis", 0, 1000, "200", NULL,

@@ -100,15 +100,6 @@ static int check(const struct engine_config *engine, struct baton_error *reterr)
     int code = check_name(engine->name, reterr);
 
     code = code ? code : check_workers(engine->workers, reterr);
-    if (code == BATON_OK && engine->grace.ns < 100000000) {
-        code = error_set(reterr, BATON_EINVAL, "--grace: must be at least 100ms");
-    }
-    if (code == BATON_OK && engine->silence.ns < 1000000000) {
-        code = error_set(reterr, BATON_EINVAL, "--silence: must be at least 1s");
-    }
-    if (code == BATON_OK && engine->resolve_every.ns < 100000000) {
-        code = error_set(reterr, BATON_EINVAL, "--resolve-every: must be at least 100ms");
-    }
     return code ? code : check_http(engine, reterr);
 }
 

@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CLIENT_LEASE_MIN SPAN_MS(50)
-
 struct host {
     uv_loop_t loop;
     struct serve serve;
@@ -144,15 +142,6 @@ static int read_access(struct host *host, struct baton_error *reterr)
     return code ? error_wrap(reterr, "--allow") : BATON_OK;
 }
 
-/* A client renews several times in it, and this loop wakes for each. */
-static int read_lease(span *ret, const struct options *options, struct baton_error *reterr)
-{
-    *ret = options_duration(options, "client-lease");
-    return ret->ns >= CLIENT_LEASE_MIN.ns
-               ? BATON_OK
-               : error_set(reterr, BATON_EINVAL, "--client-lease: must be at least 50 ms");
-}
-
 /* The folder of the default path may not be there yet; of a given one it must be. */
 static int make_folder(const struct host *host, struct baton_error *reterr)
 {
@@ -187,10 +176,10 @@ static int open_host(struct host *host, struct baton_error *reterr)
     struct agent_config config = {.loop = &host->loop,
                                   .logger = host->logger,
                                   .provider_config = &host->settings.config,
-                                  .name = host->name};
+                                  .name = host->name,
+                                  .client_lease = options_duration(host->options, "client-lease")};
     int code = name_host(host, reterr);
 
-    code = code ? code : read_lease(&config.client_lease, host->options, reterr);
     code = code ? code : read_place(host, &config.place, reterr);
     code = code ? code : read_access(host, reterr);
     code = code ? code : make_folder(host, reterr);

@@ -167,8 +167,9 @@ const struct option_group group_agent = {
         TEXT("socket-mode", "MODE", "0660", NULL, "permissions of the socket, in octal"),
         TEXT("socket-group", "GROUP", NULL, NULL,
              "group of the socket; the process's if not given"),
-        DURATION("client-lease", "3s", NULL,
-                 "how long a client may lead after its latest message to the agent"),
+        /* A client renews several times in it, and the agent's loop wakes for each. */
+        DURATION_OF("client-lease", 50, 0, "3s", NULL,
+                    "how long a client may lead after its latest message to the agent"),
         {.name = "allow",
          .type = OPTION_LIST,
          .value = "ELECTION=WHO,...",

@@ -104,6 +104,23 @@ static int check_text(const char *text, struct baton_error *reterr)
     return 0;
 }
 
+static int check_duration(const struct option_spec *spec, const char *text,
+                          struct baton_error *reterr)
+{
+    span length;
+    int code = value_duration(text, &length, reterr);
+
+    if (code == 0 && length.ns < SPAN_MS(spec->min).ns) {
+        code = error_set(reterr, BATON_EINVAL, "'%s': must be at least %lldms", text,
+                         (long long)spec->min);
+    }
+    if (code == 0 && spec->max > 0 && length.ns > SPAN_MS(spec->max).ns) {
+        code = error_set(reterr, BATON_EINVAL, "'%s': must be at most %lldms", text,
+                         (long long)spec->max);
+    }
+    return code;
+}
+
 static int check_value(const struct option_spec *spec, const char *text, struct baton_error *reterr)
 {
     int64_t number;
@@ -122,7 +139,7 @@ static int check_value(const struct option_spec *spec, const char *text, struct 
     case OPTION_NUMBER:
         return value_number(text, spec->min, spec->max, &number, reterr);
     case OPTION_DURATION:
-        return value_duration(text, &min, reterr);
+        return check_duration(spec, text, reterr);
     case OPTION_RANGE:
         return value_range(text, &min, &max, reterr);
     case OPTION_CHOICE:

@@ -40,7 +40,7 @@ struct option_spec {
     const char *value;        /* the value's name in --help; NULL for a flag */
     const char *initial;      /* default as text; NULL: none */
     const char *choices;      /* "a|b" */
-    int64_t min, max;         /* of a number */
+    int64_t min, max;         /* of a number; of a duration in ms, 0: no max */
     const char *provider_key; /* the provider's setting that it sets; NULL: none */
     const char *help;         /* one sentence, without the full stop */
     bool is_secret;           /* a URL that may have a password in it */

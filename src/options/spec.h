@@ -28,6 +28,11 @@
         .name = (n), .type = OPTION_DURATION, .value = "TIME", .initial = (i),                     \
         .provider_key = (k), .help = (h)                                                           \
     }
+#define DURATION_OF(n, lo, hi, i, k, h)                                                            \
+    {                                                                                              \
+        .name = (n), .type = OPTION_DURATION, .value = "TIME", .initial = (i), .min = (lo),        \
+        .max = (hi), .provider_key = (k), .help = (h)                                              \
+    }
 #define CHOICE(n, c, i, k, h)                                                                      \
     {                                                                                              \
         .name = (n), .type = OPTION_CHOICE, .value = (c), .choices = (c), .initial = (i),          \

@@ -94,7 +94,7 @@ struct command {
     /* setSubscriptionList */
     uint64_t epoch; /* of the backend's ownership of the worker; 0: not given. No field of the
                        specification's */
-    struct subscription *subscriptions; /* with room for one in place of each rejection */
+    struct subscription *subscriptions;
     size_t subscription_count;
     struct rejection *rejections;
     size_t rejection_count;
@@ -140,7 +140,7 @@ struct usage {
 
 /* The messages of the worker, as text for free(); NULL when out of memory. Percentages are rounded
  * to one decimal, detection values to 15 digits. */
-char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
+char *format_state_report(const struct usage *usage, struct subscription *const *subscriptions,
                           size_t count);
 
 struct detection {

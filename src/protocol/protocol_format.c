@@ -98,16 +98,12 @@ static json_t *subscription_json(const struct subscription *subscription)
     return with_crop(object, &subscription->crop);
 }
 
-static json_t *list_json(const struct subscription *subscriptions, size_t count,
-                         json_t *(*json_of)(const struct subscription *))
+/* Takes the list and the value, and adds it; like with(). */
+static json_t *with_next(json_t *list, json_t *value)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new(list, json_of(&subscriptions[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
+    if (json_array_append_new(list, value) != 0) {
+        json_decref(list);
+        return NULL;
     }
     return list;
 }
@@ -139,12 +135,14 @@ char *format_command(const struct command *command)
     json_t *message = json_pack("{s:s}", "type", command_names[command->type]);
 
     if (command->type == COMMAND_SET_SUBSCRIPTION_LIST) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < command->subscription_count; i++) {
+            list = with_next(list, subscription_json(&command->subscriptions[i]));
+        }
         if (command->epoch != 0) {
             message = with(message, "epoch", json_integer((json_int_t)command->epoch));
         }
-        message =
-            with(message, "subscriptions",
-                 list_json(command->subscriptions, command->subscription_count, subscription_json));
+        message = with(message, "subscriptions", list);
     } else if (command->type != COMMAND_REQUEST_STATE) {
         message = with(message, "payload", payload_json(command));
     }
@@ -153,14 +151,18 @@ char *format_command(const struct command *command)
 
 /* ---- A worker's ------------------------------------------------------------------------------ */
 
-char *format_state_report(const struct usage *usage, const struct subscription *subscriptions,
+char *format_state_report(const struct usage *usage, struct subscription *const *subscriptions,
                           size_t count)
 {
-    return dump_and_release(
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "type", "stateReport", "cpuUsage",
-                  percent(usage->cpu), "memoryUsage", percent(usage->memory), "gpuUsage",
-                  percent(usage->gpu), "gpuMemoryUsage", percent(usage->gpu_memory),
-                  "cameraConnections", list_json(subscriptions, count, connection_json)));
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        list = with_next(list, connection_json(subscriptions[i]));
+    }
+    return dump_and_release(json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o}", "type", "stateReport", "cpuUsage", percent(usage->cpu),
+        "memoryUsage", percent(usage->memory), "gpuUsage", percent(usage->gpu), "gpuMemoryUsage",
+        percent(usage->gpu_memory), "cameraConnections", list));
 }
 
 void detection_fini(struct detection *detection)

@@ -757,7 +757,7 @@ class Hostile(AgentTest):
         for lease in ("0", "1ns", "49ms"):
             done = baton("agent", "--provider", "memory:", "--client-lease", lease)
             self.assertEqual(done.returncode, 64, done.stderr)
-            self.assertIn("--client-lease: must be at least 50 ms", done.stderr)
+            self.assertIn(f"--client-lease: '{lease}': must be at least 50ms", done.stderr)
 
     def test_the_socket_has_its_mode_and_a_second_agent_is_refused(self):
         agent = self.agent("--socket-mode", "0600")

@@ -539,7 +539,7 @@ class Beginnings(FleetTest):
                 (("--s3-endpoint", "s3.example"), "the S3 endpoint (--s3-endpoint)"),
                 (("--worker", "ws://h:1", "--worker", "http://h"), "--worker: http://h: "),
                 (("--worker", "ws://u:canary@h:1"), "--worker: ws://***@h:1: "),
-                (("--grace", "0s"), "--grace: must be at least 100ms"),
+                (("--grace", "0s"), "--grace: '0s': must be at least 100ms"),
                 (("--node", b"\xff"), "--node ?: must be UTF-8"),
                 (("--tls-cert", self.token(), "--tls-key", self.token()), "--tls-cert "),
                 (("--config", self.folder + "/fleet.yaml"), "--config: ")):

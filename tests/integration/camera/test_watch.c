@@ -15,15 +15,25 @@ static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam
 
 static struct {
     struct worker *worker;
-    struct watch *watch;
+    struct image_store images;
+    struct watch watch;
     unsigned frames[NAMES];
     uint64_t first_number, last_number; /* of the frames of all subscriptions */
     unsigned of_snapshots;              /* of these frames */
     unsigned aside;                     /* snapshots that are not shown */
     unsigned earlier;                   /* stood in, from before what was shown last */
-    unsigned away[IMAGE_SOURCES], gone[IMAGE_SOURCES];
-    char *report; /* the newest stateReport */
+    char *report;                       /* the newest stateReport */
 } scene;
+
+struct entry {
+    struct images images;
+    struct watched watched;
+};
+
+static struct entry *entry_of(const char *name)
+{
+    return (struct entry *)worker_find(scene.worker, name);
+}
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
                     uint64_t *ret_end) /* NOLINT(readability-non-const-parameter): the hook's */
@@ -43,12 +53,28 @@ static void on_close(void *userdata, uint64_t backend, int code, const char *rea
 
 static void on_event(void *userdata, const struct worker_event *event)
 {
-    watch_event(scene.watch, event);
+    struct entry *entry = (struct entry *)event->subscription;
+
+    if (entry != NULL) {
+        watch_event(&scene.watch, &entry->watched, event);
+    }
+    if (event->type == WORKER_SUBSCRIPTION_REMOVED) {
+        images_fini(&entry->images);
+    }
 }
 
-static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
+static void give_back(const void *frame)
+{
+    camera_frame_unref(frame);
+}
+
+static void on_frame(void *userdata, struct images *images, const struct camera_frame *frame,
                      enum watch_role role)
 {
+    const struct image_loan loan = {camera_frame_ref(frame), give_back};
+
+    assert_int_equal(image_put(&scene.images, images, frame->source, &frame->picture, &loan, NULL),
+                     0);
     assert_true(frame_red(frame) >= 0);
     assert_int_equal(frame->picture.width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
     if (role == WATCH_ASIDE) {
@@ -61,19 +87,8 @@ static void on_frame(void *userdata, const char *identifier, const struct camera
     scene.of_snapshots += frame->source == IMAGE_SNAPSHOT;
     scene.earlier += role == WATCH_STANDS_IN;
     for (int i = 0; i < NAMES; i++) {
-        scene.frames[i] += strcmp(names[i], identifier) == 0;
+        scene.frames[i] += strcmp(names[i], images->subscription.identifier) == 0;
     }
-}
-
-static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
-{
-    scene.away[source] += !is_gone;
-    scene.gone[source] += is_gone;
-}
-
-static void on_online(void *userdata, const char *identifier, bool is_online)
-{
-    worker_set_online(scene.worker, identifier, is_online);
 }
 
 static struct server snapshots;
@@ -124,25 +139,30 @@ static void run_frames(unsigned first, unsigned second)
 
 static int begin(void **state)
 {
-    const struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
-    const struct watch_hooks watch_hooks = {on_frame, on_away, on_online, NULL};
-    const struct camera_options options = {.stall_ms = 2000, .open_ms = 2000};
+    const struct worker_hooks hooks = {on_send, on_close, on_event, NULL, sizeof(struct entry)};
 
     server_start_streams(&server, 0, NULL);
     server_start(&snapshots, "snapshot_server.py", clip("larger.jpg"), NULL);
     gallery_init(&gallery);
     memset(&scene, 0, sizeof(scene));
     scene.worker = worker_new(&hooks, WORKER_QUEUE_DEFAULT);
-    scene.watch = watch_new(gallery.pool, &options, gallery.logger, &watch_hooks);
+    scene.watch = (struct watch){.pool = gallery.pool,
+                                 .options = {.stall_ms = 2000, .open_ms = 2000},
+                                 .logger = gallery.logger,
+                                 .on_frame = on_frame};
     assert_non_null(scene.worker);
-    assert_non_null(scene.watch);
     worker_connected(scene.worker, BACKEND);
     return 0;
 }
 
 static int end(void **state)
 {
-    watch_free(scene.watch);
+    struct subscription *entry;
+
+    watch_end(&scene.watch);
+    for (size_t i = 0; (entry = worker_subscription(scene.worker, i)) != NULL; i++) {
+        images_fini((struct images *)entry);
+    }
     (void)stage_end(state);
     worker_free(scene.worker);
     free(scene.report);
@@ -150,31 +170,40 @@ static int end(void **state)
     return 0;
 }
 
+static struct camera_stats stats_of_name(const char *name, enum image_source source)
+{
+    struct camera_stats stats;
+
+    assert_true(watch_stats(&entry_of(name)->watched, source, &stats));
+    return stats;
+}
+
+static struct camera_stats stats_of(enum image_source source)
+{
+    return stats_of_name(names[0], source);
+}
+
 /* A camera gives its main stream and its substream at two paths; each subscription names its own,
  * or both the same. */
 static void subscriptions_choose_a_stream_and_share_it_until_the_last_is_gone(void **state)
 {
-    struct camera_stats stats[NAMES];
-
     send_list(server.port, "cam", "hevc", "");
     assert_false(reports_online(names[0]));
     run_frames(3, 3);
     for (int i = 0; i < NAMES; i++) {
         assert_true(reports_online(names[i]));
-        assert_true(watch_stats(scene.watch, names[i], IMAGE_STREAM, &stats[i]));
-        assert_int_equal(stats[i].subscribers, 1);
+        assert_int_equal(stats_of_name(names[i], IMAGE_STREAM).subscribers, 1);
     }
-    assert_string_equal(stats[0].codec, "h264");
-    assert_string_equal(stats[1].codec, "hevc");
+    assert_string_equal(stats_of_name(names[0], IMAGE_STREAM).codec, "h264");
+    assert_string_equal(stats_of_name(names[1], IMAGE_STREAM).codec, "hevc");
     send_list(server.port, "cam", "cam", ""); /* the first one goes on */
     assert_true(reports_online(names[0]));
     assert_false(reports_online(names[1]));
     run_frames(3, 3);
     assert_true(reports_online(names[1]));
     assert_int_equal(server_count(&server, "play cam"), 1);
-    assert_true(watch_stats(scene.watch, names[1], IMAGE_STREAM, &stats[1]));
-    assert_string_equal(stats[1].codec, "h264");
-    assert_int_equal(stats[1].subscribers, NAMES);
+    assert_string_equal(stats_of_name(names[1], IMAGE_STREAM).codec, "h264");
+    assert_int_equal(stats_of_name(names[1], IMAGE_STREAM).subscribers, NAMES);
     send_list(server.port, NULL, "cam", "");
     scene.frames[0] = 0;
     run_frames(0, 3);
@@ -182,14 +211,6 @@ static void subscriptions_choose_a_stream_and_share_it_until_the_last_is_gone(vo
     assert_int_equal(server_count(&server, "teardown cam"), 0);
     send_list(server.port, NULL, NULL, "");
     AWAIT_IN(&gallery, server_count(&server, "teardown cam") > 0);
-}
-
-static struct camera_stats stats_of(enum image_source source)
-{
-    struct camera_stats stats;
-
-    assert_true(watch_stats(scene.watch, names[0], source, &stats));
-    return stats;
 }
 
 static void crops_stages_and_requests_for_the_state_cost_no_frame(void **state)
@@ -220,7 +241,7 @@ static void crops_stages_and_requests_for_the_state_cost_no_frame(void **state)
     assert_int_equal(scene.last_number - scene.first_number + 1,
                      scene.frames[0] + after.skipped - before.skipped); /* on a busy machine */
     assert_int_equal(after.counts.dropped, before.counts.dropped);
-    assert_int_equal(scene.away[IMAGE_STREAM] + scene.gone[IMAGE_STREAM], 0);
+    assert_int_equal(gallery_logged(&gallery, "camera-offline"), 0);
 }
 
 /* One subscription, or two, of the stream and of snapshots at the path. */
@@ -256,6 +277,7 @@ static void snapshots_are_asked_for_while_the_stream_is_shown_and_while_it_is_aw
     assert_string_equal(stats_of(IMAGE_SNAPSHOT).codec, "jpeg");
     server_end(&server);
     AWAIT_IN(&gallery, !stats_of(IMAGE_STREAM).is_online);
+    assert_null(image_newest(&entry_of(names[0])->images, IMAGE_STREAM)->loan.owner); /* a copy */
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
     do {
@@ -303,10 +325,10 @@ static void snapshots_that_are_taken_away_leave_nothing_online(void **state)
     assert_true(reports_online(names[0]));
     send_both(NO_PORT, "still", 60, 1); /* the same camera: nothing is interrupted */
     assert_true(reports_online(names[0]));
-    scene.gone[IMAGE_SNAPSHOT] = 0;
+    assert_non_null(image_newest(&entry_of(names[0])->images, IMAGE_SNAPSHOT));
     send_both(NO_PORT, "missing", 60, 1);
     assert_false(reports_online(names[0]));
-    assert_int_equal(scene.gone[IMAGE_SNAPSHOT], 1);
+    assert_null(image_newest(&entry_of(names[0])->images, IMAGE_SNAPSHOT));
     send_both(NO_PORT, "still", 60, 1);
     run_frames(2, 0);
     assert_true(reports_online(names[0]));

@@ -29,9 +29,9 @@ static struct {
     uint8_t chroma[WIDTH * HEIGHT * SCALE_MAX * SCALE_MAX / 4];
 } stand;
 
-static const struct subscription *next_subscription(size_t index)
+static struct images *next_entry(size_t index)
 {
-    return worker_subscription(service_worker(stand.service), index);
+    return (struct images *)worker_subscription(service_worker(stand.service), index);
 }
 
 static void paint(uv_timer_t *timer)
@@ -41,29 +41,29 @@ static void paint(uv_timer_t *timer)
                           .stride = {stand.width, stand.width / 2, stand.width / 2},
                           .plane = {stand.luma, stand.chroma, stand.chroma},
                           .is_full_range = true};
-    const struct subscription *subscription;
+    struct images *images;
 
     memset(stand.luma, (int)(stand.painted++ % 200), (size_t)stand.width * (size_t)stand.height);
-    for (size_t i = 0; (subscription = next_subscription(i)) != NULL; i++) {
-        service_frame(stand.service, subscription->identifier, IMAGE_STREAM, true, &frame, NULL);
-        service_online(stand.service, subscription->identifier, true);
+    for (size_t i = 0; (images = next_entry(i)) != NULL; i++) {
+        service_frame(stand.service, images, IMAGE_STREAM, true, &frame, NULL);
+        images->subscription.is_online = true;
     }
 }
 
 static void detect(void)
 {
     const struct image_box box = {WIDTH / 4, HEIGHT / 4, WIDTH / 2, HEIGHT / 2, 0};
-    const struct subscription *subscription;
+    struct images *images;
 
-    for (size_t i = 0; (subscription = next_subscription(i)) != NULL; i++) {
+    for (size_t i = 0; (images = next_entry(i)) != NULL; i++) {
+        const struct subscription *subscription = &images->subscription;
         struct detection detection = {.identifier = strdup(subscription->identifier),
                                       .model_name = strdup(subscription->model_name),
                                       .model_id = subscription->model_id,
                                       .at_unix_ms = 1752573600000,
                                       .attributes = json_pack("{s:s, s:i}", "carBrand", "Honda",
                                                               "number", (int)++stand.detected)};
-        image_set_boxes(service_images(stand.service), subscription->identifier, IMAGE_STREAM, &box,
-                        1);
+        image_set_boxes(images, IMAGE_STREAM, &box, 1);
         (void)worker_detected(service_worker(stand.service), &detection, NULL);
     }
 }
@@ -115,6 +115,7 @@ int main(int count, char **arguments)
                                             .logger = logger_new(2, LOG_FORMAT_HUMAN, LOG_DEBUG)},
                                     .report_interval_ms = 100,
                                     .queue_max = 3,
+                                    .entry_bytes = sizeof(struct images),
                                     .drained = end};
     long scale = 1;
 

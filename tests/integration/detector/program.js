@@ -266,7 +266,9 @@ const tests = {
             [['--backoff-min', '9s', '--backoff-max', '8s'], /backoff-max/],
             [['--model-host', 'https://models.example/'], /--model-host https:.*: must be one host/],
             [['--model-host', 'a.example,b.example'], /a\.example,b\.example: must be one host/],
-            [['--model-host', ''], /--model-host/]];
+            [['--model-host', ''], /--model-host/],
+            [['--report-interval', '99ms'], /--report-interval: '99ms': must be at least 100ms/],
+            [['--report-interval', '2m'], /--report-interval: '2m': must be at most 60000ms/]];
         refuses(cases);
         refuses([[['--engine-library', '/nonexistent.so'],
             /--engine-library \/nonexistent\.so: No such file/],

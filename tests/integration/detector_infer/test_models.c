@@ -13,8 +13,6 @@
 /* 1 and 2 find the same; 3 finds each object once. */
 enum { MODEL_TRACKED = 3, MODELS_MAX };
 
-static const char identifier[] = "a;1";
-
 /* Models from a server of archives, and a camera that shows a clip to a subscription. */
 struct stand {
     struct gallery gallery;
@@ -22,8 +20,11 @@ struct stand {
     char folder[64];
     struct store *store;
     struct supply *supply;
-    struct models *models;
+    struct models models;
     struct camera *camera;
+    struct images images;
+    struct bound bound;
+    char url[128];
     unsigned frames, detections, of_model[MODELS_MAX];
     bool has_ended;
     unsigned moved_at; /* the frame before which it gets another camera; 0: never */
@@ -36,17 +37,16 @@ static void subscribe(struct stand *stand, enum worker_event_type type, unsigned
                       int64_t model_id)
 {
     static const char *const places[MODELS_MAX] = {"", "boxes", "boxes_too", "tracked"};
-    char url[128];
-    const struct subscription subscription = {.identifier = (char *)(uintptr_t)identifier,
-                                              .model_url = url,
-                                              .model_name = (char *)"plates",
-                                              .model_id = model_id};
     const struct worker_event event = {
-        .type = type, .identifier = identifier, .subscription = &subscription, .changes = changes};
+        .type = type, .subscription = &stand->images.subscription, .changes = changes};
 
-    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/test/%s.mpta", stand->server.port,
-                   places[model_id]);
-    models_event(stand->models, &event);
+    stand->images.subscription = (struct subscription){.identifier = (char *)"a;1",
+                                                       .model_url = stand->url,
+                                                       .model_name = (char *)"plates",
+                                                       .model_id = model_id};
+    (void)snprintf(stand->url, sizeof(stand->url), "http://127.0.0.1:%d/test/%s.mpta",
+                   stand->server.port, places[model_id]);
+    models_event(&stand->models, &stand->bound, &event);
 }
 
 static void on_detected(void *userdata, struct detection *detection)
@@ -70,7 +70,7 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     if (stand->frames == stand->moved_at) {
         subscribe(stand, WORKER_SUBSCRIPTION_UPDATED, CHANGE_CAMERA, MODEL_TRACKED);
     }
-    models_frame(stand->models, identifier, frame, STAGE_NONE);
+    models_frame(&stand->bound, frame, STAGE_NONE);
 }
 
 static void show_clip(struct stand *stand);
@@ -126,18 +126,16 @@ static struct stand *stand_new(void)
     config.loop = &stand->gallery.loop;
     config.logger = stand->gallery.logger;
     config.supply = stand->supply;
-    stand->models = models_new(&config);
-    assert_non_null(stand->models);
+    stand->models.config = config;
     return stand;
 }
 
 static void stand_free(struct stand *stand)
 {
     camera_close(stand->camera);
-    models_close(stand->models);
+    models_close(&stand->models);
     supply_close(stand->supply);
     gallery_fini(&stand->gallery); /* runs the loop until all is closed */
-    models_free(stand->models);
     store_close(stand->store);
     server_end(&stand->server);
     process_remove_folder(stand->folder);
@@ -145,12 +143,12 @@ static void stand_free(struct stand *stand)
 }
 
 /* A number that /status says. */
-static json_int_t described(const struct stand *stand, const char *key)
+static json_int_t described(struct stand *stand, const char *key)
 {
     json_t *camera = json_object();
     json_int_t value;
 
-    models_describe(stand->models, identifier, camera);
+    models_describe(&stand->bound, camera);
     value = json_integer_value(json_object_get(json_object_get(camera, "model_state"), key));
     json_decref(camera);
     return value;

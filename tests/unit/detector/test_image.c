@@ -33,7 +33,8 @@ struct made {
 };
 
 static uv_loop_t loop;
-static struct image_store *store;
+static struct image_store store;
+static struct images images;
 static unsigned done, failed;
 static struct made last;               /* that is done */
 static const struct encoding *awaited; /* by the latest that asked */
@@ -70,9 +71,10 @@ static void on_made(void *userdata, const struct encoding *encoding)
 static int set_up(void **state)
 {
     assert_int_equal(uv_loop_init(&loop), 0);
-    store = image_store_new(&loop, on_made, &loop);
+    store = (struct image_store){.loop = &loop, .made = on_made, .userdata = &loop};
+    images = (struct images){0};
     done = failed = 0;
-    return store == NULL;
+    return 0;
 }
 
 static void run(void)
@@ -82,43 +84,29 @@ static void run(void)
 
 static int tear_down(void **state)
 {
-    image_store_close(store);
+    image_store_close(&store);
+    images_fini(&images);
     run();
-    image_store_free(store);
     return uv_loop_close(&loop);
 }
 
 static void put(const struct frame *frame, const struct image_loan *loan)
 {
-    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, frame, loan, NULL), 0);
-}
-
-static struct still *newest(enum image_source source)
-{
-    return image_newest(store, "d;c", source);
-}
-
-static const struct image_boxes *boxes_of(enum image_source source)
-{
-    return image_boxes(store, "d;c", source);
-}
-
-static void find(enum image_source source, const struct image_box *boxes, size_t count)
-{
-    image_set_boxes(store, "d;c", source, boxes, count);
+    assert_int_equal(image_put(&store, &images, IMAGE_STREAM, frame, loan, NULL), 0);
 }
 
 /* The newest frame as JPEG, by this thread. */
 static struct made make(const struct crop *crop, int width)
 {
-    const struct frame *frame = &newest(IMAGE_SHOWN)->frame;
+    const struct frame *frame = &image_newest(&images, IMAGE_SHOWN)->frame;
     struct image_shape shape;
     struct made made;
     uint8_t *jpeg;
     size_t bytes;
 
     image_shape(&shape, frame, crop, width);
-    assert_int_equal(image_compress(frame, &shape, boxes_of(IMAGE_SHOWN), &jpeg, &bytes, NULL), 0);
+    assert_int_equal(
+        image_compress(frame, &shape, image_boxes(&images, IMAGE_SHOWN), &jpeg, &bytes, NULL), 0);
     made = decode(jpeg, bytes);
     tjFree(jpeg);
     assert_int_equal(made.width, shape.width);
@@ -129,12 +117,12 @@ static struct made make(const struct crop *crop, int width)
 /* The same, by another one. */
 static int ask(int width)
 {
-    struct still *still = newest(IMAGE_SHOWN);
+    struct still *still = image_newest(&images, IMAGE_SHOWN);
     struct image_shape shape;
     struct baton_error error;
 
     image_shape(&shape, &still->frame, NULL, width);
-    return image_ask(store, still, &shape, boxes_of(IMAGE_SHOWN), &awaited, &error);
+    return image_ask(&store, still, &shape, image_boxes(&images, IMAGE_SHOWN), &awaited, &error);
 }
 
 static void a_width_scales_down_and_never_up(void **state)
@@ -227,10 +215,10 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct crop crop = {.given = 0xf, .at = {0, 8, 48, 40}};
     struct made made;
 
-    find(IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
     put(a_frame(), NULL);
-    assert_null(boxes_of(IMAGE_SHOWN));
-    find(IMAGE_STREAM, boxes, 4);
+    assert_null(image_boxes(&images, IMAGE_SHOWN));
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 4);
     made = make(NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 180, 255);  /* its left side */
     assert_in_range(made.grey[12 * WIDTH + 16], 180, 255); /* its top */
@@ -240,74 +228,63 @@ static void boxes_are_drawn_where_things_are(void **state)
     assert_int_equal(made.height, 16);
     assert_in_range(made.grey[6 * 24 + 4], 140, 255);
     assert_in_range(made.grey[6 * 24 + 10], 0, 70);
-    find(IMAGE_STREAM, NULL, 0);
+    image_set_boxes(&images, IMAGE_STREAM, NULL, 0);
     made = make(NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 25, 35);
 }
 
-/* Lends frames, and counts. */
-struct lender {
-    int lent, given_back;
-};
-
-static void lend(const void *owner)
-{
-    ((struct lender *)owner)->lent++;
-}
-
+/* Counts; the owner of a frame that is lent is the count. */
 static void take_back(const void *owner)
 {
-    ((struct lender *)owner)->given_back++;
+    ++*(int *)owner;
 }
 
 /* The second time the picture is of the frame that has gone by then. */
 static void a_frame_that_is_lent_is_shown_where_it_is_and_given_back(void **state)
 {
-    struct lender first = {0}, second = {0};
-    const struct image_loan loan = {&first, lend, take_back};
-    const struct image_loan other = {&second, lend, take_back};
+    int first = 0, second = 0; /* given back */
+    const struct image_loan loan = {&first, take_back};
+    const struct image_loan other = {&second, take_back};
     struct made made;
 
     put(a_frame(), &loan);
-    assert_ptr_equal(newest(IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
+    assert_ptr_equal(image_newest(&images, IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
     made = make(NULL, 0);
     assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
-    assert_int_equal(first.given_back, 0);
+    assert_int_equal(first, 0);
     put(a_frame(), &other);
-    assert_int_equal(first.lent, 1);
-    assert_int_equal(first.given_back, 1);
+    assert_int_equal(first, 1);
     assert_int_equal(ask(0), BATON_EBUSY);
-    image_remove(store, "d;c");
-    assert_int_equal(second.lent, 1);
-    assert_int_equal(second.given_back, 0);
+    images_fini(&images);
+    assert_int_equal(second, 0);
     run();
     assert_in_range(last.grey[10 * WIDTH + 60], 215, 225);
-    assert_int_equal(second.given_back, 1);
+    assert_int_equal(second, 1);
 }
 
 static void what_is_lent_becomes_a_copy_when_nothing_follows(void **state)
 {
-    struct lender lender = {0};
-    const struct image_loan loan = {&lender, lend, take_back};
+    int given_back = 0;
+    const struct image_loan loan = {&given_back, take_back};
     struct frame frame = *a_frame();
     static uint8_t luma[STRIDE * HEIGHT];
     uint64_t number;
     struct still *still;
 
-    image_settle(store, "d;c", IMAGE_STREAM); /* nothing is there */
+    image_settle(&images, IMAGE_STREAM); /* nothing is there */
     memset(luma, 90, sizeof(luma));
     frame.plane[0] = luma;
     put(&frame, &loan);
-    number = newest(IMAGE_SHOWN)->number;
-    image_settle(store, "d;c", IMAGE_STREAM);
-    assert_int_equal(lender.given_back, 1);
+    number = image_newest(&images, IMAGE_SHOWN)->number;
+    image_settle(&images, IMAGE_STREAM);
+    assert_int_equal(given_back, 1);
     memset(luma, 0, sizeof(luma));
-    still = newest(IMAGE_SHOWN);
+    still = image_newest(&images, IMAGE_SHOWN);
     assert_int_equal(still->number, number);
     assert_int_equal(still->frame.plane[0][WIDTH * HEIGHT - 1], 90);
-    image_settle(store, "d;c", IMAGE_STREAM);
-    assert_ptr_equal(newest(IMAGE_SHOWN), still);
-    assert_int_equal(lender.given_back, 1);
+    image_settle(&images, IMAGE_STREAM);
+    assert_ptr_equal(image_newest(&images, IMAGE_SHOWN), still);
+    assert_int_equal(given_back, 1);
 }
 
 /* A stream of the usual size, and snapshots that are smaller. */
@@ -317,40 +294,39 @@ static void put_both(const struct image_loan *loan)
 
     small.width = 32;
     put(a_frame(), loan);
-    assert_int_equal(image_put(store, "d;c", IMAGE_SNAPSHOT, &small, loan, NULL), 0);
+    assert_int_equal(image_put(&store, &images, IMAGE_SNAPSHOT, &small, loan, NULL), 0);
 }
 
 static int width_of(enum image_source source)
 {
-    const struct still *still = newest(source);
+    const struct still *still = image_newest(&images, source);
 
     return still != NULL ? still->frame.width : 0;
 }
 
 static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
 {
-    struct lender lender = {0};
-    const struct image_loan loan = {&lender, lend, take_back};
+    int given_back = 0;
+    const struct image_loan loan = {&given_back, take_back};
 
     put_both(&loan);
     assert_int_equal(width_of(IMAGE_SHOWN), WIDTH);
     assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
     assert_int_equal(width_of(IMAGE_SNAPSHOT), 32);
-    assert_true(newest(IMAGE_STREAM)->number != newest(IMAGE_SNAPSHOT)->number);
-    image_show(store, "d;c", IMAGE_SNAPSHOT);
+    assert_true(image_newest(&images, IMAGE_STREAM)->number !=
+                image_newest(&images, IMAGE_SNAPSHOT)->number);
+    image_show(&images, IMAGE_SNAPSHOT);
     assert_int_equal(width_of(IMAGE_SHOWN), 32);
-    image_settle(store, "d;c", IMAGE_STREAM);
-    assert_int_equal(lender.given_back, 1);
+    image_settle(&images, IMAGE_STREAM);
+    assert_int_equal(given_back, 1);
     assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
-    image_drop(store, "d;c", IMAGE_SNAPSHOT);
-    assert_int_equal(lender.given_back, 2);
+    image_drop(&images, IMAGE_SNAPSHOT);
+    assert_int_equal(given_back, 2);
     assert_int_equal(width_of(IMAGE_SHOWN), 0);
     assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
     put_both(&loan);
-    image_remove(store, "d;c");
-    assert_int_equal(lender.lent, lender.given_back);
-    image_show(store, "d;c", IMAGE_STREAM); /* nothing is there */
-    image_drop(store, "d;c", IMAGE_STREAM);
+    images_fini(&images);
+    assert_int_equal(given_back, 4);
 }
 
 static void boxes_are_those_of_the_source_that_is_shown(void **state)
@@ -358,41 +334,41 @@ static void boxes_are_those_of_the_source_that_is_shown(void **state)
     static const struct image_box box = {1, 2, 3, 4, 0};
 
     put_both(NULL);
-    find(IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
-    assert_null(boxes_of(IMAGE_SNAPSHOT));
-    find(IMAGE_STREAM, &box, 1);
-    assert_non_null(boxes_of(IMAGE_STREAM));
-    assert_ptr_equal(boxes_of(IMAGE_SHOWN), boxes_of(IMAGE_STREAM));
-    assert_null(boxes_of(IMAGE_SNAPSHOT));
-    image_show(store, "d;c", IMAGE_STREAM); /* as before */
-    assert_non_null(boxes_of(IMAGE_SHOWN));
-    image_show(store, "d;c", IMAGE_SNAPSHOT);
-    assert_null(boxes_of(IMAGE_SHOWN));
-    assert_null(boxes_of(IMAGE_STREAM));
-    find(IMAGE_SNAPSHOT, &box, 1);
-    image_drop(store, "d;c", IMAGE_STREAM);
-    assert_non_null(boxes_of(IMAGE_SHOWN));
-    image_drop(store, "d;c", IMAGE_SNAPSHOT);
-    assert_null(boxes_of(IMAGE_SHOWN));
+    image_set_boxes(&images, IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
+    assert_null(image_boxes(&images, IMAGE_SNAPSHOT));
+    image_set_boxes(&images, IMAGE_STREAM, &box, 1);
+    assert_non_null(image_boxes(&images, IMAGE_STREAM));
+    assert_ptr_equal(image_boxes(&images, IMAGE_SHOWN), image_boxes(&images, IMAGE_STREAM));
+    assert_null(image_boxes(&images, IMAGE_SNAPSHOT));
+    image_show(&images, IMAGE_STREAM); /* as before */
+    assert_non_null(image_boxes(&images, IMAGE_SHOWN));
+    image_show(&images, IMAGE_SNAPSHOT);
+    assert_null(image_boxes(&images, IMAGE_SHOWN));
+    assert_null(image_boxes(&images, IMAGE_STREAM));
+    image_set_boxes(&images, IMAGE_SNAPSHOT, &box, 1);
+    image_drop(&images, IMAGE_STREAM);
+    assert_non_null(image_boxes(&images, IMAGE_SHOWN));
+    image_drop(&images, IMAGE_SNAPSHOT);
+    assert_null(image_boxes(&images, IMAGE_SHOWN));
 }
 
 static void frames_are_kept_apart_and_forgotten(void **state)
 {
     struct frame odd = *a_frame();
+    struct images other = {0};
 
-    assert_null(newest(IMAGE_SHOWN));
+    assert_null(image_newest(&images, IMAGE_SHOWN));
     odd.width = 33;
     odd.height = 17;
     put(&odd, NULL);
-    assert_int_equal(image_put(store, "d;c2", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    assert_int_equal(image_put(&store, &other, IMAGE_STREAM, a_frame(), NULL, NULL), 0);
     (void)make(NULL, 0);
     assert_int_equal(width_of(IMAGE_SHOWN), 33);
-    image_remove(store, "d;c2");
-    image_remove(store, "d;c2");
-    assert_null(image_newest(store, "d;c2", IMAGE_SHOWN));
-    assert_non_null(newest(IMAGE_SHOWN));
+    images_fini(&other);
+    assert_null(image_newest(&other, IMAGE_SHOWN));
+    assert_non_null(image_newest(&images, IMAGE_SHOWN));
     for (odd.width = 0; odd.width <= IMAGE_PIXELS_MAX + 1; odd.width += IMAGE_PIXELS_MAX + 1) {
-        assert_int_equal(image_put(store, "d;c2", IMAGE_STREAM, &odd, NULL, NULL), BATON_EINVAL);
+        assert_int_equal(image_put(&store, &other, IMAGE_STREAM, &odd, NULL, NULL), BATON_EINVAL);
     }
 }
 
@@ -437,14 +413,14 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
     assert_ptr_not_equal(awaited, first);
     run();
     assert_int_equal(done, 2);
-    assert_int_equal(image_counters(store)->made, 2);
+    assert_int_equal(store.counters.made, 2);
     assert_int_equal(ask(32), 0);
     assert_ptr_equal(awaited, first);
     assert_int_equal(ask(WIDTH + 1), 0); /* never up: the same as none */
     put(a_frame(), NULL);
     assert_int_equal(ask(32), BATON_EBUSY);
     run();
-    assert_int_equal(image_counters(store)->made, 3);
+    assert_int_equal(store.counters.made, 3);
     assert_int_equal(failed, 0);
 }
 
@@ -465,17 +441,17 @@ static void other_boxes_are_another_picture(void **state)
 
     put(a_frame(), NULL);
     assert_int_equal(ask(32), BATON_EBUSY);
-    find(IMAGE_STREAM, boxes, 2);
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 2);
     assert_int_equal(ask(32), BATON_EBUSY);
-    find(IMAGE_STREAM, boxes, 2);
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 2);
     assert_int_equal(ask(32), BATON_EBUSY); /* the same */
-    find(IMAGE_STREAM, boxes, 1);
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 1);
     assert_int_equal(ask(32), BATON_EBUSY);
-    find(IMAGE_STREAM, NULL, 0); /* those under way are held */
+    image_set_boxes(&images, IMAGE_STREAM, NULL, 0); /* those under way are held */
     assert_int_equal(ask(32), BATON_EBUSY);
     run();
     assert_int_equal(done, 3);
-    assert_int_equal(image_counters(store)->made, 3);
+    assert_int_equal(store.counters.made, 3);
     assert_int_equal(ask(32), 0);
 }
 
@@ -490,11 +466,11 @@ static void too_many_are_refused_and_the_others_come(void **state)
         taken += rc == BATON_EBUSY;
     }
     assert_int_equal(taken, IMAGE_ENCODINGS_MAX);
-    assert_int_equal(image_counters(store)->refused, SHAPES - taken);
+    assert_int_equal(store.counters.refused, SHAPES - taken);
     assert_int_equal(ask(16), BATON_EBUSY); /* one that is awaited already costs nothing */
     run();
     assert_int_equal(done, taken);
-    assert_int_equal(image_counters(store)->waiting, 0);
+    assert_int_equal(store.counters.waiting, 0);
     assert_int_equal(ask(16 + SHAPES - 1), BATON_EBUSY);
 }
 
@@ -509,7 +485,7 @@ static void new_frames_do_not_disturb_what_is_under_way(void **state)
         assert_int_equal(ask(0), BATON_EBUSY);
         put(&dark, NULL);
     }
-    image_remove(store, "d;c");
+    images_fini(&images);
     run();
     assert_int_equal(done, 20);
     assert_int_equal(failed, 0);
@@ -522,7 +498,7 @@ static void a_close_forgets_what_waits(void **state)
     for (int i = 0; i < 20; i++) {
         assert_int_equal(ask(16 + i), BATON_EBUSY);
     }
-    image_store_close(store);
+    image_store_close(&store);
     run();
     assert_int_equal(done, 0);
 }

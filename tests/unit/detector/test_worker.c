@@ -66,7 +66,7 @@ static struct worker *worker;
 
 static void begin_anew(size_t queue_max)
 {
-    struct worker_hooks hooks = {on_send, on_close, on_event, NULL};
+    struct worker_hooks hooks = {on_send, on_close, on_event, NULL, sizeof(struct subscription)};
 
     memset(&record, 0, sizeof(record));
     worker_free(worker);
@@ -173,22 +173,31 @@ static void a_backend_gets_a_report_at_once_and_with_every_tick(void **state)
 
 static void a_list_is_reconciled_and_the_result_reported(void **state)
 {
+    struct subscription *entry;
+
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
     expect("! subscription-added a;1\n! subscription-added b;1\n"
            "1< " REPORT(CONNECTION("a;1", "false") "," CONNECTION("b;1", "false")));
-    worker_set_online(worker, "b;1", true);
-    worker_set_online(worker, "nobody;1", true);
+    entry = worker_find(worker, "b;1");
+    entry->is_online = true;
+    assert_null(worker_find(worker, "nobody;1"));
     tell(1, LIST(SUB("b;1") "," SUB("c;1")));
     expect("! subscription-removed a;1\n! subscription-added c;1\n"
            "1< " REPORT(CONNECTION("b;1", "true") "," CONNECTION("c;1", "false")));
+    tell(1, LIST("{\"subscriptionIdentifier\":\"b;1\",\"rtspUrl\":\"rtsp://h/2\","
+                 "\"modelUrl\":\"http://m/1\",\"modelName\":\"M\",\"modelId\":1}"));
+    expect("! subscription-removed c;1\n! subscription-updated b;1 1\n"
+           "1< " REPORT(CONNECTION("b;1", "false")));
+    assert_ptr_equal(worker_find(worker, "b;1"), entry);
+    assert_string_equal(entry->rtsp_url, "rtsp://h/2");
     tell(1, LIST(""));
-    expect("! subscription-removed b;1\n! subscription-removed c;1\n1< " REPORT(""));
+    expect("! subscription-removed b;1\n1< " REPORT(""));
 }
 
 static void a_bad_subscription_costs_not_its_older_form(void **state)
 {
     tell(1, LIST(SUB("a;1") "," SUB("b;1")));
-    worker_set_online(worker, "b;1", true);
+    worker_find(worker, "b;1")->is_online = true;
     forget();
     tell(1, LIST("{\"subscriptionIdentifier\":\"b;1\",\"rtspUrl\":5}"));
     expect("! subscription-refused b;1\n! subscription-removed a;1\n"
@@ -327,7 +336,6 @@ static void a_detection_goes_out_at_once_with_the_displays_session(void **state)
     expect("1< {\"type\":\"imageDetection\",\"subscriptionIdentifier\":\"a;1\","
            "\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"sessionId\":7,\"data\":{"
            "\"detection\":{\"n\":1},\"modelId\":1,\"modelName\":\"M\"}}\n");
-    assert_int_equal(detect("b;1", "{\"n\":1}"), BATON_ENOENT);
     assert_int_equal(detect("a;1", "{\"n\":[]}"), BATON_EINVAL);
     expect("");
 }
@@ -518,7 +526,7 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
             (void)snprintf(expected, sizeof(expected), "%d< %s\n", (int)backend, example->text);
         }
         if (worker_subscription_count(worker) > 0) {
-            worker_set_online(worker, "display-001;entry-cam-01", true);
+            worker_find(worker, "display-001;entry-cam-01")->is_online = true;
         }
         forget();
         worker_tick(worker, &reports[report++]);
@@ -526,6 +534,50 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
     }
     assert_int_equal(played, 13);
     assert_int_equal(report, 4);
+}
+
+#define CAMERA(stream, snapshot, model, name, id, interval_ms, ...)                                \
+    {                                                                                              \
+        .identifier = (char *)"d;c", .rtsp_url = (char *)(stream),                                 \
+        .snapshot_url = (char *)(snapshot), .model_url = (char *)(model),                          \
+        .model_name = (char *)(name), .model_id = (id), .snapshot_interval_ms = (interval_ms),     \
+        .crop = {                                                                                  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
+static void a_change_is_told_by_what_changed(void **state)
+{
+    enum { X1 = 1u << CROP_X1 };
+    const struct subscription stream = CAMERA("rtsp://h", NULL, "http://m", "M", 1, 0, 0);
+    /* Snapshots alone are the camera. */
+    const struct subscription stills =
+        CAMERA("", "http://s", "http://m", "M", 1, 0, X1, {7, 1, 2, 3});
+    const struct {
+        const struct subscription *from;
+        struct subscription to;
+        unsigned changes;
+    } cases[] = {
+        {&stream, CAMERA("rtsp://i", NULL, "http://m", "M", 1, 0, 0), CHANGE_CAMERA},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "M", 2, 0, 0), CHANGE_MODEL},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "N", 1, 0, 0), CHANGE_MODEL},
+        {&stream, CAMERA("rtsp://h", "http://s", "http://m", "M", 1, 0, 0), CHANGE_SNAPSHOT},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "M", 1, 5, 0), CHANGE_INTERVAL},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m?token=fresh", "M", 1, 0, 0), CHANGE_MODEL_URL},
+        {&stream, CAMERA("rtsp://h", NULL, "http://n", "M", 1, 0, X1),
+         CHANGE_MODEL_URL | CHANGE_CROP},
+        {&stream, CAMERA("rtsp://h", NULL, "http://m", "M", 1, 0, 0, {7}), 0},
+        {&stills, CAMERA("", "http://t", "http://m", "M", 1, 0, X1, {7}),
+         CHANGE_CAMERA | CHANGE_SNAPSHOT},
+        {&stills, CAMERA("", "http://s", "http://m", "M", 1, 5, X1, {7}), CHANGE_INTERVAL},
+        {&stills, CAMERA("rtsp://h", "http://s", "http://m", "M", 1, 5, X1, {7}),
+         CHANGE_CAMERA | CHANGE_INTERVAL},
+        {&stills, CAMERA("", "http://s", "http://m", "M", 1, 0, X1, {8, 1, 2, 3}), CHANGE_CROP},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(subscription_changes(cases[i].from, &cases[i].to), cases[i].changes);
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -536,6 +588,7 @@ int main(void)
         TEST(a_backend_gets_a_report_at_once_and_with_every_tick),
         TEST(a_list_is_reconciled_and_the_result_reported),
         TEST(a_bad_subscription_costs_not_its_older_form),
+        TEST(a_change_is_told_by_what_changed),
         TEST(session_and_stage_hold_for_a_display_now_and_later),
         TEST(an_unknown_type_is_reported_once),
         TEST(a_request_and_a_patch_result_are_answered_and_told),

@@ -28,7 +28,7 @@ static void a_state_report_is_the_specifications_byte_for_byte(void **state)
 {
     struct usage usage = {75.5, 40.2, 60.0, 25.1};
     struct usage first = {70.2, 38.1, 55.0, 20.0};
-    struct subscription subscription = {
+    struct subscription *subscription = &(struct subscription){
         .identifier = (char *)"display-001;cam-001",
         .model_name = (char *)"General Object Detection",
         .model_id = 101,
@@ -43,10 +43,11 @@ static void a_state_report_is_the_specifications_byte_for_byte(void **state)
 static void a_connection_without_crop_names_none(void **state)
 {
     struct usage usage = {72.5, 39.0, 57.0, 21.0};
-    struct subscription subscription = {.identifier = (char *)"display-001;entry-cam-01",
-                                        .model_name = (char *)"Vehicle Identification",
-                                        .model_id = 201,
-                                        .is_online = true};
+    struct subscription *subscription =
+        &(struct subscription){.identifier = (char *)"display-001;entry-cam-01",
+                               .model_name = (char *)"Vehicle Identification",
+                               .model_id = 201,
+                               .is_online = true};
 
     assert_text(format_state_report(&usage, &subscription, 1), example_text("§9.3"));
 }
