@@ -10,6 +10,7 @@ struct wish {
     const struct fleet_worker *to;
     size_t has, coming;               /* of one camera: subscriptions that it has, or not yet */
     const struct fleet_object *unfit; /* one whose needs it lacks; NULL: none */
+    const char *moved; /* of those that people move the last one, which counts; NULL: none */
 };
 
 static void add(void *userdata, const struct fleet_object *subscription)
@@ -25,6 +26,10 @@ static void add(void *userdata, const struct fleet_object *subscription)
     wish->coming += !is_there;
     if (!plan_has_labels(wish->to->labels, subscription->subscription.needs)) {
         wish->unfit = subscription;
+    }
+    if (fleet_state_move(wish->state, subscription->id) != NULL &&
+        (wish->moved == NULL || strcmp(wish->moved, subscription->id) < 0)) {
+        wish->moved = subscription->id;
     }
 }
 
@@ -44,21 +49,6 @@ static const char *camera_of(const struct fleet_state *state, const char *subscr
         fleet_state_object(state, FLEET_SUBSCRIPTION, subscription, NULL);
 
     return object != NULL && !object->subscription.is_paused ? object->subscription.camera : NULL;
-}
-
-/* Whether it is the last one of its camera: one stands for all of them. */
-static bool is_last(const struct fleet_state *state, const struct fleet_move *move,
-                    const char *camera)
-{
-    const char *other = NULL;
-
-    while ((move = fleet_state_next_move(state, move)) != NULL) {
-        other = camera_of(state, move->subscription);
-        if (other != NULL && strcmp(other, camera) == 0) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* How many subscriptions of other cameras the worker will have: without those that are deleted,
@@ -81,7 +71,7 @@ static size_t count_others(const struct master *master, const char *camera,
             continue;
         }
         const struct wish wish = look(master, moved, to);
-        if (wish.has + wish.coming == 1 || is_last(state, move, moved)) {
+        if (strcmp(wish.moved, move->subscription) == 0) { /* one stands for all of a camera */
             count = strcmp(move->to, to->id) == 0 ? count + wish.coming : count - wish.has;
         }
     }

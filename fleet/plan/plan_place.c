@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIVISIONS_MAX = 12, WANTED_TURNS = 4 };
+enum { DIVISIONS_MAX = 12 };
 
 #define NO_BALANCE UINT32_MAX
 
@@ -99,13 +99,43 @@ static void make_items(struct planner *planner)
 
 /* ---- What a person moves --------------------------------------------------------------------- */
 
+/* The wishes of people, while they come true. */
+struct wishes {
+    int32_t *to; /* of each camera; of several wishes the last one counts; NOWHERE: none */
+    size_t *has; /* of each worker: its items */
+};
+
+static int begin_wishes(struct wishes *wishes, const struct planner *planner)
+{
+    wishes->to = malloc((planner->item_count + 1) * sizeof(*wishes->to));
+    wishes->has = calloc(planner->problem->worker_count + 1, sizeof(*wishes->has));
+    if (!wishes->to || !wishes->has) {
+        return BATON_ENOMEM;
+    }
+    for (size_t i = 0; i < planner->item_count; i++) {
+        wishes->to[i] = NOWHERE;
+    }
+    for (size_t i = 0; i < planner->item_count; i++) {
+        const char *wanted = planner->problem->subscriptions[planner->subscriptions[i]].wanted;
+        int32_t worker = planner_worker(planner, wanted);
+        if (worker != NOWHERE) {
+            wishes->to[planner->cameras[i]] = worker;
+        }
+        if (planner->items[i].node != NOWHERE) {
+            wishes->has[planner->items[i].node]++;
+        }
+    }
+    return BATON_OK;
+}
+
 /* Whether the worker may have all of the camera, beside what it has. */
-static bool may_have(const struct planner *planner, int32_t worker, uint32_t camera)
+static bool may_have(const struct planner *planner, const struct wishes *wishes, int32_t worker,
+                     uint32_t camera)
 {
     const struct plan_worker *there = &planner->problem->workers[worker];
-    size_t count = 0;
+    size_t count = wishes->has[worker], room = worker_room(planner, (size_t)worker);
 
-    if (!worker_takes(there)) {
+    if (!worker_takes(there) || (count >= room && !PLAN_MUTANT(WANTED_OVERFILLS))) {
         return false;
     }
     for (size_t i = 0; i < planner->item_count; i++) {
@@ -113,30 +143,48 @@ static bool may_have(const struct planner *planner, int32_t worker, uint32_t cam
         if (planner->cameras[i] == camera && !plan_has_labels(there->labels, item->needs)) {
             return false;
         }
-        count += planner->cameras[i] == camera || item->node == worker;
+        count += planner->cameras[i] == camera && item->node != worker;
     }
-    return count <= worker_room(planner, (size_t)worker) || PLAN_MUTANT(WANTED_OVERFILLS);
+    return count <= room || PLAN_MUTANT(WANTED_OVERFILLS);
 }
 
-/* For the placement they have been there all the time, so they stay. Whether any has moved. */
-static bool move_wanted(struct planner *planner)
+static void move_camera(struct planner *planner, struct wishes *wishes, uint32_t camera)
 {
-    bool is_any = false;
-
-    for (size_t i = 0; i < planner->item_count && !PLAN_MUTANT(WANTED_IGNORED); i++) {
-        const char *wanted = planner->problem->subscriptions[planner->subscriptions[i]].wanted;
-        int32_t worker = planner_worker(planner, wanted);
-        if (worker == NOWHERE || !may_have(planner, worker, planner->cameras[i])) {
-            continue;
+    for (size_t i = 0; i < planner->item_count; i++) {
+        int32_t *node = &planner->items[i].node;
+        if (planner->cameras[i] == camera) {
+            wishes->has[wishes->to[camera]]++;
+            if (*node != NOWHERE) {
+                wishes->has[*node]--;
+            }
+            *node = wishes->to[camera];
         }
-        for (size_t j = 0; j < planner->item_count; j++) {
-            if (planner->cameras[j] == planner->cameras[i]) {
-                is_any |= planner->items[j].node != worker;
-                planner->items[j].node = worker;
+    }
+}
+
+/* For the placement they have been there all the time, so they stay. What one leaves another may
+ * get, whichever comes first. */
+static int move_wanted(struct planner *planner)
+{
+    struct wishes wishes = {NULL};
+    int code = begin_wishes(&wishes, planner);
+    bool is_any = code == BATON_OK && !PLAN_MUTANT(WANTED_IGNORED);
+
+    while (is_any) { /* for each camera once at most */
+        is_any = false;
+        for (size_t i = 0; i < planner->item_count; i++) {
+            uint32_t camera = planner->cameras[i];
+            int32_t to = wishes.to[camera];
+            if (to != NOWHERE && planner->items[i].node != to &&
+                may_have(planner, &wishes, to, camera)) {
+                move_camera(planner, &wishes, camera);
+                is_any = true;
             }
         }
     }
-    return is_any;
+    free(wishes.to);
+    free(wishes.has);
+    return code;
 }
 
 /* ---- Placing --------------------------------------------------------------------------------- */
@@ -258,9 +306,8 @@ int planner_place(struct planner *planner)
 
     make_nodes(planner);
     make_items(planner);
-    for (int turn = 0; turn < WANTED_TURNS && move_wanted(planner); turn++) {
-    } /* what one leaves another may get */
-    code = planner_solve(planner, NO_BALANCE);
+    code = move_wanted(planner);
+    code = code ? code : planner_solve(planner, NO_BALANCE);
     for (int division = 1; code == BATON_OK && division <= DIVISIONS_MAX; division++) {
         int more = PLAN_MUTANT(NEVER_DIVIDED) ? 0 : divide(planner, division);
         if (more <= 0) {

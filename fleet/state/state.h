@@ -139,6 +139,8 @@ const struct fleet_assigned *fleet_state_assigned(const struct fleet_state *stat
                                                   const char *worker);
 const struct fleet_assigned *fleet_state_next_assigned(const struct fleet_state *state,
                                                        const struct fleet_assigned *cursor);
+const struct fleet_move *fleet_state_move(const struct fleet_state *state,
+                                          const char *subscription);
 const struct fleet_move *fleet_state_next_move(const struct fleet_state *state,
                                                const struct fleet_move *cursor);
 /* The worker whose `assigned` has it among its subscriptions; NULL: none. */

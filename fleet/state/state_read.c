@@ -78,6 +78,13 @@ const struct fleet_assigned *fleet_state_assigned(const struct fleet_state *stat
     return value ? &value->assigned : NULL;
 }
 
+const struct fleet_move *fleet_state_move(const struct fleet_state *state, const char *subscription)
+{
+    const struct value *value = find(state, SECTION_MOVE, subscription, NULL);
+
+    return value ? &value->move : NULL;
+}
+
 static const json_t *find_json(const struct fleet_state *state, enum section section,
                                const char *id, uint64_t *ret_revision)
 {

@@ -67,7 +67,7 @@ static int take_line(char *text, size_t bytes, size_t room, const char *path,
 int bearer_read(char *ret, size_t ret_bytes, const char *path, struct baton_error *reterr)
 {
     struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO may have no writer */
     ssize_t bytes = -1;
     int r;
 
@@ -81,6 +81,7 @@ int bearer_read(char *ret, size_t ret_bytes, const char *path, struct baton_erro
         return error_set(reterr, BATON_EAUTH, "%s: others may read it; chmod 600 it first", path);
     }
     if (fd >= 0) {
+        (void)fcntl(fd, F_SETFL, O_RDONLY); /* the writer of a pipe is waited for */
         bytes = read_all(fd, ret, ret_bytes);
     }
     r = bytes >= 0 ? take_line(ret, (size_t)bytes, ret_bytes, path, reterr)

@@ -254,10 +254,11 @@ class Readme(unittest.TestCase):
     def script(self, folder):
         start = self.block("PATH=").replace("$PWD/build/bin", shlex.quote(os.path.dirname(BATON)))
         use = re.sub(r"\bn1\b", "$leader", self.block("baton status "))
-        ends = "kill $(jobs -p)"
+        ends = "jobs -p >/tmp/baton/jobs; kill $(cat /tmp/baton/jobs)"
         self.assertIn(ends, use)
         text = """
-            ports=(0 %d %d %d)
+            port1=%d port2=%d port3=%d
+            port() { eval "echo \\$port$1"; }
             leaders() { grep -c '^n. leads, epoch ' "$1"; }
             %s
             until [ "$(leaders out)" = 1 ]; do sleep 0.1; done
@@ -266,14 +267,19 @@ class Readme(unittest.TestCase):
             wait
             """ % (*free_ports(3), start, use.replace(
                 ends, "until [ \"$(leaders out)\" = 2 ]; do sleep 0.1; done; " + ends))
-        text = re.sub(r"127\.0\.0\.1:740\$(\w)", r"127.0.0.1:${ports[\1]}", text)
+        text = re.sub(r"127\.0\.0\.1:740(\$\w)", r"127.0.0.1:$(port \1)", text)
         return re.sub(r"/tmp/baton(?=[/\s])", folder + "/nodes", text)
 
     def test_the_first_steps_are_as_they_are_told(self):
+        for shell in "sh", "bash":
+            with self.subTest(shell=shell):
+                self.follow(shell)
+
+    def follow(self, name):
         folder = tempfile.mkdtemp(prefix="baton-readme-")
         self.addCleanup(shutil.rmtree, folder, True)
         with open(os.path.join(folder, "out"), "w", encoding="utf-8") as out:
-            shell = subprocess.Popen(["bash", "-c", self.script(folder)], stdout=out, stderr=out,
+            shell = subprocess.Popen([name, "-c", self.script(folder)], stdout=out, stderr=out,
                                      stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
                                      env=clean_environment())
             try:

@@ -82,6 +82,22 @@ static void what_others_may_read_is_refused(void **state)
     }
 }
 
+/* A program that reads its token again would stand still. */
+static void a_fifo_that_nobody_writes_to_is_not_waited_for(void **state)
+{
+    char token[32];
+    int writer;
+
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(bearer_read(token, sizeof(token), path, &error), BATON_EINVAL);
+    writer = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(write(writer, "0123456789abcdef0123456789abcdef", 32), 32);
+    assert_int_equal(bearer_read(token, sizeof(token), path, &error), BATON_EINVAL);
+    assert_non_null(strstr(error.message, "longer than 30"));
+    close(writer);
+}
+
 static void only_roots_may_be_read_by_its_group(void **state)
 {
     char token[32];
@@ -111,6 +127,7 @@ int main(void)
         CASE(a_token_is_the_one_line_of_its_file),
         CASE(what_others_may_read_is_refused),
         CASE(only_roots_may_be_read_by_its_group),
+        CASE(a_fifo_that_nobody_writes_to_is_not_waited_for),
         CASE(a_file_that_is_not_there_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

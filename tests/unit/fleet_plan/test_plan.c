@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKERS_MAX = 4, SUBSCRIPTIONS_MAX = 8 };
+enum { WORKERS_MAX = 8, SUBSCRIPTIONS_MAX = 8 };
 
 static struct plan_worker workers[WORKERS_MAX];
 static struct plan_subscription subscriptions[SUBSCRIPTIONS_MAX];
@@ -327,15 +327,34 @@ static void a_move_to_a_worker_that_may_not_have_it_has_no_effect(void **state)
 
 static void a_move_gets_the_room_that_a_later_one_leaves(void **state)
 {
-    assign(add_worker("a"), LIST("s"));
-    assign(add_worker("b"), LIST("t"));
-    add_worker("c");
-    workers[1].subscriptions_max = 1;
-    add("s", "rtsp://1")->wanted = "b";
-    add("t", "rtsp://2")->wanted = "c";
+    static const char *const all[] = {"a", "b", "c", "d", "e", "f", "g"};
+    enum { MOVES = sizeof(all) / sizeof(all[0]) - 1 };
+
+    for (int i = 0; i <= MOVES; i++) {
+        add_worker(all[i])->subscriptions_max = 1;
+    }
+    for (int i = 0; i < MOVES; i++) {
+        assign(&workers[i], &all[i], 1);
+        add(all[i], NULL)->wanted = all[i + 1];
+    }
     solve();
-    assert_true(lets_go(0, "s") && lets_go(1, "t"));
-    assert_int_equal(answer.unplaced[0].target, 1);
+    for (int i = 0; i < MOVES; i++) {
+        assert_true(lets_go((size_t)i, all[i]));
+        assert_int_equal(answer.unplaced[i].target, i + 1);
+    }
+}
+
+/* The last one counts, and the others do not take it away again. */
+static void of_two_moves_of_a_camera_one_counts(void **state)
+{
+    assign(add_worker("a"), LIST("s", "t"));
+    add_worker("b");
+    add_worker("c");
+    add("s", "rtsp://1")->wanted = "b";
+    add("t", "rtsp://1")->wanted = "c";
+    solve();
+    assert_int_equal(answer.unplaced_count, 2);
+    assert_int_equal(answer.unplaced[0].target, 2);
     assert_int_equal(answer.unplaced[1].target, 2);
 }
 
@@ -410,6 +429,7 @@ int main(void)
         TEST(what_a_person_moves_takes_its_camera_along),
         TEST(a_move_to_a_worker_that_may_not_have_it_has_no_effect),
         TEST(a_move_gets_the_room_that_a_later_one_leaves),
+        TEST(of_two_moves_of_a_camera_one_counts),
         TEST(nothing_moves_for_balance_unless_that_is_asked_for),
         TEST(heavy_subscriptions_do_not_all_leave_a_worker),
         TEST(a_higher_priority_displaces_a_lower_one),
