@@ -1,7 +1,6 @@
 #include "detector/image.h"
 
 #include <assert.h>
-#include <libavutil/imgutils.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 /* Of a subscription. */
 struct slot {
-    struct still *stills[IMAGE_SOURCES]; /* NULL: none yet */
+    struct frame *frames[IMAGE_SOURCES]; /* NULL: none yet */
     enum image_source shown;
     struct image_boxes boxes; /* of what is shown */
     UT_hash_handle hh;
@@ -20,7 +19,7 @@ struct slot {
 
 struct image_store {
     struct slot *slots;
-    uint64_t puts, boxes;
+    uint64_t frames, boxes; /* so many had an id or a number */
     uv_loop_t *loop;
     image_made *made;
     void *userdata;
@@ -28,7 +27,7 @@ struct image_store {
     struct image_counters counters;
 };
 
-/* ---- stills ---- */
+/* ---- frames ---- */
 
 /* The encoding is on no list any more. */
 static void free_encoding(struct encoding *encoding)
@@ -37,63 +36,33 @@ static void free_encoding(struct encoding *encoding)
     free(encoding);
 }
 
-static void release(struct still *still)
+struct frame *frame_ref(const struct frame *frame)
 {
-    if (still == NULL) {
+    struct frame *held = (struct frame *)frame;
+
+    assert(held->refs > 0);
+    held->refs++;
+    return held;
+}
+
+void frame_unref(const struct frame *frame)
+{
+    struct frame *held = (struct frame *)frame;
+
+    if (held == NULL) {
         return;
     }
-    assert(still->holders > 0);
-    if (--still->holders > 0) {
+    assert(held->refs > 0);
+    if (--held->refs > 0) {
         return;
     }
-    while (still->encodings != NULL) {
-        struct encoding *encoding = still->encodings;
+    while (held->encodings != NULL) {
+        struct encoding *encoding = held->encodings;
         assert(encoding->is_made);
-        still->encodings = encoding->next;
+        held->encodings = encoding->next;
         free_encoding(encoding);
     }
-    if (still->loan.owner != NULL) {
-        still->loan.give_back(still->loan.owner);
-    }
-    free(still->pixels);
-    free(still);
-}
-
-/* False: out of memory. */
-static bool copy_into(struct still *still, const struct frame *frame)
-{
-    int bytes = av_image_get_buffer_size(AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-
-    still->pixels = malloc((size_t)bytes);
-    if (still->pixels == NULL) {
-        return false;
-    }
-    (void)av_image_copy_to_buffer(still->pixels, bytes, frame->plane, frame->stride,
-                                  AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-    still->frame = *frame;
-    (void)av_image_fill_arrays((uint8_t **)still->frame.plane, still->frame.stride, still->pixels,
-                               AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-    return true;
-}
-
-/* NULL: out of memory. */
-static struct still *new_still(const struct frame *frame, const struct image_loan *loan)
-{
-    struct still *still = calloc(1, sizeof(*still));
-
-    if (still == NULL) {
-        return NULL;
-    }
-    still->holders = 1;
-    if (loan != NULL) {
-        loan->hold(loan->owner);
-        still->frame = *frame;
-        still->loan = *loan;
-    } else if (!copy_into(still, frame)) {
-        free(still);
-        return NULL;
-    }
-    return still;
+    held->free(held);
 }
 
 /* ---- the store ---- */
@@ -119,7 +88,7 @@ void image_store_close(struct image_store *store)
 static void free_slot(struct slot *slot)
 {
     for (int source = 0; source < IMAGE_SOURCES; source++) {
-        release(slot->stills[source]);
+        frame_unref(slot->frames[source]);
     }
     free(slot);
 }
@@ -177,10 +146,10 @@ static struct slot *need_slot(struct image_store *store, const char *identifier)
 }
 
 int image_put(struct image_store *store, const char *identifier, enum image_source source,
-              const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr)
+              const struct frame *frame, struct baton_error *reterr)
 {
     struct slot *slot;
-    struct still *still;
+    struct frame *last;
 
     if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
         frame->height > IMAGE_PIXELS_MAX) {
@@ -188,13 +157,15 @@ int image_put(struct image_store *store, const char *identifier, enum image_sour
                          frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
     slot = need_slot(store, identifier);
-    still = slot != NULL ? new_still(frame, loan) : NULL;
-    if (still == NULL) {
+    if (slot == NULL) {
         return error_set(reterr, BATON_ENOMEM, "no room for a frame of \"%s\"", identifier);
     }
-    still->number = ++store->puts;
-    release(slot->stills[source]);
-    slot->stills[source] = still;
+    last = slot->frames[source];
+    slot->frames[source] = frame_ref(frame);
+    if (frame->id == 0) { /* else another subscription of its camera has it, too */
+        slot->frames[source]->id = ++store->frames;
+    }
+    frame_unref(last);
     return 0;
 }
 
@@ -208,30 +179,13 @@ void image_show(struct image_store *store, const char *identifier, enum image_so
     }
 }
 
-void image_settle(struct image_store *store, const char *identifier, enum image_source source)
-{
-    struct slot *slot = find_slot(store, identifier);
-    struct still *lent = slot != NULL ? slot->stills[source] : NULL;
-    struct still *still;
-
-    if (lent == NULL || lent->loan.owner == NULL) {
-        return;
-    }
-    still = new_still(&lent->frame, NULL);
-    if (still != NULL) { /* else it stays lent */
-        still->number = lent->number;
-        release(lent);
-        slot->stills[source] = still;
-    }
-}
-
 void image_drop(struct image_store *store, const char *identifier, enum image_source source)
 {
     struct slot *slot = find_slot(store, identifier);
 
     if (slot != NULL) {
-        release(slot->stills[source]);
-        slot->stills[source] = NULL;
+        frame_unref(slot->frames[source]);
+        slot->frames[source] = NULL;
         if (slot->shown == source) {
             slot->boxes.count = 0;
         }
@@ -248,12 +202,12 @@ void image_remove(struct image_store *store, const char *identifier)
     }
 }
 
-struct still *image_newest(const struct image_store *store, const char *identifier,
+struct frame *image_newest(const struct image_store *store, const char *identifier,
                            enum image_source source)
 {
     const struct slot *slot = find_slot(store, identifier);
 
-    return slot != NULL ? slot->stills[source == IMAGE_SHOWN ? slot->shown : source] : NULL;
+    return slot != NULL ? slot->frames[source == IMAGE_SHOWN ? slot->shown : source] : NULL;
 }
 
 /* ---- what was found ---- */
@@ -266,7 +220,7 @@ void image_set_boxes(struct image_store *store, const char *identifier, enum ima
     size_t bytes = kept * sizeof(*boxes);
 
     if (slot == NULL || (source != slot->shown && source != IMAGE_SHOWN) ||
-        slot->stills[slot->shown] == NULL) {
+        slot->frames[slot->shown] == NULL) {
         return;
     }
     if (kept > 0 && (slot->boxes.count != kept || memcmp(slot->boxes.boxes, boxes, bytes) != 0)) {
@@ -287,10 +241,10 @@ const struct image_boxes *image_boxes(const struct image_store *store, const cha
 
 /* ---- JPEGs ---- */
 
-static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
+static struct encoding *find_encoding(const struct frame *frame, const struct image_shape *shape,
                                       uint64_t boxes)
 {
-    struct encoding *encoding = still->encodings;
+    struct encoding *encoding = frame->encodings;
 
     while (encoding != NULL && (encoding->boxes.number != boxes ||
                                 memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
@@ -300,15 +254,15 @@ static struct encoding *find_encoding(const struct still *still, const struct im
 }
 
 /* Of those that are made, the newest stay. */
-static void forget_oldest(struct still *still)
+static void forget_oldest(struct frame *frame)
 {
     struct encoding *encoding = NULL, *next = NULL;
     unsigned made = 0;
 
-    LL_FOREACH_SAFE (still->encodings, encoding, next) {
+    LL_FOREACH_SAFE (frame->encodings, encoding, next) {
         made += encoding->is_made;
         if (encoding->is_made && made > IMAGE_KEPT_MAX) {
-            LL_DELETE(still->encodings, encoding);
+            LL_DELETE(frame->encodings, encoding);
             free_encoding(encoding);
         }
     }
@@ -319,8 +273,8 @@ static void make(uv_work_t *work)
     struct encoding *encoding = work->data;
 
     if (!encoding->store->is_closing) {
-        (void)image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
-                             &encoding->jpeg, &encoding->bytes, &encoding->error);
+        (void)image_compress(encoding->frame, &encoding->shape, &encoding->boxes, &encoding->jpeg,
+                             &encoding->bytes, &encoding->error);
     }
 }
 
@@ -328,14 +282,14 @@ static void on_made(uv_work_t *work, int status)
 {
     struct encoding *encoding = work->data;
     struct image_store *store = encoding->store;
-    struct still *still = encoding->still;
+    struct frame *frame = encoding->frame;
 
     (void)status; /* none is cancelled */
     store->counters.waiting--;
     store->counters.made += encoding->jpeg != NULL;
     encoding->is_made = true;
     if (encoding->jpeg == NULL) { /* who asks from now on has it tried again */
-        LL_DELETE(still->encodings, encoding);
+        LL_DELETE(frame->encodings, encoding);
     }
     if (!store->is_closing) {
         store->made(store->userdata, encoding);
@@ -343,12 +297,12 @@ static void on_made(uv_work_t *work, int status)
     if (encoding->jpeg == NULL) {
         free_encoding(encoding);
     }
-    forget_oldest(still);
-    release(still);
+    forget_oldest(frame);
+    frame_unref(frame);
 }
 
 /* NULL: out of memory. */
-static struct encoding *begin(struct image_store *store, struct still *still,
+static struct encoding *begin(struct image_store *store, struct frame *frame,
                               const struct image_shape *shape, const struct image_boxes *boxes)
 {
     struct encoding *encoding = calloc(1, sizeof(*encoding));
@@ -361,20 +315,19 @@ static struct encoding *begin(struct image_store *store, struct still *still,
     if (boxes != NULL) {
         encoding->boxes = *boxes;
     }
-    encoding->still = still;
-    still->holders++;
-    LL_PREPEND(still->encodings, encoding);
+    encoding->frame = frame_ref(frame);
+    LL_PREPEND(frame->encodings, encoding);
     store->counters.waiting++;
     encoding->work.data = encoding;
     (void)uv_queue_work(store->loop, &encoding->work, make, on_made); /* fails on no input */
     return encoding;
 }
 
-int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
+int image_ask(struct image_store *store, struct frame *frame, const struct image_shape *shape,
               const struct image_boxes *boxes, const struct encoding **ret,
               struct baton_error *reterr)
 {
-    struct encoding *encoding = find_encoding(still, shape, boxes != NULL ? boxes->number : 0);
+    struct encoding *encoding = find_encoding(frame, shape, boxes != NULL ? boxes->number : 0);
 
     assert(!store->is_closing);
     if (encoding == NULL && store->counters.waiting >= IMAGE_ENCODINGS_MAX) {
@@ -384,7 +337,7 @@ int image_ask(struct image_store *store, struct still *still, const struct image
                          IMAGE_ENCODINGS_MAX);
     }
     if (encoding == NULL) {
-        encoding = begin(store, still, shape, boxes);
+        encoding = begin(store, frame, shape, boxes);
     }
     if (encoding == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");

@@ -1,8 +1,7 @@
 /* The newest frame of each subscription's stream and of its snapshots, and JPEGs of it.
  *
- * A frame is planar YUV 4:2:0, as decoders give it. The store keeps one still for each source; the
- * next frame replaces it. The subscription shows one of the two sources. A still is the frame
- * itself if its owner lends it, else a copy.
+ * A frame is planar YUV 4:2:0, as decoders give it. The store holds one for each source; the next
+ * one replaces it. The subscription shows one of the two sources.
  *
  * JPEGs are made in other threads: the loop never waits for one, and neither do the cameras.
  *
@@ -11,7 +10,7 @@
  *        ├─────▶ a thread of libuv's pool ─▶ made(), once for all that wait
  *        └─────▶ IMAGE_ENCODINGS_MAX are under way: refused
  *
- * A picture of one still, one shape and the same boxes is made at most once, as long as the still
+ * A picture of one frame, one shape and the same boxes is made at most once, as long as the frame
  * keeps it: it keeps the newest IMAGE_KEPT_MAX.
  */
 #ifndef DETECTOR_IMAGE_H
@@ -33,20 +32,24 @@ enum {
 /* The sources of a subscription's frames. */
 enum image_source { IMAGE_STREAM, IMAGE_SNAPSHOT, IMAGE_SOURCES, IMAGE_SHOWN = IMAGE_SOURCES };
 
+struct encoding;
+
 struct frame {
     int width, height;
     int stride[4];
     const uint8_t *plane[4]; /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
     bool is_full_range;      /* luma of 0 to 255, not 16 to 235 */
     bool is_bt709;           /* else BT.601 */
+    unsigned refs;           /* 1 for its maker, who has set: */
+    void (*free)(struct frame *frame);
+    /* the store's */
+    uint64_t id;                /* other frames of the store have another one; 0: it had none yet */
+    struct encoding *encodings; /* newest first; one that is not made yet holds the frame */
 };
 
-/* How a frame is kept where it is. */
-struct image_loan {
-    const void *owner; /* of the frame */
-    void (*hold)(const void *owner);
-    void (*give_back)(const void *owner);
-};
+/* Holds the frame, unchanged, until as many calls of unref. On the loop's thread. */
+struct frame *frame_ref(const struct frame *frame);
+void frame_unref(const struct frame *frame); /* NULL is allowed */
 
 /* The objects found in a frame. */
 struct image_box {
@@ -60,18 +63,7 @@ struct image_boxes {
     struct image_box boxes[IMAGE_BOXES_MAX];
 };
 
-struct encoding;
 struct image_store; /* opaque */
-
-/* A frame that is kept. */
-struct still {
-    struct frame frame; /* does not change as long as another holder than the store has it */
-    uint64_t number;    /* no two of a store have the same */
-    struct encoding *encodings; /* newest first; one that is not made yet holds the still */
-    struct image_loan loan;     /* its owner is NULL for a copy */
-    uint8_t *pixels;            /* of a copy: the three planes, one after the other */
-    unsigned holders;
-};
 
 /* The part of a frame, and the size of its picture. */
 struct image_shape {
@@ -79,7 +71,7 @@ struct image_shape {
     int width, height;
 };
 
-/* A picture of a still; borrowed during the call, unless it is not made yet. */
+/* A picture of a frame; borrowed during the call, unless it is not made yet. */
 struct encoding {
     bool is_made;
     /* The other thread's until it is made. */
@@ -89,7 +81,7 @@ struct encoding {
     /* the store's */
     struct encoding *next;
     struct image_store *store;
-    struct still *still;
+    struct frame *frame;
     struct image_shape shape;
     struct image_boxes boxes;
     uv_work_t work;
@@ -105,23 +97,19 @@ struct image_store *image_store_new(uv_loop_t *loop, image_made *made, void *use
 void image_store_close(struct image_store *store);
 void image_store_free(struct image_store *store);
 
-/* Keeps the frame by the loan, or copies it if that is NULL. BATON_EINVAL for a size of 0 or above
- * IMAGE_PIXELS_MAX, BATON_ENOMEM. */
+/* Holds the frame. BATON_EINVAL for a size of 0 or above IMAGE_PIXELS_MAX, BATON_ENOMEM. */
 int image_put(struct image_store *store, const char *identifier, enum image_source source,
-              const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr);
+              const struct frame *frame, struct baton_error *reterr);
 /* The source that the subscription shows from now on; until then its stream. Boxes of the other one
  * go. */
 void image_show(struct image_store *store, const char *identifier, enum image_source source);
-/* No frame of the source will come for a while: a lent frame becomes a copy, and is returned once
- * no other holder has it. */
-void image_settle(struct image_store *store, const char *identifier, enum image_source source);
 /* Its frames were another camera's. */
 void image_drop(struct image_store *store, const char *identifier, enum image_source source);
 void image_remove(struct image_store *store, const char *identifier); /* unknown: nothing */
 
 /* Of a source, or of IMAGE_SHOWN. NULL: no frame yet. Borrowed until the next change of the store.
  */
-struct still *image_newest(const struct image_store *store, const char *identifier,
+struct frame *image_newest(const struct image_store *store, const char *identifier,
                            enum image_source source);
 
 /* Found in frames of that source, or IMAGE_SHOWN: they take the place of the last ones if it is
@@ -140,7 +128,7 @@ void image_shape(struct image_shape *ret, const struct frame *frame, const struc
 
 /* `boxes` may be NULL. 0: the encoding is made. BATON_EBUSY: `made` will be called with it; until
  * then it is no more than a name. BATON_EUNAVAILABLE: too many are under way. BATON_ENOMEM. */
-int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
+int image_ask(struct image_store *store, struct frame *frame, const struct image_shape *shape,
               const struct image_boxes *boxes, const struct encoding **ret,
               struct baton_error *reterr);
 

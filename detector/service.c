@@ -204,11 +204,11 @@ struct image_store *service_images(const struct service *service)
 }
 
 void service_frame(struct service *service, const char *identifier, enum image_source source,
-                   bool is_shown, const struct frame *frame, const struct image_loan *loan)
+                   bool is_shown, const struct frame *frame)
 {
     struct baton_error error = {0};
 
-    if (image_put(service->images, identifier, source, frame, loan, &error) != 0) {
+    if (image_put(service->images, identifier, source, frame, &error) != 0) {
         log_warning(service->config.web.logger, "frame-refused", LOG_STR("identifier", identifier),
                     LOG_STR("error", error.message));
         return;

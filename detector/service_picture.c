@@ -20,7 +20,7 @@ enum { STREAMS_MAX = 16 };
 
 /* What a viewer gets to see now. */
 struct view {
-    struct still *still;
+    struct frame *frame;
     const struct image_boxes *boxes; /* NULL: none */
     struct image_shape shape;
 };
@@ -41,12 +41,12 @@ static bool find_view(const struct viewer *viewer, struct view *ret)
     const struct subscription *subscription =
         worker_find(viewer->service->worker, wanted->identifier);
 
-    ret->still = image_newest(images, wanted->identifier, wanted->source);
-    if (subscription == NULL || ret->still == NULL) {
+    ret->frame = image_newest(images, wanted->identifier, wanted->source);
+    if (subscription == NULL || ret->frame == NULL) {
         return false;
     }
     ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->identifier, wanted->source) : NULL;
-    image_shape(&ret->shape, &ret->still->frame, wanted->is_cropped ? &subscription->crop : NULL,
+    image_shape(&ret->shape, ret->frame, wanted->is_cropped ? &subscription->crop : NULL,
                 wanted->width);
     return true;
 }
@@ -56,7 +56,7 @@ static int ask(struct viewer *viewer, const struct view *view, const struct enco
                struct baton_error *reterr)
 {
     int rc =
-        image_ask(viewer->service->images, view->still, &view->shape, view->boxes, ret, reterr);
+        image_ask(viewer->service->images, view->frame, &view->shape, view->boxes, ret, reterr);
 
     viewer->awaited = rc == BATON_EBUSY ? *ret : NULL;
     return rc;
@@ -104,7 +104,7 @@ static void set_tag(struct viewer *viewer, const struct view *view)
 
     (void)snprintf(viewer->tag, sizeof(viewer->tag), "\"%llx-%llx-%x.%x.%x.%x.%x-%llx\"",
                    (unsigned long long)viewer->service->started_at.ns,
-                   (unsigned long long)view->still->number, (unsigned)shape->rect[0],
+                   (unsigned long long)view->frame->id, (unsigned)shape->rect[0],
                    (unsigned)shape->rect[1], (unsigned)shape->rect[2], (unsigned)shape->rect[3],
                    (unsigned)shape->width,
                    view->boxes != NULL ? (unsigned long long)view->boxes->number : 0);
@@ -163,10 +163,10 @@ static void show(struct viewer *viewer)
     struct view view;
 
     if (!viewer->is_reading || viewer->awaited != NULL || !find_view(viewer, &view) ||
-        view.still->number == viewer->number) {
+        view.frame->id == viewer->number) {
         return;
     }
-    viewer->number = view.still->number; /* a refused frame is skipped: another one follows */
+    viewer->number = view.frame->id; /* a refused frame is skipped: another one follows */
     if (ask(viewer, &view, &image, &error) == 0) {
         send_part(viewer, image);
     }

@@ -8,9 +8,8 @@
  *
  * A camera that stalls, errors or crashes is reopened after a pause that doubles, with spread, and
  * is offline meanwhile, without end. Frames stay where the decoder put them, in memory that is
- * shared with the child, and a held frame is not overwritten; nothing is copied unless more than
- * CAMERA_HELD_MAX are held. The newest frame comes first: a user that holds frames for long misses
- * some, and delays no other user.
+ * shared with the child; a held frame is not overwritten, and nothing is copied. The newest frame
+ * comes first: a user that holds frames for long misses some, and delays no other user.
  *
  * All functions and callbacks run on the loop's thread.
  */

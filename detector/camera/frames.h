@@ -6,15 +6,10 @@
 #include "detector/camera/ring.h"
 #include "detector/image.h"
 
-enum {
-    CAMERA_HELD_MAX = RING_HELD_MAX, /* frames of a feed that are held where they were decoded; */
-    CAMERA_COPIED_MAX = 32,          /* further ones are copies, of which there may be so many */
-};
-
 #define CAMERA_NO_PTS INT64_MIN
 
 struct camera_frame {
-    struct frame picture; /* its planes are read-only; their content comes from the child */
+    struct frame picture; /* first; its planes are read-only, their content comes from the child */
     uint64_t
         number; /* grows with each frame of a feed, also over restarts, in steps of one or more */
     int64_t pts_us;   /* by the stream's own clock, or CAMERA_NO_PTS */
@@ -23,8 +18,8 @@ struct camera_frame {
     enum image_source source; /* IMAGE_STREAM for clips, too */
 };
 
-/* Holds the frame until as many calls of unref, for a model or a picture made meanwhile. A feed
- * with more held frames than CAMERA_HELD_MAX and CAMERA_COPIED_MAX together skips newer ones. */
+/* As frame_ref() and frame_unref(). While RING_HELD_MAX frames of a feed are held, it skips newer
+ * ones. */
 const struct camera_frame *camera_frame_ref(const struct camera_frame *frame);
 void camera_frame_unref(const struct camera_frame *frame); /* NULL allowed */
 

@@ -38,24 +38,13 @@ static void on_changed(void *userdata, const struct worker_event *event)
     models_event(program->parts.models, event);
 }
 
-static void hold_frame(const void *frame)
-{
-    (void)camera_frame_ref(frame);
-}
-
-static void give_frame_back(const void *frame)
-{
-    camera_frame_unref(frame);
-}
-
 static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
                      enum watch_role role)
 {
     struct program *program = userdata;
-    const struct image_loan loan = {frame, hold_frame, give_frame_back};
 
-    service_frame(program->service, identifier, frame->source, role != WATCH_ASIDE, &frame->picture,
-                  &loan);
+    service_frame(program->service, identifier, frame->source, role != WATCH_ASIDE,
+                  &frame->picture);
     if (role != WATCH_SHOWN || program->is_draining) {
         return; /* while the program drains, no new result would be sent */
     }
@@ -83,16 +72,12 @@ static void on_seen(void *userdata, const char *identifier, const struct inferen
                     findings_boxes(boxes, result));
 }
 
-/* A stream's ring holds many frames and is freed. The ring of snapshots holds little more than the
- * frame that is kept for all subscriptions; a copy for each of them would take more memory. */
 static void on_away(void *userdata, const char *identifier, enum image_source source, bool is_gone)
 {
     struct program *program = userdata;
 
     if (is_gone) { /* its frames were another camera's */
         image_drop(service_images(program->service), identifier, source);
-    } else if (source == IMAGE_STREAM) {
-        image_settle(service_images(program->service), identifier, source);
     }
 }
 

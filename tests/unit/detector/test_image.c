@@ -34,7 +34,7 @@ struct made {
 
 static uv_loop_t loop;
 static struct image_store *store;
-static unsigned done, failed;
+static unsigned done, failed, given_back;
 static struct made last;               /* that is done */
 static const struct encoding *awaited; /* by the latest that asked */
 
@@ -71,7 +71,7 @@ static int set_up(void **state)
 {
     assert_int_equal(uv_loop_init(&loop), 0);
     store = image_store_new(&loop, on_made, &loop);
-    done = failed = 0;
+    done = failed = given_back = 0;
     return store == NULL;
 }
 
@@ -88,12 +88,32 @@ static int tear_down(void **state)
     return uv_loop_close(&loop);
 }
 
-static void put(const struct frame *frame, const struct image_loan *loan)
+static void on_free(struct frame *frame)
 {
-    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, frame, loan, NULL), 0);
+    given_back++;
+    free(frame);
 }
 
-static struct still *newest(enum image_source source)
+/* With a frame of its own, whose samples are the given one's. */
+static int put_at(const char *identifier, enum image_source source, const struct frame *given)
+{
+    struct frame *frame = malloc(sizeof(*frame));
+    int rc;
+
+    *frame = *given;
+    frame->refs = 1;
+    frame->free = on_free;
+    rc = image_put(store, identifier, source, frame, NULL);
+    frame_unref(frame);
+    return rc;
+}
+
+static void put(const struct frame *frame)
+{
+    assert_int_equal(put_at("d;c", IMAGE_STREAM, frame), 0);
+}
+
+static struct frame *newest(enum image_source source)
 {
     return image_newest(store, "d;c", source);
 }
@@ -111,7 +131,7 @@ static void find(enum image_source source, const struct image_box *boxes, size_t
 /* The newest frame as JPEG, by this thread. */
 static struct made make(const struct crop *crop, int width)
 {
-    const struct frame *frame = &newest(IMAGE_SHOWN)->frame;
+    const struct frame *frame = newest(IMAGE_SHOWN);
     struct image_shape shape;
     struct made made;
     uint8_t *jpeg;
@@ -129,12 +149,12 @@ static struct made make(const struct crop *crop, int width)
 /* The same, by another one. */
 static int ask(int width)
 {
-    struct still *still = newest(IMAGE_SHOWN);
+    struct frame *frame = newest(IMAGE_SHOWN);
     struct image_shape shape;
     struct baton_error error;
 
-    image_shape(&shape, &still->frame, NULL, width);
-    return image_ask(store, still, &shape, boxes_of(IMAGE_SHOWN), &awaited, &error);
+    image_shape(&shape, frame, NULL, width);
+    return image_ask(store, frame, &shape, boxes_of(IMAGE_SHOWN), &awaited, &error);
 }
 
 static void a_width_scales_down_and_never_up(void **state)
@@ -149,7 +169,7 @@ static void a_width_scales_down_and_never_up(void **state)
         {{0}, IMAGE_PIXELS_MAX, WIDTH, HEIGHT, 30, 220}, {{0}, 0, WIDTH, HEIGHT, 30, 220},
     };
 
-    put(a_frame(), NULL);
+    put(a_frame());
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct made made = make(&cases[i].crop, cases[i].wanted);
         assert_int_equal(made.width, cases[i].width);
@@ -185,7 +205,7 @@ static void every_range_and_matrix_comes_back_as_the_same_colour(void **state)
         for (int plane = 0; plane < 3; plane++) {
             memset(planes[plane], cases[i].samples[plane], sizeof(planes[plane]));
         }
-        put(&frame, NULL);
+        put(&frame);
         for (int width = 0; width <= WIDTH / 2; width += WIDTH / 2) {
             int grey = make(NULL, width).grey[0];
             assert_in_range(grey + 3, cases[i].grey, cases[i].grey + 6);
@@ -208,7 +228,7 @@ static void every_width_can_be_made(void **state)
                               .stride = {cases[i].width, cases[i].width, cases[i].width},
                               .plane = {pixels, pixels, pixels}};
         struct made made;
-        put(&frame, NULL);
+        put(&frame);
         made = make(NULL, cases[i].wanted);
         assert_int_equal(made.width, cases[i].wanted);
         assert_int_equal(made.height, cases[i].made_height);
@@ -228,7 +248,7 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct made made;
 
     find(IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
-    put(a_frame(), NULL);
+    put(a_frame());
     assert_null(boxes_of(IMAGE_SHOWN));
     find(IMAGE_STREAM, boxes, 4);
     made = make(NULL, 0);
@@ -245,110 +265,80 @@ static void boxes_are_drawn_where_things_are(void **state)
     assert_in_range(made.grey[20 * WIDTH + 8], 25, 35);
 }
 
-/* Lends frames, and counts. */
-struct lender {
-    int lent, given_back;
-};
-
-static void lend(const void *owner)
-{
-    ((struct lender *)owner)->lent++;
-}
-
-static void take_back(const void *owner)
-{
-    ((struct lender *)owner)->given_back++;
-}
-
 /* The second time the picture is of the frame that has gone by then. */
-static void a_frame_that_is_lent_is_shown_where_it_is_and_given_back(void **state)
+static void a_frame_is_shown_where_it_is_and_given_back(void **state)
 {
-    struct lender first = {0}, second = {0};
-    const struct image_loan loan = {&first, lend, take_back};
-    const struct image_loan other = {&second, lend, take_back};
     struct made made;
 
-    put(a_frame(), &loan);
-    assert_ptr_equal(newest(IMAGE_SHOWN)->frame.plane[0], a_frame()->plane[0]);
+    put(a_frame());
+    assert_ptr_equal(newest(IMAGE_SHOWN)->plane[0], a_frame()->plane[0]);
     made = make(NULL, 0);
     assert_in_range(made.grey[10 * WIDTH + 60], 215, 225);
-    assert_int_equal(first.given_back, 0);
-    put(a_frame(), &other);
-    assert_int_equal(first.lent, 1);
-    assert_int_equal(first.given_back, 1);
+    assert_int_equal(given_back, 0);
+    put(a_frame());
+    assert_int_equal(given_back, 1);
     assert_int_equal(ask(0), BATON_EBUSY);
     image_remove(store, "d;c");
-    assert_int_equal(second.lent, 1);
-    assert_int_equal(second.given_back, 0);
+    assert_int_equal(given_back, 1);
     run();
     assert_in_range(last.grey[10 * WIDTH + 60], 215, 225);
-    assert_int_equal(second.given_back, 1);
+    assert_int_equal(given_back, 2);
 }
 
-static void what_is_lent_becomes_a_copy_when_nothing_follows(void **state)
+static void subscriptions_of_a_camera_share_its_frame_and_the_pictures_of_it(void **state)
 {
-    struct lender lender = {0};
-    const struct image_loan loan = {&lender, lend, take_back};
-    struct frame frame = *a_frame();
-    static uint8_t luma[STRIDE * HEIGHT];
-    uint64_t number;
-    struct still *still;
+    const struct encoding *first;
+    uint64_t id;
 
-    image_settle(store, "d;c", IMAGE_STREAM); /* nothing is there */
-    memset(luma, 90, sizeof(luma));
-    frame.plane[0] = luma;
-    put(&frame, &loan);
-    number = newest(IMAGE_SHOWN)->number;
-    image_settle(store, "d;c", IMAGE_STREAM);
-    assert_int_equal(lender.given_back, 1);
-    memset(luma, 0, sizeof(luma));
-    still = newest(IMAGE_SHOWN);
-    assert_int_equal(still->number, number);
-    assert_int_equal(still->frame.plane[0][WIDTH * HEIGHT - 1], 90);
-    image_settle(store, "d;c", IMAGE_STREAM);
-    assert_ptr_equal(newest(IMAGE_SHOWN), still);
-    assert_int_equal(lender.given_back, 1);
+    put(a_frame());
+    id = newest(IMAGE_SHOWN)->id;
+    assert_int_equal(image_put(store, "d;other", IMAGE_STREAM, newest(IMAGE_SHOWN), NULL), 0);
+    assert_int_equal(newest(IMAGE_SHOWN)->id, id);
+    assert_int_equal(ask(0), BATON_EBUSY);
+    first = awaited;
+    image_remove(store, "d;c");
+    run();
+    assert_int_equal(
+        image_put(store, "d;c", IMAGE_STREAM, image_newest(store, "d;other", IMAGE_SHOWN), NULL),
+        0);
+    assert_int_equal(ask(0), 0);
+    assert_ptr_equal(awaited, first);
+    assert_int_equal(given_back, 0);
 }
 
 /* A stream of the usual size, and snapshots that are smaller. */
-static void put_both(const struct image_loan *loan)
+static void put_both(void)
 {
     struct frame small = *a_frame();
 
     small.width = 32;
-    put(a_frame(), loan);
-    assert_int_equal(image_put(store, "d;c", IMAGE_SNAPSHOT, &small, loan, NULL), 0);
+    put(a_frame());
+    assert_int_equal(put_at("d;c", IMAGE_SNAPSHOT, &small), 0);
 }
 
 static int width_of(enum image_source source)
 {
-    const struct still *still = newest(source);
+    const struct frame *frame = newest(source);
 
-    return still != NULL ? still->frame.width : 0;
+    return frame != NULL ? frame->width : 0;
 }
 
 static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
 {
-    struct lender lender = {0};
-    const struct image_loan loan = {&lender, lend, take_back};
-
-    put_both(&loan);
+    put_both();
     assert_int_equal(width_of(IMAGE_SHOWN), WIDTH);
     assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
     assert_int_equal(width_of(IMAGE_SNAPSHOT), 32);
-    assert_true(newest(IMAGE_STREAM)->number != newest(IMAGE_SNAPSHOT)->number);
+    assert_true(newest(IMAGE_STREAM)->id != newest(IMAGE_SNAPSHOT)->id);
     image_show(store, "d;c", IMAGE_SNAPSHOT);
     assert_int_equal(width_of(IMAGE_SHOWN), 32);
-    image_settle(store, "d;c", IMAGE_STREAM);
-    assert_int_equal(lender.given_back, 1);
-    assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
     image_drop(store, "d;c", IMAGE_SNAPSHOT);
-    assert_int_equal(lender.given_back, 2);
+    assert_int_equal(given_back, 1);
     assert_int_equal(width_of(IMAGE_SHOWN), 0);
     assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
-    put_both(&loan);
+    put_both();
     image_remove(store, "d;c");
-    assert_int_equal(lender.lent, lender.given_back);
+    assert_int_equal(given_back, 4);
     image_show(store, "d;c", IMAGE_STREAM); /* nothing is there */
     image_drop(store, "d;c", IMAGE_STREAM);
 }
@@ -357,7 +347,7 @@ static void boxes_are_those_of_the_source_that_is_shown(void **state)
 {
     static const struct image_box box = {1, 2, 3, 4, 0};
 
-    put_both(NULL);
+    put_both();
     find(IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
     assert_null(boxes_of(IMAGE_SNAPSHOT));
     find(IMAGE_STREAM, &box, 1);
@@ -383,8 +373,8 @@ static void frames_are_kept_apart_and_forgotten(void **state)
     assert_null(newest(IMAGE_SHOWN));
     odd.width = 33;
     odd.height = 17;
-    put(&odd, NULL);
-    assert_int_equal(image_put(store, "d;c2", IMAGE_STREAM, a_frame(), NULL, NULL), 0);
+    put(&odd);
+    assert_int_equal(put_at("d;c2", IMAGE_STREAM, a_frame()), 0);
     (void)make(NULL, 0);
     assert_int_equal(width_of(IMAGE_SHOWN), 33);
     image_remove(store, "d;c2");
@@ -392,7 +382,7 @@ static void frames_are_kept_apart_and_forgotten(void **state)
     assert_null(image_newest(store, "d;c2", IMAGE_SHOWN));
     assert_non_null(newest(IMAGE_SHOWN));
     for (odd.width = 0; odd.width <= IMAGE_PIXELS_MAX + 1; odd.width += IMAGE_PIXELS_MAX + 1) {
-        assert_int_equal(image_put(store, "d;c2", IMAGE_STREAM, &odd, NULL, NULL), BATON_EINVAL);
+        assert_int_equal(put_at("d;c2", IMAGE_STREAM, &odd), BATON_EINVAL);
     }
 }
 
@@ -426,7 +416,7 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
 {
     const struct encoding *first;
 
-    put(a_frame(), NULL);
+    put(a_frame());
     assert_int_equal(ask(32), BATON_EBUSY);
     first = awaited;
     for (int i = 0; i < 9; i++) {
@@ -441,7 +431,7 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
     assert_int_equal(ask(32), 0);
     assert_ptr_equal(awaited, first);
     assert_int_equal(ask(WIDTH + 1), 0); /* never up: the same as none */
-    put(a_frame(), NULL);
+    put(a_frame());
     assert_int_equal(ask(32), BATON_EBUSY);
     run();
     assert_int_equal(image_counters(store)->made, 3);
@@ -450,7 +440,7 @@ static void a_picture_is_made_once_for_all_who_ask(void **state)
 
 static void of_many_shapes_the_newest_are_kept(void **state)
 {
-    put(a_frame(), NULL);
+    put(a_frame());
     for (int width = 16; width <= 16 + IMAGE_KEPT_MAX; width++) {
         assert_int_equal(ask(width), BATON_EBUSY);
         run();
@@ -463,7 +453,7 @@ static void other_boxes_are_another_picture(void **state)
 {
     const struct image_box boxes[] = {{10, 10, 100, 100, 0}, {50, 60, 70, 80, 1}};
 
-    put(a_frame(), NULL);
+    put(a_frame());
     assert_int_equal(ask(32), BATON_EBUSY);
     find(IMAGE_STREAM, boxes, 2);
     assert_int_equal(ask(32), BATON_EBUSY);
@@ -483,7 +473,7 @@ static void too_many_are_refused_and_the_others_come(void **state)
 {
     unsigned taken = 0;
 
-    put(a_frame(), NULL);
+    put(a_frame());
     for (int i = 0; i < SHAPES; i++) {
         int rc = ask(16 + i);
         assert_true(rc == BATON_EBUSY || rc == BATON_EUNAVAILABLE);
@@ -505,9 +495,9 @@ static void new_frames_do_not_disturb_what_is_under_way(void **state)
 
     dark.plane[0] = luma;
     for (int i = 0; i < 20; i++) {
-        put(a_frame(), NULL);
+        put(a_frame());
         assert_int_equal(ask(0), BATON_EBUSY);
-        put(&dark, NULL);
+        put(&dark);
     }
     image_remove(store, "d;c");
     run();
@@ -518,7 +508,7 @@ static void new_frames_do_not_disturb_what_is_under_way(void **state)
 
 static void a_close_forgets_what_waits(void **state)
 {
-    put(a_frame(), NULL);
+    put(a_frame());
     for (int i = 0; i < 20; i++) {
         assert_int_equal(ask(16 + i), BATON_EBUSY);
     }
@@ -536,8 +526,8 @@ int main(void)
         TEST(every_range_and_matrix_comes_back_as_the_same_colour),
         TEST(every_width_can_be_made),
         TEST(boxes_are_drawn_where_things_are),
-        TEST(a_frame_that_is_lent_is_shown_where_it_is_and_given_back),
-        TEST(what_is_lent_becomes_a_copy_when_nothing_follows),
+        TEST(a_frame_is_shown_where_it_is_and_given_back),
+        TEST(subscriptions_of_a_camera_share_its_frame_and_the_pictures_of_it),
         TEST(the_newest_of_each_source_is_kept_and_one_is_shown),
         TEST(boxes_are_those_of_the_source_that_is_shown),
         TEST(frames_are_kept_apart_and_forgotten),
