@@ -114,9 +114,8 @@ static unsigned slots_in_memory(void)
     (void)fclose(maps);
     for (unsigned long slot = 0; slot < RING_SLOTS; slot++) {
         unsigned char is_there = 0;
-        assert_int_equal(mincore((void *)(ring + slot * RING_STRIDE), 1, &is_there),
-                         0); /* NOLINT */
-        count += is_there != 0;
+        (void)mincore((void *)(ring + slot * RING_STRIDE), 1, &is_there); /* NOLINT */
+        count += is_there;
     }
     return count;
 }
