@@ -145,8 +145,8 @@ static struct slot *need_slot(struct image_store *store, const char *identifier)
     return slot;
 }
 
-int image_put(struct image_store *store, const char *identifier, enum image_source source,
-              const struct frame *frame, struct baton_error *reterr)
+int image_put(struct image_store *store, const char *identifier, const struct frame *frame,
+              struct baton_error *reterr)
 {
     struct slot *slot;
     struct frame *last;
@@ -160,10 +160,10 @@ int image_put(struct image_store *store, const char *identifier, enum image_sour
     if (slot == NULL) {
         return error_set(reterr, BATON_ENOMEM, "no room for a frame of \"%s\"", identifier);
     }
-    last = slot->frames[source];
-    slot->frames[source] = frame_ref(frame);
+    last = slot->frames[frame->source];
+    slot->frames[frame->source] = frame_ref(frame);
     if (frame->id == 0) { /* else another subscription of its camera has it, too */
-        slot->frames[source]->id = ++store->frames;
+        slot->frames[frame->source]->id = ++store->frames;
     }
     frame_unref(last);
     return 0;

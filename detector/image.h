@@ -16,6 +16,7 @@
 #ifndef DETECTOR_IMAGE_H
 #define DETECTOR_IMAGE_H
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "protocol/protocol.h"
 
@@ -32,15 +33,23 @@ enum {
 /* The sources of a subscription's frames. */
 enum image_source { IMAGE_STREAM, IMAGE_SNAPSHOT, IMAGE_SOURCES, IMAGE_SHOWN = IMAGE_SOURCES };
 
+#define CAMERA_NO_PTS INT64_MIN
+
 struct encoding;
 
+/* Its samples are read-only; of a camera's, their content comes from a child. */
 struct frame {
     int width, height;
     int stride[4];
-    const uint8_t *plane[4]; /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
-    bool is_full_range;      /* luma of 0 to 255, not 16 to 235 */
-    bool is_bt709;           /* else BT.601 */
-    unsigned refs;           /* 1 for its maker, who has set: */
+    const uint8_t *plane[4];  /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
+    bool is_full_range;       /* luma of 0 to 255, not 16 to 235 */
+    bool is_bt709;            /* else BT.601 */
+    enum image_source source; /* IMAGE_STREAM for clips, too */
+    uint64_t number;  /* grows with each frame of a source, also over restarts, by one or more */
+    int64_t pts_us;   /* by the stream's own clock, or CAMERA_NO_PTS */
+    instant captured; /* when it arrived */
+    int64_t captured_unix_ms;
+    unsigned refs; /* 1 for its maker, who has set: */
     void (*free)(struct frame *frame);
     /* the store's */
     uint64_t id;                /* other frames of the store have another one; 0: it had none yet */
@@ -98,8 +107,8 @@ void image_store_close(struct image_store *store);
 void image_store_free(struct image_store *store);
 
 /* Holds the frame. BATON_EINVAL for a size of 0 or above IMAGE_PIXELS_MAX, BATON_ENOMEM. */
-int image_put(struct image_store *store, const char *identifier, enum image_source source,
-              const struct frame *frame, struct baton_error *reterr);
+int image_put(struct image_store *store, const char *identifier, const struct frame *frame,
+              struct baton_error *reterr);
 /* The source that the subscription shows from now on; until then its stream. Boxes of the other one
  * go. */
 void image_show(struct image_store *store, const char *identifier, enum image_source source);

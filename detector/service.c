@@ -203,18 +203,18 @@ struct image_store *service_images(const struct service *service)
     return service->images;
 }
 
-void service_frame(struct service *service, const char *identifier, enum image_source source,
-                   bool is_shown, const struct frame *frame)
+void service_frame(struct service *service, const char *identifier, bool is_shown,
+                   const struct frame *frame)
 {
     struct baton_error error = {0};
 
-    if (image_put(service->images, identifier, source, frame, &error) != 0) {
+    if (image_put(service->images, identifier, frame, &error) != 0) {
         log_warning(service->config.web.logger, "frame-refused", LOG_STR("identifier", identifier),
                     LOG_STR("error", error.message));
         return;
     }
     if (is_shown) {
-        image_show(service->images, identifier, source);
+        image_show(service->images, identifier, frame->source);
     }
     service_picture_frame(service, identifier);
 }

@@ -59,9 +59,9 @@ int service_port(const struct service *service);
 /* For its detections, and for what is known of subscriptions. */
 struct worker *service_worker(const struct service *service);
 
-/* Sets the newest frame of a source. With `is_shown` the subscription shows it from now on. */
-void service_frame(struct service *service, const char *identifier, enum image_source source,
-                   bool is_shown, const struct frame *frame);
+/* Sets the newest frame of its source. With `is_shown` the subscription shows it from now on. */
+void service_frame(struct service *service, const char *identifier, bool is_shown,
+                   const struct frame *frame);
 /* For what else is known of the frames: boxes of what was found, sources without further frames. */
 struct image_store *service_images(const struct service *service);
 void service_online(struct service *service, const char *identifier, bool is_online);

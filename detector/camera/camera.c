@@ -99,7 +99,7 @@ void camera_set_interval(struct camera *camera, int interval_ms)
     feed_update_interval(camera->feed);
 }
 
-const struct camera_frame *camera_newest(const struct camera *camera)
+const struct frame *camera_newest(const struct camera *camera)
 {
     return camera->feed->newest;
 }

@@ -22,7 +22,7 @@ enum {
 
 /* A frame that is shown, at its slot in the ring. */
 struct held {
-    struct camera_frame shown; /* first, because the public pointer points here */
+    struct frame shown; /* first, because the public pointer points here */
     struct child *child;
     uint32_t slot;
 };
@@ -65,11 +65,10 @@ static void give_back(const struct child *child, uint32_t slot)
 }
 
 /* Both clocks are read here, so the child's message only says how old the frame is. */
-static void set_times(struct camera_frame *frame, const struct camera_message *message)
+static void set_times(struct frame *frame, instant captured)
 {
     struct timespec wall;
     instant now = clock_now();
-    instant captured = {message->captured_ns};
     span age = instant_since(now, captured);
 
     if (age.ns < 0 || age.ns > SPAN_MS(CAPTURED_MAX_MS).ns) {
@@ -80,7 +79,6 @@ static void set_times(struct camera_frame *frame, const struct camera_message *m
     frame->captured = captured;
     frame->captured_unix_ms =
         (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - age.ns / 1000000;
-    frame->pts_us = message->pts_us;
 }
 
 static void let_go(struct frame *frame)
@@ -95,31 +93,29 @@ static void let_go(struct frame *frame)
 }
 
 /* Returns the frame, held once, or NULL if too many are held. */
-static struct camera_frame *claim(struct child *child, const struct camera_message *message)
+static struct frame *claim(struct child *child, const struct camera_message *message)
 {
     bool is_full = __builtin_popcount(child->held) >= RING_HELD_MAX;
-    struct held *held = is_full ? NULL : calloc(1, sizeof(*held));
+    struct held *held = is_full ? NULL : malloc(sizeof(*held));
     struct ring_layout layout;
-    struct frame *picture;
 
     if (held == NULL) {
         return NULL;
     }
-    held->child = child;
-    held->slot = message->slot;
-    held->shown.number = message->sequence;
-    set_times(&held->shown, message);
     (void)ring_layout(&layout, message->width, message->height, NULL); /* was checked */
-    picture = &held->shown.picture;
-    *picture = (struct frame){.width = layout.width,
-                              .height = layout.height,
-                              .is_full_range = (message->flags & FRAME_FULL_RANGE) != 0,
-                              .is_bt709 = (message->flags & FRAME_BT709) != 0,
-                              .refs = 1,
-                              .free = let_go};
+    *held = (struct held){.child = child, .slot = message->slot};
+    held->shown = (struct frame){.width = layout.width,
+                                 .height = layout.height,
+                                 .is_full_range = (message->flags & FRAME_FULL_RANGE) != 0,
+                                 .is_bt709 = (message->flags & FRAME_BT709) != 0,
+                                 .number = message->sequence,
+                                 .pts_us = message->pts_us,
+                                 .refs = 1,
+                                 .free = let_go};
+    set_times(&held->shown, (instant){message->captured_ns});
     for (int plane = 0; plane < 3; plane++) {
-        picture->stride[plane] = layout.stride[plane];
-        picture->plane[plane] =
+        held->shown.stride[plane] = layout.stride[plane];
+        held->shown.plane[plane] =
             child->memory + (size_t)message->slot * RING_STRIDE + layout.offset[plane];
     }
     child->refs++;
@@ -127,23 +123,12 @@ static struct camera_frame *claim(struct child *child, const struct camera_messa
     return &held->shown;
 }
 
-const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
-{
-    (void)frame_ref(&frame->picture);
-    return frame;
-}
-
-void camera_frame_unref(const struct camera_frame *frame)
-{
-    frame_unref((const struct frame *)frame);
-}
-
 /* ---- its messages ---- */
 
 static void show(struct child *child, const struct camera_message *message)
 {
     struct feed *feed = child->feed;
-    struct camera_frame *frame = claim(child, message);
+    struct frame *frame = claim(child, message);
     uint64_t missed = message->sequence - feed->config.sequence - 1 + (frame == NULL);
 
     feed->config.sequence = message->sequence;
@@ -151,7 +136,7 @@ static void show(struct child *child, const struct camera_message *message)
         give_back(child, message->slot);
     }
     feed_hear(feed, message, missed, frame);
-    camera_frame_unref(frame);
+    frame_unref(frame);
 }
 
 /* Of frames only the newest one is shown. */

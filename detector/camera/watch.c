@@ -79,7 +79,7 @@ void watch_free(struct watch *watch)
 
 /* ---- callbacks of cameras ---- */
 
-static void show(struct watched *watched, const struct camera_frame *frame)
+static void show(struct watched *watched, const struct frame *frame)
 {
     const struct watch_hooks *hooks = &watched->watch->hooks;
     bool is_earlier = instant_before(frame->captured, watched->seen_at);
@@ -91,7 +91,7 @@ static void show(struct watched *watched, const struct camera_frame *frame)
                  is_earlier ? WATCH_STANDS_IN : WATCH_SHOWN);
 }
 
-static void on_frame(void *userdata, const struct camera_frame *frame)
+static void on_frame(void *userdata, const struct frame *frame)
 {
     struct source *source = userdata;
     struct watched *watched = source->watched;
@@ -106,12 +106,12 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
 
 /* Returns the newest snapshot unless the next one is late, or NULL. After a sleep of the machine it
  * may be late before the camera is reported as offline. */
-static const struct camera_frame *newest_in_time(const struct watched *watched)
+static const struct frame *newest_in_time(const struct watched *watched)
 {
     const struct camera *snapshots = watched->snapshots.camera;
     const struct camera_options *options = &watched->watch->options;
     int timeout_ms = options->stall_ms > 0 ? options->stall_ms : CAMERA_STALL_MS;
-    const struct camera_frame *frame = snapshots != NULL ? camera_newest(snapshots) : NULL;
+    const struct frame *frame = snapshots != NULL ? camera_newest(snapshots) : NULL;
 
     return frame != NULL && instant_since(clock_now(), frame->captured).ns <=
                                 SPAN_MS((int64_t)watched->snapshot_ms + timeout_ms).ns
@@ -122,7 +122,7 @@ static const struct camera_frame *newest_in_time(const struct watched *watched)
 /* The stream went offline. */
 static void stand_in(struct watched *watched)
 {
-    const struct camera_frame *frame = newest_in_time(watched);
+    const struct frame *frame = newest_in_time(watched);
 
     if (frame != NULL) {
         show(watched, frame);

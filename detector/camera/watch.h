@@ -29,7 +29,7 @@ enum watch_role {
 };
 
 struct watch_hooks {
-    void (*frame)(void *userdata, const char *identifier, const struct camera_frame *frame,
+    void (*frame)(void *userdata, const char *identifier, const struct frame *frame,
                   enum watch_role role);
     /* That source has no frames for a while. With `is_gone` it is exchanged or removed, and what
      * was kept of it is no longer this subscription's. */

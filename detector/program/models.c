@@ -482,14 +482,14 @@ void models_event(struct models *models, const struct worker_event *event)
     }
 }
 
-void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
+void models_frame(struct models *models, const char *identifier, const struct frame *frame,
                   enum stage progression)
 {
     struct bound *bound = find_bound(models, identifier);
     int rect[4];
 
     if (bound && bound->running) {
-        image_crop_rect(&bound->crop, frame->picture.width, frame->picture.height, rect);
+        image_crop_rect(&bound->crop, frame->width, frame->height, rect);
         if (inference_feed_frame(bound->running->feed, frame, rect, progression)) {
             work_figure(bound->running)->dropped++;
             (void)rate_count(&bound->dropped_rate, ++bound->dropped, clock_now());

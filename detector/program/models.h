@@ -42,7 +42,7 @@ void models_close(struct models *models);
 void models_free(struct models *models); /* NULL allowed */
 
 void models_event(struct models *models, const struct worker_event *event);
-void models_frame(struct models *models, const char *identifier, const struct camera_frame *frame,
+void models_frame(struct models *models, const char *identifier, const struct frame *frame,
                   enum stage progression);
 
 /* Adds the fields of the subscription's model to `ret`, for /status. */

@@ -38,13 +38,12 @@ static void on_changed(void *userdata, const struct worker_event *event)
     models_event(program->parts.models, event);
 }
 
-static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
+static void on_frame(void *userdata, const char *identifier, const struct frame *frame,
                      enum watch_role role)
 {
     struct program *program = userdata;
 
-    service_frame(program->service, identifier, frame->source, role != WATCH_ASIDE,
-                  &frame->picture);
+    service_frame(program->service, identifier, role != WATCH_ASIDE, frame);
     if (role != WATCH_SHOWN || program->is_draining) {
         return; /* while the program drains, no new result would be sent */
     }

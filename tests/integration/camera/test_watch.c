@@ -46,11 +46,11 @@ static void on_event(void *userdata, const struct worker_event *event)
     watch_event(scene.watch, event);
 }
 
-static void on_frame(void *userdata, const char *identifier, const struct camera_frame *frame,
+static void on_frame(void *userdata, const char *identifier, const struct frame *frame,
                      enum watch_role role)
 {
     assert_true(frame_red(frame) >= 0);
-    assert_int_equal(frame->picture.width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
+    assert_int_equal(frame->width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
     if (role == WATCH_ASIDE) {
         assert_int_equal(frame->source, IMAGE_SNAPSHOT);
         scene.aside++;

@@ -54,7 +54,7 @@ static void paint(uv_timer_t *timer)
                             .free = free_frame};
     memset(luma, (int)(stand.painted++ % 200), pixels);
     for (size_t i = 0; (subscription = next_subscription(i)) != NULL; i++) {
-        service_frame(stand.service, subscription->identifier, IMAGE_STREAM, true, frame);
+        service_frame(stand.service, subscription->identifier, true, frame);
         service_online(stand.service, subscription->identifier, true);
     }
     frame_unref(frame);

@@ -101,9 +101,10 @@ static int put_at(const char *identifier, enum image_source source, const struct
     int rc;
 
     *frame = *given;
+    frame->source = source;
     frame->refs = 1;
     frame->free = on_free;
-    rc = image_put(store, identifier, source, frame, NULL);
+    rc = image_put(store, identifier, frame, NULL);
     frame_unref(frame);
     return rc;
 }
@@ -276,9 +277,9 @@ static void subscriptions_of_a_camera_share_its_frame_and_the_pictures_of_it(voi
     assert_int_equal(ask(0), BATON_EBUSY);
     first = awaited;
     run();
-    assert_int_equal(image_put(store, "d;other", IMAGE_STREAM, frame, NULL), 0);
+    assert_int_equal(image_put(store, "d;other", frame, NULL), 0);
     image_remove(store, "d;c");
-    assert_int_equal(image_put(store, "d;c", IMAGE_STREAM, frame, NULL), 0);
+    assert_int_equal(image_put(store, "d;c", frame, NULL), 0);
     assert_int_equal(ask(0), 0);
     assert_ptr_equal(awaited, first);
     image_remove(store, "d;c");
