@@ -86,6 +86,5 @@ int child_start(struct feed *feed, struct baton_error *reterr);
 void child_stop(struct feed *feed, bool is_killed);
 
 void child_set_interval(struct child *child, span interval);
-int child_pid(const struct child *child);
 
 #endif

@@ -277,6 +277,7 @@ void child_stop(struct feed *feed, bool is_killed)
         return;
     }
     feed->child = NULL;
+    feed->stats.pid = 0;
     child->feed = NULL;
     if (child->helper.pid == 0) {
         close_handles(child);
@@ -297,11 +298,6 @@ void child_set_interval(struct child *child, span interval)
                                            .value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
     (void)send(child->helper.socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-int child_pid(const struct child *child)
-{
-    return child->helper.pid;
 }
 
 /* It fails as when the kernel watches no descriptor more. */
@@ -352,5 +348,6 @@ int child_start(struct feed *feed, struct baton_error *reterr)
         return rc;
     }
     feed->child = child;
+    feed->stats.pid = child->helper.pid;
     return 0;
 }

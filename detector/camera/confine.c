@@ -331,12 +331,10 @@ static int drop_root(const struct confinement *confinement, struct baton_error *
     if (geteuid() != 0) {
         return 0;
     }
-    if (!confinement->uses_hardware && setgroups(0, NULL) != 0) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "groups: %s", strerror(errno));
-    }
-    if ((!confinement->uses_hardware && setresgid(NOBODY, NOBODY, NOBODY) != 0) ||
+    if ((!confinement->uses_hardware &&
+         (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0)) ||
         setresuid(NOBODY, NOBODY, NOBODY) != 0) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "user: %s", strerror(errno));
+        return error_set(reterr, BATON_EUNAVAILABLE, "user nobody: %s", strerror(errno));
     }
     return 0;
 }
