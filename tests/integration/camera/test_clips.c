@@ -93,8 +93,7 @@ static void who_holds_frames_for_long_holds_nobody_else_up(void **state)
     AWAIT_IN(&gallery, fast.is_ended);
     assert_int_equal(slow.kept_count, slow.frames < SLOW ? slow.frames : SLOW);
     assert_int_equal(fast.wrong, 0);
-    /* What the machine was too busy for is left out, at the end without a frame that tells of it.
-     */
+    /* What the machine was too busy for is left out, at the end untold. */
     assert_in_range(fast.frames + viewer_stats(&fast).skipped, 45 - 6, 45);
     assert_true(fast.frames > 1);
     viewer_let_go(&slow, 0);

@@ -189,8 +189,7 @@ static int take(AVFrame **ret, uint32_t width, uint32_t height)
     return slots_take(&slots, &layout, *ret) ? slots_find(&slots, &layout, *ret) : -1;
 }
 
-/* A decoder may have many slots and the parent others, but never so many that nothing could be
- * copied in. */
+/* A decoder never has so many, beside the parent's, that nothing could be copied in. */
 static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **state)
 {
     AVFrame *frames[FRAMES_MAX];

@@ -268,20 +268,17 @@ static void boxes_are_drawn_where_things_are(void **state)
 
 static void subscriptions_of_a_camera_share_its_frame_and_the_pictures_of_it(void **state)
 {
-    const struct encoding *first;
     struct frame *frame;
 
     put(a_frame());
     frame = newest(IMAGE_SHOWN);
     assert_ptr_equal(frame->plane[0], a_frame()->plane[0]);
     assert_int_equal(ask(0), BATON_EBUSY);
-    first = awaited;
     run();
     assert_int_equal(image_put(store, "d;other", frame, NULL), 0);
     image_remove(store, "d;c");
     assert_int_equal(image_put(store, "d;c", frame, NULL), 0);
-    assert_int_equal(ask(0), 0);
-    assert_ptr_equal(awaited, first);
+    assert_int_equal(ask(0), 0); /* made already */
     image_remove(store, "d;c");
     assert_int_equal(given_back, 0);
     image_remove(store, "d;other");
