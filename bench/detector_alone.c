@@ -46,12 +46,12 @@ static int scale(struct job *job, const AVFrame *frame, struct baton_error *rete
                                          .scale = 1.0F / 255,
                                          .std = {1, 1, 1}};
     const int whole[4] = {0, 0, frame->width, frame->height};
-    struct camera_frame given = {.picture = {.width = frame->width, .height = frame->height}};
+    struct frame given = {.width = frame->width, .height = frame->height};
     struct fit fit;
 
     for (int i = 0; i < 3; i++) {
-        given.picture.plane[i] = frame->data[i];
-        given.picture.stride[i] = frame->linesize[i];
+        given.plane[i] = frame->data[i];
+        given.stride[i] = frame->linesize[i];
     }
     return input_make(&job->scaler, &input, &given, whole, job->network.values, &fit, reterr);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-static void on_frame(void *userdata, const struct camera_frame *frame)
+static void on_frame(void *userdata, const struct frame *frame)
 {
     (void)userdata;
     (void)frame;

@@ -1,13 +1,12 @@
 #include "detector/image.h"
 
 #include <assert.h>
-#include <libavutil/imgutils.h>
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
 #include <utlist.h>
 
-/* ---- stills ---- */
+/* ---- frames ---- */
 
 /* The encoding is on no list any more. */
 static void free_encoding(struct encoding *encoding)
@@ -16,89 +15,52 @@ static void free_encoding(struct encoding *encoding)
     free(encoding);
 }
 
-static void release(struct still *still)
+struct frame *frame_ref(const struct frame *frame)
 {
-    if (still == NULL) {
+    struct frame *held = (struct frame *)frame;
+
+    assert(held->refs > 0);
+    held->refs++;
+    return held;
+}
+
+void frame_unref(const struct frame *frame)
+{
+    struct frame *held = (struct frame *)frame;
+
+    if (held == NULL) {
         return;
     }
-    assert(still->holders > 0);
-    if (--still->holders > 0) {
+    assert(held->refs > 0);
+    if (--held->refs > 0) {
         return;
     }
-    while (still->encodings != NULL) {
-        struct encoding *encoding = still->encodings;
+    while (held->encodings != NULL) {
+        struct encoding *encoding = held->encodings;
         assert(encoding->is_made);
-        still->encodings = encoding->next;
+        held->encodings = encoding->next;
         free_encoding(encoding);
     }
-    if (still->loan.owner != NULL) {
-        still->loan.give_back(still->loan.owner);
-    }
-    free(still->pixels);
-    free(still);
-}
-
-/* False: out of memory. */
-static bool copy_into(struct still *still, const struct frame *frame)
-{
-    int bytes = av_image_get_buffer_size(AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-
-    still->pixels = malloc((size_t)bytes);
-    if (still->pixels == NULL) {
-        return false;
-    }
-    (void)av_image_copy_to_buffer(still->pixels, bytes, frame->plane, frame->stride,
-                                  AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-    still->frame = *frame;
-    (void)av_image_fill_arrays((uint8_t **)still->frame.plane, still->frame.stride, still->pixels,
-                               AV_PIX_FMT_YUV420P, frame->width, frame->height, 1);
-    return true;
-}
-
-/* NULL: out of memory. */
-static struct still *new_still(const struct frame *frame, const struct image_loan *loan)
-{
-    struct still *still = calloc(1, sizeof(*still));
-
-    if (still == NULL) {
-        return NULL;
-    }
-    still->holders = 1;
-    if (loan != NULL) {
-        still->frame = *frame;
-        still->loan = *loan;
-    } else if (!copy_into(still, frame)) {
-        free(still);
-        return NULL;
-    }
-    return still;
+    held->free(held);
 }
 
 /* ---- the images of a subscription ---- */
 
-static void set_still(struct images *images, enum image_source source, struct still *still)
+int image_put(struct image_store *store, struct images *images, const struct frame *frame,
+              struct baton_error *reterr)
 {
-    release(images->stills[source]);
-    images->stills[source] = still;
-}
+    struct frame *last = images->frames[frame->source], *held;
 
-int image_put(struct image_store *store, struct images *images, enum image_source source,
-              const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr)
-{
-    bool fits = frame->width >= 1 && frame->height >= 1 && frame->width <= IMAGE_PIXELS_MAX &&
-                frame->height <= IMAGE_PIXELS_MAX;
-    struct still *still = fits ? new_still(frame, loan) : NULL;
-
-    if (still == NULL) {
-        if (loan != NULL) {
-            loan->give_back(loan->owner);
-        }
-        return fits ? error_set(reterr, BATON_ENOMEM, "no room for a frame")
-                    : error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
-                                frame->width, frame->height, IMAGE_PIXELS_MAX);
+    if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
+        frame->height > IMAGE_PIXELS_MAX) {
+        return error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
+                         frame->width, frame->height, IMAGE_PIXELS_MAX);
     }
-    still->number = ++store->puts;
-    set_still(images, source, still);
+    held = images->frames[frame->source] = frame_ref(frame);
+    if (held->id == 0) { /* else another subscription of its camera has it, too */
+        held->id = ++store->frames;
+    }
+    frame_unref(last);
     return 0;
 }
 
@@ -110,21 +72,10 @@ void image_show(struct images *images, enum image_source source)
     }
 }
 
-void image_settle(struct images *images, enum image_source source)
-{
-    const struct still *lent = images->stills[source];
-    struct still *still =
-        lent != NULL && lent->loan.owner != NULL ? new_still(&lent->frame, NULL) : NULL;
-
-    if (still != NULL) { /* without memory it stays lent */
-        still->number = lent->number;
-        set_still(images, source, still);
-    }
-}
-
 void image_drop(struct images *images, enum image_source source)
 {
-    set_still(images, source, NULL);
+    frame_unref(images->frames[source]);
+    images->frames[source] = NULL;
     if (images->shown == source) {
         images->boxes.count = 0;
     }
@@ -137,9 +88,9 @@ void images_fini(struct images *images)
     }
 }
 
-struct still *image_newest(const struct images *images, enum image_source source)
+struct frame *image_newest(const struct images *images, enum image_source source)
 {
-    return images->stills[source == IMAGE_SHOWN ? images->shown : source];
+    return images->frames[source == IMAGE_SHOWN ? images->shown : source];
 }
 
 /* ---- what was found ---- */
@@ -152,7 +103,7 @@ void image_set_boxes(struct images *images, enum image_source source, const stru
     size_t bytes = kept * sizeof(*boxes);
 
     if ((source != images->shown && source != IMAGE_SHOWN) ||
-        images->stills[images->shown] == NULL) {
+        images->frames[images->shown] == NULL) {
         return;
     }
     if (kept > 0 && (last->count != kept || memcmp(last->boxes, boxes, bytes) != 0)) {
@@ -176,28 +127,38 @@ void image_store_close(struct image_store *store)
     store->is_closing = true;
 }
 
-static struct encoding *find_encoding(const struct still *still, const struct image_shape *shape,
-                                      uint64_t boxes)
+/* Subscriptions of one camera have the same frame, and each its own boxes. */
+static bool has_boxes(const struct encoding *encoding, const struct image_boxes *boxes)
 {
-    struct encoding *encoding = still->encodings;
+    size_t count = boxes != NULL ? boxes->count : 0;
 
-    while (encoding != NULL && (encoding->boxes.number != boxes ||
-                                memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
+    return encoding->boxes.count == count &&
+           (count == 0 ||
+            memcmp(encoding->boxes.boxes, boxes->boxes, count * sizeof(*boxes->boxes)) == 0);
+}
+
+static struct encoding *find_encoding(const struct frame *frame, const struct image_shape *shape,
+                                      const struct image_boxes *boxes)
+{
+    struct encoding *encoding = frame->encodings;
+
+    while (encoding != NULL &&
+           (!has_boxes(encoding, boxes) || memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
         encoding = encoding->next;
     }
     return encoding;
 }
 
 /* Of those that are made, the newest stay. */
-static void forget_oldest(struct still *still)
+static void forget_oldest(struct frame *frame)
 {
     struct encoding *encoding = NULL, *next = NULL;
     unsigned made = 0;
 
-    LL_FOREACH_SAFE (still->encodings, encoding, next) {
+    LL_FOREACH_SAFE (frame->encodings, encoding, next) {
         made += encoding->is_made;
         if (encoding->is_made && made > IMAGE_KEPT_MAX) {
-            LL_DELETE(still->encodings, encoding);
+            LL_DELETE(frame->encodings, encoding);
             free_encoding(encoding);
         }
     }
@@ -208,8 +169,8 @@ static void make(uv_work_t *work)
     struct encoding *encoding = work->data;
 
     if (!encoding->store->is_closing) {
-        (void)image_compress(&encoding->still->frame, &encoding->shape, &encoding->boxes,
-                             &encoding->jpeg, &encoding->bytes, &encoding->error);
+        (void)image_compress(encoding->frame, &encoding->shape, &encoding->boxes, &encoding->jpeg,
+                             &encoding->bytes, &encoding->error);
     }
 }
 
@@ -217,14 +178,14 @@ static void on_made(uv_work_t *work, int status)
 {
     struct encoding *encoding = work->data;
     struct image_store *store = encoding->store;
-    struct still *still = encoding->still;
+    struct frame *frame = encoding->frame;
 
     (void)status; /* none is cancelled */
     store->counters.waiting--;
     store->counters.made += encoding->jpeg != NULL;
     encoding->is_made = true;
     if (encoding->jpeg == NULL) { /* who asks from now on has it tried again */
-        LL_DELETE(still->encodings, encoding);
+        LL_DELETE(frame->encodings, encoding);
     }
     if (!store->is_closing) {
         store->made(store->userdata, encoding);
@@ -232,12 +193,12 @@ static void on_made(uv_work_t *work, int status)
     if (encoding->jpeg == NULL) {
         free_encoding(encoding);
     }
-    forget_oldest(still);
-    release(still);
+    forget_oldest(frame);
+    frame_unref(frame);
 }
 
 /* NULL: out of memory. */
-static struct encoding *begin(struct image_store *store, struct still *still,
+static struct encoding *begin(struct image_store *store, struct frame *frame,
                               const struct image_shape *shape, const struct image_boxes *boxes)
 {
     struct encoding *encoding = calloc(1, sizeof(*encoding));
@@ -250,20 +211,19 @@ static struct encoding *begin(struct image_store *store, struct still *still,
     if (boxes != NULL) {
         encoding->boxes = *boxes;
     }
-    encoding->still = still;
-    still->holders++;
-    LL_PREPEND(still->encodings, encoding);
+    encoding->frame = frame_ref(frame);
+    LL_PREPEND(frame->encodings, encoding);
     store->counters.waiting++;
     encoding->work.data = encoding;
     (void)uv_queue_work(store->loop, &encoding->work, make, on_made); /* fails on no input */
     return encoding;
 }
 
-int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
+int image_ask(struct image_store *store, struct frame *frame, const struct image_shape *shape,
               const struct image_boxes *boxes, const struct encoding **ret,
               struct baton_error *reterr)
 {
-    struct encoding *encoding = find_encoding(still, shape, boxes != NULL ? boxes->number : 0);
+    struct encoding *encoding = find_encoding(frame, shape, boxes);
 
     assert(!store->is_closing);
     if (encoding == NULL && store->counters.waiting >= IMAGE_ENCODINGS_MAX) {
@@ -273,7 +233,7 @@ int image_ask(struct image_store *store, struct still *still, const struct image
                          IMAGE_ENCODINGS_MAX);
     }
     if (encoding == NULL) {
-        encoding = begin(store, still, shape, boxes);
+        encoding = begin(store, frame, shape, boxes);
     }
     if (encoding == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");

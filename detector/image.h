@@ -1,8 +1,7 @@
 /* The newest frame of each subscription's stream and of its snapshots, and JPEGs of it.
  *
- * A frame is planar YUV 4:2:0, as decoders give it. A subscription has one still of each source;
- * the next frame replaces it. It shows one of the two sources. A still is the frame itself if its
- * owner lends it, else a copy.
+ * A frame is planar YUV 4:2:0, as decoders give it. A subscription holds one of each source; the
+ * next one replaces it. It shows one of the two sources.
  *
  * JPEGs are made in other threads: the loop never waits for one, and neither do the cameras.
  *
@@ -11,12 +10,13 @@
  *        ├─────▶ a thread of libuv's pool ─▶ made(), once for all that wait
  *        └─────▶ IMAGE_ENCODINGS_MAX are under way: refused
  *
- * A picture of one still, one shape and the same boxes is made at most once, as long as the still
+ * A picture of one frame, one shape and the same boxes is made at most once, as long as the frame
  * keeps it: it keeps the newest IMAGE_KEPT_MAX.
  */
 #ifndef DETECTOR_IMAGE_H
 #define DETECTOR_IMAGE_H
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "protocol/protocol.h"
 
@@ -34,19 +34,32 @@ enum {
 /* The sources of a subscription's frames. */
 enum image_source { IMAGE_STREAM, IMAGE_SNAPSHOT, IMAGE_SOURCES, IMAGE_SHOWN = IMAGE_SOURCES };
 
+#define CAMERA_NO_PTS INT64_MIN
+
+struct encoding;
+
+/* Its samples are read-only; of a camera's, their content comes from a child. */
 struct frame {
     int width, height;
     int stride[4];
-    const uint8_t *plane[4]; /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
-    bool is_full_range;      /* luma of 0 to 255, not 16 to 235 */
-    bool is_bt709;           /* else BT.601 */
+    const uint8_t *plane[4];  /* Y, U, V; the fourth is for FFmpeg's functions, which take four */
+    bool is_full_range;       /* luma of 0 to 255, not 16 to 235 */
+    bool is_bt709;            /* else BT.601 */
+    enum image_source source; /* IMAGE_STREAM for clips, too */
+    uint64_t number;  /* grows with each frame of a source, also over restarts, by one or more */
+    int64_t pts_us;   /* by the stream's own clock, or CAMERA_NO_PTS */
+    instant captured; /* when it arrived */
+    int64_t captured_unix_ms;
+    unsigned refs; /* 1 for its maker, who has set: */
+    void (*free)(struct frame *frame);
+    /* the store's */
+    uint64_t id;                /* other frames of the store have another one; 0: it had none yet */
+    struct encoding *encodings; /* newest first; one that is not made yet holds the frame */
 };
 
-/* A frame that stays where it is until it is given back, once. */
-struct image_loan {
-    const void *owner; /* of the frame */
-    void (*give_back)(const void *owner);
-};
+/* Holds the frame, unchanged, until as many calls of unref. On the loop's thread. */
+struct frame *frame_ref(const struct frame *frame);
+void frame_unref(const struct frame *frame); /* NULL is allowed */
 
 /* The objects found in a frame. */
 struct image_box {
@@ -60,24 +73,13 @@ struct image_boxes {
     struct image_box boxes[IMAGE_BOXES_MAX];
 };
 
-struct encoding;
 struct image_store;
-
-/* A frame that is kept. */
-struct still {
-    struct frame frame; /* does not change as long as another holder than the store has it */
-    uint64_t number;    /* no two of a store have the same */
-    struct encoding *encodings; /* newest first; one that is not made yet holds the still */
-    struct image_loan loan;     /* its owner is NULL for a copy */
-    uint8_t *pixels;            /* of a copy: the three planes, one after the other */
-    unsigned holders;
-};
 
 /* A subscription and its images: the beginning of an entry (worker.h). At first it has none, and
  * its stream is shown. */
 struct images {
     struct subscription subscription;
-    struct still *stills[IMAGE_SOURCES]; /* NULL: none */
+    struct frame *frames[IMAGE_SOURCES]; /* NULL: none */
     enum image_source shown;
     struct image_boxes boxes; /* of what is shown */
 };
@@ -88,7 +90,7 @@ struct image_shape {
     int width, height;
 };
 
-/* A picture of a still; borrowed during the call, unless it is not made yet. */
+/* A picture of a frame; borrowed during the call, unless it is not made yet. */
 struct encoding {
     bool is_made;
     /* The other thread's until it is made. */
@@ -98,7 +100,7 @@ struct encoding {
     /* the store's */
     struct encoding *next;
     struct image_store *store;
-    struct still *still;
+    struct frame *frame;
     struct image_shape shape;
     struct image_boxes boxes;
     uv_work_t work;
@@ -107,13 +109,13 @@ struct encoding {
 /* All that waited for it get it now, or its error. On the loop's thread. */
 typedef void image_made(void *userdata, const struct encoding *encoding);
 
-/* Numbers stills and makes pictures of them; the first three are its user's. */
+/* Numbers frames and makes pictures of them; the first three are its user's. */
 struct image_store {
     uv_loop_t *loop;
     image_made *made;
     void *userdata;
     atomic_bool is_closing;
-    uint64_t puts;
+    uint64_t frames; /* so many had an id */
     struct {
         uint64_t made, refused;
         unsigned waiting; /* under way now */
@@ -123,21 +125,18 @@ struct image_store {
 /* `made` is not called any more. Then end all images, and run the loop until it is done. */
 void image_store_close(struct image_store *store);
 
-/* Keeps the frame by the loan, which is given back after an error, too; or copies it if that is
- * NULL. BATON_EINVAL for a size of 0 or above IMAGE_PIXELS_MAX, BATON_ENOMEM. */
-int image_put(struct image_store *store, struct images *images, enum image_source source,
-              const struct frame *frame, const struct image_loan *loan, struct baton_error *reterr);
+/* Holds the frame in place of the last one of its source. BATON_EINVAL for a size of 0 or above
+ * IMAGE_PIXELS_MAX. */
+int image_put(struct image_store *store, struct images *images, const struct frame *frame,
+              struct baton_error *reterr);
 /* The source that is shown from now on. Boxes of the other one go. */
 void image_show(struct images *images, enum image_source source);
-/* No frame of the source will come for a while: a lent frame becomes a copy, and is returned once
- * no other holder has it. */
-void image_settle(struct images *images, enum image_source source);
 /* Its frames were another camera's. */
 void image_drop(struct images *images, enum image_source source);
 void images_fini(struct images *images); /* all of them */
 
 /* Of a source, or of IMAGE_SHOWN. NULL: no frame yet. Borrowed until the next change. */
-struct still *image_newest(const struct images *images, enum image_source source);
+struct frame *image_newest(const struct images *images, enum image_source source);
 
 /* Found in frames of that source, or IMAGE_SHOWN: they take the place of the last ones if it is
  * shown, and else are nothing. At most IMAGE_BOXES_MAX are kept; without a frame, none. */
@@ -153,7 +152,7 @@ void image_shape(struct image_shape *ret, const struct frame *frame, const struc
 
 /* `boxes` may be NULL. 0: the encoding is made. BATON_EBUSY: `made` will be called with it; until
  * then it is no more than a name. BATON_EUNAVAILABLE: too many are under way. BATON_ENOMEM. */
-int image_ask(struct image_store *store, struct still *still, const struct image_shape *shape,
+int image_ask(struct image_store *store, struct frame *frame, const struct image_shape *shape,
               const struct image_boxes *boxes, const struct encoding **ret,
               struct baton_error *reterr);
 

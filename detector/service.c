@@ -197,19 +197,19 @@ struct worker *service_worker(const struct service *service)
     return service->worker;
 }
 
-void service_frame(struct service *service, struct images *images, enum image_source source,
-                   bool is_shown, const struct frame *frame, const struct image_loan *loan)
+void service_frame(struct service *service, struct images *images, bool is_shown,
+                   const struct frame *frame)
 {
     struct baton_error error = {0};
 
-    if (image_put(&service->images, images, source, frame, loan, &error) != 0) {
+    if (image_put(&service->images, images, frame, &error) != 0) {
         log_warning(service->config.web.logger, "frame-refused",
                     LOG_STR("identifier", images->subscription.identifier),
                     LOG_STR("error", error.message));
         return;
     }
     if (is_shown) {
-        image_show(images, source);
+        image_show(images, frame->source);
     }
     service_picture_frame(service, images);
 }

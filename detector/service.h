@@ -59,9 +59,9 @@ int service_port(const struct service *service);
 /* For its detections, and for what is known of subscriptions. */
 struct worker *service_worker(const struct service *service);
 
-/* Sets the newest frame of a source. With `is_shown` the subscription shows it from now on. */
-void service_frame(struct service *service, struct images *images, enum image_source source,
-                   bool is_shown, const struct frame *frame, const struct image_loan *loan);
+/* Sets the newest frame of its source. With `is_shown` the subscription shows it from now on. */
+void service_frame(struct service *service, struct images *images, bool is_shown,
+                   const struct frame *frame);
 
 /* Applies the part of the configuration that may change at work. */
 void service_set_limits(struct service *service, int report_interval_ms, size_t queue_max);

@@ -27,7 +27,7 @@ struct viewer {
     const struct encoding *awaited; /* the picture that is being made for it; NULL: none */
     struct camera_question wanted;
     char tag[96];
-    uint64_t number; /* of the last still that was requested for a stream */
+    uint64_t number; /* the id of the last frame that was requested for a stream */
     bool is_reading; /* it has read all that was sent: the next part may go */
 };
 

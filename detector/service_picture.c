@@ -19,7 +19,7 @@ enum { STREAMS_MAX = 16 };
 
 /* What a viewer gets to see now. */
 struct view {
-    struct still *still;
+    struct frame *frame;
     const struct image_boxes *boxes; /* NULL: none */
     struct image_shape shape;
 };
@@ -38,13 +38,13 @@ static bool find_view(const struct viewer *viewer, struct view *ret)
     const struct camera_question *wanted = &viewer->wanted;
     const struct images *images = viewer->images;
 
-    ret->still = image_newest(images, wanted->source);
-    if (ret->still == NULL) {
+    ret->frame = image_newest(images, wanted->source);
+    if (ret->frame == NULL) {
         return false;
     }
     ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->source) : NULL;
-    image_shape(&ret->shape, &ret->still->frame,
-                wanted->is_cropped ? &images->subscription.crop : NULL, wanted->width);
+    image_shape(&ret->shape, ret->frame, wanted->is_cropped ? &images->subscription.crop : NULL,
+                wanted->width);
     return true;
 }
 
@@ -118,7 +118,7 @@ static void ask(struct viewer *viewer, const struct view *view)
     const struct encoding *image;
     struct baton_error error;
     int rc =
-        image_ask(&viewer->service->images, view->still, &view->shape, view->boxes, &image, &error);
+        image_ask(&viewer->service->images, view->frame, &view->shape, view->boxes, &image, &error);
 
     if (rc == 0) {
         give(viewer, image);
@@ -138,7 +138,7 @@ static void set_tag(struct viewer *viewer, const struct view *view)
 
     (void)snprintf(viewer->tag, sizeof(viewer->tag), "\"%llx-%llx-%x.%x.%x.%x.%x-%llx\"",
                    (unsigned long long)viewer->service->started_at.ns,
-                   (unsigned long long)view->still->number, (unsigned)shape->rect[0],
+                   (unsigned long long)view->frame->id, (unsigned)shape->rect[0],
                    (unsigned)shape->rect[1], (unsigned)shape->rect[2], (unsigned)shape->rect[3],
                    (unsigned)shape->width,
                    view->boxes != NULL ? (unsigned long long)view->boxes->number : 0);
@@ -173,8 +173,8 @@ static void show(struct viewer *viewer)
     struct view view;
 
     if (viewer->is_reading && viewer->awaited == NULL && find_view(viewer, &view) &&
-        view.still->number != viewer->number) {
-        viewer->number = view.still->number;
+        view.frame->id != viewer->number) {
+        viewer->number = view.frame->id;
         ask(viewer, &view);
     }
 }

@@ -217,23 +217,21 @@ static bool settle(const struct confinement *confinement)
            confine_stream(confinement, NULL) != 0;
 }
 
-static void serve(const struct confinement *confinement, int listener, pid_t parent)
+static void serve(const struct confinement *confinement, int listener)
 {
     for (;;) {
         struct pollfd ready[] = {{.fd = listener, .events = POLLIN},
                                  {.fd = broker.bell[0], .events = POLLIN},
                                  {.fd = broker.tunnel.inner, .events = POLLIN},
                                  {.fd = broker.tunnel.outer, .events = POLLIN}};
-        if (tunnel_wait_for(ready, sizeof(ready) / sizeof(ready[0]), parent) <= 0) {
-            return;
-        }
+        (void)poll(ready, sizeof(ready) / sizeof(ready[0]), -1); /* on failure: nothing is ready */
         if ((ready[0].revents & POLLIN) != 0) {
             answer(listener);
         } else if (ready[0].revents != 0 || /* baton-camera has gone */
                    (ready[1].revents != 0 && settle(confinement))) {
             return;
         } else if (ready[2].revents != 0 || ready[3].revents != 0) {
-            tunnel_pump(&broker.tunnel, ready[2].revents != 0, parent);
+            tunnel_pump(&broker.tunnel, ready[2].revents != 0);
             atomic_store(&broker.findings->has_tunnel, broker.tunnel.curl != NULL);
         }
     }
@@ -245,13 +243,12 @@ static void run(const struct confinement *served, pid_t parent)
                                             .readable = served->readable,
                                             .uses_udp = served->uses_udp,
                                             .is_broker = true};
-    struct pollfd bell = {.fd = broker.bell[0], .events = POLLIN};
     int listener;
 
-    if (confine_process(&confinement, NULL) == 0 && res_ninit(&broker.names) == 0 &&
-        tunnel_wait_for(&bell, 1, parent) > 0 &&
+    if (confine_process(&confinement, NULL) == 0 && getppid() == parent &&
+        res_ninit(&broker.names) == 0 &&
         read(broker.bell[0], &listener, sizeof(listener)) == sizeof(listener)) {
-        serve(&confinement, listener, parent);
+        serve(&confinement, listener);
     }
 }
 
@@ -286,6 +283,7 @@ int broker_start(const struct camera_config *config, struct confinement *confine
         return refuse("broker", reterr);
     }
     (void)signal(SIGCHLD, SIG_IGN); /* it may end first, and is not waited for */
+    landlock_restrict(confinement);
     pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
     if (pid == 0) {
         run(confinement, parent);

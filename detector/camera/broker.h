@@ -9,7 +9,9 @@
  * descriptor, so the broker opens no file between the first byte of the camera and its own end. The
  * same holds for sendto(2) with an address. A connection to an rtsps camera becomes one end of a
  * tunnel (tunnel.h). Once a stream is open the broker ends, unless datagrams or a tunnel need it.
- * Inside of this folder only.
+ * It dies with baton-camera: Landlock would keep the death signal from a process that is in none of
+ * its domains, so baton-camera enters its own before the broker is cloned. Inside of this folder
+ * only.
  */
 #ifndef DETECTOR_CAMERA_BROKER_H
 #define DETECTOR_CAMERA_BROKER_H
@@ -20,8 +22,8 @@
 /* Before the process holds a secret. */
 void broker_prepare(void);
 
-/* Before the fences of this process, which `confinement` describes, and where the broker is put;
- * the config is borrowed for good. BATON_EUNAVAILABLE. */
+/* Before confine_process() of this process, which `confinement` describes, and where the broker is
+ * put; the config is borrowed for good. BATON_EUNAVAILABLE. */
 int broker_start(const struct camera_config *config, struct confinement *confinement,
                  struct baton_error *reterr);
 /* The following may be called without a broker.

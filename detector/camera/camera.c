@@ -99,7 +99,7 @@ void camera_set_interval(struct camera *camera, int interval_ms)
     feed_update_interval(camera->feed);
 }
 
-const struct camera_frame *camera_newest(const struct camera *camera)
+const struct frame *camera_newest(const struct camera *camera)
 {
     return camera->feed->newest;
 }
@@ -111,7 +111,6 @@ void camera_stats(const struct camera *camera, struct camera_stats *ret)
     *ret = feed->stats;
     (void)snprintf(ret->url, sizeof(ret->url), "%s", feed->config.parts.masked);
     ret->is_online = feed->state == FEED_ONLINE;
-    ret->pid = feed->child != NULL ? child_pid(feed->child) : 0;
     ret->still = camera->still;
     ret->subscribers = 0;
     for (struct camera *other = feed->cameras; other != NULL; other = other->next) {

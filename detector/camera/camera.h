@@ -8,9 +8,8 @@
  *
  * A camera that stalls, errors or crashes is reopened after a pause that doubles, with spread, and
  * is offline meanwhile, without end. Frames stay where the decoder put them, in memory that is
- * shared with the child, and a held frame is not overwritten; nothing is copied unless more than
- * CAMERA_HELD_MAX are held. The newest frame comes first: a user that holds frames for long misses
- * some, and delays no other user.
+ * shared with the child; a held frame is not overwritten, and nothing is copied. The newest frame
+ * comes first: a user that holds frames for long misses some, and delays no other user.
  *
  * All functions and callbacks run on the loop's thread.
  */
@@ -20,9 +19,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "detector/camera/frames.h"
 #include "detector/camera/message.h"
+#include "detector/camera/ring.h"
 #include "detector/camera/url.h"
+#include "detector/image.h"
 
 #include <uv.h>
 
@@ -45,8 +45,9 @@ struct camera_pool_config {
 };
 
 struct camera_callbacks {
-    /* The frame is borrowed during the call; see camera_frame_ref. */
-    void (*frame)(void *userdata, const struct camera_frame *frame);
+    /* The frame is borrowed during the call; see frame_ref(). While RING_HELD_MAX frames of a feed
+     * are held, it skips newer ones. */
+    void (*frame)(void *userdata, const struct frame *frame);
     /* Called on a change; a camera is offline at first, without a call. May be NULL. */
     void (*online)(void *userdata, bool is_online);
     /* The clip was played to its end; it plays again only if it is opened again. May be NULL. */
@@ -98,7 +99,7 @@ void camera_set_interval(struct camera *camera, int interval_ms);
 
 /* Returns the newest frame of snapshots that are online, for any of its subscriptions, or NULL if
  * there is none or the camera is a stream. The frame is borrowed until the next call. */
-const struct camera_frame *camera_newest(const struct camera *camera);
+const struct frame *camera_newest(const struct camera *camera);
 /* Shows the camera that frame as if it arrived now, since a later subscription may have to wait
  * long for the next one. */
 void camera_show_newest(struct camera *camera);

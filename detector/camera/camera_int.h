@@ -42,11 +42,11 @@ struct feed {
     bool is_opened;
     unsigned looks; /* of the watchdog, since the child was started, or heard of once it is open */
     instant online_since;
-    unsigned failures;                 /* in a row */
-    unsigned refusals;                 /* of its password, since it was online last */
-    bool is_accepted;                  /* its password was, and was not refused since */
-    instant refused_until;             /* no URL of its login is tried before; see login_pause() */
-    const struct camera_frame *newest; /* held; only of snapshots that are online, else NULL */
+    unsigned failures;          /* in a row */
+    unsigned refusals;          /* of its password, since it was online last */
+    bool is_accepted;           /* its password was, and was not refused since */
+    instant refused_until;      /* no URL of its login is tried before; see login_pause() */
+    const struct frame *newest; /* held; only of snapshots that are online, else NULL */
     struct {
         struct rate received, decoded, dropped, shown;
     } rates;
@@ -74,7 +74,7 @@ void feed_update_interval(struct feed *feed);
  * it. The message is OPENED, FRAME or PROGRESS; `missed` frames up to it are not shown. `frame`
  * (NULL: none) is its frame, borrowed during the call. */
 void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed,
-               struct camera_frame *frame);
+               struct frame *frame);
 /* The child has ended, or must end, and is stopped here; if the error's code is 0 its source was
  * read to the end. */
 void feed_end(struct feed *feed, const struct baton_error *error);
@@ -86,6 +86,5 @@ int child_start(struct feed *feed, struct baton_error *reterr);
 void child_stop(struct feed *feed, bool is_killed);
 
 void child_set_interval(struct child *child, span interval);
-int child_pid(const struct child *child);
 
 #endif

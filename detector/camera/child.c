@@ -20,22 +20,19 @@ enum {
     CAPTURED_MAX_MS = 60000, /* the greatest age of a frame */
 };
 
-/* A frame that is shown, at its slot in the ring, or as a copy. */
+/* A frame that is shown, at its slot in the ring. */
 struct held {
-    struct camera_frame shown; /* first, because the public pointer points here */
+    struct frame shown; /* first, because the public pointer points here */
     struct child *child;
-    uint8_t *copy; /* NULL: in the ring */
     uint32_t slot;
-    unsigned refs;
 };
 
 struct child {
-    unsigned refs;         /* one for each handle that is not closed, and one for each frame */
-    struct feed *feed;     /* NULL: stopped */
-    struct helper helper;  /* its socket is -1 once it needs no frame back */
-    const uint8_t *memory; /* the ring */
-    unsigned held;         /* frames in the ring */
-    unsigned copied;
+    unsigned refs;        /* one for each handle that is not closed, and one for each frame */
+    struct feed *feed;    /* NULL: stopped */
+    struct helper helper; /* its socket is -1 once it needs no frame back */
+    uint8_t *memory;      /* the ring; only the child writes to it */
+    uint32_t held;        /* one bit for each of its slots: somebody holds its frame */
     uv_poll_t poll;
     uv_timer_t reaper;
     unsigned looks;           /* of the reaper */
@@ -47,28 +44,31 @@ static void child_unref(struct child *child)
 {
     INVARIANT(child->refs > 0);
     if (--child->refs == 0) {
-        (void)munmap((void *)child->memory, RING_BYTES);
+        (void)munmap(child->memory, RING_BYTES);
         free(child);
     }
 }
 
 /* ---- its frames ---- */
 
-/* It cannot fail for long: the child may show few frames at a time, and is killed if it does not
- * read. */
+/* To the child, or once it has ended to the system. The former cannot fail for long: the child may
+ * show few frames at a time, and is killed if it does not read. */
 static void give_back(const struct child *child, uint32_t slot)
 {
     const struct camera_request request = {.type = REQUEST_SLOT_BACK, .value = slot};
 
+    if (child->helper.socket < 0) {
+        (void)madvise(child->memory + (size_t)slot * RING_STRIDE, RING_STRIDE, MADV_REMOVE);
+        return;
+    }
     (void)send(child->helper.socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Both clocks are read here, so the child's message only says how old the frame is. */
-static void set_times(struct camera_frame *frame, const struct camera_message *message)
+static void set_times(struct frame *frame, instant captured)
 {
     struct timespec wall;
     instant now = clock_now();
-    instant captured = {message->captured_ns};
     span age = instant_since(now, captured);
 
     if (age.ns < 0 || age.ns > SPAN_MS(CAPTURED_MAX_MS).ns) {
@@ -79,94 +79,48 @@ static void set_times(struct camera_frame *frame, const struct camera_message *m
     frame->captured = captured;
     frame->captured_unix_ms =
         (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - age.ns / 1000000;
-    frame->pts_us = message->pts_us;
 }
 
-/* Makes a frame with its planes at `slot`. */
-static void describe(struct camera_frame *shown, const struct ring_layout *layout,
-                     const uint8_t *slot, const struct camera_message *message)
+static void let_go(struct frame *frame)
 {
-    shown->picture.width = layout->width;
-    shown->picture.height = layout->height;
-    for (int plane = 0; plane < 3; plane++) {
-        shown->picture.stride[plane] = layout->stride[plane];
-        shown->picture.plane[plane] = slot + layout->offset[plane];
-    }
-    shown->picture.is_full_range = (message->flags & FRAME_FULL_RANGE) != 0;
-    shown->picture.is_bt709 = (message->flags & FRAME_BT709) != 0;
-    shown->number = message->sequence;
-    set_times(shown, message);
-}
-
-/* Returns the frame, held once, or NULL if too many are held. With fewer than CAMERA_HELD_MAX it
- * stays in the ring; else it is copied, and its slot is free again. So a user that holds frames for
- * long delays neither the child nor faster users. A camera with one model never has so many held
- * frames, and none of them is copied. */
-static struct camera_frame *claim(struct child *child, const struct camera_message *message)
-{
-    const uint8_t *slot = child->memory + (size_t)message->slot * RING_STRIDE;
-    bool is_copied = child->held >= CAMERA_HELD_MAX;
-    struct held *held = calloc(1, sizeof(*held));
-    struct ring_layout layout;
-
-    (void)ring_layout(&layout, message->width, message->height, NULL); /* was checked */
-    if (held != NULL && is_copied && child->copied < CAMERA_COPIED_MAX) {
-        held->copy = aligned_alloc(RING_ALIGNMENT, layout.bytes);
-    }
-    if (held == NULL || (is_copied && held->copy == NULL)) {
-        free(held);
-        return NULL;
-    }
-    if (is_copied) {
-        memcpy(held->copy, slot, layout.bytes);
-        slot = held->copy;
-        give_back(child, message->slot);
-    }
-    held->child = child;
-    held->slot = message->slot;
-    held->refs = 1;
-    describe(&held->shown, &layout, slot, message);
-    child->refs++;
-    child->copied += is_copied;
-    child->held += !is_copied;
-    return &held->shown;
-}
-
-static void let_go(struct held *held)
-{
+    struct held *held = (struct held *)frame;
     struct child *child = held->child;
 
-    if (held->copy != NULL) {
-        child->copied--;
-        free(held->copy);
-    } else {
-        child->held--;
-        give_back(child, held->slot);
-    }
+    child->held &= ~(1U << held->slot);
+    give_back(child, held->slot);
     child_unref(child);
     free(held);
 }
 
-const struct camera_frame *camera_frame_ref(const struct camera_frame *frame)
+/* Returns the frame, held once, or NULL if too many are held. */
+static struct frame *claim(struct child *child, const struct camera_message *message)
 {
-    struct held *held = (struct held *)frame;
+    bool is_full = __builtin_popcount(child->held) >= RING_HELD_MAX;
+    struct held *held = is_full ? NULL : malloc(sizeof(*held));
+    struct ring_layout layout;
 
-    INVARIANT(held->refs > 0);
-    held->refs++;
-    return frame;
-}
-
-void camera_frame_unref(const struct camera_frame *frame)
-{
-    struct held *held = (struct held *)frame;
-
-    if (frame == NULL) {
-        return;
+    if (held == NULL) {
+        return NULL;
     }
-    INVARIANT(held->refs > 0);
-    if (--held->refs == 0) {
-        let_go(held);
+    (void)ring_layout(&layout, message->width, message->height, NULL); /* was checked */
+    *held = (struct held){.child = child, .slot = message->slot};
+    held->shown = (struct frame){.width = layout.width,
+                                 .height = layout.height,
+                                 .is_full_range = (message->flags & FRAME_FULL_RANGE) != 0,
+                                 .is_bt709 = (message->flags & FRAME_BT709) != 0,
+                                 .number = message->sequence,
+                                 .pts_us = message->pts_us,
+                                 .refs = 1,
+                                 .free = let_go};
+    set_times(&held->shown, (instant){message->captured_ns});
+    for (int plane = 0; plane < 3; plane++) {
+        held->shown.stride[plane] = layout.stride[plane];
+        held->shown.plane[plane] =
+            child->memory + (size_t)message->slot * RING_STRIDE + layout.offset[plane];
     }
+    child->refs++;
+    child->held |= 1U << message->slot;
+    return &held->shown;
 }
 
 /* ---- its messages ---- */
@@ -174,7 +128,7 @@ void camera_frame_unref(const struct camera_frame *frame)
 static void show(struct child *child, const struct camera_message *message)
 {
     struct feed *feed = child->feed;
-    struct camera_frame *frame = claim(child, message);
+    struct frame *frame = claim(child, message);
     uint64_t missed = message->sequence - feed->config.sequence - 1 + (frame == NULL);
 
     feed->config.sequence = message->sequence;
@@ -182,7 +136,7 @@ static void show(struct child *child, const struct camera_message *message)
         give_back(child, message->slot);
     }
     feed_hear(feed, message, missed, frame);
-    camera_frame_unref(frame);
+    frame_unref(frame);
 }
 
 /* Of frames only the newest one is shown. */
@@ -264,13 +218,19 @@ static void on_closed(uv_handle_t *handle)
     child_unref(handle->data);
 }
 
-/* Releases everything but the memory, which held frames still need. */
+/* Releases everything but the memory of held frames. The kernel counts its removal as writing. */
 static void close_handles(struct child *child)
 {
     uv_close((uv_handle_t *)&child->poll, on_closed);
     uv_close((uv_handle_t *)&child->reaper, on_closed);
     (void)close(child->helper.socket);
     child->helper.socket = -1;
+    (void)mprotect(child->memory, RING_BYTES, PROT_READ | PROT_WRITE);
+    for (uint32_t slot = 0; slot < RING_SLOTS; slot++) {
+        if ((child->held & 1U << slot) == 0) {
+            give_back(child, slot);
+        }
+    }
 }
 
 static void report_end(struct child *child, int status)
@@ -317,6 +277,7 @@ void child_stop(struct feed *feed, bool is_killed)
         return;
     }
     feed->child = NULL;
+    feed->stats.pid = 0;
     child->feed = NULL;
     if (child->helper.pid == 0) {
         close_handles(child);
@@ -337,11 +298,6 @@ void child_set_interval(struct child *child, span interval)
                                            .value = us > UINT32_MAX ? UINT32_MAX : (uint32_t)us};
 
     (void)send(child->helper.socket, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-int child_pid(const struct child *child)
-{
-    return child->helper.pid;
 }
 
 /* It fails as when the kernel watches no descriptor more. */
@@ -392,5 +348,6 @@ int child_start(struct feed *feed, struct baton_error *reterr)
         return rc;
     }
     feed->child = child;
+    feed->stats.pid = child->helper.pid;
     return 0;
 }

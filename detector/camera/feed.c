@@ -28,10 +28,10 @@ static void on_feed_closed(uv_handle_t *handle)
     free(feed);
 }
 
-static void keep_newest(struct feed *feed, const struct camera_frame *frame)
+static void keep_newest(struct feed *feed, const struct frame *frame)
 {
-    camera_frame_unref(feed->newest);
-    feed->newest = frame != NULL ? camera_frame_ref(frame) : NULL;
+    frame_unref(feed->newest);
+    feed->newest = frame != NULL ? frame_ref(frame) : NULL;
 }
 
 static void feed_close(struct feed *feed)
@@ -78,14 +78,14 @@ static void tell_away(struct camera *camera, bool is_over)
     }
 }
 
-static void show_to(struct camera *camera, const struct camera_frame *frame)
+static void show_to(struct camera *camera, const struct frame *frame)
 {
     tell_online(camera, true);
     if (camera->is_closed) {
         return;
     }
     if (camera->motion_permille > 0 &&
-        motion_measure(&camera->motion, &frame->picture) < camera->motion_permille) {
+        motion_measure(&camera->motion, frame) < camera->motion_permille) {
         camera->still++;
         return;
     }
@@ -95,7 +95,7 @@ static void show_to(struct camera *camera, const struct camera_frame *frame)
 
 /* Shows the frame to all cameras, or tells them that the feed is away. A callback may close any
  * camera: it is freed after the last one. */
-static void tell_all(struct feed *feed, const struct camera_frame *frame)
+static void tell_all(struct feed *feed, const struct frame *frame)
 {
     bool is_over = feed->state == FEED_OVER;
 
@@ -315,14 +315,14 @@ static void go_online(struct feed *feed)
              LOG_STR("hardware", feed->stats.hardware));
 }
 
-static void show(struct feed *feed, struct camera_frame *frame)
+static void show(struct feed *feed, struct frame *frame)
 {
     if (feed->config.kind == SOURCE_SNAPSHOT) {
         frame->source = IMAGE_SNAPSHOT;
         keep_newest(feed, frame);
     }
-    feed->stats.width = frame->picture.width;
-    feed->stats.height = frame->picture.height;
+    feed->stats.width = frame->width;
+    feed->stats.height = frame->height;
     if (feed->state == FEED_STARTING) {
         go_online(feed);
     }
@@ -330,7 +330,7 @@ static void show(struct feed *feed, struct camera_frame *frame)
 }
 
 void feed_hear(struct feed *feed, const struct camera_message *message, uint64_t missed,
-               struct camera_frame *frame)
+               struct frame *frame)
 {
     struct camera_stats *stats = &feed->stats;
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -127,6 +128,7 @@ void landlock_restrict(const struct confinement *confinement)
         .scopes = abi >= ABI_SCOPE ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0};
     int ruleset;
 
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* else only root may */
     if (abi < ABI_FILES) {
         return;
     }

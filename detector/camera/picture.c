@@ -256,13 +256,11 @@ static int check(const struct frame *frame, const int rect[4], const struct pict
     return 0;
 }
 
-int picture_convert(struct picture_scaler *scaler, const struct camera_frame *frame,
-                    const int rect[4], const struct picture_target *target,
-                    struct baton_error *reterr)
+int picture_convert(struct picture_scaler *scaler, const struct frame *frame, const int rect[4],
+                    const struct picture_target *target, struct baton_error *reterr)
 {
-    const struct colour_matrix matrix =
-        colour_matrix_of(frame->picture.is_bt709, frame->picture.is_full_range);
-    int rc = check(&frame->picture, rect, target, reterr);
+    const struct colour_matrix matrix = colour_matrix_of(frame->is_bt709, frame->is_full_range);
+    int rc = check(frame, rect, target, reterr);
     struct plane planes[3];
     float *line;
 
@@ -271,7 +269,7 @@ int picture_convert(struct picture_scaler *scaler, const struct camera_frame *fr
     }
     line = take_piece(scaler, PIECE_OF_ROW, 3 * (size_t)target->width * sizeof(*line));
     for (int i = 0; i < 3; i++) {
-        planes[i] = cut(&frame->picture, i, rect);
+        planes[i] = cut(frame, i, rect);
         if (line == NULL || !scale(scaler, i, &planes[i], target->width, target->height)) {
             return error_set(reterr, BATON_ENOMEM, "picture of %dx%d: out of memory", target->width,
                              target->height);

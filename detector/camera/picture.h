@@ -8,7 +8,7 @@
 #ifndef DETECTOR_CAMERA_PICTURE_H
 #define DETECTOR_CAMERA_PICTURE_H
 
-#include "detector/camera/frames.h"
+#include "detector/image.h"
 
 struct picture_target {
     int width, height;
@@ -32,8 +32,7 @@ void picture_scaler_fini(struct picture_scaler *scaler);
  * range and matrix are used. Any thread may call it as long as the frame is held. Returns
  * BATON_ENOMEM, or BATON_EINVAL if the rectangle is not within the frame or a side is not 1 to
  * IMAGE_PIXELS_MAX. */
-int picture_convert(struct picture_scaler *scaler, const struct camera_frame *frame,
-                    const int rect[4], const struct picture_target *target,
-                    struct baton_error *reterr);
+int picture_convert(struct picture_scaler *scaler, const struct frame *frame, const int rect[4],
+                    const struct picture_target *target, struct baton_error *reterr);
 
 #endif

@@ -4,9 +4,9 @@
  *
  * A slot that was shown is the parent's until the parent gives it back (message.h), so a frame that
  * is being read is never overwritten. The child never waits for that: it shows RING_SHOWN_MAX at a
- * time, its decoder has a bounded number of others, and so it always finds a slot to write to. A
- * picture that is due while so many are shown is left out, and the parent sees the gap in the
- * numbers.
+ * time, its decoder is lent others as long as one is left, and a picture that was decoded elsewhere
+ * is copied into that one. A picture that is due while so many are shown is left out, and the
+ * parent sees the gap in the numbers.
  *
  * The parent makes the memory, and only what was written costs any. Both sides compute the layout
  * of a picture from width and height, so no offset ever comes from the child. The memory is sealed:
@@ -23,8 +23,8 @@
 
 enum {
     RING_SLOTS = 24, /* the sixteen references of a decoder, and more */
-    RING_HELD_MAX = 5,
-    RING_SHOWN_MAX = RING_HELD_MAX + 1, /* the parent copies one more */
+    RING_HELD_MAX = 17,
+    RING_SHOWN_MAX = RING_HELD_MAX + 1, /* the parent sees, and counts, that one more has come */
     RING_ALIGNMENT = 64,                /* of rows and planes, for vector code */
     RING_SIDE_MAX = 8192,
     RING_PIXELS_MAX = 8192 * 4352,

@@ -92,13 +92,13 @@ static void give_back(void *opaque, uint8_t *data)
     slots->lent &= ~(1U << slot);
 }
 
-/* Returns NULL if the remaining slots are needed for copies, and for what the parent has. */
+/* Returns NULL if the remaining slot is needed for copies. */
 static AVBufferRef *lend_slot(struct slots *slots, const struct ring_layout *layout)
 {
     AVBufferRef *buffer = NULL;
     int slot = -1;
 
-    if (__builtin_popcount(slots->lent) < RING_SLOTS - RING_SHOWN_MAX - 1) {
+    if (__builtin_popcount(slots->lent | slots->shown) < RING_SLOTS - 1) {
         slot = slots_find_free(slots, layout);
     }
     if (slot >= 0) {

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +13,6 @@
 
 enum {
     PIECE = 1 << 14, /* the largest record of TLS */
-    ORPHANED_MS = 1000,
 };
 
 static void close_tunnel(struct tunnel *tunnel)
@@ -89,33 +89,10 @@ int tunnel_open(struct tunnel *tunnel, const struct camera_config *config, int f
     return rc;
 }
 
-int tunnel_wait_for(struct pollfd *ready, nfds_t count, pid_t parent)
-{
-    int found;
-
-    do {
-        found = poll(ready, count, ORPHANED_MS);
-        if (getppid() != parent) {
-            return 0;
-        }
-    } while (found == 0 || (found < 0 && errno == EINTR));
-    return found;
-}
-
-/* Waits for the reader at the other end; false: the parent has gone. */
-static bool has_room(int fd, pid_t parent)
-{
-    struct pollfd writable = {.fd = fd, .events = POLLOUT};
-
-    return tunnel_wait_for(&writable, 1, parent) > 0;
-}
-
-static bool send_inside(const struct tunnel *tunnel, const char *bytes, size_t count, pid_t parent)
+static bool send_inside(const struct tunnel *tunnel, const char *bytes, size_t count)
 {
     while (count > 0) {
-        ssize_t sent = has_room(tunnel->inner, parent)
-                           ? send(tunnel->inner, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT)
-                           : -1;
+        ssize_t sent = send(tunnel->inner, bytes, count, MSG_NOSIGNAL);
         if (sent < 0) {
             return false;
         }
@@ -125,12 +102,14 @@ static bool send_inside(const struct tunnel *tunnel, const char *bytes, size_t c
     return true;
 }
 
-static bool send_outside(const struct tunnel *tunnel, const char *bytes, size_t count, pid_t parent)
+static bool send_outside(const struct tunnel *tunnel, const char *bytes, size_t count)
 {
     while (count > 0) {
         size_t sent = 0;
         CURLcode rc = curl_easy_send(tunnel->curl, bytes, count, &sent);
-        if (rc != CURLE_OK && (rc != CURLE_AGAIN || !has_room(tunnel->outer, parent))) {
+        if (rc == CURLE_AGAIN) {
+            (void)poll(&(struct pollfd){.fd = tunnel->outer, .events = POLLOUT}, 1, -1);
+        } else if (rc != CURLE_OK) {
             return false;
         }
         bytes += sent;
@@ -140,19 +119,18 @@ static bool send_outside(const struct tunnel *tunnel, const char *bytes, size_t 
 }
 
 /* What TLS has decrypted already makes no descriptor readable, so it is asked until it has none. */
-void tunnel_pump(struct tunnel *tunnel, bool is_inner_readable, pid_t parent)
+void tunnel_pump(struct tunnel *tunnel, bool is_inner_readable)
 {
     char bytes[PIECE];
     size_t count = 0;
     ssize_t got = is_inner_readable ? read(tunnel->inner, bytes, sizeof(bytes)) : 0;
-    bool is_open =
-        !is_inner_readable || (got > 0 && send_outside(tunnel, bytes, (size_t)got, parent));
+    bool is_open = !is_inner_readable || (got > 0 && send_outside(tunnel, bytes, (size_t)got));
     CURLcode rc = CURLE_OK;
 
     while (is_open && rc == CURLE_OK) {
         rc = curl_easy_recv(tunnel->curl, bytes, sizeof(bytes), &count);
-        is_open = rc == CURLE_AGAIN ||
-                  (rc == CURLE_OK && count > 0 && send_inside(tunnel, bytes, count, parent));
+        is_open =
+            rc == CURLE_AGAIN || (rc == CURLE_OK && count > 0 && send_inside(tunnel, bytes, count));
     }
     if (!is_open) {
         close_tunnel(tunnel);

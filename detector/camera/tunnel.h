@@ -10,9 +10,6 @@
 
 #include "detector/camera/message.h"
 
-#include <poll.h>
-#include <sys/types.h>
-
 struct tunnel {
     void *curl; /* NULL: there is none */
     int inner, outer;
@@ -24,12 +21,7 @@ struct tunnel {
  * last tunnel's. 0, or an errno below 0 and the reason in `fault`. */
 int tunnel_open(struct tunnel *tunnel, const struct camera_config *config, int fd,
                 struct baton_error *fault);
-/* Once an end is readable. Closes the tunnel when either end does, or the parent has gone. */
-void tunnel_pump(struct tunnel *tunnel, bool is_inner_readable, pid_t parent);
-
-/* As poll(2), without a limit; 0: the parent, which is served, has gone. Landlock keeps a confined
- * process's death signal from those outside of its domain, as the broker is, and a hostile decoder
- * replaces descriptors: neither shows that for certain. */
-int tunnel_wait_for(struct pollfd *ready, nfds_t count, pid_t parent);
+/* Once an end is readable. Closes the tunnel when either end does. */
+void tunnel_pump(struct tunnel *tunnel, bool is_inner_readable);
 
 #endif

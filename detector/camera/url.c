@@ -14,6 +14,11 @@ static const struct {
     uint16_t port;
 } schemes[] = {{"rtsp", 554}, {"rtsps", 322}, {"http", 80}, {"https", 443}};
 
+static const char no_port[] = "its port is no number from 1 to 65535; a / # or ? in a name or "
+                              "password is percent-encoded (/ is %2F, # is %23, ? is %3F)";
+static const char no_host[] =
+    "its host is none; special characters in name and password are percent-encoded";
+
 /* Returns the length of "scheme://", or 0 if there is none. */
 static size_t scheme_bytes(const char *text)
 {
@@ -43,8 +48,9 @@ static bool has_blank(const char *text)
     return false;
 }
 
-/* It was refused with that code. */
-static const char *find_fault(const char *text, CURLUcode code)
+/* Returns what is wrong before the path, or NULL; libcurl would take the first part of the path for
+ * a missing host, and says less. */
+static const char *find_fault(const char *text)
 {
     size_t scheme = scheme_bytes(text);
     size_t end = scheme + strcspn(text + scheme, "/?#");
@@ -62,16 +68,7 @@ static const char *find_fault(const char *text, CURLUcode code)
     if (at != NULL && memchr(at + 1, '@', (size_t)(text + end - at - 1)) != NULL) {
         return "it has more than one @ before the path: in a name or password, @ is written %40";
     }
-    if (end == scheme || at == text + end - 1) {
-        return "its host is missing";
-    }
-    if (code == CURLUE_BAD_USER) {
-        return "name and password are above 127 bytes as they are written";
-    }
-    return code == CURLUE_BAD_PORT_NUMBER
-               ? "its port is no number from 1 to 65535; a / # or ? in a name or password is "
-                 "percent-encoded (/ is %2F, # is %23, ? is %3F)"
-               : "its host is none; special characters in name and password are percent-encoded";
+    return end == scheme || at == text + end - 1 ? "its host is missing" : NULL;
 }
 
 void url_without_tls(char *ret, size_t bytes, const struct url *url, const char *text)
@@ -89,24 +86,19 @@ void url_without_tls(char *ret, size_t bytes, const struct url *url, const char 
     }
 }
 
-static CURLUcode fill(struct url *url, const char *scheme, const char *host, const char *port)
+/* Returns what is wrong, or NULL; so does the next one. */
+static const char *fill(struct url *url, const char *scheme, const char *host, const char *port)
 {
-    uint16_t usual = port_of_scheme(scheme, strlen(scheme));
-    unsigned long number = port != NULL ? strtoul(port, NULL, 10) : usual;
+    unsigned long number =
+        port != NULL ? strtoul(port, NULL, 10) : port_of_scheme(scheme, strlen(scheme));
     bool is_v6 = host[0] == '[';
     int length;
 
-    if (usual == 0) {
-        return CURLUE_UNSUPPORTED_SCHEME;
-    }
-    if (host[0] == '\0') {
-        return CURLUE_NO_HOST;
-    }
     if (number == 0 || number > UINT16_MAX) {
-        return CURLUE_BAD_PORT_NUMBER;
+        return no_port;
     }
     if (strlen(host) >= sizeof(url->host)) {
-        return CURLUE_BAD_HOSTNAME;
+        return no_host;
     }
     url->port = (uint16_t)number;
     (void)snprintf(url->scheme, sizeof(url->scheme), "%s", scheme);
@@ -114,10 +106,10 @@ static CURLUcode fill(struct url *url, const char *scheme, const char *host, con
                    host + is_v6);
     length = snprintf(url->masked, sizeof(url->masked), "%s://%s:%u/…", scheme, host,
                       (unsigned)url->port);
-    return (size_t)length < sizeof(url->masked) ? CURLUE_OK : CURLUE_BAD_HOSTNAME;
+    return (size_t)length < sizeof(url->masked) ? NULL : no_host;
 }
 
-static CURLUcode read_login(struct url *url, CURLU *parts)
+static const char *read_login(struct url *url, CURLU *parts)
 {
     static const CURLUPart secrets[] = {CURLUPART_USER, CURLUPART_PASSWORD};
     char *text = NULL;
@@ -133,40 +125,39 @@ static CURLUcode read_login(struct url *url, CURLU *parts)
             curl_free(text);
         }
     }
-    return bytes > LOGIN_MAX && strncmp(url->scheme, "rtsp", 4) == 0 ? CURLUE_BAD_USER : CURLUE_OK;
+    return bytes > LOGIN_MAX && strncmp(url->scheme, "rtsp", 4) == 0
+               ? "name and password are above 127 bytes as they are written"
+               : NULL;
 }
 
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr)
 {
     CURLU *parts = curl_url();
     char *scheme = NULL, *host = NULL, *port = NULL;
+    const char *fault = find_fault(text);
     struct url url = {0};
     CURLUcode code;
 
     if (parts == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a URL");
     }
-    /* Without a host libcurl would take the first part of the path for one, and one slash for two.
-     */
-    code = scheme_bytes(text) == 0 || strstr(text, ":///") != NULL
-               ? CURLUE_NO_HOST
-               : curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
+    code = curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
     code = code ? code : curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0); /* in lower case */
     code = code ? code : curl_url_get(parts, CURLUPART_HOST, &host, 0);
-    if (code == CURLUE_OK) {
-        (void)curl_url_get(parts, CURLUPART_PORT, &port, 0); /* none: the scheme's */
-        code = fill(&url, scheme, host, port);
-        code = code ? code : read_login(&url, parts);
+    (void)curl_url_get(parts, CURLUPART_PORT, &port, 0); /* none: the scheme's */
+    if (fault == NULL && code != CURLUE_OK) {
+        fault = code == CURLUE_BAD_PORT_NUMBER ? no_port : no_host;
     }
+    fault = fault ? fault : fill(&url, scheme, host, port);
+    fault = fault ? fault : read_login(&url, parts);
     curl_free(scheme);
     curl_free(host);
     curl_free(port);
     curl_url_cleanup(parts);
-    if (code != CURLUE_OK) {
+    if (fault != NULL) {
         return error_set(
             reterr, BATON_EINVAL,
-            "camera URL: %s; it must be rtsp://, rtsps://, http:// or https:// with a host",
-            find_fault(text, code));
+            "camera URL: %s; it must be rtsp://, rtsps://, http:// or https:// with a host", fault);
     }
     *ret = url;
     return 0;

@@ -30,7 +30,7 @@ void watch_end(struct watch *watch)
 
 /* ---- callbacks of cameras ---- */
 
-static void show(struct watched *watched, const struct camera_frame *frame)
+static void show(struct watched *watched, const struct frame *frame)
 {
     const struct watch *watch = watched->watch;
     bool is_earlier = instant_before(frame->captured, watched->seen_at);
@@ -42,7 +42,7 @@ static void show(struct watched *watched, const struct camera_frame *frame)
                     is_earlier ? WATCH_STANDS_IN : WATCH_SHOWN);
 }
 
-static void on_frame(void *userdata, const struct camera_frame *frame)
+static void on_frame(void *userdata, const struct frame *frame)
 {
     struct watch_source *source = userdata;
     struct watched *watched = source->watched;
@@ -65,13 +65,13 @@ static int interval_of(const struct watched *watched)
 
 /* Returns the newest snapshot unless the next one is late, or NULL. After a sleep of the machine it
  * may be late before the camera is reported as offline. */
-static const struct camera_frame *newest_in_time(const struct watched *watched)
+static const struct frame *newest_in_time(const struct watched *watched)
 {
     const struct camera *snapshots = watched->snapshots.camera;
     const struct camera_options *options = &watched->watch->options;
     int stall_ms = options->stall_ms > 0 ? options->stall_ms : CAMERA_STALL_MS;
     int64_t most_ms = (int64_t)interval_of(watched) + stall_ms;
-    const struct camera_frame *frame = snapshots != NULL ? camera_newest(snapshots) : NULL;
+    const struct frame *frame = snapshots != NULL ? camera_newest(snapshots) : NULL;
 
     return frame != NULL && instant_since(clock_now(), frame->captured).ns <= SPAN_MS(most_ms).ns
                ? frame
@@ -81,7 +81,7 @@ static const struct camera_frame *newest_in_time(const struct watched *watched)
 /* The stream went offline. */
 static void stand_in(struct watched *watched)
 {
-    const struct camera_frame *frame = newest_in_time(watched);
+    const struct frame *frame = newest_in_time(watched);
 
     if (frame != NULL) {
         show(watched, frame);
@@ -98,21 +98,14 @@ static void set_online(const struct watched *watched)
     }
 }
 
-/* A stream's ring holds many frames and is freed when it goes offline. The ring of snapshots holds
- * little more than the frame that is kept for all subscriptions; a copy for each of them would take
- * more memory. */
 static void on_online(void *userdata, bool is_online)
 {
     struct watch_source *source = userdata;
     struct watched *watched = source->watched;
-    bool is_stream_lost = !is_online && source == &watched->stream;
 
     source->is_online = is_online;
-    if (is_stream_lost) {
-        image_settle(watched->images, IMAGE_STREAM);
-    }
     set_online(watched);
-    if (is_stream_lost) {
+    if (!is_online && source == &watched->stream) {
         stand_in(watched);
     }
 }

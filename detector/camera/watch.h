@@ -40,7 +40,7 @@ struct watched {
     instant seen_at; /* when the last frame that its model saw was captured */
 };
 
-typedef void watch_frame(void *userdata, struct images *images, const struct camera_frame *frame,
+typedef void watch_frame(void *userdata, struct images *images, const struct frame *frame,
                          enum watch_role role);
 
 /* On the loop's thread. All but the last is its user's, and borrowed. */

@@ -29,6 +29,7 @@ void helper_begin(int argc, char **argv, const char *what)
         getppid() != parent) { /* it died before we asked to be told */
         exit(EXIT_USAGE);
     }
+    (void)signal(SIGPIPE, SIG_IGN);
     /* Decoders and models free a large piece for each frame, and each time the C library would
      * clear up all of its small ones. */
     (void)mallopt(M_MXFAST, 0);

@@ -1,11 +1,11 @@
 /* The parent's side: finding a helper, starting and ending it, and its memory. */
+#include "base/spawn.h"
 #include "detector/helper/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,36 +66,6 @@ void helper_environment(char *ret[HELPER_ENVIRONMENT_MAX])
     ret[count] = NULL;
 }
 
-/* No descriptor has a number that the new process uses. Returns an errno. */
-static int spawn(pid_t *ret, const char *program, const char *name, const int *fds, int count)
-{
-    char *argv[] = {(char *)name, (char *)"--inherited", NULL};
-    char *environment[HELPER_ENVIRONMENT_MAX];
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    int errnum;
-
-    helper_environment(environment);
-    (void)sigemptyset(&none);
-    (void)posix_spawn_file_actions_init(&files); /* in glibc neither can fail */
-    (void)posix_spawnattr_init(&attributes);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
-    errnum = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    errnum =
-        errnum ? errnum
-               : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    for (int i = 0; i < count && errnum == 0; i++) {
-        errnum = posix_spawn_file_actions_adddup2(&files, fds[i], HELPER_FD + i);
-    }
-    errnum = errnum ? errnum : posix_spawn_file_actions_addclosefrom_np(&files, HELPER_FD + count);
-    errnum = errnum ? errnum : posix_spawn(ret, program, &files, &attributes, argv, environment);
-    (void)posix_spawnattr_destroy(&attributes);
-    (void)posix_spawn_file_actions_destroy(&files);
-    return errnum;
-}
-
 void helper_close(const int *fds, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -109,25 +79,29 @@ int helper_start(struct helper *ret, const char *program, const char *name, cons
                  struct baton_error *reterr)
 {
     static const struct timeval look = {.tv_usec = RECEIVE_US};
-    char found[PATH_MAX];
-    int sockets[2] = {-1, -1}, copies[1 + HELPER_FILES_MAX], count = 0;
+    char *const argv[] = {(char *)name, (char *)"--inherited", NULL};
+    char found[PATH_MAX], *environment[HELPER_ENVIRONMENT_MAX];
+    struct spawn_fd fds[3 + HELPER_FILES_MAX] = {{-1, STDIN_FILENO}, {-1, STDOUT_FILENO}};
+    struct spawn spawn = {
+        .argv = argv, .environment = environment, .fds = fds, .count = 2, .is_alone = true};
+    int sockets[2] = {-1, -1};
     pid_t pid = 0;
     int errnum;
 
     if (program == NULL && !helper_find(found, name)) {
         return error_set(reterr, BATON_EUNAVAILABLE, "%s: not found; is it installed?", found);
     }
-    program = program != NULL ? program : found;
+    spawn.program = program != NULL ? program : found;
+    helper_environment(environment);
     errnum = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0 ? 0 : errno;
-    for (int fd = sockets[1]; fd >= 0 && errnum == 0; fd = files[count++]) {
-        copies[count] = fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD + 1 + HELPER_FILES_MAX);
-        errnum = copies[count] >= 0 ? 0 : errno;
+    fds[spawn.count++] = (struct spawn_fd){sockets[1], HELPER_FD};
+    for (int i = 0; files[i] >= 0; i++) {
+        fds[spawn.count++] = (struct spawn_fd){files[i], HELPER_FILE + i};
     }
-    errnum = errnum ? errnum : spawn(&pid, program, name, copies, count);
-    helper_close(copies, count);
+    errnum = errnum ? errnum : spawn_start(&pid, &spawn);
     if (errnum != 0) {
         helper_close(sockets, 2);
-        return error_set(reterr, BATON_EUNAVAILABLE, "%s: cannot be started: %s", program,
+        return error_set(reterr, BATON_EUNAVAILABLE, "%s: cannot be started: %s", spawn.program,
                          strerror(errnum));
     }
     (void)close(sockets[1]);

@@ -180,7 +180,7 @@ static bool reopen(struct inference *inference)
     return false;
 }
 
-static instant time_of(const struct inference *inference, const struct camera_frame *frame)
+static instant time_of(const struct inference *inference, const struct frame *frame)
 {
     bool is_ours = !inference->config.uses_stream_time || frame->pts_us == CAMERA_NO_PTS;
 
@@ -291,7 +291,7 @@ static void end_turn(struct inference *inference, struct outcome *outcome)
     for (int i = 0; i < outcome->result.count; i++) {
         json_decref(outcome->sightings[i].attributes);
     }
-    camera_frame_unref(outcome->turn.frame);
+    frame_unref(outcome->turn.frame);
 }
 
 /* The first one is told as such, a later one only if it failed. */
@@ -360,7 +360,7 @@ struct inference_feed *inference_feed_new(struct inference *inference, inference
 void inference_feed_free(struct inference_feed *feed)
 {
     struct inference *inference;
-    const struct camera_frame *pending;
+    const struct frame *pending;
 
     if (!feed) {
         return;
@@ -370,7 +370,7 @@ void inference_feed_free(struct inference_feed *feed)
     DL_DELETE(inference->feeds, feed);
     pending = feed->pending.frame;
     uv_mutex_unlock(&inference->lock);
-    camera_frame_unref(pending);
+    frame_unref(pending);
     feed->turns -= pending != NULL;
     feed->seen = NULL;
     if (feed->turns == 0) {
@@ -378,14 +378,14 @@ void inference_feed_free(struct inference_feed *feed)
     }
 }
 
-bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
-                          const int rect[4], enum stage progression)
+bool inference_feed_frame(struct inference_feed *feed, const struct frame *frame, const int rect[4],
+                          enum stage progression)
 {
     struct inference *inference = feed->inference;
-    const struct runner_turn turn = {.frame = camera_frame_ref(frame),
+    const struct runner_turn turn = {.frame = frame_ref(frame),
                                      .rect = {rect[0], rect[1], rect[2], rect[3]},
                                      .progression = progression};
-    const struct camera_frame *old;
+    const struct frame *old;
 
     uv_mutex_lock(&inference->lock);
     old = feed->pending.frame;
@@ -393,7 +393,7 @@ bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame
     uv_mutex_unlock(&inference->lock);
     uv_cond_signal(&inference->wake); /* the lock is free for it by now */
     feed->turns += old == NULL;
-    camera_frame_unref(old);
+    frame_unref(old);
     return old != NULL;
 }
 

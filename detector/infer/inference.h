@@ -56,7 +56,7 @@ void inference_close(struct inference *inference);
 
 /* The objects that were seen in a frame. */
 struct inference_result {
-    const struct camera_frame *frame; /* borrowed during the call */
+    const struct frame *frame; /* borrowed during the call */
     const struct sighting *sightings;
     int count;
     span busy; /* from the start of the frame's turn to its end */
@@ -72,8 +72,8 @@ void inference_feed_free(struct inference_feed *feed);
 
 /* The frame is held until its turn is over, and replaces one that still waits. `rect`: see struct
  * runner_turn. True: it did so. */
-bool inference_feed_frame(struct inference_feed *feed, const struct camera_frame *frame,
-                          const int rect[4], enum stage progression);
+bool inference_feed_frame(struct inference_feed *feed, const struct frame *frame, const int rect[4],
+                          enum stage progression);
 
 /* As of the last hook or `seen`. */
 struct inference_stats {

@@ -49,7 +49,7 @@ static void pad(float *plane, const struct fit *fit, size_t step, float padding)
 
 /* The scaler writes numbers of 0 to 1 into the input itself; most models need no others. */
 int input_make(struct picture_scaler *scaler, const struct pipeline_input *input,
-               const struct camera_frame *frame, const int rect[4], float *values, struct fit *ret,
+               const struct frame *frame, const int rect[4], float *values, struct fit *ret,
                struct baton_error *reterr)
 {
     bool is_planar = input->layout == LAYOUT_NCHW;

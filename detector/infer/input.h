@@ -10,7 +10,7 @@
  * within the frame. `ret` is the way back. Returns BATON_ENOMEM, or BATON_EINVAL if `rect` is not
  * within the frame. */
 int input_make(struct picture_scaler *scaler, const struct pipeline_input *input,
-               const struct camera_frame *frame, const int rect[4], float *values, struct fit *ret,
+               const struct frame *frame, const int rect[4], float *values, struct fit *ret,
                struct baton_error *reterr);
 
 #endif

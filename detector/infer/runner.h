@@ -58,7 +58,7 @@ struct sighting {
 /* A frame to be run for a view. */
 struct runner_turn {
     struct runner_view *view;
-    const struct camera_frame *frame;
+    const struct frame *frame;
     int rect[4]; /* the subscription's cut, see image_crop_rect() */
     instant now; /* of the frame, for the tracker */
     enum stage progression;

@@ -89,7 +89,7 @@ int findings_close(struct findings *findings, struct baton_error *reterr)
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
-static json_t *line_of(const struct camera_frame *frame, const struct sighting *sighting)
+static json_t *line_of(const struct frame *frame, const struct sighting *sighting)
 {
     const struct box *box = &sighting->box;
     bool has_time = frame->pts_us != CAMERA_NO_PTS;
@@ -103,7 +103,7 @@ static json_t *line_of(const struct camera_frame *frame, const struct sighting *
 }
 
 /* An object is seen in many frames and reported in few: its line is made only if it is written. */
-static int write_sighting(const struct findings *findings, const struct camera_frame *frame,
+static int write_sighting(const struct findings *findings, const struct frame *frame,
                           const struct sighting *sighting, struct baton_error *reterr)
 {
     FILE *const files[] = {sighting->is_lost ? NULL : findings->objects,
@@ -205,13 +205,13 @@ static int draw_frame(FILE *file, const struct frame *frame, struct baton_error 
 
 static int draw(FILE *file, const struct inference_result *result, struct baton_error *reterr)
 {
-    const struct camera_frame *frame = result->frame;
-    int width = frame->picture.width, height = frame->picture.height;
+    const struct frame *frame = result->frame;
+    int width = frame->width, height = frame->height;
     int letter = width / LETTER_WIDTH + 1;
     int code;
 
     (void)fprintf(file, "<svg viewBox=\"0 0 %d %d\">\n", width, height);
-    code = draw_frame(file, &frame->picture, reterr);
+    code = draw_frame(file, frame, reterr);
     for (int i = 0; i < result->count && !code; i++) {
         if (!result->sightings[i].is_lost) {
             draw_object(file, &result->sightings[i], width);

@@ -427,13 +427,12 @@ void models_event(struct models *models, struct bound *bound, const struct worke
     }
 }
 
-void models_frame(struct bound *bound, const struct camera_frame *frame, enum stage progression)
+void models_frame(struct bound *bound, const struct frame *frame, enum stage progression)
 {
     int rect[4];
 
     if (bound->running) {
-        image_crop_rect(&bound->subscription->crop, frame->picture.width, frame->picture.height,
-                        rect);
+        image_crop_rect(&bound->subscription->crop, frame->width, frame->height, rect);
         if (inference_feed_frame(bound->running->feed, frame, rect, progression)) {
             bound->running->figure->dropped++;
             (void)rate_count(&bound->dropped_rate, ++bound->dropped, clock_now());

@@ -64,7 +64,7 @@ struct bound {
 /* Takes a change of a subscription whose entry begins with its images: these get the boxes of the
  * objects that are seen. */
 void models_event(struct models *models, struct bound *bound, const struct worker_event *event);
-void models_frame(struct bound *bound, const struct camera_frame *frame, enum stage progression);
+void models_frame(struct bound *bound, const struct frame *frame, enum stage progression);
 
 /* Adds the fields of the subscription's model to `ret`, for /status. */
 void models_describe(struct bound *bound, json_t *ret);

@@ -45,20 +45,13 @@ static void on_changed(void *userdata, const struct worker_event *event)
     }
 }
 
-static void give_frame_back(const void *frame)
-{
-    camera_frame_unref(frame);
-}
-
-static void on_frame(void *userdata, struct images *images, const struct camera_frame *frame,
+static void on_frame(void *userdata, struct images *images, const struct frame *frame,
                      enum watch_role role)
 {
     struct program *program = userdata;
     const struct subscription *subscription = &images->subscription;
-    const struct image_loan loan = {camera_frame_ref(frame), give_frame_back};
 
-    service_frame(program->service, images, frame->source, role != WATCH_ASIDE, &frame->picture,
-                  &loan);
+    service_frame(program->service, images, role != WATCH_ASIDE, frame);
     if (role != WATCH_SHOWN || program->is_draining) {
         return; /* while the program drains, no new result would be sent */
     }

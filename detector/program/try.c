@@ -116,7 +116,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* ---- The clip ------------------------------------------------------------------------------- */
 
-static void on_frame(void *userdata, const struct camera_frame *frame)
+static void on_frame(void *userdata, const struct frame *frame)
 {
     struct try *try = userdata;
 
@@ -168,7 +168,7 @@ static void on_changed(void *userdata, const struct baton_error *error)
 /* ---- Results -------------------------------------------------------------------------------- */
 
 /* The position in the clip up to which frames were seen; 0 if it is unknown. */
-static span position_of(const struct try *try, const struct camera_frame *frame)
+static span position_of(const struct try *try, const struct frame *frame)
 {
     span position = {0};
 

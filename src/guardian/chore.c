@@ -1,66 +1,31 @@
 #include "guardian/chore.h"
 
+#include "base/spawn.h"
 #include "guardian/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Above the runner's fixed numbers, as in spawn.c. */
-static int lift(int fd)
-{
-    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, CHORE_FD_REPORT + 1);
-
-    (void)close(fd);
-    return lifted;
-}
-
-static int set_attributes(posix_spawnattr_t *attributes)
-{
-    sigset_t none, all;
-    int error;
-
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    error = posix_spawnattr_setsigmask(attributes, &none);
-    error = error ? error : posix_spawnattr_setsigdefault(attributes, &all);
-    return error ? error
-                 : posix_spawnattr_setflags(attributes,
-                                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
 static int spawn_runner(const char *program, const struct chore *chore, int input, int report)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
     char limit[24], assignment[256];
     char *argv[] = {(char *)"baton-guardian", (char *)"--chore", limit,
                     (char *)chore->command,   assignment,        NULL};
+    const struct spawn_fd fds[] = {{input, STDIN_FILENO}, {report, CHORE_FD_REPORT}};
+    const struct spawn spawn = {
+        .program = program, .argv = argv, .environment = environ, .fds = fds, .count = 2};
     pid_t first;
     int error;
 
     (void)snprintf(limit, sizeof(limit), "%lld", (long long)(chore->limit.ns / 1000000));
     (void)snprintf(assignment, sizeof(assignment), "%s=%s", chore->variable, chore->value);
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        return ENOMEM;
-    }
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&actions);
-        return ENOMEM;
-    }
-    error = set_attributes(&attributes);
-    error = error ? error : posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    error = error ? error : posix_spawn_file_actions_adddup2(&actions, report, CHORE_FD_REPORT);
-    error = error ? error : posix_spawn(&first, program, &actions, &attributes, argv, environ);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attributes);
+    error = spawn_start(&first, &spawn);
     while (error == 0 && waitpid(first, NULL, 0) < 0 && errno == EINTR) {
     } /* it ends as soon as it has forked */
     return error;
@@ -69,22 +34,14 @@ static int spawn_runner(const char *program, const struct chore *chore, int inpu
 /* Both ends are close-on-exec, and `ret[0]` does not block. */
 static bool open_report(int ret[2])
 {
-    if (pipe2(ret, O_CLOEXEC) != 0) {
-        return false;
-    }
-    ret[1] = lift(ret[1]);
-    return ret[1] >= 0 && fcntl(ret[0], F_SETFL, O_NONBLOCK) == 0;
+    return pipe2(ret, O_CLOEXEC) == 0 && fcntl(ret[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
 static bool open_input(int ret[2], const char *text)
 {
     size_t bytes = strlen(text);
 
-    if (pipe2(ret, O_CLOEXEC) != 0) {
-        return false;
-    }
-    ret[0] = lift(ret[0]);
-    return ret[0] >= 0 && write(ret[1], text, bytes) == (ssize_t)bytes;
+    return pipe2(ret, O_CLOEXEC) == 0 && write(ret[1], text, bytes) == (ssize_t)bytes;
 }
 
 static void close_both(const int pair[2])

@@ -61,11 +61,11 @@ static void between_two_starts_the_loop_serves_others(void **state)
     gallery_fini(&gallery);
 }
 
-static void on_frame_close(void *userdata, const struct camera_frame *frame)
+static void on_frame_close(void *userdata, const struct frame *frame)
 {
     struct viewer *viewers = userdata;
 
-    assert_true(frame->picture.width > 0);
+    assert_true(frame->width > 0);
     viewer_close(&viewers[0]);
     viewer_close(&viewers[1]);
 }

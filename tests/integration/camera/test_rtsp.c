@@ -247,7 +247,7 @@ static void a_server_that_is_killed_and_comes_back_gives_frames_again(void **sta
 
 static void a_change_of_resolution_goes_through_without_a_break(void **state)
 {
-    struct viewer viewer = {.check = CHECK_SHAPE, .holds = CAMERA_HELD_MAX};
+    struct viewer viewer = {.check = CHECK_SHAPE, .holds = RING_HELD_MAX};
 
     stage_open(&viewer, &server, "rtsp://", "resized", NULL);
     viewer_run_frames(&viewer, 1);

@@ -175,7 +175,7 @@ static void without_a_free_slot_it_decodes_all_the_same(void **state)
     assert_true(in_ring > 0 && in_ring < frames);
 }
 
-enum { SIDE = 64, FRAMES_MAX = RING_SLOTS + 1 };
+enum { SIDE = 64, FRAMES_MAX = RING_SLOTS + 1, SHOWN = 6 };
 
 /* Returns the slot that a new frame got, or -1 if it got none. */
 static int take(AVFrame **ret, uint32_t width, uint32_t height)
@@ -189,8 +189,7 @@ static int take(AVFrame **ret, uint32_t width, uint32_t height)
     return slots_take(&slots, &layout, *ret) ? slots_find(&slots, &layout, *ret) : -1;
 }
 
-/* A decoder may have many slots and the parent RING_SHOWN_MAX others, but never so many that
- * nothing could be copied in. */
+/* A decoder never has so many, beside the parent's, that nothing could be copied in. */
 static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **state)
 {
     AVFrame *frames[FRAMES_MAX];
@@ -199,7 +198,7 @@ static void a_slot_is_left_alone_until_decoder_and_parent_give_it_back(void **st
     int count = 0, slot;
 
     assert_int_equal(ring_layout(&layout, SIDE, SIDE, NULL), 0);
-    for (int i = 0; i < RING_SHOWN_MAX; i++) {
+    for (int i = 0; i < SHOWN; i++) {
         slot = slots_find_free(&slots, &layout);
         assert_true(slot >= 0 && (taken & 1U << slot) == 0);
         taken |= 1U << slot;

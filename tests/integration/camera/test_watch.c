@@ -63,20 +63,12 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
 }
 
-static void give_back(const void *frame)
-{
-    camera_frame_unref(frame);
-}
-
-static void on_frame(void *userdata, struct images *images, const struct camera_frame *frame,
+static void on_frame(void *userdata, struct images *images, const struct frame *frame,
                      enum watch_role role)
 {
-    const struct image_loan loan = {camera_frame_ref(frame), give_back};
-
-    assert_int_equal(image_put(&scene.images, images, frame->source, &frame->picture, &loan, NULL),
-                     0);
+    assert_int_equal(image_put(&scene.images, images, frame, NULL), 0);
     assert_true(frame_red(frame) >= 0);
-    assert_int_equal(frame->picture.width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
+    assert_int_equal(frame->width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
     if (role == WATCH_ASIDE) {
         assert_int_equal(frame->source, IMAGE_SNAPSHOT);
         scene.aside++;
@@ -277,7 +269,7 @@ static void snapshots_are_asked_for_while_the_stream_is_shown_and_while_it_is_aw
     assert_string_equal(stats_of(IMAGE_SNAPSHOT).codec, "jpeg");
     server_end(&server);
     AWAIT_IN(&gallery, !stats_of(IMAGE_STREAM).is_online);
-    assert_null(image_newest(&entry_of(names[0])->images, IMAGE_STREAM)->loan.owner); /* a copy */
+    assert_non_null(image_newest(&entry_of(names[0])->images, IMAGE_STREAM)); /* the last one */
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
     do {

@@ -88,29 +88,27 @@ unsigned gallery_logged(const struct gallery *gallery, const char *text)
     return count;
 }
 
-static uint32_t frame_sum(const struct camera_frame *frame)
+static uint32_t frame_sum(const struct frame *frame)
 {
     uint32_t sum = 0;
 
     for (int plane = 0; plane < 3; plane++) {
-        int width = plane == 0 ? frame->picture.width : (frame->picture.width + 1) / 2;
-        int height = plane == 0 ? frame->picture.height : (frame->picture.height + 1) / 2;
+        int width = plane == 0 ? frame->width : (frame->width + 1) / 2;
+        int height = plane == 0 ? frame->height : (frame->height + 1) / 2;
         for (int y = 0; y < height; y++) {
-            sum = crc32c(sum, frame->picture.plane[plane] + frame->picture.stride[plane] * y,
-                         (size_t)width);
+            sum = crc32c(sum, frame->plane[plane] + frame->stride[plane] * y, (size_t)width);
         }
     }
     return sum;
 }
 
-int frame_red(const struct camera_frame *frame)
+int frame_red(const struct frame *frame)
 {
-    const struct frame *picture = &frame->picture;
     int left = -1, count = 0;
 
-    for (int x = 0; x < picture->width; x += 2) {
-        int u = picture->plane[1][picture->stride[1] * (RED_ROW / 2) + x / 2];
-        int v = picture->plane[2][picture->stride[2] * (RED_ROW / 2) + x / 2];
+    for (int x = 0; x < frame->width; x += 2) {
+        int u = frame->plane[1][frame->stride[1] * (RED_ROW / 2) + x / 2];
+        int v = frame->plane[2][frame->stride[2] * (RED_ROW / 2) + x / 2];
         if (v > 180 && u < 125) {
             left = left < 0 ? x : left;
             count += 2;
@@ -121,13 +119,13 @@ int frame_red(const struct camera_frame *frame)
 
 /* Whether nothing got lost since the last frame but what a newer one overtook here, which is
  * numbered. FFmpeg gives the first two pictures of a stream the same time. */
-static bool is_next(const struct viewer *viewer, const struct camera_frame *frame)
+static bool is_next(const struct viewer *viewer, const struct frame *frame)
 {
     return viewer->frames < 2 || llround((double)(frame->pts_us - viewer->pts_us) * FPS / 1e6) ==
                                      (long long)(frame->number - viewer->number);
 }
 
-static bool is_right(const struct viewer *viewer, const struct camera_frame *frame)
+static bool is_right(const struct viewer *viewer, const struct frame *frame)
 {
     int left = viewer->check == CHECK_NOTHING ? 0 : frame_red(frame);
     double wanted = 10 + (double)frame->pts_us / 1e6 * RED_SPEED;
@@ -138,7 +136,7 @@ static bool is_right(const struct viewer *viewer, const struct camera_frame *fra
     return left >= 0 && (viewer->check != CHECK_TIME || abs(left - (int)wanted) <= 2);
 }
 
-static void on_frame(void *userdata, const struct camera_frame *frame)
+static void on_frame(void *userdata, const struct frame *frame)
 {
     struct viewer *viewer = userdata;
 
@@ -146,12 +144,12 @@ static void on_frame(void *userdata, const struct camera_frame *frame)
     viewer->wrong += !is_right(viewer, frame);
     viewer->frames++;
     viewer->number = frame->number;
-    viewer->sizes += viewer->width != frame->picture.width;
-    viewer->width = frame->picture.width;
-    viewer->height = frame->picture.height;
+    viewer->sizes += viewer->width != frame->width;
+    viewer->width = frame->width;
+    viewer->height = frame->height;
     viewer->pts_us = frame->pts_us;
     if (viewer->kept_count < viewer->holds) {
-        viewer->kept[viewer->kept_count] = camera_frame_ref(frame);
+        viewer->kept[viewer->kept_count] = frame_ref(frame);
         viewer->kept_sum[viewer->kept_count++] = frame_sum(frame);
     }
 }
@@ -216,7 +214,7 @@ void viewer_let_go(struct viewer *viewer, unsigned count)
         assert_int_equal(frame_sum(viewer->kept[i]), viewer->kept_sum[i]);
     }
     while (viewer->kept_count > count) {
-        camera_frame_unref(viewer->kept[--viewer->kept_count]);
+        frame_unref(viewer->kept[--viewer->kept_count]);
     }
 }
 

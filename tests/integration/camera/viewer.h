@@ -6,8 +6,6 @@
 #include "detector/camera/camera.h"
 #include "lib/patience.h"
 
-enum { VIEWER_HELD_MAX = CAMERA_HELD_MAX + CAMERA_COPIED_MAX };
-
 struct gallery {
     uv_loop_t loop;
     uv_timer_t tick; /* so that conditions that are not the loop's own are looked at, too */
@@ -35,9 +33,9 @@ struct viewer {
     enum viewer_check check;
     unsigned wrong; /* frames that fail the check */
     unsigned sizes; /* how many times it was another one than before */
-    unsigned holds; /* keeps so many of the first frames that it gets, at most VIEWER_HELD_MAX */
-    const struct camera_frame *kept[VIEWER_HELD_MAX];
-    uint32_t kept_sum[VIEWER_HELD_MAX]; /* as it was */
+    unsigned holds; /* keeps so many of the first frames that it gets, at most RING_HELD_MAX */
+    const struct frame *kept[RING_HELD_MAX];
+    uint32_t kept_sum[RING_HELD_MAX]; /* as it was */
     unsigned kept_count;
 };
 
@@ -75,7 +73,7 @@ void viewer_run_frames(struct viewer *viewer, unsigned count);
 
 /* The left edge of the red rectangle of tests/detector/clips.sh; -1: it is not there, or not whole.
  */
-int frame_red(const struct camera_frame *frame);
+int frame_red(const struct frame *frame);
 
 /* The clip of that name in the build folder. */
 const char *clip(const char *name);

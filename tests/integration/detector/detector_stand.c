@@ -25,7 +25,6 @@ static struct {
     unsigned painted, detected;
     int width, height;
     long drain_ms;
-    uint8_t luma[WIDTH * HEIGHT * SCALE_MAX * SCALE_MAX];
     uint8_t chroma[WIDTH * HEIGHT * SCALE_MAX * SCALE_MAX / 4];
 } stand;
 
@@ -34,20 +33,31 @@ static struct images *next_entry(size_t index)
     return (struct images *)worker_subscription(service_worker(stand.service), index);
 }
 
+static void free_frame(struct frame *frame)
+{
+    free(frame);
+}
+
 static void paint(uv_timer_t *timer)
 {
-    struct frame frame = {.width = stand.width,
-                          .height = stand.height,
-                          .stride = {stand.width, stand.width / 2, stand.width / 2},
-                          .plane = {stand.luma, stand.chroma, stand.chroma},
-                          .is_full_range = true};
+    size_t pixels = (size_t)stand.width * (size_t)stand.height;
+    struct frame *frame = malloc(sizeof(*frame) + pixels);
+    uint8_t *luma = (uint8_t *)(frame + 1);
     struct images *images;
 
-    memset(stand.luma, (int)(stand.painted++ % 200), (size_t)stand.width * (size_t)stand.height);
+    *frame = (struct frame){.width = stand.width,
+                            .height = stand.height,
+                            .stride = {stand.width, stand.width / 2, stand.width / 2},
+                            .plane = {luma, stand.chroma, stand.chroma},
+                            .is_full_range = true,
+                            .refs = 1,
+                            .free = free_frame};
+    memset(luma, (int)(stand.painted++ % 200), pixels);
     for (size_t i = 0; (images = next_entry(i)) != NULL; i++) {
-        service_frame(stand.service, images, IMAGE_STREAM, true, &frame, NULL);
+        service_frame(stand.service, images, true, frame);
         images->subscription.is_online = true;
     }
+    frame_unref(frame);
 }
 
 static void detect(void)

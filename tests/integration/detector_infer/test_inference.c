@@ -59,10 +59,10 @@ static void on_closed(void *userdata)
     ((struct show *)userdata)->has_closed = true;
 }
 
-static void on_frame(void *userdata, const struct camera_frame *frame)
+static void on_frame(void *userdata, const struct frame *frame)
 {
     struct show *show = userdata;
-    const int rect[4] = {0, 0, frame->picture.width, frame->picture.height};
+    const int rect[4] = {0, 0, frame->width, frame->height};
 
     show->dropped += inference_feed_frame(show->feed, frame, rect, STAGE_NONE);
 }

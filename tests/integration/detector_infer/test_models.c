@@ -62,7 +62,7 @@ static void on_detected(void *userdata, struct detection *detection)
     detection_fini(detection);
 }
 
-static void on_frame(void *userdata, const struct camera_frame *frame)
+static void on_frame(void *userdata, const struct frame *frame)
 {
     struct stand *stand = userdata;
 

@@ -33,7 +33,7 @@ struct bench {
     struct pipeline pipeline;
     struct runner *runner;
     struct runner_view view;
-    struct camera_frame frame;
+    struct frame frame;
     uint8_t pixels[WIDTH * HEIGHT * 3 / 2];
     /* seen in the frame that was shown last */
     struct box boxes[SEEN_MAX];
@@ -92,15 +92,15 @@ static void draw(struct bench *bench, int step, const struct drawn *drawn, int c
     for (int i = 0; i < 3 * count; i++) {
         fill(planes[i % 3], i % 3 > 0, &drawn[i / 3], colours[drawn[i / 3].colour][i % 3]);
     }
-    bench->frame = (struct camera_frame){
-        .picture = {WIDTH,
-                    HEIGHT,
-                    {WIDTH, WIDTH / 2, WIDTH / 2},
-                    {planes[0], planes[1], planes[2]}},
-        .number = (uint64_t)step + 1,
-        .pts_us = CAMERA_NO_PTS,
-        .captured = instant_add((instant){0}, SPAN_MS(1000 + step * FRAME_MS)),
-        .captured_unix_ms = 1000 + (int64_t)step * FRAME_MS};
+    bench->frame =
+        (struct frame){.width = WIDTH,
+                       .height = HEIGHT,
+                       .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                       .plane = {planes[0], planes[1], planes[2]},
+                       .number = (uint64_t)step + 1,
+                       .pts_us = CAMERA_NO_PTS,
+                       .captured = instant_add((instant){0}, SPAN_MS(1000 + step * FRAME_MS)),
+                       .captured_unix_ms = 1000 + (int64_t)step * FRAME_MS};
 }
 
 /* Draws the frame of that step, 100 ms after the one before it, and runs it. It is grey but for

@@ -9,7 +9,7 @@ enum { WIDTH = 96, HEIGHT = 64, TARGET_MAX = 128, PLANE = TARGET_MAX * TARGET_MA
 
 static struct {
     uint8_t luma[WIDTH * HEIGHT], blue[WIDTH * HEIGHT / 4], red[WIDTH * HEIGHT / 4];
-    struct camera_frame frame;
+    struct frame frame;
     struct picture_scaler scaler;
     float values[3 * PLANE];
     struct picture_target target;
@@ -42,10 +42,10 @@ static int begin(void **state)
         bench.blue[i] = (uint8_t)(i * 2246822519U >> 24);
         bench.red[i] = (uint8_t)(i * 3266489917U >> 24);
     }
-    bench.frame.picture = (struct frame){.width = WIDTH,
-                                         .height = HEIGHT,
-                                         .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
-                                         .plane = {bench.luma, bench.blue, bench.red}};
+    bench.frame = (struct frame){.width = WIDTH,
+                                 .height = HEIGHT,
+                                 .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                                 .plane = {bench.luma, bench.blue, bench.red}};
     lay_out(true);
     return 0;
 }
@@ -111,8 +111,7 @@ static void compare(const int rect[4], int side)
             const double yuv[3] = {mean(bench.luma, WIDTH, left, top, side, all),
                                    mean(bench.blue, WIDTH / 2, left / 2, top / 2, side / 2, all),
                                    mean(bench.red, WIDTH / 2, left / 2, top / 2, side / 2, all)};
-            colour_formula(wanted, bench.frame.picture.is_bt709, bench.frame.picture.is_full_range,
-                           yuv);
+            colour_formula(wanted, bench.frame.is_bt709, bench.frame.is_full_range, yuv);
             for (int i = 0; i < 3; i++) {
                 difference =
                     fmax(difference, fabs(wanted[i] - (double)bench.values[place_of(i, x, y)]));
@@ -128,8 +127,8 @@ static void halves_and_quarters_are_the_means_in_every_matrix_and_range(void **s
     const int part[4] = {16, 8, 48, 24};
 
     for (int i = 0; i < 4; i++) {
-        bench.frame.picture.is_bt709 = i & 1;
-        bench.frame.picture.is_full_range = i & 2;
+        bench.frame.is_bt709 = i & 1;
+        bench.frame.is_full_range = i & 2;
         compare(whole, 2);
         compare(whole, 4);
         compare(part, 2);
@@ -159,7 +158,7 @@ static void between_halves_and_quarters_pixels_are_nearly_the_mean_of_what_they_
 
     memset(bench.blue, 128, sizeof(bench.blue));
     memset(bench.red, 128, sizeof(bench.red));
-    bench.frame.picture.is_full_range = true;
+    bench.frame.is_full_range = true;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         double sum = 0;
         make(whole, sizes[i][0], sizes[i][1]);
@@ -188,7 +187,7 @@ static void one_colour_stays_it_at_every_size_and_nothing_else_is_written(void *
         bench.blue[i / 4] = 90;
         bench.red[i / 4] = 150;
     }
-    colour_formula(wanted, bench.frame.picture.is_bt709, bench.frame.picture.is_full_range,
+    colour_formula(wanted, bench.frame.is_bt709, bench.frame.is_full_range,
                    (const double[]){120, 90, 150});
     for (size_t i = 0; i < 200 * sizeof(cuts) / sizeof(cuts[0]); i++) {
         int width = sizes[i % 10];
@@ -222,15 +221,15 @@ static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_on
     struct picture_target target = {.height = 1, .to_pixel = 1};
     double wanted[3], worst = 0;
 
-    bench.frame.picture = (struct frame){.width = SAMPLES, .height = 1, .plane = {y, u, v}};
+    bench.frame = (struct frame){.width = SAMPLES, .height = 1, .plane = {y, u, v}};
     for (int k = 0; k < SAMPLES; k++) {
         y[k] = (uint8_t)k;
     }
     for (int i = 0; i < 4 * 52 * 52; i++) {
         int step = i / 4 % 5 == 0 ? FEW : SAMPLES;
 
-        bench.frame.picture.is_bt709 = i % 2;
-        bench.frame.picture.is_full_range = i / 2 % 2;
+        bench.frame.is_bt709 = i % 2;
+        bench.frame.is_full_range = i / 2 % 2;
         memset(u, i / 4 % 52 * 5, sizeof(u));
         memset(v, i / 4 / 52 * 5, sizeof(v));
         for (int at = 0; at < SAMPLES; at += step) {
@@ -242,7 +241,7 @@ static void every_sample_is_the_standards_colour_in_a_long_row_and_in_a_short_on
             assert_int_equal(picture_convert(&bench.scaler, &bench.frame, rect, &target, NULL), 0);
         }
         for (int k = 0; k < SAMPLES; k++) {
-            colour_formula(wanted, bench.frame.picture.is_bt709, bench.frame.picture.is_full_range,
+            colour_formula(wanted, bench.frame.is_bt709, bench.frame.is_full_range,
                            (const double[]){y[k], u[k], v[k]});
             for (int colour = 0; colour < 3; colour++) {
                 worst = fmax(worst, fabs((double)values[colour][k] - wanted[colour]));

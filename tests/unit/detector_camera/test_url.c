@@ -13,7 +13,7 @@ static void only_scheme_host_and_port_are_shown(void **state)
         {"rtsp://cam.example:8554/user=admin_password=canary_channel=1.sdp",
          "rtsp://cam.example:8554/…"},
         {"RTSPS://u:canary%40x@cam.example/", "rtsps://cam.example:322/…"},
-        {"http://cam.example/snap?pwd=canary", "http://cam.example:80/…"},
+        {"http://cam.example/snap?u=file:///canary", "http://cam.example:80/…"},
         {"https://u:canary@[fd00::7]:8443/x#canary", "https://[fd00::7]:8443/…"},
     };
     struct url url;

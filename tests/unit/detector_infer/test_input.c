@@ -16,13 +16,13 @@ static uint8_t memory[WIDTH * HEIGHT * 3 / 2];
 static float values[NUMBERS];
 static struct picture_scaler scaler;
 
-static struct camera_frame orange_frame(void)
+static struct frame orange_frame(void)
 {
-    struct camera_frame frame = {
-        .picture = {WIDTH,
-                    HEIGHT,
-                    {WIDTH, WIDTH / 2, WIDTH / 2},
-                    {memory, memory + WIDTH * HEIGHT, memory + WIDTH * HEIGHT * 5 / 4}}};
+    struct frame frame = {
+        .width = WIDTH,
+        .height = HEIGHT,
+        .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+        .plane = {memory, memory + WIDTH * HEIGHT, memory + WIDTH * HEIGHT * 5 / 4}};
 
     memset(memory, orange[0], WIDTH * HEIGHT);
     memset(memory + WIDTH * HEIGHT, orange[1], WIDTH * HEIGHT / 4);
@@ -40,7 +40,7 @@ static const struct pipeline_input plain = {.width = SIDE,
 static struct fit make(const struct pipeline_input *input, const int rect[4])
 {
     const int whole[4] = {0, 0, WIDTH, HEIGHT};
-    struct camera_frame frame = orange_frame();
+    struct frame frame = orange_frame();
     struct baton_error error = {0};
     struct fit fit = {0};
 
@@ -130,7 +130,7 @@ static void numbers_are_scaled_as_asked(void **state)
 
 static void a_cut_outside_of_the_frame_is_refused(void **state)
 {
-    struct camera_frame frame = orange_frame();
+    struct frame frame = orange_frame();
     struct baton_error error;
     struct fit fit;
 

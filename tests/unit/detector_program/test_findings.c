@@ -34,12 +34,12 @@ static void show(struct findings *findings, uint64_t number)
         {.box = boxes[0], .class_name = "<car>", .track = 7, .attributes = attributes},
         {.box = boxes[1], .class_name = "Ü", .track = 8, .is_unsure = true},
         {.box = boxes[2], .class_name = "gone", .track = 9, .is_lost = true}};
-    const struct camera_frame frame = {.picture = {.width = WIDTH,
-                                                   .height = HEIGHT,
-                                                   .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
-                                                   .plane = {luma, luma, luma}},
-                                       .number = number,
-                                       .pts_us = 1500000};
+    const struct frame frame = {.width = WIDTH,
+                                .height = HEIGHT,
+                                .stride = {WIDTH, WIDTH / 2, WIDTH / 2},
+                                .plane = {luma, luma, luma},
+                                .number = number,
+                                .pts_us = 1500000};
     const struct inference_result result = {&frame, sightings, 3, {0}};
 
     ASSERT_OK(findings_add(findings, &result, 0.5, failure));
