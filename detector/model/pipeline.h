@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Its name in an archive, and in the folder of a model. */
+/* Its name in an archive. */
 #define PIPELINE_FILE "pipeline.json"
 
 enum {
