@@ -22,7 +22,7 @@ struct work {
     struct bound *bound;
     int64_t model_id;
     char model_name[PROTOCOL_NAME_MAX + 1];
-    struct figure *figure; /* of that number */
+    struct figure *figure; /* of that number, once it runs */
     struct shared *shared;
     struct inference_feed *feed;
     struct baton_error doubt; /* code other than 0: the reason for the model from before */
@@ -253,8 +253,9 @@ static void meet(struct bound *bound, const struct baton_error *doubt)
 static void take_over(struct bound *bound)
 {
     struct work *work = bound->coming;
-    struct figure *figure = work->figure;
+    struct figure *figure = figures_find(&bound->models->figures, work->model_id);
 
+    work->figure = figure;
     figure->opened++;
     memcpy(figure->name, work->model_name, sizeof(figure->name));
     (void)snprintf(figure->engine, sizeof(figure->engine), "%s",
@@ -309,7 +310,6 @@ static int work_new(struct work **ret, struct bound *bound, const struct supplie
     }
     work->bound = bound;
     work->model_id = bound->subscription->model_id;
-    work->figure = figures_find(&bound->models->figures, work->model_id);
     (void)snprintf(work->model_name, sizeof(work->model_name), "%s",
                    bound->subscription->model_name);
     if (supplied->error) {
