@@ -73,17 +73,15 @@ static const char *find_fault(const char *text)
 
 void url_without_tls(char *ret, size_t bytes, const struct url *url, const char *text)
 {
+    bool is_rtsps = strcmp(url->scheme, "rtsps") == 0;
     const char *host = text + strlen(url->scheme) + strlen("://");
     const char *end = host + strcspn(host, "/?#");
-    const char *port = memrchr(host, ':', (size_t)(end - host));
+    const char *stop = end - (end[-1] == ':'); /* FFmpeg would take an empty port for 0 */
+    const char *port = memrchr(host, ':', (size_t)(stop - host));
     bool has_port = port != NULL && port + strcspn(port, "]@/?#") == end;
 
-    if (strcmp(url->scheme, "rtsps") != 0) {
-        (void)snprintf(ret, bytes, "%s://%s", url->scheme, host);
-    } else {
-        (void)snprintf(ret, bytes, "rtsp://%.*s%s%s", (int)(end - host), host,
-                       has_port ? "" : ":322", end);
-    }
+    (void)snprintf(ret, bytes, "%s://%.*s%s%s", is_rtsps ? "rtsp" : url->scheme, (int)(stop - host),
+                   host, is_rtsps && !has_port ? ":322" : "", end);
 }
 
 /* Returns what is wrong, or NULL; so does the next one. */

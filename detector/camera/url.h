@@ -25,8 +25,9 @@ struct url {
  * the URL. */
 int url_parse(struct url *ret, const char *text, struct baton_error *reterr);
 
-/* Writes the text that was parsed with its scheme in lower case, and "rtsps://host/path" as
- * "rtsp://host:322/path". `bytes` is above the length of `text` by URL_PORT_MAX. */
+/* Writes the text that was parsed with its scheme in lower case, "rtsp://host:/path" without the
+ * colon, and "rtsps://host/path" as "rtsp://host:322/path". `bytes` is above the length of `text`
+ * by URL_PORT_MAX. */
 void url_without_tls(char *ret, size_t bytes, const struct url *url, const char *text);
 
 #endif

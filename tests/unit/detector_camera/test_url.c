@@ -87,11 +87,11 @@ static void rtsps_becomes_rtsp_on_the_same_port(void **state)
     } rows[] = {
         {"rtsps://u:p@cam.example/live", "rtsp://u:p@cam.example:322/live"},
         {"rtsps://cam.example:7441/a:b?c", "rtsp://cam.example:7441/a:b?c"},
-        {"rtsps://[fd00::7]/x", "rtsp://[fd00::7]:322/x"},
+        {"rtsps://[fd00::7]:/x", "rtsp://[fd00::7]:322/x"},
         {"rtsps://u:p@[fd00::7]:8322", "rtsp://u:p@[fd00::7]:8322"},
         {"rtsps://u:p@cam.example?x:1", "rtsp://u:p@cam.example:322?x:1"},
         {"RTSPS://cam.example/Live", "rtsp://cam.example:322/Live"},
-        {"RTSP://cam.example/Live", "rtsp://cam.example/Live"},
+        {"RTSP://u:@cam.example:/L", "rtsp://u:@cam.example/L"},
     };
     char plain[64 + URL_PORT_MAX];
     struct url url;
