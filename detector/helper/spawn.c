@@ -81,7 +81,8 @@ int helper_start(struct helper *ret, const char *program, const char *name, cons
     static const struct timeval look = {.tv_usec = RECEIVE_US};
     char *const argv[] = {(char *)name, (char *)"--inherited", NULL};
     char found[PATH_MAX], *environment[HELPER_ENVIRONMENT_MAX];
-    struct spawn_fd fds[3 + HELPER_FILES_MAX] = {{-1, STDIN_FILENO}, {-1, STDOUT_FILENO}};
+    struct spawn_fd fds[3 + HELPER_FILES_MAX] = {{SPAWN_NOWHERE, STDIN_FILENO},
+                                                 {SPAWN_NOWHERE, STDOUT_FILENO}};
     struct spawn spawn = {
         .argv = argv, .environment = environment, .fds = fds, .count = 2, .is_alone = true};
     int sockets[2] = {-1, -1};

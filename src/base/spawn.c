@@ -57,8 +57,8 @@ int spawn_start(pid_t *ret, const struct spawn *spawn)
     }
     for (int i = 0; i < spawn->count; i++) {
         int from = spawn->fds[i].from;
-        copies[i] = from < 0 || error != 0 ? -1 : fcntl(from, F_DUPFD_CLOEXEC, end);
-        error = from >= 0 && error == 0 && copies[i] < 0 ? errno : error;
+        copies[i] = from == SPAWN_NOWHERE ? -1 : fcntl(from, F_DUPFD_CLOEXEC, end);
+        error = from != SPAWN_NOWHERE && copies[i] < 0 ? errno : error;
     }
     error = error ? error : start(ret, spawn, copies, end);
     for (int i = 0; i < spawn->count; i++) {

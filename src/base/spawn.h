@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { SPAWN_FDS_MAX = 20 };
+enum { SPAWN_FDS_MAX = 20, SPAWN_NOWHERE = -2 };
 
 struct spawn_fd {
-    int from; /* borrowed; -1: nowhere, as /dev/null */
+    int from; /* borrowed, or SPAWN_NOWHERE: /dev/null */
     int to;
 };
 
