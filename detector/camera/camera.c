@@ -99,11 +99,6 @@ void camera_set_interval(struct camera *camera, int interval_ms)
     feed_update_interval(camera->feed);
 }
 
-const struct frame *camera_newest(const struct camera *camera)
-{
-    return camera->feed->newest;
-}
-
 void camera_stats(const struct camera *camera, struct camera_stats *ret)
 {
     const struct feed *feed = camera->feed;

@@ -97,11 +97,8 @@ int camera_open(struct camera **ret, struct camera_pool *pool, const char *url,
 void camera_close(struct camera *camera);
 void camera_set_interval(struct camera *camera, int interval_ms);
 
-/* Returns the newest frame of snapshots that are online, for any of its subscriptions, or NULL if
- * there is none or the camera is a stream. The frame is borrowed until the next call. */
-const struct frame *camera_newest(const struct camera *camera);
-/* Shows the camera that frame as if it arrived now, since a later subscription may have to wait
- * long for the next one. */
+/* Of snapshots: shows the newest one now, whether anything moved or not, unless the next one is
+ * late: for a subscription that did not need it when it came. NULL is allowed. */
 void camera_show_newest(struct camera *camera);
 
 void camera_stats(const struct camera *camera, struct camera_stats *ret);

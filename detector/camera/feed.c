@@ -78,14 +78,14 @@ static void tell_away(struct camera *camera, bool is_over)
     }
 }
 
-static void show_to(struct camera *camera, const struct frame *frame)
+static void show_to(struct camera *camera, const struct frame *frame, bool is_asked_for)
 {
     tell_online(camera, true);
     if (camera->is_closed) {
         return;
     }
     if (camera->motion_permille > 0 &&
-        motion_measure(&camera->motion, frame) < camera->motion_permille) {
+        motion_measure(&camera->motion, frame) < camera->motion_permille && !is_asked_for) {
         camera->still++;
         return;
     }
@@ -102,7 +102,7 @@ static void tell_all(struct feed *feed, const struct frame *frame)
     feed->walks++;
     for (struct camera *camera = feed->cameras; camera != NULL; camera = camera->next) {
         if (!camera->is_closed && frame != NULL) {
-            show_to(camera, frame);
+            show_to(camera, frame, false);
         } else if (!camera->is_closed) {
             tell_away(camera, is_over);
         }
@@ -111,13 +111,19 @@ static void tell_all(struct feed *feed, const struct frame *frame)
     feed_sweep(feed);
 }
 
+/* After a sleep of the machine the next one may be late before the feed is offline. */
 void camera_show_newest(struct camera *camera)
 {
-    struct feed *feed = camera->feed;
+    struct feed *feed = camera != NULL ? camera->feed : NULL;
+    span most;
 
-    if (feed->newest != NULL && !camera->is_closed) {
+    if (feed == NULL || feed->newest == NULL) {
+        return;
+    }
+    most.ns = camera->interval.ns + SPAN_MS(feed->config.options.stall_ms).ns;
+    if (instant_since(clock_now(), feed->newest->captured).ns <= most.ns) {
         feed->walks++; /* the callback may close the camera */
-        show_to(camera, feed->newest);
+        show_to(camera, feed->newest, true);
         feed->walks--;
         feed_sweep(feed);
     }

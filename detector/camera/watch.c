@@ -63,31 +63,6 @@ static int interval_of(const struct watched *watched)
     return wanted_ms > 0 ? (int)wanted_ms : SNAPSHOT_MS;
 }
 
-/* Returns the newest snapshot unless the next one is late, or NULL. After a sleep of the machine it
- * may be late before the camera is reported as offline. */
-static const struct frame *newest_in_time(const struct watched *watched)
-{
-    const struct camera *snapshots = watched->snapshots.camera;
-    const struct camera_options *options = &watched->watch->options;
-    int stall_ms = options->stall_ms > 0 ? options->stall_ms : CAMERA_STALL_MS;
-    int64_t most_ms = (int64_t)interval_of(watched) + stall_ms;
-    const struct frame *frame = snapshots != NULL ? camera_newest(snapshots) : NULL;
-
-    return frame != NULL && instant_since(clock_now(), frame->captured).ns <= SPAN_MS(most_ms).ns
-               ? frame
-               : NULL;
-}
-
-/* The stream went offline. */
-static void stand_in(struct watched *watched)
-{
-    const struct frame *frame = newest_in_time(watched);
-
-    if (frame != NULL) {
-        show(watched, frame);
-    }
-}
-
 static void set_online(const struct watched *watched)
 {
     struct images *images = watched->images;
@@ -106,7 +81,7 @@ static void on_online(void *userdata, bool is_online)
     source->is_online = is_online;
     set_online(watched);
     if (!is_online && source == &watched->stream) {
-        stand_in(watched);
+        camera_show_newest(watched->snapshots.camera); /* it stands in */
     }
 }
 
@@ -168,9 +143,7 @@ static void use_snapshots(struct watched *watched)
 
     if (url != NULL) {
         source_open(source, url, interval_of(watched));
-        if (newest_in_time(watched) != NULL) { /* another subscription's */
-            camera_show_newest(source->camera);
-        }
+        camera_show_newest(source->camera); /* another subscription's */
     }
 }
 
@@ -206,7 +179,7 @@ static void update(struct watched *watched, unsigned changes)
     }
     set_online(watched);
     if ((changes & CHANGE_CAMERA) != 0) {
-        stand_in(watched);
+        camera_show_newest(snapshots->camera);
     }
 }
 
