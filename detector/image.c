@@ -46,22 +46,22 @@ void frame_unref(const struct frame *frame)
 
 /* ---- the images of a subscription ---- */
 
-int image_put(struct image_store *store, struct images *images, const struct frame *frame,
-              struct baton_error *reterr)
+static void set_frame(struct images *images, enum image_source source, struct frame *frame)
 {
-    struct frame *last = images->frames[frame->source], *held;
+    frame_unref(images->frames[source]);
+    images->frames[source] = frame;
+}
 
-    if (frame->width < 1 || frame->height < 1 || frame->width > IMAGE_PIXELS_MAX ||
-        frame->height > IMAGE_PIXELS_MAX) {
-        return error_set(reterr, BATON_EINVAL, "frame of %dx%d: sides must be 1 to %d",
-                         frame->width, frame->height, IMAGE_PIXELS_MAX);
-    }
-    held = images->frames[frame->source] = frame_ref(frame);
+void image_put(struct image_store *store, struct images *images, const struct frame *frame)
+{
+    struct frame *held = frame_ref(frame);
+
+    assert(frame->width >= 1 && frame->width <= IMAGE_PIXELS_MAX);
+    assert(frame->height >= 1 && frame->height <= IMAGE_PIXELS_MAX);
     if (held->id == 0) { /* else another subscription of its camera has it, too */
         held->id = ++store->frames;
     }
-    frame_unref(last);
-    return 0;
+    set_frame(images, held->source, held);
 }
 
 void image_show(struct images *images, enum image_source source)
@@ -74,8 +74,7 @@ void image_show(struct images *images, enum image_source source)
 
 void image_drop(struct images *images, enum image_source source)
 {
-    frame_unref(images->frames[source]);
-    images->frames[source] = NULL;
+    set_frame(images, source, NULL);
     if (images->shown == source) {
         images->boxes.count = 0;
     }
@@ -127,26 +126,14 @@ void image_store_close(struct image_store *store)
     store->is_closing = true;
 }
 
-/* Subscriptions of one camera have the same frame, and each its own boxes. */
-static bool has_boxes(const struct encoding *encoding, const struct image_boxes *boxes)
+static bool shows(const struct encoding *encoding, const struct image_shape *shape,
+                  const struct image_boxes *boxes)
 {
     size_t count = boxes != NULL ? boxes->count : 0;
 
-    return encoding->boxes.count == count &&
+    return memcmp(&encoding->shape, shape, sizeof(*shape)) == 0 && encoding->boxes.count == count &&
            (count == 0 ||
-            memcmp(encoding->boxes.boxes, boxes->boxes, count * sizeof(*boxes->boxes)) == 0);
-}
-
-static struct encoding *find_encoding(const struct frame *frame, const struct image_shape *shape,
-                                      const struct image_boxes *boxes)
-{
-    struct encoding *encoding = frame->encodings;
-
-    while (encoding != NULL &&
-           (!has_boxes(encoding, boxes) || memcmp(&encoding->shape, shape, sizeof(*shape)) != 0)) {
-        encoding = encoding->next;
-    }
-    return encoding;
+            memcmp(encoding->boxes.boxes, boxes->boxes, count * sizeof(boxes->boxes[0])) == 0);
 }
 
 /* Of those that are made, the newest stay. */
@@ -223,9 +210,12 @@ int image_ask(struct image_store *store, struct frame *frame, const struct image
               const struct image_boxes *boxes, const struct encoding **ret,
               struct baton_error *reterr)
 {
-    struct encoding *encoding = find_encoding(frame, shape, boxes);
+    struct encoding *encoding = frame->encodings;
 
     assert(!store->is_closing);
+    while (encoding != NULL && !shows(encoding, shape, boxes)) {
+        encoding = encoding->next;
+    }
     if (encoding == NULL && store->counters.waiting >= IMAGE_ENCODINGS_MAX) {
         store->counters.refused++;
         return error_set(reterr, BATON_EUNAVAILABLE,

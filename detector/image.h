@@ -115,7 +115,7 @@ struct image_store {
     image_made *made;
     void *userdata;
     atomic_bool is_closing;
-    uint64_t frames; /* so many had an id */
+    uint64_t frames; /* that had an id */
     struct {
         uint64_t made, refused;
         unsigned waiting; /* under way now */
@@ -125,10 +125,8 @@ struct image_store {
 /* `made` is not called any more. Then end all images, and run the loop until it is done. */
 void image_store_close(struct image_store *store);
 
-/* Holds the frame in place of the last one of its source. BATON_EINVAL for a size of 0 or above
- * IMAGE_PIXELS_MAX. */
-int image_put(struct image_store *store, struct images *images, const struct frame *frame,
-              struct baton_error *reterr);
+/* Holds the frame, whose sides are 1 to IMAGE_PIXELS_MAX. */
+void image_put(struct image_store *store, struct images *images, const struct frame *frame);
 /* The source that is shown from now on. Boxes of the other one go. */
 void image_show(struct images *images, enum image_source source);
 /* Its frames were another camera's. */

@@ -200,14 +200,7 @@ struct worker *service_worker(const struct service *service)
 void service_frame(struct service *service, struct images *images, bool is_shown,
                    const struct frame *frame)
 {
-    struct baton_error error = {0};
-
-    if (image_put(&service->images, images, frame, &error) != 0) {
-        log_warning(service->config.web.logger, "frame-refused",
-                    LOG_STR("identifier", images->subscription.identifier),
-                    LOG_STR("error", error.message));
-        return;
-    }
+    image_put(&service->images, images, frame);
     if (is_shown) {
         image_show(images, frame->source);
     }

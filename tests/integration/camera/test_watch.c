@@ -66,7 +66,7 @@ static void on_event(void *userdata, const struct worker_event *event)
 static void on_frame(void *userdata, struct images *images, const struct frame *frame,
                      enum watch_role role)
 {
-    assert_int_equal(image_put(&scene.images, images, frame, NULL), 0);
+    image_put(&scene.images, images, frame);
     assert_true(frame_red(frame) >= 0);
     assert_int_equal(frame->width == SNAPSHOT_WIDTH, frame->source == IMAGE_SNAPSHOT);
     if (role == WATCH_ASIDE) {
@@ -269,7 +269,7 @@ static void snapshots_are_asked_for_while_the_stream_is_shown_and_while_it_is_aw
     assert_string_equal(stats_of(IMAGE_SNAPSHOT).codec, "jpeg");
     server_end(&server);
     AWAIT_IN(&gallery, !stats_of(IMAGE_STREAM).is_online);
-    assert_non_null(image_newest(&entry_of(names[0])->images, IMAGE_STREAM)); /* the last one */
+    assert_non_null(image_newest(&entry_of(names[0])->images, IMAGE_STREAM)); /* it stays */
     asked = server_count(&snapshots, "get still");
     scene.of_snapshots = 0;
     do {

@@ -34,7 +34,7 @@ struct made {
 
 static uv_loop_t loop;
 static struct image_store store;
-static struct images images, others;
+static struct images images;
 static unsigned done, failed, given_back;
 static struct made last;               /* that is done */
 static const struct encoding *awaited; /* by the latest that asked */
@@ -72,7 +72,7 @@ static int set_up(void **state)
 {
     assert_int_equal(uv_loop_init(&loop), 0);
     store = (struct image_store){.loop = &loop, .made = on_made, .userdata = &loop};
-    images = others = (struct images){0};
+    images = (struct images){0};
     done = failed = given_back = 0;
     return 0;
 }
@@ -86,7 +86,6 @@ static int tear_down(void **state)
 {
     image_store_close(&store);
     images_fini(&images);
-    images_fini(&others);
     run();
     return uv_loop_close(&loop);
 }
@@ -97,52 +96,36 @@ static void on_free(struct frame *frame)
     free(frame);
 }
 
-/* With a frame of its own, whose samples are the given one's. */
-static int put_at(struct images *to, enum image_source source, const struct frame *given)
+/* A frame of its own, whose samples are the given one's. */
+static void put_as(enum image_source source, const struct frame *given)
 {
     struct frame *frame = malloc(sizeof(*frame));
-    int rc;
 
     *frame = *given;
     frame->source = source;
     frame->refs = 1;
     frame->free = on_free;
-    rc = image_put(&store, to, frame, NULL);
+    image_put(&store, &images, frame);
     frame_unref(frame);
-    return rc;
 }
 
 static void put(const struct frame *frame)
 {
-    assert_int_equal(put_at(&images, IMAGE_STREAM, frame), 0);
-}
-
-static struct frame *newest(enum image_source source)
-{
-    return image_newest(&images, source);
-}
-
-static const struct image_boxes *boxes_of(enum image_source source)
-{
-    return image_boxes(&images, source);
-}
-
-static void find(enum image_source source, const struct image_box *boxes, size_t count)
-{
-    image_set_boxes(&images, source, boxes, count);
+    put_as(IMAGE_STREAM, frame);
 }
 
 /* The newest frame as JPEG, by this thread. */
 static struct made make(const struct crop *crop, int width)
 {
-    const struct frame *frame = newest(IMAGE_SHOWN);
+    const struct frame *frame = image_newest(&images, IMAGE_SHOWN);
     struct image_shape shape;
     struct made made;
     uint8_t *jpeg;
     size_t bytes;
 
     image_shape(&shape, frame, crop, width);
-    assert_int_equal(image_compress(frame, &shape, boxes_of(IMAGE_SHOWN), &jpeg, &bytes, NULL), 0);
+    assert_int_equal(
+        image_compress(frame, &shape, image_boxes(&images, IMAGE_SHOWN), &jpeg, &bytes, NULL), 0);
     made = decode(jpeg, bytes);
     tjFree(jpeg);
     assert_int_equal(made.width, shape.width);
@@ -153,12 +136,12 @@ static struct made make(const struct crop *crop, int width)
 /* The same, by another one. */
 static int ask(int width)
 {
-    struct frame *frame = newest(IMAGE_SHOWN);
+    struct frame *frame = image_newest(&images, IMAGE_SHOWN);
     struct image_shape shape;
     struct baton_error error;
 
     image_shape(&shape, frame, NULL, width);
-    return image_ask(&store, frame, &shape, boxes_of(IMAGE_SHOWN), &awaited, &error);
+    return image_ask(&store, frame, &shape, image_boxes(&images, IMAGE_SHOWN), &awaited, &error);
 }
 
 static void a_width_scales_down_and_never_up(void **state)
@@ -251,10 +234,10 @@ static void boxes_are_drawn_where_things_are(void **state)
     struct crop crop = {.given = 0xf, .at = {0, 8, 48, 40}};
     struct made made;
 
-    find(IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 4); /* no frame yet: nothing */
     put(a_frame());
-    assert_null(boxes_of(IMAGE_SHOWN));
-    find(IMAGE_STREAM, boxes, 4);
+    assert_null(image_boxes(&images, IMAGE_SHOWN));
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 4);
     made = make(NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 180, 255);  /* its left side */
     assert_in_range(made.grey[12 * WIDTH + 16], 180, 255); /* its top */
@@ -264,7 +247,7 @@ static void boxes_are_drawn_where_things_are(void **state)
     assert_int_equal(made.height, 16);
     assert_in_range(made.grey[6 * 24 + 4], 140, 255);
     assert_in_range(made.grey[6 * 24 + 10], 0, 70);
-    find(IMAGE_STREAM, NULL, 0);
+    image_set_boxes(&images, IMAGE_STREAM, NULL, 0);
     made = make(NULL, 0);
     assert_in_range(made.grey[20 * WIDTH + 8], 25, 35);
 }
@@ -272,26 +255,27 @@ static void boxes_are_drawn_where_things_are(void **state)
 static void subscriptions_of_a_camera_share_its_frame_and_the_pictures_of_it(void **state)
 {
     const struct image_box here = {1, 2, 30, 40, 0}, there = {50, 2, 30, 40, 0};
+    struct images own = {0};
     struct frame *frame;
 
     put(a_frame());
-    frame = newest(IMAGE_SHOWN);
+    frame = image_newest(&images, IMAGE_SHOWN);
     assert_ptr_equal(frame->plane[0], a_frame()->plane[0]);
     assert_int_equal(ask(0), BATON_EBUSY);
     run();
-    assert_int_equal(image_put(&store, &others, frame, NULL), 0);
+    image_put(&store, &own, frame);
     images_fini(&images);
-    assert_int_equal(image_put(&store, &images, frame, NULL), 0);
+    image_put(&store, &images, frame);
     assert_int_equal(ask(0), 0); /* made already */
     image_set_boxes(&images, IMAGE_STREAM, &here, 1);
+    image_set_boxes(&own, IMAGE_STREAM, &there, 1);
     assert_int_equal(ask(0), BATON_EBUSY);
-    image_set_boxes(&others, IMAGE_STREAM, &there, 1);
-    images.boxes = others.boxes; /* of the same number */
+    images.boxes = own.boxes; /* of the same number */
     assert_int_equal(ask(0), BATON_EBUSY);
     run();
     images_fini(&images);
     assert_int_equal(given_back, 0);
-    images_fini(&others);
+    images_fini(&own);
     assert_int_equal(given_back, 1);
 }
 
@@ -302,12 +286,12 @@ static void put_both(void)
 
     small.width = 32;
     put(a_frame());
-    assert_int_equal(put_at(&images, IMAGE_SNAPSHOT, &small), 0);
+    put_as(IMAGE_SNAPSHOT, &small);
 }
 
 static int width_of(enum image_source source)
 {
-    const struct frame *frame = newest(source);
+    const struct frame *frame = image_newest(&images, source);
 
     return frame != NULL ? frame->width : 0;
 }
@@ -318,7 +302,8 @@ static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
     assert_int_equal(width_of(IMAGE_SHOWN), WIDTH);
     assert_int_equal(width_of(IMAGE_STREAM), WIDTH);
     assert_int_equal(width_of(IMAGE_SNAPSHOT), 32);
-    assert_true(newest(IMAGE_STREAM)->id != newest(IMAGE_SNAPSHOT)->id);
+    assert_true(image_newest(&images, IMAGE_STREAM)->id !=
+                image_newest(&images, IMAGE_SNAPSHOT)->id);
     image_show(&images, IMAGE_SNAPSHOT);
     assert_int_equal(width_of(IMAGE_SHOWN), 32);
     image_drop(&images, IMAGE_SNAPSHOT);
@@ -328,8 +313,6 @@ static void the_newest_of_each_source_is_kept_and_one_is_shown(void **state)
     put_both();
     images_fini(&images);
     assert_int_equal(given_back, 4);
-    image_show(&images, IMAGE_STREAM); /* nothing is there */
-    image_drop(&images, IMAGE_STREAM);
 }
 
 static void boxes_are_those_of_the_source_that_is_shown(void **state)
@@ -337,42 +320,22 @@ static void boxes_are_those_of_the_source_that_is_shown(void **state)
     static const struct image_box box = {1, 2, 3, 4, 0};
 
     put_both();
-    find(IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
-    assert_null(boxes_of(IMAGE_SNAPSHOT));
-    find(IMAGE_STREAM, &box, 1);
-    assert_non_null(boxes_of(IMAGE_STREAM));
-    assert_ptr_equal(boxes_of(IMAGE_SHOWN), boxes_of(IMAGE_STREAM));
-    assert_null(boxes_of(IMAGE_SNAPSHOT));
+    image_set_boxes(&images, IMAGE_SNAPSHOT, &box, 1); /* late: it is not shown any more */
+    assert_null(image_boxes(&images, IMAGE_SNAPSHOT));
+    image_set_boxes(&images, IMAGE_STREAM, &box, 1);
+    assert_non_null(image_boxes(&images, IMAGE_STREAM));
+    assert_ptr_equal(image_boxes(&images, IMAGE_SHOWN), image_boxes(&images, IMAGE_STREAM));
+    assert_null(image_boxes(&images, IMAGE_SNAPSHOT));
     image_show(&images, IMAGE_STREAM); /* as before */
-    assert_non_null(boxes_of(IMAGE_SHOWN));
+    assert_non_null(image_boxes(&images, IMAGE_SHOWN));
     image_show(&images, IMAGE_SNAPSHOT);
-    assert_null(boxes_of(IMAGE_SHOWN));
-    assert_null(boxes_of(IMAGE_STREAM));
-    find(IMAGE_SNAPSHOT, &box, 1);
+    assert_null(image_boxes(&images, IMAGE_SHOWN));
+    assert_null(image_boxes(&images, IMAGE_STREAM));
+    image_set_boxes(&images, IMAGE_SNAPSHOT, &box, 1);
     image_drop(&images, IMAGE_STREAM);
-    assert_non_null(boxes_of(IMAGE_SHOWN));
+    assert_non_null(image_boxes(&images, IMAGE_SHOWN));
     image_drop(&images, IMAGE_SNAPSHOT);
-    assert_null(boxes_of(IMAGE_SHOWN));
-}
-
-static void frames_are_kept_apart_and_forgotten(void **state)
-{
-    struct frame odd = *a_frame();
-
-    assert_null(newest(IMAGE_SHOWN));
-    odd.width = 33;
-    odd.height = 17;
-    put(&odd);
-    assert_int_equal(put_at(&others, IMAGE_STREAM, a_frame()), 0);
-    (void)make(NULL, 0);
-    assert_int_equal(width_of(IMAGE_SHOWN), 33);
-    images_fini(&others);
-    images_fini(&others);
-    assert_null(image_newest(&others, IMAGE_SHOWN));
-    assert_non_null(newest(IMAGE_SHOWN));
-    for (odd.width = 0; odd.width <= IMAGE_PIXELS_MAX + 1; odd.width += IMAGE_PIXELS_MAX + 1) {
-        assert_int_equal(put_at(&others, IMAGE_STREAM, &odd), BATON_EINVAL);
-    }
+    assert_null(image_boxes(&images, IMAGE_SHOWN));
 }
 
 static void a_crop_is_moved_into_the_frame_and_stays_even(void **state)
@@ -444,13 +407,13 @@ static void other_boxes_are_another_picture(void **state)
 
     put(a_frame());
     assert_int_equal(ask(32), BATON_EBUSY);
-    find(IMAGE_STREAM, boxes, 2);
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 2);
     assert_int_equal(ask(32), BATON_EBUSY);
-    find(IMAGE_STREAM, boxes, 2);
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 2);
     assert_int_equal(ask(32), BATON_EBUSY); /* the same */
-    find(IMAGE_STREAM, boxes, 1);
+    image_set_boxes(&images, IMAGE_STREAM, boxes, 1);
     assert_int_equal(ask(32), BATON_EBUSY);
-    find(IMAGE_STREAM, NULL, 0); /* those under way are held */
+    image_set_boxes(&images, IMAGE_STREAM, NULL, 0); /* those under way are held */
     assert_int_equal(ask(32), BATON_EBUSY);
     run();
     assert_int_equal(done, 3);
@@ -520,7 +483,6 @@ int main(void)
         TEST(subscriptions_of_a_camera_share_its_frame_and_the_pictures_of_it),
         TEST(the_newest_of_each_source_is_kept_and_one_is_shown),
         TEST(boxes_are_those_of_the_source_that_is_shown),
-        TEST(frames_are_kept_apart_and_forgotten),
         TEST(a_crop_is_moved_into_the_frame_and_stays_even),
         TEST(a_picture_is_made_once_for_all_who_ask),
         TEST(of_many_shapes_the_newest_are_kept),
