@@ -245,6 +245,7 @@ static void run(const struct confinement *served, pid_t parent)
                                             .is_broker = true};
     int listener;
 
+    (void)prctl(PR_SET_NAME, BROKER_NAME);
     if (confine_process(&confinement, NULL) == 0 && getppid() == parent &&
         res_ninit(&broker.names) == 0 &&
         read(broker.bell[0], &listener, sizeof(listener)) == sizeof(listener)) {

@@ -87,4 +87,8 @@ void child_stop(struct feed *feed, bool is_killed);
 
 void child_set_interval(struct child *child, span interval);
 
+/* A broker (broker.h) may outlive its process: if this one is process 1 of a container, it is the
+ * broker's parent then. */
+void child_reap_brokers(void);
+
 #endif

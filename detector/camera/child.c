@@ -3,7 +3,9 @@
 #include "detector/helper/helper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -350,4 +352,30 @@ int child_start(struct feed *feed, struct baton_error *reterr)
     feed->child = child;
     feed->stats.pid = child->helper.pid;
     return 0;
+}
+
+/* ---- what it leaves ---- */
+
+static bool is_broker(pid_t pid)
+{
+    char path[32], name[sizeof(BROKER_NAME)] = "";
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!read(fd, name, sizeof(name) - 1);
+        (void)close(fd);
+    }
+    return strcmp(name, BROKER_NAME) == 0;
+}
+
+void child_reap_brokers(void)
+{
+    siginfo_t ended = {.si_pid = 0};
+
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid > 0 &&
+           is_broker(ended.si_pid)) {
+        (void)waitpid(ended.si_pid, NULL, WNOHANG);
+    }
 }

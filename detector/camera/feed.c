@@ -447,6 +447,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct feed *feed = timer->data;
 
+    child_reap_brokers();
     if (feed->state == FEED_WAITING) {
         feed_start(feed);
     } else if (feed->state != FEED_OVER) {

@@ -27,6 +27,9 @@ enum {
     MESSAGE_URL_MAX = 4096,
 };
 
+/* What the broker of a child (broker.h) is called in /proc/PID/comm. */
+#define BROKER_NAME "baton-broker"
+
 /* The options of the first user apply to the feed, and of all `interval_ms` the shortest one. */
 struct camera_options {
     int interval_ms; /* the least time between two frames, 0: every frame; for http URLs the time

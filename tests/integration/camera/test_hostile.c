@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 enum {
     CLIP_BYTES_MAX = 1 << 20,
@@ -205,6 +206,22 @@ static void a_child_that_stands_still_or_is_killed_is_replaced(void **state)
     }
 }
 
+/* Its broker outlives it. */
+static void what_a_killed_child_leaves_to_process_1_of_a_container_is_waited_for(void **state)
+{
+    struct viewer viewer = {0};
+    pid_t broker = 0;
+
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    open_at(&viewer, &server, "silent", &hasty);
+    AWAIT_IN(&gallery, (broker = viewer_broker(&viewer)) != 0);
+    assert_int_equal(kill(broker, SIGSTOP), 0);
+    assert_int_equal(kill(viewer_stats(&viewer).pid, SIGKILL), 0);
+    AWAIT_IN(&gallery, viewer_stats(&viewer).restarts > 0);
+    assert_int_equal(kill(broker, SIGCONT), 0);
+    AWAIT_IN(&gallery, kill(broker, 0) != 0);
+}
+
 /* Plays it; false: it failed. */
 static bool play_damaged(const char *path)
 {
@@ -282,6 +299,7 @@ int main(void)
         CASE(a_stream_that_falls_silent_is_offline_without_another_picture),
         CASE(the_step_and_the_fault_of_a_camera_are_named),
         CASE(a_child_that_stands_still_or_is_killed_is_replaced),
+        CASE(what_a_killed_child_leaves_to_process_1_of_a_container_is_waited_for),
         cmocka_unit_test(clips_that_are_cut_or_have_flipped_bits_come_to_an_end),
         cmocka_unit_test(a_child_that_was_taken_over_is_killed_and_nothing_leaks),
     };

@@ -24,29 +24,6 @@ static void assert_has(const char *text, const char *line)
     }
 }
 
-static void a_bucket_holds_what_is_as_long_as_its_bound_and_all_that_is_shorter(void **state)
-{
-    struct figures figures = {0};
-    struct histogram *run = &figures_find(&figures, 7)->run;
-    char *text;
-
-    histogram_add(run, figures_bounds_s, SPAN_MS(1));
-    histogram_add(run, figures_bounds_s, SPAN_NS(1000001));
-    histogram_add(run, figures_bounds_s, SPAN_MS(2500));
-    histogram_add(run, figures_bounds_s, SPAN_S(3600));
-    histogram_add(run, figures_bounds_s,
-                  SPAN_NS(-5)); /* a clock of another machine: as if at once */
-    text = page(&figures);
-    assert_has(text, "model_run_seconds_bucket{model_id=\"7\",le=\"0.001\"} 2\n");
-    assert_has(text, "model_run_seconds_bucket{model_id=\"7\",le=\"0.0025\"} 3\n");
-    assert_has(text, "model_run_seconds_bucket{model_id=\"7\",le=\"1\"} 3\n");
-    assert_has(text, "model_run_seconds_bucket{model_id=\"7\",le=\"2.5\"} 4\n");
-    assert_has(text, "model_run_seconds_bucket{model_id=\"7\",le=\"+Inf\"} 5\n");
-    assert_has(text, "model_run_seconds_sum{model_id=\"7\"} 3602.50");
-    assert_has(text, "model_run_seconds_count{model_id=\"7\"} 5\n");
-    free(text);
-}
-
 static void more_models_than_are_told_apart_are_counted_together(void **state)
 {
     struct figures *figures = calloc(1, sizeof(*figures));
@@ -69,7 +46,6 @@ static void more_models_than_are_told_apart_are_counted_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bucket_holds_what_is_as_long_as_its_bound_and_all_that_is_shorter),
         cmocka_unit_test(more_models_than_are_told_apart_are_counted_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
