@@ -52,13 +52,14 @@ void image_shape(struct image_shape *ret, const struct frame *frame, const struc
     *ret = shape;
 }
 
-/* A cut is an offset into the planes: nothing is copied. */
+/* A cut is an offset into the planes: nothing is copied, least of all what the loop writes. */
 static struct frame cut(const struct frame *frame, const int rect[4])
 {
-    struct frame part = *frame;
+    struct frame part = {.width = rect[2],
+                         .height = rect[3],
+                         .is_full_range = frame->is_full_range,
+                         .is_bt709 = frame->is_bt709};
 
-    part.width = rect[2];
-    part.height = rect[3];
     for (int i = 0; i < 3; i++) {
         int shift = i > 0;
         part.stride[i] = frame->stride[i];
