@@ -106,7 +106,7 @@ void image_set_boxes(struct images *images, enum image_source source, const stru
         return;
     }
     if (kept > 0 && (last->count != kept || memcmp(last->boxes, boxes, bytes) != 0)) {
-        last->number++; /* else a picture with them may be made already */
+        last->number = (uint64_t)clock_now().ns; /* else a picture may be made already */
         memcpy(last->boxes, boxes, bytes);
     }
     last->count = kept;

@@ -68,7 +68,7 @@ struct image_box {
 };
 
 struct image_boxes {
-    uint64_t number; /* others of the subscription have another one; 0: none */
+    uint64_t number; /* others, also of an earlier subscription, have another one; 0: none */
     size_t count;
     struct image_box boxes[IMAGE_BOXES_MAX];
 };
