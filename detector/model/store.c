@@ -201,14 +201,17 @@ struct model *model_share(struct model *model)
 void model_release(struct model *model)
 {
     if (model != NULL && atomic_fetch_sub(&model->shares, 1) == 1) {
+        if (model->is_none) {
+            (void)unlinkat(model->store->archives_fd, model->digest, 0);
+        }
         close(model->fd);
         free(model);
     }
 }
 
-bool model_forget(const struct model *model)
+bool model_forget(struct model *model)
 {
-    return unlinkat(model->store->archives_fd, model->digest, 0) == 0;
+    return !atomic_exchange(&model->is_none, true);
 }
 
 /* Takes the descriptor, also after an error. */
@@ -284,7 +287,7 @@ int store_find(struct store *store, const char *digest, struct model **ret,
 
 /* All archives of the folder. */
 struct survey {
-    uint64_t bytes;
+    uint64_t bytes, bytes_held; /* of all; of those that a process holds */
     char oldest[DIGEST_BYTES]; /* the one that was used longest ago and that no process holds */
     int64_t used_ns;           /* its last use */
 };
@@ -305,6 +308,7 @@ static void survey_one(struct survey *survey, const struct store *store, const c
         survey->bytes += (uint64_t)status.st_size;
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             (void)futimens(fd, NULL);
+            survey->bytes_held += (uint64_t)status.st_size;
         } else if (survey->oldest[0] == '\0' || used_ns < survey->used_ns) {
             (void)snprintf(survey->oldest, DIGEST_BYTES, "%.64s", digest);
             survey->used_ns = used_ns;
@@ -354,14 +358,14 @@ static void sweep_origin(struct survey *survey, const struct store *store, const
 static int make_room(const struct store *store, uint64_t bytes, struct baton_error *reterr)
 {
     for (;;) {
-        struct survey survey = {.bytes = bytes};
+        struct survey survey = {.bytes = bytes, .bytes_held = bytes};
         uint64_t bytes_max = atomic_load(&store->bytes_max);
         int rc = for_each(store, store->archives_fd, survey_one, &survey, reterr);
 
         if (rc != 0 || survey.bytes <= bytes_max) {
             return rc;
         }
-        if (survey.oldest[0] == '\0') {
+        if (survey.bytes_held > bytes_max) { /* else there is an oldest one */
             return error_set(reterr, BATON_EFULL,
                              "model cache: the models in use leave no room for another one within "
                              "%llu bytes: allow more",
@@ -408,14 +412,14 @@ static bool copy(int to, int from)
     return done == 0;
 }
 
-/* Keeps the archive. The caller has the folder's lock. Returns what hold() does, or a code. */
+/* Keeps an archive, also in place of a damaged one. The caller has the folder's lock. Returns what
+ * hold() does, or a code. */
 static int keep(const struct store *store, const char *digest, int archive_fd,
                 struct baton_error *reterr)
 {
     struct stat status = {0};
     int fd, rc;
 
-    (void)unlinkat(store->archives_fd, digest, 0); /* it may be damaged */
     (void)fstat(archive_fd, &status);
     rc = make_room(store, (uint64_t)status.st_size, reterr);
     if (rc != 0) {
@@ -441,10 +445,14 @@ int store_add(struct store *store, int archive_fd, const atomic_bool *is_cancele
     if (lock_fd < 0) {
         return lock_fd;
     }
-    fd = keep(store, digest, archive_fd, reterr);
-    (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
+    rc = store_find(store, digest, ret, NULL); /* one beside it would take room twice */
+    if (rc != 0) {
+        fd = keep(store, digest, archive_fd, reterr);
+        rc = fd < 0 ? fd : model_new(ret, store, digest, fd, reterr);
+        (void)for_each(store, store->origins_fd, sweep_origin, NULL, NULL);
+    }
     close(lock_fd);
-    return fd < 0 ? fd : model_new(ret, store, digest, fd, reterr);
+    return rc;
 }
 
 /* ---- Origins -------------------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ struct model {
     char digest[DIGEST_BYTES];
     int fd;            /* the archive, read-only and locked */
     atomic_int shares; /* the first holder, and each model_share() */
+    atomic_bool is_none; /* no archive, see model_forget() */
 };
 
 /* Keeps the archive. `archive_fd` is borrowed; `is_canceled` ends the wait for others (NULL:
@@ -69,8 +70,9 @@ struct origin {
 int store_origin(const struct store *store, const char *key, struct origin *ret);
 int store_origin_set(struct store *store, const char *key, const char *digest, const char *etag);
 
-/* Keeps it no longer, as it is none; its holders go on. False: it was not there any more. */
-bool model_forget(const struct model *model);
+/* It is no archive: its last release removes it, and until then it takes its room. Returns whether
+ * that is news. */
+bool model_forget(struct model *model);
 struct model *model_share(struct model *model); /* must be released once more */
 void model_release(struct model *model);        /* NULL allowed */
 

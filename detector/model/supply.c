@@ -539,7 +539,7 @@ void supply_ran(struct order *order, const struct model *model)
     }
 }
 
-void supply_failed(struct order *order, const struct model *model, const struct baton_error *error)
+void supply_failed(struct order *order, struct model *model, const struct baton_error *error)
 {
     struct source *source = order->source;
 

@@ -84,9 +84,9 @@ void supply_cancel(struct order *order); /* NULL is allowed */
 /* The model that the order got runs. */
 void supply_ran(struct order *order, const struct model *model);
 /* It does not. With an error the archive is at fault: it is not given again as long as there is one
- * that ran before. BATON_EPROTO and BATON_ETOOBIG: the archive is none, and not kept on the disk.
+ * that ran before. BATON_EPROTO and BATON_ETOOBIG: the archive is none, and leaves the disk.
  * Without an error it is given again later. */
-void supply_failed(struct order *order, const struct model *model, const struct baton_error *error);
+void supply_failed(struct order *order, struct model *model, const struct baton_error *error);
 
 /* Counts so far, and what /metrics says of them. `fetch_failures` has no question with a model in
  * use; the others count these, too. */
