@@ -58,12 +58,6 @@ struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
     return worker;
 }
 
-static void free_entry(struct subscription *entry)
-{
-    subscription_fini(entry);
-    free(entry);
-}
-
 void worker_free(struct worker *worker)
 {
     struct display *display, *next;
@@ -78,7 +72,7 @@ void worker_free(struct worker *worker)
         free(display);
     }
     for (size_t i = 0; i < worker->subscription_count; i++) {
-        free_entry(worker->subscriptions[i]);
+        subscription_free(worker->subscriptions[i]);
     }
     free(worker->subscriptions);
     outbox_fini(&worker->outbox);
@@ -335,43 +329,19 @@ static struct subscription *find_entry(struct subscription *const *list, size_t 
     return NULL;
 }
 
-/* What is new moves from the command into an entry; what is not stays there, beside its entry.
- * False: out of memory. */
-static bool fill_list(const struct worker *worker, struct command *command,
-                      struct subscription **list)
-{
-    for (size_t i = 0; i < command->subscription_count; i++) {
-        struct subscription *wanted = &command->subscriptions[i];
-        list[i] =
-            find_entry(worker->subscriptions, worker->subscription_count, wanted->identifier, i);
-        if (list[i] == NULL) {
-            list[i] = calloc(1, worker->hooks.entry_bytes);
-            if (list[i] == NULL) {
-                return false;
-            }
-            *list[i] = *wanted;
-            *wanted = (struct subscription){0};
-        }
-    }
-    return true;
-}
-
 /* A refused subscription that runs already, in its older form, goes on running in that form: it is
  * at the end of the list, too. */
-static size_t keep_refused(const struct worker *worker, const struct command *command,
-                           struct subscription **list)
+static void keep_refused(const struct worker *worker, struct command *command)
 {
-    size_t count = command->subscription_count;
-
     for (size_t i = 0; i < command->rejection_count; i++) {
         const char *identifier = command->rejections[i].identifier;
         struct subscription *entry =
             find_entry(worker->subscriptions, worker->subscription_count, identifier, i);
-        if (entry != NULL && find_entry(list, count, identifier, count) == NULL) {
-            list[count++] = entry;
+        if (entry != NULL && find_entry(command->subscriptions, command->subscription_count,
+                                        identifier, command->subscription_count) == NULL) {
+            command->subscriptions[command->subscription_count++] = entry;
         }
     }
-    return count;
 }
 
 static void emit_subscription(struct worker *worker, enum worker_event_type type, uint64_t backend,
@@ -395,7 +365,25 @@ static void emit_rejections(struct worker *worker, uint64_t backend, const struc
     }
 }
 
-/* Whether the camera is online survives unless it is another one. */
+static void remove_unlisted(struct worker *worker, uint64_t backend, const struct command *command)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < worker->subscription_count; i++) {
+        struct subscription *entry = worker->subscriptions[i];
+        if (find_entry(command->subscriptions, command->subscription_count, entry->identifier, i) !=
+            NULL) {
+            worker->subscriptions[kept++] = entry;
+        } else {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_REMOVED, backend, entry, 0);
+            subscription_free(entry);
+        }
+    }
+    worker->subscription_count = kept;
+}
+
+/* Takes what is wanted, but for its identifier, which is borrowed. Whether the camera is online
+ * survives unless it is another one. */
 static void update_entry(struct worker *worker, uint64_t backend, struct subscription *entry,
                          struct subscription *wanted)
 {
@@ -410,54 +398,36 @@ static void update_entry(struct worker *worker, uint64_t backend, struct subscri
         *wanted = before;
         emit_subscription(worker, WORKER_SUBSCRIPTION_UPDATED, backend, entry, changes);
     }
+    subscription_free(wanted);
 }
 
-/* Tells of each difference: removals first (they free cameras), then the list in its order. */
-static void swap_list(struct worker *worker, uint64_t backend, struct command *command,
-                      struct subscription **list, size_t count)
+/* Tells of each difference: removals first (they free cameras), then the list in its order. What is
+ * new becomes an entry, as it came. */
+static void set_subscription_list(struct worker *worker, uint64_t backend, struct command *command)
 {
-    struct subscription **old = worker->subscriptions;
-    size_t old_count = worker->subscription_count;
+    struct subscription **list = command->subscriptions;
+    size_t count;
 
+    emit_rejections(worker, backend, command);
+    keep_refused(worker, command);
+    remove_unlisted(worker, backend, command);
+    count = command->subscription_count;
+    for (size_t i = 0; i < count; i++) {
+        struct subscription *wanted = list[i];
+        struct subscription *entry =
+            find_entry(worker->subscriptions, worker->subscription_count, wanted->identifier, i);
+        if (entry == NULL) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, wanted, 0);
+        } else if (entry != wanted) {
+            list[i] = entry;
+            update_entry(worker, backend, entry, wanted);
+        }
+    }
+    command->subscriptions = worker->subscriptions; /* the array alone */
+    command->subscription_count = 0;
     worker->subscriptions = list;
     worker->subscription_count = count;
-    for (size_t i = 0; i < old_count; i++) {
-        if (find_entry(list, count, old[i]->identifier, i) == NULL) {
-            emit_subscription(worker, WORKER_SUBSCRIPTION_REMOVED, backend, old[i], 0);
-            free_entry(old[i]);
-        }
-    }
-    free(old);
-    for (size_t i = 0; i < command->subscription_count; i++) {
-        if (command->subscriptions[i].identifier == NULL) {
-            emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, list[i], 0);
-        } else {
-            update_entry(worker, backend, list[i], &command->subscriptions[i]);
-        }
-    }
-}
-
-static int set_subscription_list(struct worker *worker, uint64_t backend, struct command *command,
-                                 struct baton_error *reterr)
-{
-    size_t count = command->subscription_count;
-    struct subscription **list =
-        calloc(count + command->rejection_count + 1, sizeof(struct subscription *));
-
-    if (list == NULL || !fill_list(worker, command, list)) {
-        for (size_t i = 0; list != NULL && i < count; i++) {
-            if (command->subscriptions[i].identifier == NULL) {
-                free_entry(list[i]);
-            }
-        }
-        free(list);
-        return error_set(reterr, BATON_ENOMEM, "out of memory for %zu subscriptions", count);
-    }
-    count = keep_refused(worker, command, list);
-    emit_rejections(worker, backend, command);
-    swap_list(worker, backend, command, list, count);
     send_report(worker, backend);
-    return 0;
 }
 
 /* A backend that has lost the worker to another one, and does not know it yet. */
@@ -497,7 +467,8 @@ static int apply(struct worker *worker, uint64_t backend, struct command *comman
         }
         worker->epoch = command->epoch != 0 ? command->epoch : worker->epoch;
         take_over(worker, backend);
-        return set_subscription_list(worker, backend, command, reterr);
+        set_subscription_list(worker, backend, command);
+        return 0;
     case COMMAND_SET_SESSION_ID:
     case COMMAND_SET_PROGRESSION_STAGE:
         take_over(worker, backend);
@@ -537,7 +508,7 @@ int worker_receive(struct worker *worker, uint64_t backend, const char *bytes, s
         return BATON_ECLOSED; /* superseded while its message was on the way */
     }
     worker->counters.messages++;
-    rc = command_parse(bytes, count, &command, &error);
+    rc = command_parse(bytes, count, worker->hooks.entry_bytes, &command, &error);
     if (rc == 0) {
         rc = apply(worker, backend, &command, &error);
     }

@@ -152,8 +152,8 @@ static void take_list(struct worker *worker, const struct command *command)
     worker->list = calloc(worker->count + 1, sizeof(struct place *));
     worker->models = calloc(worker->count + 1, sizeof(*worker->models));
     for (size_t i = 0; i < worker->count; i++) {
-        worker->list[i] = place_of(command->subscriptions[i].identifier);
-        worker->models[i] = command->subscriptions[i].model_id;
+        worker->list[i] = place_of(command->subscriptions[i]->identifier);
+        worker->models[i] = command->subscriptions[i]->model_id;
         hold(worker->list[i], 1);
         own(worker->list[i], 1);
     }
@@ -169,7 +169,7 @@ static void on_text(void *userdata, const char *text, size_t bytes)
     struct command command;
     struct baton_error error;
 
-    if (command_parse(text, bytes, &command, &error) != BATON_OK) {
+    if (command_parse(text, bytes, sizeof(struct subscription), &command, &error) != BATON_OK) {
         (void)fprintf(stderr, "worker %u: %s\n", worker->number, error.message);
         exit(1);
     }

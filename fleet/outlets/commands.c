@@ -101,7 +101,7 @@ static void take(struct commands *commands, const char *line, size_t bytes)
     struct command command;
     struct baton_error error;
 
-    if (command_parse(line, bytes, &command, &error) != BATON_OK) {
+    if (command_parse(line, bytes, sizeof(struct subscription), &command, &error) != BATON_OK) {
         refuse(commands, &error);
         return;
     }

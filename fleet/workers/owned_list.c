@@ -11,7 +11,8 @@
 
 struct list {
     struct subscription *items;
-    const struct fleet_object **models; /* beside them */
+    struct subscription **wanted;       /* of these, for the worker */
+    const struct fleet_object **models; /* beside the items */
     size_t count;
     uint64_t revision;
 };
@@ -19,6 +20,7 @@ struct list {
 static void list_fini(struct list *list)
 {
     free(list->items);
+    free(list->wanted);
     free(list->models);
 }
 
@@ -67,9 +69,10 @@ static bool list_make(const struct owned *owned, struct list *ret)
     size_t most = count < PROTOCOL_SUBSCRIPTIONS_MAX ? count : PROTOCOL_SUBSCRIPTIONS_MAX;
 
     *ret = (struct list){.items = calloc(most + 1, sizeof(*ret->items)),
+                         .wanted = calloc(most + 1, sizeof(struct subscription *)),
                          .models = calloc(most + 1, sizeof(struct fleet_object *)),
                          .revision = assigned != NULL ? assigned->revision : 0};
-    if (ret->items == NULL || ret->models == NULL) {
+    if (ret->items == NULL || ret->wanted == NULL || ret->models == NULL) {
         list_fini(ret);
         return false;
     }
@@ -111,24 +114,25 @@ void owned_refresh(struct owned *owned)
     }
 }
 
-/* One without a URL is left out: the list is not confirmed then, and is sent again. */
-static void put_urls(struct owned *owned, struct list *list)
+/* One without a URL is left out: the list is not confirmed then, and is sent again. How many are
+ * wanted. */
+static size_t put_urls(struct owned *owned, struct list *list)
 {
     const struct owners_callbacks *callbacks = &owned->owners->config.callbacks;
     size_t kept = 0;
 
     for (size_t i = 0; i < list->count; i++) {
-        struct subscription item = list->items[i];
+        struct subscription *item = &list->items[i];
 
-        item.model_url = callbacks->model_url(callbacks->userdata, list->models[i]);
-        if (item.model_url != NULL) {
-            list->items[kept++] = item;
+        item->model_url = callbacks->model_url(callbacks->userdata, list->models[i]);
+        if (item->model_url != NULL) {
+            list->wanted[kept++] = item;
         } else {
             owned_tell(owned, "model-url-missing",
-                       json_pack("{s:s}", "subscription", item.identifier));
+                       json_pack("{s:s}", "subscription", item->identifier));
         }
     }
-    list->count = kept;
+    return kept;
 }
 
 char *owned_list(void *userdata)
@@ -141,9 +145,8 @@ char *owned_list(void *userdata)
     if (!list_make(owned, &list)) {
         return NULL;
     }
-    put_urls(owned, &list);
-    command.subscriptions = list.items;
-    command.subscription_count = list.count;
+    command.subscriptions = list.wanted;
+    command.subscription_count = put_urls(owned, &list);
     text = format_command(&command);
     for (size_t i = 0; i < list.count; i++) {
         free(list.items[i].model_url);

@@ -71,20 +71,20 @@ bool crop_equal(const struct crop *a, const struct crop *b)
     return true;
 }
 
-void subscription_fini(struct subscription *subscription)
+void subscription_free(struct subscription *subscription)
 {
     free(subscription->identifier);
     free(subscription->rtsp_url);
     free(subscription->snapshot_url);
     free(subscription->model_url);
     free(subscription->model_name);
-    *subscription = (struct subscription){0};
+    free(subscription);
 }
 
 void command_fini(struct command *command)
 {
     for (size_t i = 0; i < command->subscription_count; i++) {
-        subscription_fini(&command->subscriptions[i]);
+        subscription_free(command->subscriptions[i]);
     }
     free(command->subscriptions);
     free(command->rejections);
@@ -185,7 +185,7 @@ static char *read_identifier(struct json_fields *fields, const struct command *c
         return NULL;
     }
     for (size_t i = 0; i < command->subscription_count && fields->code == 0; i++) {
-        if (strcmp(command->subscriptions[i].identifier, identifier) == 0) {
+        if (strcmp(command->subscriptions[i]->identifier, identifier) == 0) {
             fields->code = error_set(fields->reterr, BATON_EPROTO,
                                      "%ssubscriptionIdentifier \"%s\" stands in the list "
                                      "already: the first one is used",
@@ -220,30 +220,34 @@ static int read_subscription(const json_t *object, const char *path, const struc
 }
 
 /* Adds the list's element to the subscriptions or to the rejections; fails only out of memory. */
-static int take_subscription(const json_t *object, size_t index, struct command *command,
-                             struct baton_error *reterr)
+static int take_subscription(const json_t *object, size_t index, size_t entry_bytes,
+                             struct command *command, struct baton_error *reterr)
 {
-    struct subscription subscription = {0};
+    struct subscription *subscription = calloc(1, entry_bytes);
     struct baton_error why = {0};
     struct rejection *rejection = &command->rejections[command->rejection_count];
     char path[64];
     int rc;
 
+    if (subscription == NULL) {
+        return error_set(reterr, BATON_ENOMEM, "out of memory for a subscription");
+    }
     (void)snprintf(path, sizeof(path), "subscriptions[%zu].", index);
-    rc = read_subscription(object, path, command, &subscription, &why);
+    rc = read_subscription(object, path, command, subscription, &why);
     if (rc == 0) {
         command->subscriptions[command->subscription_count++] = subscription;
         return 0;
     }
     rejection->error = why;
     (void)snprintf(rejection->identifier, sizeof(rejection->identifier), "%s",
-                   subscription.identifier != NULL ? subscription.identifier : "");
+                   subscription->identifier != NULL ? subscription->identifier : "");
     command->rejection_count++;
-    subscription_fini(&subscription);
+    subscription_free(subscription);
     return rc != BATON_ENOMEM ? 0 : error_set(reterr, rc, "%s", why.message);
 }
 
-static void read_subscription_list(struct json_fields *fields, struct command *command)
+static void read_subscription_list(struct json_fields *fields, size_t entry_bytes,
+                                   struct command *command)
 {
     json_t *list = json_take(fields, "subscriptions", true, JSON_ARRAY), *element;
     size_t count = json_array_size(list), index;
@@ -259,7 +263,7 @@ static void read_subscription_list(struct json_fields *fields, struct command *c
     if (fields->code != 0) {
         return;
     }
-    command->subscriptions = calloc(count + 1, sizeof(*command->subscriptions));
+    command->subscriptions = calloc(count + 1, sizeof(struct subscription *));
     command->rejections = calloc(count + 1, sizeof(*command->rejections));
     if (command->subscriptions == NULL || command->rejections == NULL) {
         fields->code =
@@ -269,7 +273,7 @@ static void read_subscription_list(struct json_fields *fields, struct command *c
     json_array_foreach(list, index, element)
     {
         if (fields->code == 0) {
-            fields->code = take_subscription(element, index, command, fields->reterr);
+            fields->code = take_subscription(element, index, entry_bytes, command, fields->reterr);
         }
     }
 }
@@ -366,7 +370,8 @@ static enum command_type command_type_of(const char *name)
     return COMMAND_UNKNOWN;
 }
 
-static int read_command(const json_t *message, struct command *command, struct baton_error *reterr)
+static int read_command(const json_t *message, size_t entry_bytes, struct command *command,
+                        struct baton_error *reterr)
 {
     struct json_fields fields = {message, "", reterr, 0};
     const char *name = json_take_text(&fields, "type", true, PROTOCOL_NAME_MAX);
@@ -377,7 +382,7 @@ static int read_command(const json_t *message, struct command *command, struct b
     (void)snprintf(command->name, sizeof(command->name), "%s", name);
     command->type = command_type_of(name);
     if (command->type == COMMAND_SET_SUBSCRIPTION_LIST) {
-        read_subscription_list(&fields, command);
+        read_subscription_list(&fields, entry_bytes, command);
     } else if (command->type != COMMAND_UNKNOWN && command->type != COMMAND_REQUEST_STATE) {
         fields.object = json_take(&fields, "payload", true, JSON_OBJECT);
         fields.path = "payload.";
@@ -386,7 +391,7 @@ static int read_command(const json_t *message, struct command *command, struct b
     return fields.code;
 }
 
-int command_parse(const char *bytes, size_t count, struct command *command,
+int command_parse(const char *bytes, size_t count, size_t entry_bytes, struct command *command,
                   struct baton_error *reterr)
 {
     struct command parsed = {0};
@@ -397,7 +402,7 @@ int command_parse(const char *bytes, size_t count, struct command *command,
     if (rc != 0) {
         return rc;
     }
-    rc = read_command(message, &parsed, reterr);
+    rc = read_command(message, entry_bytes, &parsed, reterr);
     json_decref(message);
     if (rc != 0) {
         command_fini(&parsed);

@@ -94,7 +94,7 @@ struct command {
     /* setSubscriptionList */
     uint64_t epoch; /* of the backend's ownership of the worker; 0: not given. No field of the
                        specification's */
-    struct subscription *subscriptions;
+    struct subscription **subscriptions; /* there is room for one of each rejection as well */
     size_t subscription_count;
     struct rejection *rejections;
     size_t rejection_count;
@@ -108,9 +108,10 @@ struct command {
 };
 
 /* Reads one message. BATON_ETOOBIG or BATON_EPROTO with the path of the offending field, and then
- * `command` is untouched. An unknown type is no error: COMMAND_UNKNOWN, with its name.
+ * `command` is untouched. An unknown type is no error: COMMAND_UNKNOWN, with its name. Each
+ * subscription is the beginning of `entry_bytes` bytes; those behind it are 0, and the caller's.
  * After success the caller calls command_fini(). */
-int command_parse(const char *bytes, size_t count, struct command *command,
+int command_parse(const char *bytes, size_t count, size_t entry_bytes, struct command *command,
                   struct baton_error *reterr);
 void command_fini(struct command *command);
 
@@ -118,7 +119,7 @@ void command_fini(struct command *command);
  * when out of memory. Its type is a known one. `rejections` and `name` are not used. */
 char *format_command(const struct command *command);
 
-void subscription_fini(struct subscription *subscription);
+void subscription_free(struct subscription *subscription);
 
 /* Whether `identifier` is of the form "display;camera", both non-empty, one semicolon, no control
  * characters, at most PROTOCOL_IDENTIFIER_MAX bytes; and unambiguous in the path of a URL:

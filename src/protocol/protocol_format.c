@@ -137,7 +137,7 @@ char *format_command(const struct command *command)
     if (command->type == COMMAND_SET_SUBSCRIPTION_LIST) {
         json_t *list = json_array();
         for (size_t i = 0; i < command->subscription_count; i++) {
-            list = with_next(list, subscription_json(&command->subscriptions[i]));
+            list = with_next(list, subscription_json(command->subscriptions[i]));
         }
         if (command->epoch != 0) {
             message = with(message, "epoch", json_integer((json_int_t)command->epoch));

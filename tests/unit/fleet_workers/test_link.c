@@ -43,7 +43,7 @@ static void worker_got(void *userdata, const char *text, size_t bytes)
     struct command command = {0};
     size_t used = strlen(world->got);
 
-    assert_int_equal(command_parse(text, bytes, &command, NULL), 0);
+    assert_int_equal(command_parse(text, bytes, sizeof(struct subscription), &command, NULL), 0);
     (void)snprintf(world->got + used, sizeof(world->got) - used, "%s%s ", command.name,
                    command.type == COMMAND_PATCH_SESSION_RESULT ? command.text : command.display);
     command_fini(&command);

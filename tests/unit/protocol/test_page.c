@@ -33,7 +33,7 @@ static bool is_read(const char *text, size_t bytes, bool is_from_worker, struct 
         json_decref(message);
         return r == 0;
     }
-    r = command_parse(text, bytes, &command, error);
+    r = command_parse(text, bytes, sizeof(struct subscription), &command, error);
     if (r == 0) {
         assert_int_not_equal(command.type, COMMAND_UNKNOWN);
         assert_int_equal(command.rejection_count, 0);

@@ -8,7 +8,7 @@
 
 static int parse(const char *text, struct command *command, struct baton_error *error)
 {
-    return command_parse(text, strlen(text), command, error);
+    return command_parse(text, strlen(text), sizeof(struct subscription), command, error);
 }
 
 static void every_command_of_the_specification_is_read(void **state)
@@ -51,7 +51,7 @@ static void a_list_is_read_field_by_field(void **state)
     assert_int_equal(parse(example_of("§7.1")->text, &command, NULL), 0);
     assert_int_equal(command.type, COMMAND_SET_SUBSCRIPTION_LIST);
     assert_int_equal(command.subscription_count, 2);
-    first = &command.subscriptions[0];
+    first = command.subscriptions[0];
     assert_string_equal(first->identifier, "display-001;cam-001");
     assert_string_equal(first->rtsp_url, "rtsp://user:pass@host:port/stream1");
     assert_string_equal(first->snapshot_url, "http://go2rtc/snapshot/1");
@@ -65,8 +65,8 @@ static void a_list_is_read_field_by_field(void **state)
     command_fini(&command);
 
     assert_int_equal(parse(example_of("§9.2")->text, &command, NULL), 0);
-    assert_null(command.subscriptions[0].snapshot_url);
-    assert_int_equal(command.subscriptions[0].crop.given, 0);
+    assert_null(command.subscriptions[0]->snapshot_url);
+    assert_int_equal(command.subscriptions[0]->crop.given, 0);
     command_fini(&command);
 }
 
@@ -266,7 +266,7 @@ static void a_bad_subscription_is_told_apart_and_the_others_are_read(void **stat
                 fail_msg("%s: %s", elements[i].text, command.rejections[0].error.message);
             }
         }
-        assert_string_equal(command.subscriptions[command.subscription_count - 1].identifier,
+        assert_string_equal(command.subscriptions[command.subscription_count - 1]->identifier,
                             "ok;2");
         command_fini(&command);
     }

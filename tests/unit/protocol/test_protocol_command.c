@@ -10,7 +10,7 @@ static void read_command(const char *text, struct command *ret)
 {
     struct baton_error error = {0};
 
-    if (command_parse(text, strlen(text), ret, &error) != 0) {
+    if (command_parse(text, strlen(text), sizeof(struct subscription), ret, &error) != 0) {
         fail_msg("%s: %s", text, error.message);
     }
 }
@@ -80,7 +80,9 @@ static void an_epoch_that_is_none_is_refused(void **state)
         (void)snprintf(text, sizeof(text),
                        "{\"type\":\"setSubscriptionList\",\"epoch\":%s,\"subscriptions\":[]}",
                        epochs[i]);
-        assert_int_equal(command_parse(text, strlen(text), &command, &error), BATON_EPROTO);
+        assert_int_equal(
+            command_parse(text, strlen(text), sizeof(struct subscription), &command, &error),
+            BATON_EPROTO);
         assert_non_null(strstr(error.message, "epoch is"));
     }
 }
@@ -128,7 +130,7 @@ static void a_list_for_which_memory_is_short_is_whole_or_is_none(void **state)
         has_failed = allocations_left < 0;
         allocations_left = -1;
         if (text != NULL && strcmp(text, whole) != 0 &&
-            command_parse(text, strlen(text), &again, &error) == 0) {
+            command_parse(text, strlen(text), sizeof(struct subscription), &again, &error) == 0) {
             fail_msg("after %ld: %s", before, text);
         }
         free(text);
