@@ -52,20 +52,21 @@ static void on_event(void *userdata, const struct worker_event *event)
 static void on_heartbeat(uv_timer_t *timer)
 {
     struct service *service = timer->data;
+    struct usage usage;
 
     if (service->has_changed) {
         service->has_changed = false;
         (void)malloc_trim(0);
     }
-    usage_measure(&service->meter, clock_now(), &service->usage);
-    worker_tick(service->worker, &service->usage);
+    usage_measure(&service->meter, clock_now(), &usage);
+    worker_tick(&service->worker, &usage);
 }
 
 /* ---- What is looked at every few milliseconds: receipts, and the drain ----------------------- */
 
 static void begin_goodbye(struct service *service)
 {
-    size_t lost = worker_queued(service->worker);
+    size_t lost = worker_queued(&service->worker);
 
     if (lost > 0) {
         log_warning(service->config.web.logger, "detections-lost", LOG_U64("count", lost));
@@ -81,14 +82,14 @@ static void on_look(uv_timer_t *timer)
     bool is_late = !instant_before(clock_now(), service->drain_until);
 
     service_deliver(service);
-    if (service->drain == DRAIN_DELIVERS && (is_late || worker_queued(service->worker) == 0)) {
+    if (service->drain == DRAIN_DELIVERS && (is_late || worker_queued(&service->worker) == 0)) {
         begin_goodbye(service);
     } else if (service->drain == DRAIN_GOODBYE && (is_late || service->connections == 0)) {
         (void)uv_timer_stop(timer);
         if (service->config.drained != NULL) {
             service->config.drained(service->config.userdata);
         }
-    } else if (service->drain == DRAIN_NOT && !worker_awaits(service->worker)) {
+    } else if (service->drain == DRAIN_NOT && service->worker.outbox.handed == 0) {
         (void)uv_timer_stop(timer);
     }
 }
@@ -106,7 +107,7 @@ void service_drain(struct service *service, span patience)
         return;
     }
     log_notice(service->config.web.logger, "draining",
-               LOG_U64("queued", worker_queued(service->worker)));
+               LOG_U64("queued", worker_queued(&service->worker)));
     service->drain = DRAIN_DELIVERS;
     service->drain_until = instant_add(clock_now(), patience);
     (void)uv_timer_start(&service->looker, on_look, 0, LOOK_MS);
@@ -151,7 +152,7 @@ void service_set_limits(struct service *service, int report_interval_ms, size_t 
 {
     uint64_t interval_ms = (uint64_t)report_interval_ms;
 
-    worker_set_queue(service->worker, queue_max);
+    worker_set_queue(&service->worker, queue_max);
     if (report_interval_ms != service->config.report_interval_ms) {
         (void)uv_timer_start(&service->heartbeat, on_heartbeat, interval_ms, interval_ms);
         service->config.report_interval_ms = report_interval_ms;
@@ -173,11 +174,10 @@ int service_open(struct service **ret, const struct service_config *config,
     }
     service->config = *config;
     service->started_at = clock_now();
-    service->worker = worker_new(&hooks, config->queue_max);
+    worker_init(&service->worker, &hooks, config->queue_max);
     service->images = (struct image_store){
         .loop = config->web.loop, .made = service_picture_made, .userdata = service};
-    rc = service->worker != NULL ? listen_there(service, reterr)
-                                 : error_set(reterr, BATON_ENOMEM, "out of memory for the worker");
+    rc = listen_there(service, reterr);
     if (rc != 0) {
         service_free(service);
         return rc;
@@ -192,9 +192,9 @@ int service_port(const struct service *service)
     return web_server_port(service->web);
 }
 
-struct worker *service_worker(const struct service *service)
+struct worker *service_worker(struct service *service)
 {
-    return service->worker;
+    return &service->worker;
 }
 
 void service_frame(struct service *service, struct images *images, bool is_shown,
@@ -220,18 +220,14 @@ void service_close(struct service *service)
 
 void service_free(struct service *service)
 {
-    struct subscription *entry;
-
     if (service == NULL) {
         return;
     }
     web_server_free(service->web);
-    for (size_t i = 0;
-         service->worker != NULL && (entry = worker_subscription(service->worker, i)) != NULL;
-         i++) {
-        images_fini((struct images *)entry);
+    for (size_t i = 0; i < service->worker.subscription_count; i++) {
+        images_fini((struct images *)service->worker.subscriptions[i]);
     }
-    worker_free(service->worker);
+    worker_fini(&service->worker);
     usage_meter_fini(&service->meter);
     free(service);
 }

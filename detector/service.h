@@ -57,7 +57,7 @@ int service_open(struct service **ret, const struct service_config *config,
                  struct baton_error *reterr);
 int service_port(const struct service *service);
 /* For its detections, and for what is known of subscriptions. */
-struct worker *service_worker(const struct service *service);
+struct worker *service_worker(struct service *service);
 
 /* Sets the newest frame of its source. With `is_shown` the subscription shows it from now on. */
 void service_frame(struct service *service, struct images *images, bool is_shown,

@@ -32,12 +32,13 @@ static void answer_text(struct web_exchange *exchange, unsigned status, const ch
 /* Writes {"cameras": …} with names and states only; URLs are secrets. */
 static json_t *cameras_json(const struct service *service)
 {
+    const struct worker *worker = &service->worker;
     json_t *list = json_array();
-    struct subscription *subscription;
 
-    for (size_t i = 0; (subscription = worker_subscription(service->worker, i)) != NULL; i++) {
-        const char *stage = stage_name(worker_stage(service->worker, subscription->identifier));
-        struct session_id session = worker_session(service->worker, subscription->identifier);
+    for (size_t i = 0; i < worker->subscription_count; i++) {
+        struct subscription *subscription = worker->subscriptions[i];
+        const char *stage = stage_name(worker_stage(worker, subscription->identifier));
+        struct session_id session = worker_session(worker, subscription->identifier);
         json_t *camera = json_pack(
             "{s:s, s:b, s:I, s:s, s:o, s:s?}", "subscriptionIdentifier", subscription->identifier,
             "online", (int)subscription->is_online, "modelId", (json_int_t)subscription->model_id,
@@ -53,7 +54,7 @@ static json_t *cameras_json(const struct service *service)
 
 static json_t *usage_json(const struct service *service)
 {
-    const struct usage *usage = &service->usage;
+    const struct usage *usage = &service->worker.usage;
 
     return json_pack("{s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:I}", "cpu", usage->cpu, "memory",
                      usage->memory, "gpu", usage->gpu, "gpuMemory", usage->gpu_memory, "of",
@@ -64,11 +65,10 @@ static json_t *usage_json(const struct service *service)
 
 static json_t *counters_json(const struct worker *worker)
 {
-    const struct worker_counters *counters = worker_counters(worker);
     json_t *ret = json_object();
 
 #define COUNTER(field, name, help)                                                                 \
-    (void)json_object_set_new(ret, name, json_integer((json_int_t)counters->field));
+    (void)json_object_set_new(ret, name, json_integer((json_int_t)worker->counters.field));
     WORKER_COUNTERS(COUNTER)
 #undef COUNTER
     (void)json_object_set_new(ret, "detectionsQueued",
@@ -80,9 +80,9 @@ static void answer_status(const struct service *service, struct web_exchange *ex
 {
     json_t *status =
         json_pack("{s:b, s:b, s:I, s:o, s:o, s:o}", "ready", (int)(service->drain == DRAIN_NOT),
-                  "hasBackend", (int)(worker_owner(service->worker) != 0), "connections",
+                  "hasBackend", (int)(service->worker.owner != 0), "connections",
                   (json_int_t)service->connections, "usage", usage_json(service), "counters",
-                  counters_json(service->worker), "cameras", cameras_json(service));
+                  counters_json(&service->worker), "cameras", cameras_json(service));
     char *text =
         status != NULL ? json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
 
@@ -97,35 +97,32 @@ static void answer_status(const struct service *service, struct web_exchange *ex
 
 /* ---- /metrics -------------------------------------------------------------------------------- */
 
-static size_t count_online(const struct service *service)
+static size_t count_online(const struct worker *worker)
 {
-    const struct subscription *subscription;
     size_t online = 0;
 
-    for (size_t i = 0; (subscription = worker_subscription(service->worker, i)) != NULL; i++) {
-        online += subscription->is_online;
+    for (size_t i = 0; i < worker->subscription_count; i++) {
+        online += worker->subscriptions[i]->is_online;
     }
     return online;
 }
 
 static void put_metrics(const struct service *service, struct buffer *body)
 {
-    const struct worker_counters *counters = worker_counters(service->worker);
-    const struct worker *worker = service->worker;
+    const struct worker *worker = &service->worker;
     const struct {
         const char *name, *type, *help;
         double value;
     } rows[] = {
-        {"subscriptions", "gauge", "Subscriptions that run.",
-         (double)worker_subscription_count(worker)},
+        {"subscriptions", "gauge", "Subscriptions that run.", (double)worker->subscription_count},
         {"subscriptions_online", "gauge", "Subscriptions whose frames arrive.",
-         (double)count_online(service)},
-        {"backend_connected", "gauge", "1 while a backend owns this worker.",
-         worker_owner(worker) != 0},
+         (double)count_online(worker)},
+        {"backend_connected", "gauge", "1 while a backend owns this worker.", worker->owner != 0},
         {"connections", "gauge", "WebSocket connections.", service->connections},
-        {"cpu_percent", "gauge", "CPU of what this process may use.", service->usage.cpu},
-        {"memory_percent", "gauge", "Memory of what this process may use.", service->usage.memory},
-#define COUNTER(field, name, help) {#field "_total", "counter", help, (double)counters->field},
+        {"cpu_percent", "gauge", "CPU of what this process may use.", worker->usage.cpu},
+        {"memory_percent", "gauge", "Memory of what this process may use.", worker->usage.memory},
+#define COUNTER(field, name, help)                                                                 \
+    {#field "_total", "counter", help, (double)worker->counters.field},
         WORKER_COUNTERS(COUNTER)
 #undef COUNTER
             {"detections_queued", "gauge", "Detections that wait for a backend.",

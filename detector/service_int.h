@@ -33,7 +33,7 @@ struct viewer {
 
 struct service {
     struct service_config config;
-    struct worker *worker;
+    struct worker worker;
     struct web_server *web;
     struct peer *peers;
     unsigned connections;   /* of them */
@@ -42,7 +42,6 @@ struct service {
     uint64_t last_number; /* of a peer */
     struct image_store images;
     struct usage_meter meter;
-    struct usage usage;
     uv_timer_t heartbeat, looker;
     bool has_changed; /* subscriptions, since the last heartbeat */
     enum drain_phase drain;

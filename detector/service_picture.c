@@ -214,7 +214,7 @@ static const char *missing_source(const struct subscription *subscription, enum 
 void service_picture_begin(struct service *service, const struct camera_question *wanted,
                            struct web_exchange *exchange)
 {
-    const struct subscription *entry = worker_find(service->worker, wanted->identifier);
+    const struct subscription *entry = worker_find(&service->worker, wanted->identifier);
     const char *missing = missing_source(entry, wanted->source);
     struct viewer *viewer = missing == NULL ? calloc(1, sizeof(*viewer)) : NULL;
 

@@ -29,10 +29,10 @@ static struct peer *find_peer(const struct service *service, uint64_t number)
 
 void service_deliver(struct service *service)
 {
-    const struct peer *owner = find_peer(service, worker_owner(service->worker));
+    const struct peer *owner = find_peer(service, service->worker.owner);
 
-    if (owner != NULL && worker_awaits(service->worker)) {
-        worker_delivered(service->worker, owner->number, web_socket_arrived(owner->socket));
+    if (owner != NULL && service->worker.outbox.handed > 0) {
+        worker_delivered(&service->worker, owner->number, web_socket_arrived(owner->socket));
     }
 }
 
@@ -43,19 +43,19 @@ static void on_text(void *userdata, const char *text, size_t bytes)
     const struct peer *peer = userdata;
 
     /* An error is an event already. */
-    (void)worker_receive(peer->service->worker, peer->number, text, bytes);
+    (void)worker_receive(&peer->service->worker, peer->number, text, bytes);
 }
 
 static void on_refused(void *userdata, const char *reason)
 {
     const struct peer *peer = userdata;
 
-    worker_refuse(peer->service->worker, peer->number, reason);
+    worker_refuse(&peer->service->worker, peer->number, reason);
 }
 
 static void on_drain(void *userdata)
 {
-    worker_flush(((struct peer *)userdata)->service->worker);
+    worker_flush(&((struct peer *)userdata)->service->worker);
 }
 
 static void on_closing(void *userdata)
@@ -70,7 +70,7 @@ static void on_close(void *userdata)
 
     DL_DELETE(service->peers, peer);
     service->connections--;
-    worker_disconnected(service->worker, peer->number);
+    worker_disconnected(&service->worker, peer->number);
     free(peer);
 }
 
@@ -107,7 +107,7 @@ void service_socket_begin(struct service *service, struct web_exchange *exchange
     if (service->drain == DRAIN_GOODBYE) {
         say_goodbye(peer);
     } else {
-        worker_connected(service->worker, peer->number);
+        worker_connected(&service->worker, peer->number);
     }
 }
 
@@ -135,7 +135,7 @@ static void presume_delivered(struct service *service, const struct peer *peer)
 {
     service_deliver(service);
     if (!web_socket_is_overdue(peer->socket)) {
-        worker_delivered(service->worker, peer->number, web_socket_sent(peer->socket));
+        worker_delivered(&service->worker, peer->number, web_socket_sent(peer->socket));
     }
 }
 

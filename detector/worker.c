@@ -1,7 +1,6 @@
 #include "detector/worker.h"
 
 #include "base/error.h"
-#include "detector/outbox.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -16,25 +15,6 @@ struct display {
     char name[];
 };
 
-struct worker {
-    struct worker_hooks hooks;
-    uint64_t backends[WORKER_BACKENDS_MAX]; /* in order of arrival */
-    size_t backend_count;
-    uint64_t owner; /* one of them, or 0 */
-    uint64_t epoch; /* the highest in a list; 0: none */
-
-    struct subscription **subscriptions; /* the entries, in the order of the list */
-    size_t subscription_count;
-
-    struct display *displays;
-    struct outbox outbox;
-
-    json_t *unknown; /* types that were reported; an object of them */
-
-    struct usage usage;
-    struct worker_counters counters;
-};
-
 const char *worker_event_name(enum worker_event_type type)
 {
 #define WORKER_EVENT_NAME(symbol, name, level) [symbol] = (name),
@@ -44,28 +24,17 @@ const char *worker_event_name(enum worker_event_type type)
     return names[type];
 }
 
-struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max)
+void worker_init(struct worker *worker, const struct worker_hooks *hooks, size_t queue_max)
 {
-    struct worker *worker = calloc(1, sizeof(*worker));
-
     assert(queue_max >= 1 && hooks->entry_bytes >= sizeof(struct subscription));
-    if (worker == NULL) {
-        return NULL;
-    }
-    worker->unknown = json_object();
-    worker->hooks = *hooks;
-    worker->outbox.waiting_max = queue_max;
-    return worker;
+    *worker =
+        (struct worker){.hooks = *hooks, .outbox.waiting_max = queue_max, .unknown = json_object()};
 }
 
-void worker_free(struct worker *worker)
+void worker_fini(struct worker *worker)
 {
-    struct display *display, *next;
+    struct display *display = worker->displays, *next;
 
-    if (worker == NULL) {
-        return;
-    }
-    display = worker->displays;
     HASH_CLEAR(hh, worker->displays);
     for (; display != NULL; display = next) {
         next = display->hh.next;
@@ -77,7 +46,7 @@ void worker_free(struct worker *worker)
     free(worker->subscriptions);
     outbox_fini(&worker->outbox);
     json_decref(worker->unknown);
-    free(worker);
+    *worker = (struct worker){0};
 }
 
 static void emit(struct worker *worker, struct worker_event event)
@@ -314,6 +283,31 @@ static int set_display(struct worker *worker, uint64_t backend, const struct com
 
 /* ---- subscriptions ---- */
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Where there is no stream, the pictures are those of the camera itself. */
+static bool same_camera(const struct subscription *from, const struct subscription *to)
+{
+    return same_text(from->rtsp_url, to->rtsp_url) &&
+           (to->rtsp_url[0] != '\0' || same_text(from->snapshot_url, to->snapshot_url));
+}
+
+unsigned subscription_changes(const struct subscription *from, const struct subscription *to)
+{
+    bool is_same_model =
+        from->model_id == to->model_id && same_text(from->model_name, to->model_name);
+
+    return (same_camera(from, to) ? 0 : CHANGE_CAMERA) |
+           (same_text(from->snapshot_url, to->snapshot_url) ? 0 : CHANGE_SNAPSHOT) |
+           (from->snapshot_interval_ms == to->snapshot_interval_ms ? 0 : CHANGE_INTERVAL) |
+           (is_same_model ? 0 : CHANGE_MODEL) |
+           (same_text(from->model_url, to->model_url) ? 0 : CHANGE_MODEL_URL) |
+           (crop_equal(&from->crop, &to->crop) ? 0 : CHANGE_CROP);
+}
+
 /* NULL: there is none. A list is mostly sent again in its old order: `guess` is looked at first. */
 static struct subscription *find_entry(struct subscription *const *list, size_t count,
                                        const char *identifier, size_t guess)
@@ -548,11 +542,6 @@ void worker_delivered(struct worker *worker, uint64_t backend, uint64_t arrived)
     }
 }
 
-bool worker_awaits(const struct worker *worker)
-{
-    return worker->outbox.handed > 0;
-}
-
 int worker_detected(struct worker *worker, struct detection *detection, struct baton_error *reterr)
 {
     int rc = detection_check(detection, reterr);
@@ -577,16 +566,6 @@ void worker_set_queue(struct worker *worker, size_t queue_max)
     worker->counters.detections_dropped += outbox_set_max(&worker->outbox, queue_max);
 }
 
-size_t worker_subscription_count(const struct worker *worker)
-{
-    return worker->subscription_count;
-}
-
-struct subscription *worker_subscription(const struct worker *worker, size_t index)
-{
-    return index < worker->subscription_count ? worker->subscriptions[index] : NULL;
-}
-
 struct subscription *worker_find(const struct worker *worker, const char *identifier)
 {
     return find_entry(worker->subscriptions, worker->subscription_count, identifier, 0);
@@ -595,14 +574,4 @@ struct subscription *worker_find(const struct worker *worker, const char *identi
 size_t worker_queued(const struct worker *worker)
 {
     return worker->outbox.handed + worker->outbox.waiting;
-}
-
-uint64_t worker_owner(const struct worker *worker)
-{
-    return worker->owner;
-}
-
-const struct worker_counters *worker_counters(const struct worker *worker)
-{
-    return &worker->counters;
 }

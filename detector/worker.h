@@ -26,7 +26,7 @@
 #ifndef DETECTOR_WORKER_H
 #define DETECTOR_WORKER_H
 
-#include "detector/reconcile.h"
+#include "detector/outbox.h"
 #include "protocol/protocol.h"
 
 enum {
@@ -58,6 +58,20 @@ enum worker_event_type { WORKER_EVENTS(WORKER_EVENT_ENUM) WORKER_EVENT_COUNT };
 #undef WORKER_EVENT_ENUM
 
 const char *worker_event_name(enum worker_event_type type);
+
+/* Subscriptions are the same if their identifiers are. A pre-signed model URL is fresh in every
+ * list, so a change of it alone has a bit of its own: it is only remembered. */
+enum {
+    CHANGE_CAMERA = 1 << 0,    /* rtspUrl; if there is none, snapshotUrl */
+    CHANGE_SNAPSHOT = 1 << 1,  /* snapshotUrl */
+    CHANGE_MODEL = 1 << 2,     /* modelId, modelName */
+    CHANGE_MODEL_URL = 1 << 3, /* modelUrl */
+    CHANGE_CROP = 1 << 4,
+    CHANGE_INTERVAL = 1 << 5, /* snapshotInterval */
+};
+
+/* The CHANGE_ bits by which the two differ. */
+unsigned subscription_changes(const struct subscription *from, const struct subscription *to);
 
 /* Fields that the type does not name are zero. Borrowed during the call. */
 struct worker_event {
@@ -104,11 +118,30 @@ struct worker_counters {
 };
 #undef WORKER_COUNTER_FIELD
 
-struct worker; /* opaque; one thread */
+/* One thread. All is the worker's, but that others read it, and say whether a subscription's frames
+ * arrive: `is_online`. */
+struct worker {
+    struct worker_hooks hooks;
+    uint64_t backends[WORKER_BACKENDS_MAX]; /* in order of arrival */
+    size_t backend_count;
+    uint64_t owner; /* one of them, or 0 */
+    uint64_t epoch; /* the highest in a list; 0: none */
 
-/* `queue_max`: detections that may wait, 1 or more. NULL when out of memory. */
-struct worker *worker_new(const struct worker_hooks *hooks, size_t queue_max);
-void worker_free(struct worker *worker);
+    struct subscription **subscriptions; /* the entries, in the order of the list */
+    size_t subscription_count;
+
+    struct display *displays;
+    struct outbox outbox; /* while any is handed over, worker_delivered() is wanted */
+
+    json_t *unknown; /* types that were reported; an object of them */
+
+    struct usage usage; /* of the last tick */
+    struct worker_counters counters;
+};
+
+/* `queue_max`: detections that may wait, 1 or more. */
+void worker_init(struct worker *worker, const struct worker_hooks *hooks, size_t queue_max);
+void worker_fini(struct worker *worker);
 /* Another bound from now on: the oldest above it are dropped. */
 void worker_set_queue(struct worker *worker, size_t queue_max);
 
@@ -133,8 +166,6 @@ void worker_flush(struct worker *worker);
 /* So many bytes of the connection are with the backend's system: what was sent up to there is out
  * of our hands. */
 void worker_delivered(struct worker *worker, uint64_t backend, uint64_t arrived);
-/* Whether detections were sent and have not arrived, so that worker_delivered() is wanted. */
-bool worker_awaits(const struct worker *worker);
 
 /* Takes the detection of a subscription (always: it is released by the worker, also on failure) and
  * fills in the display's session. 0; BATON_EINVAL if it is not flat. */
@@ -144,12 +175,7 @@ int worker_detected(struct worker *worker, struct detection *detection, struct b
 struct session_id worker_session(const struct worker *worker, const char *identifier);
 enum stage worker_stage(const struct worker *worker, const char *identifier);
 
-size_t worker_subscription_count(const struct worker *worker);
-/* NULL past the end. The entry is the worker's, but for `is_online`: whether its frames arrive. */
-struct subscription *worker_subscription(const struct worker *worker, size_t index);
 struct subscription *worker_find(const struct worker *worker, const char *identifier);
-size_t worker_queued(const struct worker *worker);  /* detections that are not delivered */
-uint64_t worker_owner(const struct worker *worker); /* 0: none */
-const struct worker_counters *worker_counters(const struct worker *worker);
+size_t worker_queued(const struct worker *worker); /* detections that are not delivered */
 
 #endif

@@ -49,14 +49,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct worker_hooks hooks = {on_send, on_close, on_event, NULL,
                                        sizeof(struct subscription)};
-    struct worker *worker = worker_new(&hooks, 4);
+    struct worker worker;
 
-    if (worker == NULL) {
-        return 0;
-    }
-    worker_connected(worker, 1);
-    worker_connected(worker, 2);
-    feed(worker, data, size);
-    worker_free(worker);
+    worker_init(&worker, &hooks, 4);
+    worker_connected(&worker, 1);
+    worker_connected(&worker, 2);
+    feed(&worker, data, size);
+    worker_fini(&worker);
     return 0;
 }

@@ -14,7 +14,7 @@ enum { BACKEND = 1, NAMES = 2, SNAPSHOT_WIDTH = 480, LONG_MS = 600000, NO_PORT =
 static const char *const names[NAMES] = {"display-001;cam-001", "display-002;cam-001"};
 
 static struct {
-    struct worker *worker;
+    struct worker worker;
     struct image_store images;
     struct watch watch;
     unsigned frames[NAMES];
@@ -32,7 +32,7 @@ struct entry {
 
 static struct entry *entry_of(const char *name)
 {
-    return (struct entry *)worker_find(scene.worker, name);
+    return (struct entry *)worker_find(&scene.worker, name);
 }
 
 static bool on_send(void *userdata, uint64_t backend, const char *text, size_t bytes,
@@ -87,7 +87,7 @@ static struct server snapshots;
 
 static void send_text(const char *text)
 {
-    assert_int_equal(worker_receive(scene.worker, BACKEND, text, strlen(text)), 0);
+    assert_int_equal(worker_receive(&scene.worker, BACKEND, text, strlen(text)), 0);
 }
 
 /* Sends a list of streams at two paths, NULL: none, each with these fields more. The second one is
@@ -116,7 +116,7 @@ static bool reports_online(const char *name)
     const struct usage usage = {0};
     const char *at;
 
-    worker_tick(scene.worker, &usage);
+    worker_tick(&scene.worker, &usage);
     at = strstr(scene.report, name);
     return at != NULL && strstr(at, "\"online\":true") != NULL &&
            strstr(at, "\"online\":true") < strchr(at, '}');
@@ -137,26 +137,23 @@ static int begin(void **state)
     server_start(&snapshots, "snapshot_server.py", clip("larger.jpg"), NULL);
     gallery_init(&gallery);
     memset(&scene, 0, sizeof(scene));
-    scene.worker = worker_new(&hooks, WORKER_QUEUE_DEFAULT);
+    worker_init(&scene.worker, &hooks, WORKER_QUEUE_DEFAULT);
     scene.watch = (struct watch){.pool = gallery.pool,
                                  .options = {.stall_ms = 2000, .open_ms = 2000},
                                  .logger = gallery.logger,
                                  .on_frame = on_frame};
-    assert_non_null(scene.worker);
-    worker_connected(scene.worker, BACKEND);
+    worker_connected(&scene.worker, BACKEND);
     return 0;
 }
 
 static int end(void **state)
 {
-    struct subscription *entry;
-
     watch_end(&scene.watch);
-    for (size_t i = 0; (entry = worker_subscription(scene.worker, i)) != NULL; i++) {
-        images_fini((struct images *)entry);
+    for (size_t i = 0; i < scene.worker.subscription_count; i++) {
+        images_fini((struct images *)scene.worker.subscriptions[i]);
     }
     (void)stage_end(state);
-    worker_free(scene.worker);
+    worker_fini(&scene.worker);
     free(scene.report);
     server_end(&snapshots);
     return 0;

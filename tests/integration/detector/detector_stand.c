@@ -30,7 +30,10 @@ static struct {
 
 static struct images *next_entry(size_t index)
 {
-    return (struct images *)worker_subscription(service_worker(stand.service), index);
+    const struct worker *worker = service_worker(stand.service);
+
+    return index < worker->subscription_count ? (struct images *)worker->subscriptions[index]
+                                              : NULL;
 }
 
 static void free_frame(struct frame *frame)

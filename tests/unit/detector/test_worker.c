@@ -1,5 +1,4 @@
 #include "cmocka_all.h"
-#include "detector/outbox.h"
 #include "detector/worker.h"
 #include "unit/protocol/examples.h"
 
@@ -62,16 +61,15 @@ static void on_event(void *userdata, const struct worker_event *event)
     note("\n");
 }
 
-static struct worker *worker;
+static struct worker self, *const worker = &self;
 
 static void begin_anew(size_t queue_max)
 {
     struct worker_hooks hooks = {on_send, on_close, on_event, NULL, sizeof(struct subscription)};
 
     memset(&record, 0, sizeof(record));
-    worker_free(worker);
-    worker = worker_new(&hooks, queue_max);
-    assert_non_null(worker);
+    worker_fini(worker);
+    worker_init(worker, &hooks, queue_max);
 }
 
 /* Backend 1 owns the worker. */
@@ -85,8 +83,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    worker_free(worker);
-    worker = NULL;
+    worker_fini(worker);
     return 0;
 }
 
@@ -106,7 +103,7 @@ static void forget(void)
 static void deliver(uint64_t backend)
 {
     worker_delivered(worker, backend, (uint64_t)record.receipts);
-    assert_false(worker_awaits(worker));
+    assert_int_equal(worker->outbox.handed, 0);
 }
 
 static int receive(uint64_t backend, const char *text)
@@ -238,11 +235,11 @@ static void a_request_and_a_patch_result_are_answered_and_told(void **state)
     tell(1, "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
             "\"success\":false,\"message\":\"gone\"}}");
     expect("! patch-refused 5 gone\n");
-    assert_int_equal(worker_counters(worker)->patches_refused, 1);
+    assert_int_equal(worker->counters.patches_refused, 1);
     tell(1, "{\"type\":\"patchSessionResult\",\"payload\":{\"sessionId\":5,"
             "\"success\":true}}");
     expect("! patch-answered 5 \n");
-    assert_int_equal(worker_counters(worker)->patches_refused, 1);
+    assert_int_equal(worker->counters.patches_refused, 1);
 }
 
 static void a_silent_newcomer_deposes_nobody(void **state)
@@ -250,9 +247,9 @@ static void a_silent_newcomer_deposes_nobody(void **state)
     worker_connected(worker, 2);
     tell(2, "{\"type\":\"requestState\"}");
     assert_int_equal(receive(2, "{\"type\":\"setSessionId\"}"), BATON_EPROTO);
-    assert_true(worker_owner(worker) == 1);
+    assert_true(worker->owner == 1);
     worker_disconnected(worker, 2);
-    assert_true(worker_owner(worker) == 1);
+    assert_true(worker->owner == 1);
 }
 
 static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **state)
@@ -266,10 +263,10 @@ static void a_successor_takes_over_and_the_older_is_closed_with_a_reason(void **
     assert_int_equal(receive(1, LIST("")), BATON_ECLOSED);
     worker_refuse(worker, 1, "binary");
     expect("");
-    assert_int_equal(worker_subscription_count(worker), 1);
+    assert_int_equal(worker->subscription_count, 1);
     worker_disconnected(worker, 1);
-    assert_true(worker_owner(worker) == 2);
-    assert_int_equal(worker_counters(worker)->takeovers, 1);
+    assert_true(worker->owner == 2);
+    assert_int_equal(worker->counters.takeovers, 1);
 }
 
 static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **state)
@@ -279,15 +276,15 @@ static void a_list_of_a_lower_epoch_is_refused_and_its_backend_closed(void **sta
     forget();
     assert_int_equal(receive(2, EPOCH_LIST("6", "")), BATON_ECONFLICT);
     expect("2x 4001\n! message-refused\n");
-    assert_true(worker_owner(worker) == 1);
-    assert_int_equal(worker_subscription_count(worker), 1);
+    assert_true(worker->owner == 1);
+    assert_int_equal(worker->subscription_count, 1);
     assert_int_equal(receive(2, LIST("")), BATON_ECLOSED);
 
     worker_disconnected(worker, 1); /* it is remembered without its backend, too */
     worker_connected(worker, 3);
     assert_int_equal(receive(3, EPOCH_LIST("6", "")), BATON_ECONFLICT);
-    assert_true(worker_owner(worker) == 0);
-    assert_int_equal(worker_subscription_count(worker), 1);
+    assert_true(worker->owner == 0);
+    assert_int_equal(worker->subscription_count, 1);
 }
 
 static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
@@ -296,13 +293,13 @@ static void an_equal_or_higher_epoch_and_none_are_accepted(void **state)
     tell(1, EPOCH_LIST("7", ""));
     worker_connected(worker, 2);
     tell(2, EPOCH_LIST("8", ""));
-    assert_true(worker_owner(worker) == 2);
+    assert_true(worker->owner == 2);
     worker_connected(worker, 3);
     tell(3, LIST(""));
-    assert_true(worker_owner(worker) == 3);
+    assert_true(worker->owner == 3);
     worker_connected(worker, 4);
     assert_int_equal(receive(4, EPOCH_LIST("7", "")), BATON_ECONFLICT);
-    assert_true(worker_owner(worker) == 3);
+    assert_true(worker->owner == 3);
 }
 
 static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
@@ -310,10 +307,10 @@ static void the_newest_that_waits_follows_an_owner_that_goes(void **state)
     worker_connected(worker, 2);
     worker_connected(worker, 3);
     worker_disconnected(worker, 1);
-    assert_true(worker_owner(worker) == 3);
+    assert_true(worker->owner == 3);
     worker_disconnected(worker, 3);
     worker_disconnected(worker, 2);
-    assert_true(worker_owner(worker) == 0);
+    assert_true(worker->owner == 0);
 }
 
 static void of_too_many_that_wait_the_oldest_goes_never_the_owner(void **state)
@@ -324,7 +321,7 @@ static void of_too_many_that_wait_the_oldest_goes_never_the_owner(void **state)
     forget();
     worker_connected(worker, 100);
     expect("2x 1013\n100< " REPORT(""));
-    assert_true(worker_owner(worker) == 1);
+    assert_true(worker->owner == 1);
 }
 
 static void a_detection_goes_out_at_once_with_the_displays_session(void **state)
@@ -358,11 +355,11 @@ static void late_detections_patch_the_session_they_were_seen_in(void **state)
                          "\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"sessionId\":7,\"data\":{"
                          "\"detection\":{\"people\":2},\"modelId\":1,\"modelName\":\"M\"}}\n");
     assert_int_equal(worker_queued(worker), 2);
-    assert_int_equal(worker_counters(worker)->patches_sent, 0);
+    assert_int_equal(worker->counters.patches_sent, 0);
     deliver(2);
     assert_int_equal(worker_queued(worker), 0);
-    assert_int_equal(worker_counters(worker)->patches_sent, 1);
-    assert_int_equal(worker_counters(worker)->detections_sent, 1);
+    assert_int_equal(worker->counters.patches_sent, 1);
+    assert_int_equal(worker->counters.detections_sent, 1);
 }
 
 static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void **state)
@@ -373,7 +370,7 @@ static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void *
     worker_delivered(worker, 1, 1);
     see("a;1", "{\"carBrand\":\"B\"}");
     see("a;1", "{\"carBrand\":\"C\"}");
-    assert_int_equal(worker_counters(worker)->detections_sent, 1);
+    assert_int_equal(worker->counters.detections_sent, 1);
     assert_int_equal(worker_queued(worker), 2);
     worker_disconnected(worker, 1);
     worker_delivered(worker, 1, 3); /* too late to count */
@@ -385,8 +382,8 @@ static void what_a_lost_connection_had_not_taken_goes_to_the_next_backend(void *
     assert_true(strstr(record.text, "\"B\"") < strstr(record.text, "\"C\""));
     deliver(2);
     assert_int_equal(worker_queued(worker), 0);
-    assert_int_equal(worker_counters(worker)->detections_sent, 1);
-    assert_int_equal(worker_counters(worker)->patches_sent, 2);
+    assert_int_equal(worker->counters.detections_sent, 1);
+    assert_int_equal(worker->counters.patches_sent, 2);
 }
 
 static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(void **state)
@@ -401,7 +398,7 @@ static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(voi
     }
     assert_int_equal(record.receipts, OUTBOX_HANDED_MAX);
     assert_int_equal(worker_queued(worker), OUTBOX_HANDED_MAX + 3);
-    assert_int_equal(worker_counters(worker)->detections_dropped, 2);
+    assert_int_equal(worker->counters.detections_dropped, 2);
     worker_delivered(worker, 1, 1); /* so one more may go, with the heartbeat */
     worker_tick(worker, &(struct usage){0});
     assert_int_equal(record.receipts, OUTBOX_HANDED_MAX + 1);
@@ -409,7 +406,7 @@ static void what_comes_back_keeps_to_the_bound_and_a_successor_gets_the_rest(voi
     forget();
     tell(2, STAGE("a", "\"welcome\""));
     assert_int_equal(worker_queued(worker), 3);
-    assert_int_equal(worker_counters(worker)->detections_dropped, OUTBOX_HANDED_MAX + 1);
+    assert_int_equal(worker->counters.detections_dropped, OUTBOX_HANDED_MAX + 1);
     assert_non_null(strstr(record.text, "2< {\"type\":\"imageDetection\""));
     assert_null(strstr(record.text, "\"n\":11023"));
     assert_non_null(strstr(record.text, "\"n\":11028"));
@@ -441,13 +438,13 @@ static void a_full_queue_drops_its_oldest_and_so_does_a_lower_bound(void **state
         see("a;1", attributes);
         if (i == 4) {
             assert_int_equal(worker_queued(worker), 3);
-            assert_int_equal(worker_counters(worker)->detections_dropped, 2);
+            assert_int_equal(worker->counters.detections_dropped, 2);
             worker_set_queue(worker, 2);
             worker_set_queue(worker, 4);
         }
     }
     assert_int_equal(worker_queued(worker), 4);
-    assert_int_equal(worker_counters(worker)->detections_dropped, 3);
+    assert_int_equal(worker->counters.detections_dropped, 3);
     record.is_deaf = false;
     forget();
     worker_flush(worker);
@@ -459,7 +456,7 @@ static void a_full_queue_drops_its_oldest_and_so_does_a_lower_bound(void **state
     assert_int_equal(worker_queued(worker), 4);
     worker_disconnected(worker, 1); /* now it does */
     assert_int_equal(worker_queued(worker), 1);
-    assert_int_equal(worker_counters(worker)->detections_dropped, 6);
+    assert_int_equal(worker->counters.detections_dropped, 6);
 }
 
 static void a_display_in_neither_takes_no_room(void **state)
@@ -521,11 +518,11 @@ static void the_log_of_the_specification_plays_message_by_message(void **state)
         if (strcmp(example->section, "§9.8") == 0) { /* the worker itself comes back */
             begin_anew(3);
         }
-        if (worker_owner(worker) == 0) {
+        if (worker->owner == 0) {
             worker_connected(worker, ++backend);
             (void)snprintf(expected, sizeof(expected), "%d< %s\n", (int)backend, example->text);
         }
-        if (worker_subscription_count(worker) > 0) {
+        if (worker->subscription_count > 0) {
             worker_find(worker, "display-001;entry-cam-01")->is_online = true;
         }
         forget();
