@@ -288,8 +288,8 @@ int store_find(struct store *store, const char *digest, struct model **ret,
 /* All archives of the folder. */
 struct survey {
     uint64_t bytes, bytes_held; /* of all; of those that a process holds */
-    char oldest[DIGEST_BYTES]; /* the one that was used longest ago and that no process holds */
-    int64_t used_ns;           /* its last use */
+    char oldest[DIGEST_BYTES];  /* the one that was used longest ago and that no process holds */
+    int64_t used_ns;            /* its last use */
 };
 
 /* Adds an archive. Sets its time of last use to now if a process holds it. The caller has the

@@ -44,8 +44,8 @@ int store_file(const struct store *store, struct baton_error *reterr);
 struct model {
     const struct store *store;
     char digest[DIGEST_BYTES];
-    int fd;            /* the archive, read-only and locked */
-    atomic_int shares; /* the first holder, and each model_share() */
+    int fd;              /* the archive, read-only and locked */
+    atomic_int shares;   /* the first holder, and each model_share() */
     atomic_bool is_none; /* no archive, see model_forget() */
 };
 
