@@ -142,8 +142,9 @@ static void refuse_model(struct try *try, const struct baton_error *error)
         try->camera ? "; is pipeline.json right about its models? docs/pipeline.md" : "";
 
     if (!try->error.code) {
-        (void)error_set(&try->error, error->code == BATON_EINVAL ? BATON_EPROTO : error->code,
-                        "--model %s: %s%s", try->settings->file, error->message, hint);
+        bool is_bad = error->code == BATON_EINVAL || error->code == BATON_ETOOBIG;
+        (void)error_set(&try->error, is_bad ? BATON_EPROTO : error->code, "--model %s: %s%s",
+                        try->settings->file, error->message, hint);
     }
 }
 

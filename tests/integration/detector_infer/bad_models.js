@@ -17,6 +17,7 @@ const bad = {
     'one byte less': ['models/rectangles.onnx', 'old[:-1]', /pars/],
     'a web page': ['models/rectangles.onnx', 'b"<html>403 Forbidden</html>"', /pars/],
     empty: ['models/stripes.onnx', 'b""', /0 bytes/, 'models/stripes.onnx', /must be 1 to 1073741824/],
+    'a bomb': ['models/stripes.onnx', 'bytes(17 << 20)', /unpacks to more/, 'models/stripes.onnx', /2 GiB/],
     'an operator that nobody has': ['models/rectangles.onnx', 'old.replace(b"Conv", b"Cnov")', /Cnov/],
     'a model of other classes': ['pipeline.json', 'old.replace(b\'"green", "blue"]\', b\'"green"]\', 1)',
         /output \[1, 7, 3840\] does not fit 2 classes/, 'models/rectangles.onnx',
