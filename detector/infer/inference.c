@@ -2,6 +2,7 @@
 
 #include "base/backoff.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,19 +246,14 @@ static void destroy(struct inference *inference)
     uv_mutex_destroy(&inference->lock);
     uv_cond_destroy(&inference->wake);
     (void)close(inference->bell);
+    (void)close(inference->config.archive_fd);
     pipeline_fini(&inference->pipeline);
     free(inference);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
 {
-    struct inference *inference = handle->data;
-    struct inference_hooks hooks = inference->config.hooks;
-
-    destroy(inference);
-    if (hooks.closed) {
-        hooks.closed(hooks.userdata);
-    }
+    destroy(handle->data);
 }
 
 static void report(struct inference *inference, const struct baton_error *error)
@@ -421,10 +417,11 @@ static struct inference *make(const struct inference_config *config)
     (void)uv_cond_init(&inference->wake);
     inference->config = *config;
     inference->config.engine.is_canceled = &inference->is_closed;
+    inference->config.archive_fd = fcntl(config->archive_fd, F_DUPFD_CLOEXEC, 0); /* locked, too */
     inference->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     inference->reported = INSTANT_PAST;
     inference->poll.data = inference;
-    if (inference->bell >= 0 &&
+    if (inference->bell >= 0 && inference->config.archive_fd >= 0 &&
         uv_poll_init(config->loop, &inference->poll, inference->bell) == 0) {
         return inference;
     }
@@ -443,7 +440,6 @@ int inference_open(struct inference **ret, const struct inference_config *config
     (void)uv_poll_start(&inference->poll, UV_READABLE,
                         on_bell); /* cannot fail: it is not closing */
     if (uv_thread_create(&inference->thread, work, inference) != 0) {
-        inference->config.hooks.closed = NULL;
         uv_close((uv_handle_t *)&inference->poll, on_handle_closed);
         return error_set(reterr, BATON_EIO, "no further thread");
     }

@@ -22,7 +22,7 @@
 struct inference;      /* opaque */
 struct inference_feed; /* opaque: the frames of one subscription */
 
-/* The error is borrowed during the call. `closed` may be NULL. */
+/* The error is borrowed during the call. */
 struct inference_hooks {
     /* Called once, unless the inference is closed before. Without an error the archive is one, and
      * each of its models has run on an empty picture with an output of the right form.
@@ -32,15 +32,13 @@ struct inference_hooks {
     /* Its child was lost, or a frame could not be run; the inference goes on. At most one call a
      * second. */
     void (*failed)(void *userdata, const struct baton_error *error);
-    /* The archive is not in use any more. The inference is freed after this call. */
-    void (*closed)(void *userdata);
     void *userdata;
 };
 
 struct inference_config {
     uv_loop_t *loop;
     struct engine_options engine; /* texts are borrowed for its life */
-    int archive_fd;               /* borrowed until closed() */
+    int archive_fd;               /* borrowed during inference_open() */
     bool uses_stream_time; /* for clips: an object's age follows the clip's time instead of the
                               clock */
     struct inference_hooks hooks;
@@ -50,7 +48,7 @@ struct inference_config {
 int inference_open(struct inference **ret, const struct inference_config *config,
                    struct baton_error *reterr);
 
-/* Ends all hooks except `closed`; its feeds are freed before. Then run the loop. May be called from
+/* Ends all hooks; its feeds are freed before. Then run the loop, which frees it. May be called from
  * within hooks. NULL is allowed. */
 void inference_close(struct inference *inference);
 

@@ -41,15 +41,6 @@ static void tell(const struct bound *bound, const struct baton_error *error)
 
 static void on_opened(void *userdata, const struct baton_error *error);
 
-static void on_closed(void *userdata)
-{
-    struct shared *shared = userdata;
-
-    LL_DELETE(shared->models->shareds, shared);
-    model_release(shared->model);
-    free(shared);
-}
-
 /* If several models have this archive, the failure is counted for one and told by all. */
 static void on_failed(void *userdata, const struct baton_error *error)
 {
@@ -76,7 +67,7 @@ static int open_inference(struct shared *shared, struct baton_error *reterr)
                                             .engine = models->engine,
                                             .archive_fd = shared->model->fd,
                                             .uses_stream_time = models->uses_stream_time,
-                                            .hooks = {on_opened, on_failed, on_closed, shared}};
+                                            .hooks = {on_opened, on_failed, shared}};
 
     return inference_open(&shared->inference, &config, reterr);
 }
@@ -88,7 +79,7 @@ static int shared_begin(struct shared **ret, struct models *models, struct model
     struct shared *shared = models->shareds;
     int code;
 
-    while (shared && (shared->users == 0 || strcmp(shared->model->digest, model->digest) != 0)) {
+    while (shared && strcmp(shared->model->digest, model->digest) != 0) {
         shared = shared->next;
     }
     if (!shared) {
@@ -115,6 +106,9 @@ static void shared_end(struct shared *shared)
 {
     if (shared && --shared->users == 0) {
         inference_close(shared->inference);
+        LL_DELETE(shared->models->shareds, shared);
+        model_release(shared->model);
+        free(shared);
     }
 }
 

@@ -40,7 +40,7 @@ struct models_config {
 struct models {
     struct models_config config;
     struct bound *bounds;
-    struct shared *shareds; /* inferences, with those that are closing */
+    struct shared *shareds; /* inferences */
     struct figures figures;
 };
 
