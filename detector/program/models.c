@@ -337,6 +337,7 @@ static void on_supplied(void *userdata, const struct supplied *supplied)
 {
     struct bound *bound = userdata;
     struct model *model = supplied->model;
+    struct work *before = bound->coming;
     struct baton_error error = {0};
 
     bound->is_waiting = false;
@@ -344,7 +345,7 @@ static void on_supplied(void *userdata, const struct supplied *supplied)
         refuse(bound, supplied->error);
         return;
     }
-    work_free(&bound->coming);
+    bound->coming = NULL;
     if (runs_already(bound, model)) {
         meet(bound, supplied->error ? supplied->error : &error);
     } else if (work_new(&bound->coming, bound, supplied, &error) != 0) {
@@ -353,6 +354,7 @@ static void on_supplied(void *userdata, const struct supplied *supplied)
     } else if (bound->coming->shared->is_open) {
         take_over(bound);
     }
+    work_free(&before); /* not sooner: it may be the same archive, which goes on being opened */
 }
 
 /* ---- Subscriptions -------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 //   node recheck.js BATON-DETECTOR CURL RTSP-SERVER CLIP.h264 ARCHIVE
 'use strict';
 const assert = require('assert');
+const { spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
@@ -49,6 +50,11 @@ async function with_all(options, work) {
 }
 
 const often = ['--model-recheck', '20ms'];
+// The processes that run its models: children of its threads, which may end meanwhile.
+const models = (worker) => String(spawnSync('sh', ['-c', `
+    for pid in $(cat /proc/${worker.child.pid}/task/*/children); do
+        grep -qsx baton-model /proc/$pid/comm && echo $pid
+    done`]).stdout).trim().split('\n');
 const state = (worker) => worker.camera('hall;0').model_state;
 
 const tests = {
@@ -136,6 +142,19 @@ const tests = {
             all.wants('canary2', 'canary2');
             await all.sees('Fiat');
             assert.ok(shop.queries.includes('signature=canary2'));
+
+            // The next worker has it from the disk, and opens it once, however often it is refused.
+            await all.backend.close();
+            await all.worker.stop();
+            shop.statuses['/a.mpta'] = 403;
+            await all.start();
+            const pids = new Set();
+            for (let i = 0; i < 20 || !/model-running/.test(all.worker.log); i++) {
+                all.wants(`canary${i}`);
+                await all.asks(1);
+                models(all.worker).forEach((pid) => pid && pids.add(pid));
+            }
+            assert.strictEqual(pids.size, 1);
         }),
 
     'SIGHUP reads how often': async () => {
