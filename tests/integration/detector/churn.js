@@ -8,7 +8,7 @@
 const assert = require('assert');
 const fs = require('fs');
 const path = require('path');
-const { DEADLINE_MS, Backend, list, subscription, session, stage, decoders } = require('./tools');
+const { DEADLINE_MS, Backend, list, subscription, session, stage, processes } = require('./tools');
 const { Camera, Worker } = require('./life');
 const { Shop } = require('../detector_infer/shop');
 
@@ -123,7 +123,7 @@ async function churn(camera, shop, worker, backend, seconds) {
         if (random(4) === 0) backend.send(stage('d' + random(4), pick([null, 'welcome'])));
         if (random(4) === 0) worker.curl(`/camera/${pick(['d0;c0', 'd1;c1'])}/image?` +
             pick(['width=64', 'source=snapshot']));
-        if (random(4) === 0) kill_one_of(decoders(worker.child.pid));
+        if (random(4) === 0) kill_one_of(processes(worker.child.pid));
         const names = [...wanted.keys()].sort().join();
         await backend.report((all) => all.map((one) => one.subscriptionIdentifier).sort()
             .join() === names);

@@ -210,11 +210,12 @@ class Backend {
     }
 }
 
-// The numbers of a program's processes that decode; one may end meanwhile.
-function decoders(pid) {
-    return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter((child) => {
+// The numbers of a program's processes that decode, or run models; one may end meanwhile.
+function processes(pid, name = 'baton-camera') {
+    const all = spawnSync('sh', ['-c', `cat /proc/${pid}/task/*/children`], { encoding: 'utf8' });
+    return all.stdout.split(' ').filter((child) => {
         try {
-            return fs.readFileSync(`/proc/${child}/comm`, 'utf8') === 'baton-camera\n';
+            return fs.readFileSync(`/proc/${child}/comm`, 'utf8') === name + '\n';
         } catch {
             return false;
         }
@@ -301,4 +302,4 @@ const online = (count) => (c) => c.length === count && c.every((one) => one.onli
 
 module.exports = { DEADLINE_MS, WebSocket, program, curl, deadline, until, get, status, size,
     Stand, Viewer, Backend, subscription, list, session, stage, online, upgrade,
-    decoders, certificate, in_folder, refuses, run_all };
+    processes, certificate, in_folder, refuses, run_all };

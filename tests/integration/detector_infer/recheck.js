@@ -3,11 +3,10 @@
 //   node recheck.js BATON-DETECTOR CURL RTSP-SERVER CLIP.h264 ARCHIVE
 'use strict';
 const assert = require('assert');
-const { spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { deadline, Backend, list, subscription, run_all } = require('../detector/tools');
+const { deadline, processes, Backend, list, subscription, run_all } = require('../detector/tools');
 const { Camera, Worker } = require('../detector/life');
 const { metrics } = require('../detector/exposition');
 const { Shop, alter } = require('./shop');
@@ -50,11 +49,6 @@ async function with_all(options, work) {
 }
 
 const often = ['--model-recheck', '20ms'];
-// The processes that run its models: children of its threads, which may end meanwhile.
-const models = (worker) => String(spawnSync('sh', ['-c', `
-    for pid in $(cat /proc/${worker.child.pid}/task/*/children); do
-        grep -qsx baton-model /proc/$pid/comm && echo $pid
-    done`]).stdout).trim().split('\n');
 const state = (worker) => worker.camera('hall;0').model_state;
 
 const tests = {
@@ -142,7 +136,6 @@ const tests = {
             all.wants('canary2', 'canary2');
             await all.sees('Fiat');
             assert.ok(shop.queries.includes('signature=canary2'));
-
             // The next worker has it from the disk, and opens it once, however often it is refused.
             await all.backend.close();
             await all.worker.stop();
@@ -152,7 +145,7 @@ const tests = {
             for (let i = 0; i < 20 || !/model-running/.test(all.worker.log); i++) {
                 all.wants(`canary${i}`);
                 await all.asks(1);
-                models(all.worker).forEach((pid) => pid && pids.add(pid));
+                processes(all.worker.child.pid, 'baton-model').forEach((pid) => pids.add(pid));
             }
             assert.strictEqual(pids.size, 1);
         }),

@@ -9,7 +9,7 @@ const os = require('os');
 const path = require('path');
 
 const { score } = require('./score');
-const { DEADLINE_MS, deadline, until, program, Stand, decoders, run_all } =
+const { DEADLINE_MS, deadline, until, program, Stand, processes, run_all } =
     require('../detector/tools');
 
 const [ffmpeg, models, ...engines] = process.argv.slice(3);
@@ -313,7 +313,7 @@ run_all({
     async 'a decoder that dies ends the try: the clip does not begin again'() {
         const one = start([], {});
         await one.says(/10 %/);
-        process.kill(decoders(one.child.pid)[0], 'SIGKILL');
+        process.kill(processes(one.child.pid)[0], 'SIGKILL');
         assert.strictEqual(await one.ended, 1, one.log);
         assert.match(one.log, /broke off after \d+ frames: .*killed by signal 9/);
         const frames = one.stdout.trim().split('\n').map((line) => JSON.parse(line).frame);
