@@ -228,6 +228,5 @@ void service_free(struct service *service)
         images_fini((struct images *)service->worker.subscriptions[i]);
     }
     worker_fini(&service->worker);
-    usage_meter_fini(&service->meter);
     free(service);
 }

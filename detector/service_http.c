@@ -60,7 +60,7 @@ static json_t *usage_json(const struct service *service)
                      usage->memory, "gpu", usage->gpu, "gpuMemory", usage->gpu_memory, "of",
                      usage_source(&service->meter), "cpus", usage_cpus(&service->meter),
                      "memoryBytes", (json_int_t)usage_memory_limit(&service->meter), "gpus",
-                     (json_int_t)usage_gpus(&service->meter));
+                     (json_int_t)service->meter.gpus.count);
 }
 
 static json_t *counters_json(const struct worker *worker)

@@ -5,29 +5,24 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 16384 /* files of /proc and /sys are short */, GPUS_MAX = 16 };
+enum { FILE_MAX = 16384 }; /* files of /proc and /sys are short */
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 /* The file's text, cut at FILE_MAX; false if it cannot be read. */
-__attribute__((format(printf, 2, 3))) static bool read_file(char ret[static FILE_MAX],
-                                                            const char *format, ...)
+static bool read_file(char ret[static FILE_MAX], const char *folder, const char *name)
 {
     char path[USAGE_PATH_MAX + 64];
-    va_list arguments;
     bool is_read;
     FILE *file;
     size_t used;
 
-    va_start(arguments, format);
-    (void)vsnprintf(path, sizeof(path), format, arguments);
-    va_end(arguments);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     file = fopen(path, "re");
     if (file == NULL) {
         return false;
@@ -50,42 +45,25 @@ static const char *after(const char *text, const char *key)
     return at != NULL ? at + strlen(key) : NULL;
 }
 
-/* False for "max" and all else that is no number. */
-static bool number_after(const char *text, const char *key, double *ret)
-{
-    const char *at = after(text, key);
-
-    return at != NULL && sscanf(at, "%lf", ret) == 1;
-}
-
-static bool read_number(const char *folder, const char *name, double *ret)
+/* What follows `key` at the beginning of a line of the file. False for "max" and all else that is
+ * no number. */
+static bool read_number(double *ret, const char *folder, const char *name, const char *key)
 {
     char text[FILE_MAX];
+    const char *at = read_file(text, folder, name) ? after(text, key) : NULL;
 
-    return read_file(text, "%s/%s", folder, name) && sscanf(text, "%lf", ret) == 1;
+    return at != NULL && sscanf(at, "%lf", ret) == 1;
 }
 
 /* ---- The cgroup ------------------------------------------------------------------------------ */
 
 #define MOUNT "/sys/fs/cgroup"
 
-/* The path of this process's cgroup, out of the line "0::path". */
-static bool read_path(const char *root, char ret[static USAGE_PATH_MAX])
-{
-    char lines[FILE_MAX];
-    const char *path = read_file(lines, "%s/proc/self/cgroup", root) ? after(lines, "0::") : NULL;
-
-    if (path != NULL) {
-        (void)snprintf(ret, USAGE_PATH_MAX, "%.*s", (int)strcspn(path, "\n"), path);
-    }
-    return path != NULL;
-}
-
 static bool is_cgroup(const char *folder)
 {
-    char text[FILE_MAX];
+    double bytes;
 
-    return read_file(text, "%s/memory.current", folder);
+    return read_number(&bytes, folder, "memory.current", "");
 }
 
 const char *usage_source(const struct usage_meter *meter)
@@ -97,9 +75,10 @@ const char *usage_source(const struct usage_meter *meter)
 
 static double bytes_in(const char *folder)
 {
-    double bytes;
+    double bytes = INFINITY;
 
-    return read_number(folder, "memory.max", &bytes) ? bytes : INFINITY;
+    (void)read_number(&bytes, folder, "memory.max", "");
+    return bytes;
 }
 
 /* Its file has "quota period". */
@@ -107,7 +86,7 @@ static double cpus_in(const char *folder)
 {
     char text[FILE_MAX];
     double quota, period;
-    bool is_limit = read_file(text, "%s/cpu.max", folder) &&
+    bool is_limit = read_file(text, folder, "cpu.max") &&
                     sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0;
 
     return is_limit ? quota / period : INFINITY;
@@ -137,13 +116,10 @@ double usage_cpus(const struct usage_meter *meter)
 
 uint64_t usage_memory_limit(const struct usage_meter *meter)
 {
-    char text[FILE_MAX];
-    double bytes = INFINITY, kib;
+    double kib = INFINITY, bytes;
 
-    if (read_file(text, "%s/proc/meminfo", meter->root) && number_after(text, "MemTotal:", &kib)) {
-        bytes = kib * 1024;
-    }
-    bytes = least(meter, bytes, bytes_in);
+    (void)read_number(&kib, meter->root, "proc/meminfo", "MemTotal:");
+    bytes = least(meter, kib * 1024, bytes_in);
     return bytes < 0x1p63 ? (uint64_t)bytes : 0;
 }
 
@@ -170,23 +146,23 @@ static double cpu_s_of(const char *stat, bool is_child)
  * what it shares with us would count twice. */
 static void add(struct tally *tally, const char *root, const char *pid, bool is_child)
 {
-    char text[FILE_MAX];
-    double kib;
+    char folder[USAGE_PATH_MAX], text[FILE_MAX];
+    double kib = 0;
 
-    if (read_file(text, "%s/proc/%s/stat", root, pid)) {
+    (void)snprintf(folder, sizeof(folder), "%s/proc/%s", root, pid);
+    if (read_file(text, folder, "stat")) {
         tally->cpu_s += cpu_s_of(text, is_child);
     }
-    if (read_file(text, "%s/proc/%s/status", root, pid) &&
-        number_after(text, is_child ? "RssAnon:" : "VmRSS:", &kib)) {
-        tally->bytes += kib * 1024;
-    }
+    (void)read_number(&kib, folder, "status", is_child ? "RssAnon:" : "VmRSS:");
+    tally->bytes += kib * 1024;
 }
 
 static void add_children(struct tally *tally, const char *root, const char *thread)
 {
-    char text[FILE_MAX], *rest = text, *pid;
+    char name[USAGE_PATH_MAX], text[FILE_MAX], *rest = text, *pid;
 
-    if (!read_file(text, "%s/proc/self/task/%s/children", root, thread)) {
+    (void)snprintf(name, sizeof(name), "proc/self/task/%s/children", thread);
+    if (!read_file(text, root, name)) {
         return;
     }
     while ((pid = strsep(&rest, " ")) != NULL) {
@@ -220,13 +196,11 @@ static struct tally count_processes(const char *root)
 
 static struct tally count_cgroup(const char *folder)
 {
-    char text[FILE_MAX];
     struct tally tally = {0};
 
-    if (read_file(text, "%s/cpu.stat", folder) && number_after(text, "usage_usec", &tally.cpu_s)) {
-        tally.cpu_s /= 1e6;
-    }
-    (void)read_number(folder, "memory.current", &tally.bytes);
+    (void)read_number(&tally.cpu_s, folder, "cpu.stat", "usage_usec");
+    tally.cpu_s /= 1e6;
+    (void)read_number(&tally.bytes, folder, "memory.current", "");
     return tally;
 }
 
@@ -241,23 +215,6 @@ struct nvml_memory {
     unsigned long long total, free, used; /* bytes */
 };
 
-struct nvml {
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*count)(unsigned *count);
-    int (*handle)(unsigned index, void **device);
-    int (*utilization)(void *device, struct nvml_utilization *utilization);
-    int (*memory)(void *device, struct nvml_memory *memory);
-};
-
-struct gpus {
-    void *library;
-    struct nvml nvml;
-    bool has_begun;
-    void *devices[GPUS_MAX];
-    unsigned count;
-};
-
 /* ISO C knows no way from an object's address to a function's; POSIX says that they are alike. */
 static bool load(void *library, const char *name, void *function)
 {
@@ -266,68 +223,38 @@ static bool load(void *library, const char *name, void *function)
     return symbol != NULL;
 }
 
-static bool load_all(void *library, struct nvml *nvml)
+/* The library stays loaded until the process ends. None, if it is not there, lacks a function, or
+ * finds no GPU. */
+static void open_gpus(struct usage_gpus *gpus, const char *name)
 {
-    return load(library, "nvmlInit_v2", &nvml->init) &&
-           load(library, "nvmlShutdown", &nvml->shutdown) &&
-           load(library, "nvmlDeviceGetCount_v2", &nvml->count) &&
-           load(library, "nvmlDeviceGetHandleByIndex_v2", &nvml->handle) &&
-           load(library, "nvmlDeviceGetUtilizationRates", &nvml->utilization) &&
-           load(library, "nvmlDeviceGetMemoryInfo", &nvml->memory);
-}
-
-static void close_gpus(struct gpus *gpus)
-{
-    if (gpus->has_begun) {
-        (void)gpus->nvml.shutdown();
-    }
-    if (gpus->library != NULL) {
-        (void)dlclose(gpus->library);
-    }
-    free(gpus);
-}
-
-/* NULL: the library is not there, lacks a function, or finds no GPU. */
-static struct gpus *open_gpus(const char *library)
-{
-    struct gpus *gpus = calloc(1, sizeof(*gpus));
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    int (*begin)(void), (*counted)(unsigned *count), (*handle)(unsigned index, void **device);
     unsigned count = 0;
 
-    if (gpus == NULL) {
-        return NULL;
+    if (library == NULL || !load(library, "nvmlInit_v2", &begin) ||
+        !load(library, "nvmlDeviceGetCount_v2", &counted) ||
+        !load(library, "nvmlDeviceGetHandleByIndex_v2", &handle) ||
+        !load(library, "nvmlDeviceGetUtilizationRates", &gpus->utilization) ||
+        !load(library, "nvmlDeviceGetMemoryInfo", &gpus->memory) || begin() != 0 ||
+        counted(&count) != 0) {
+        return;
     }
-    gpus->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    gpus->has_begun =
-        gpus->library != NULL && load_all(gpus->library, &gpus->nvml) && gpus->nvml.init() == 0;
-    if (gpus->has_begun) {
-        (void)gpus->nvml.count(&count);
+    for (unsigned i = 0; i < count && gpus->count < USAGE_GPUS_MAX; i++) {
+        gpus->count += handle(i, &gpus->devices[gpus->count]) == 0;
     }
-    for (unsigned i = 0; i < count && gpus->count < GPUS_MAX; i++) {
-        gpus->count += gpus->nvml.handle(i, &gpus->devices[gpus->count]) == 0;
-    }
-    if (gpus->count == 0) {
-        close_gpus(gpus);
-        return NULL;
-    }
-    return gpus;
 }
 
-unsigned usage_gpus(const struct usage_meter *meter)
-{
-    return meter->gpus != NULL ? meter->gpus->count : 0;
-}
-
-static void measure_gpus(const struct gpus *gpus, struct usage *usage)
+static void measure_gpus(const struct usage_gpus *gpus, struct usage *usage)
 {
     double busy = 0, filled = 0;
 
     for (unsigned i = 0; i < gpus->count; i++) {
         struct nvml_utilization utilization = {0};
         struct nvml_memory memory = {0};
-        if (gpus->nvml.utilization(gpus->devices[i], &utilization) == 0) {
+        if (gpus->utilization(gpus->devices[i], &utilization) == 0) {
             busy += utilization.gpu;
         }
-        if (gpus->nvml.memory(gpus->devices[i], &memory) == 0 && memory.total > 0) {
+        if (gpus->memory(gpus->devices[i], &memory) == 0 && memory.total > 0) {
             filled += 100 * (double)memory.used / (double)memory.total;
         }
     }
@@ -340,28 +267,24 @@ static void measure_gpus(const struct gpus *gpus, struct usage *usage)
 /* A container sees its own cgroup at the mount, whatever path it is told. */
 void usage_meter_init(struct usage_meter *meter, const char *root, const char *gpu_library)
 {
-    char path[USAGE_PATH_MAX];
+    char lines[FILE_MAX];
+    const char *path; /* in the line "0::path" */
 
-    *meter = (struct usage_meter){.gpus = open_gpus(gpu_library)};
+    *meter = (struct usage_meter){0};
+    open_gpus(&meter->gpus, gpu_library);
     (void)snprintf(meter->root, sizeof(meter->root), "%s", root);
-    if (!read_path(meter->root, path)) {
+    path = read_file(lines, meter->root, "proc/self/cgroup") ? after(lines, "0::") : NULL;
+    if (path == NULL) {
         return;
     }
     meter->mount_bytes = strlen(meter->root) + strlen(MOUNT);
-    (void)snprintf(meter->cgroup, sizeof(meter->cgroup), "%s" MOUNT "%s", meter->root, path);
-    if (strcmp(path, "/") == 0 || !is_cgroup(meter->cgroup)) {
+    (void)snprintf(meter->cgroup, sizeof(meter->cgroup), "%s" MOUNT "%.*s", meter->root,
+                   (int)strcspn(path, "\n"), path);
+    if (!is_cgroup(meter->cgroup)) {
         meter->cgroup[meter->mount_bytes] = '\0';
     }
     if (!is_cgroup(meter->cgroup)) {
         meter->cgroup[0] = '\0';
-    }
-}
-
-void usage_meter_fini(struct usage_meter *meter)
-{
-    if (meter->gpus != NULL) {
-        close_gpus(meter->gpus);
-        meter->gpus = NULL;
     }
 }
 
@@ -385,7 +308,7 @@ void usage_measure(struct usage_meter *meter, instant now, struct usage *usage)
     meter->last_cpu_s = tally.cpu_s;
     usage->memory = percent_of(tally.bytes, (double)usage_memory_limit(meter));
     usage->gpu = usage->gpu_memory = 0;
-    if (meter->gpus != NULL) {
-        measure_gpus(meter->gpus, usage);
+    if (meter->gpus.count > 0) {
+        measure_gpus(&meter->gpus, usage);
     }
 }

@@ -18,9 +18,10 @@
 
 #define USAGE_GPU_LIBRARY "libnvidia-ml.so.1"
 
-enum { USAGE_PATH_MAX = 1024 };
+enum { USAGE_PATH_MAX = 1024, USAGE_GPUS_MAX = 16 };
 
-struct gpus;
+struct nvml_utilization;
+struct nvml_memory;
 
 struct usage_meter {
     char root[USAGE_PATH_MAX / 4];
@@ -29,12 +30,16 @@ struct usage_meter {
     bool has_last;
     instant last_at;
     double last_cpu_s;
-    struct gpus *gpus; /* NULL: none */
+    struct usage_gpus {
+        int (*utilization)(void *device, struct nvml_utilization *utilization);
+        int (*memory)(void *device, struct nvml_memory *memory);
+        void *devices[USAGE_GPUS_MAX];
+        unsigned count;
+    } gpus;
 };
 
 /* Finds the cgroup and the GPUs. Never fails: what cannot be read or loaded counts as not there. */
 void usage_meter_init(struct usage_meter *meter, const char *root, const char *gpu_library);
-void usage_meter_fini(struct usage_meter *meter);
 
 /* CPU is the mean since the last call; 0 at the first one. */
 void usage_measure(struct usage_meter *meter, instant now, struct usage *usage);
@@ -44,6 +49,5 @@ const char *usage_source(const struct usage_meter *meter);
 /* Cores' worth of CPU time, and bytes of memory, that the process may use; 0: not known. */
 double usage_cpus(const struct usage_meter *meter);
 uint64_t usage_memory_limit(const struct usage_meter *meter);
-unsigned usage_gpus(const struct usage_meter *meter);
 
 #endif
