@@ -4,37 +4,30 @@
 #include "base/url.h"
 #include "base/value.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PREFIX "/camera/"
 
-/* Whether the path ends with the suffix, behind the prefix. */
-static bool has_suffix(const char *path, const char *suffix)
-{
-    size_t bytes = strlen(path), suffix_bytes = strlen(suffix);
-
-    return bytes >= suffix_bytes && strcmp(path + bytes - suffix_bytes, suffix) == 0;
-}
-
 static int read_path(struct camera_question *ret, const char *path, struct baton_error *reterr)
 {
-    const char *suffix = has_suffix(path, "/stream") ? "/stream" : "/image";
-    const size_t prefix_bytes = strlen(PREFIX);
-    size_t bytes = strlen(path), around = prefix_bytes + strlen(suffix);
+    const char *end = strrchr(path, '/');
+    ptrdiff_t bytes; /* of the name; of "/camera/image" it would be -1 */
 
-    if (strncmp(path, PREFIX, prefix_bytes) != 0 || !has_suffix(path, suffix)) {
+    if (strncmp(path, PREFIX, strlen(PREFIX)) != 0 ||
+        (strcmp(end, "/image") != 0 && strcmp(end, "/stream") != 0)) {
         return error_set(reterr, BATON_ENOENT,
                          "no such page: there are /camera/{display;camera}/image and /stream, "
                          "/status, /metrics, /healthz and /readyz");
     }
-    if (bytes > around + PROTOCOL_IDENTIFIER_MAX) {
+    bytes = end - path - (ptrdiff_t)strlen(PREFIX);
+    if (bytes > PROTOCOL_IDENTIFIER_MAX) {
         return error_set(reterr, BATON_EINVAL, "the camera's name is too long: at most %d bytes",
                          PROTOCOL_IDENTIFIER_MAX);
     }
-    bytes -= bytes < around ? bytes : around; /* "/camera/image" is too short for a name */
-    memcpy(ret->identifier, path + prefix_bytes, bytes);
-    ret->identifier[bytes] = '\0';
-    ret->is_stream = suffix[1] == 's';
+    (void)snprintf(ret->identifier, sizeof(ret->identifier), "%.*s", bytes > 0 ? (int)bytes : 0,
+                   path + strlen(PREFIX));
+    ret->is_stream = strcmp(end, "/stream") == 0;
     return identifier_is_valid(ret->identifier)
                ? 0
                : error_set(reterr, BATON_EINVAL,
