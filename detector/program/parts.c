@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "options/uv_threads.h"
-#include "web/exposition.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,19 +113,4 @@ void parts_free(struct parts *parts)
     store_close(parts->store);
     (void)uv_run(&parts->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&parts->loop);
-}
-
-void parts_measure(struct parts *parts, struct buffer *body)
-{
-    struct supply_counters counters;
-
-    models_measure(&parts->models, body);
-    if (!parts->only && parts->supply) {
-        counters = supply_counters(parts->supply);
-#define COUNTER(name, help)                                                                        \
-    exposition_single(body, "baton_detector_archives_" #name "_total", "counter", help,            \
-                      (double)counters.name);
-        SUPPLY_COUNTERS(COUNTER)
-#undef COUNTER
-    }
 }

@@ -3,6 +3,7 @@
 #include "base/host.h"
 #include "options/notify.h"
 #include "options/serve.h"
+#include "web/exposition.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -102,9 +103,20 @@ static void on_describe(void *userdata, struct subscription *subscription, json_
     models_describe(&entry->models, camera);
 }
 
+/* For /metrics: models, and archives unless there is a file for all. */
 static void on_measure(void *userdata, struct buffer *body)
 {
-    parts_measure(&((struct program *)userdata)->parts, body);
+    struct parts *parts = &((struct program *)userdata)->parts;
+
+    models_measure(&parts->models, body);
+    if (!parts->only && parts->supply) {
+        const struct supply_counters counters = supply_counters(parts->supply);
+#define COUNTER(name, help)                                                                        \
+    exposition_single(body, "baton_detector_archives_" #name "_total", "counter", help,            \
+                      (double)counters.name);
+        SUPPLY_COUNTERS(COUNTER)
+#undef COUNTER
+    }
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */

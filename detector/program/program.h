@@ -60,9 +60,6 @@ void parts_close(struct parts *parts);
 /* The loop as well. */
 void parts_free(struct parts *parts);
 
-/* Adds the families of models to /metrics, and those of archives unless there is a file for all. */
-void parts_measure(struct parts *parts, struct buffer *body);
-
 /* ---- Subscriptions --------------------------------------------------------------------------- */
 
 /* One subscription, and all that is known of it: an entry of worker.h. */
