@@ -126,14 +126,14 @@ void image_store_close(struct image_store *store)
     store->is_closing = true;
 }
 
-static bool shows(const struct encoding *encoding, const struct image_shape *shape,
-                  const struct image_boxes *boxes)
+static struct encoding *find_encoding(const struct frame *frame, const struct image_shape *shape)
 {
-    size_t count = boxes != NULL ? boxes->count : 0;
+    struct encoding *encoding = frame->encodings;
 
-    return memcmp(&encoding->shape, shape, sizeof(*shape)) == 0 && encoding->boxes.count == count &&
-           (count == 0 ||
-            memcmp(encoding->boxes.boxes, boxes->boxes, count * sizeof(boxes->boxes[0])) == 0);
+    while (encoding != NULL && memcmp(&encoding->shape, shape, sizeof(*shape)) != 0) {
+        encoding = encoding->next;
+    }
+    return encoding;
 }
 
 /* Of those that are made, the newest stay. */
@@ -156,8 +156,8 @@ static void make(uv_work_t *work)
     struct encoding *encoding = work->data;
 
     if (!encoding->store->is_closing) {
-        (void)image_compress(encoding->frame, &encoding->shape, &encoding->boxes, &encoding->jpeg,
-                             &encoding->bytes, &encoding->error);
+        (void)image_compress(encoding->frame, &encoding->shape, &encoding->jpeg, &encoding->bytes,
+                             &encoding->error);
     }
 }
 
@@ -186,7 +186,7 @@ static void on_made(uv_work_t *work, int status)
 
 /* NULL: out of memory. */
 static struct encoding *begin(struct image_store *store, struct frame *frame,
-                              const struct image_shape *shape, const struct image_boxes *boxes)
+                              const struct image_shape *shape)
 {
     struct encoding *encoding = calloc(1, sizeof(*encoding));
 
@@ -195,9 +195,6 @@ static struct encoding *begin(struct image_store *store, struct frame *frame,
     }
     encoding->store = store;
     encoding->shape = *shape;
-    if (boxes != NULL) {
-        encoding->boxes = *boxes;
-    }
     encoding->frame = frame_ref(frame);
     LL_PREPEND(frame->encodings, encoding);
     store->counters.waiting++;
@@ -207,15 +204,11 @@ static struct encoding *begin(struct image_store *store, struct frame *frame,
 }
 
 int image_ask(struct image_store *store, struct frame *frame, const struct image_shape *shape,
-              const struct image_boxes *boxes, const struct encoding **ret,
-              struct baton_error *reterr)
+              const struct encoding **ret, struct baton_error *reterr)
 {
-    struct encoding *encoding = frame->encodings;
+    struct encoding *encoding = find_encoding(frame, shape);
 
     assert(!store->is_closing);
-    while (encoding != NULL && !shows(encoding, shape, boxes)) {
-        encoding = encoding->next;
-    }
     if (encoding == NULL && store->counters.waiting >= IMAGE_ENCODINGS_MAX) {
         store->counters.refused++;
         return error_set(reterr, BATON_EUNAVAILABLE,
@@ -223,7 +216,7 @@ int image_ask(struct image_store *store, struct frame *frame, const struct image
                          IMAGE_ENCODINGS_MAX);
     }
     if (encoding == NULL) {
-        encoding = begin(store, frame, shape, boxes);
+        encoding = begin(store, frame, shape);
     }
     if (encoding == NULL) {
         return error_set(reterr, BATON_ENOMEM, "out of memory for a JPEG");

@@ -84,10 +84,13 @@ struct images {
     struct image_boxes boxes; /* of what is shown */
 };
 
-/* The part of a frame, and the size of its picture. */
+/* The part of a frame, the size of its picture, and what is drawn there. The same bytes are the
+ * same picture. */
 struct image_shape {
     int rect[4]; /* x, y, width, height; x and y are even */
     int width, height;
+    size_t box_count;
+    struct image_box boxes[IMAGE_BOXES_MAX];
 };
 
 /* A picture of a frame; borrowed during the call, unless it is not made yet. */
@@ -102,7 +105,6 @@ struct encoding {
     struct image_store *store;
     struct frame *frame;
     struct image_shape shape;
-    struct image_boxes boxes;
     uv_work_t work;
 };
 
@@ -144,21 +146,18 @@ void image_set_boxes(struct images *images, enum image_source source, const stru
 const struct image_boxes *image_boxes(const struct images *images, enum image_source source);
 
 /* `crop` NULL: all of the frame. `width` 0: as large as the part is; else the picture is scaled
- * down to it, never up. */
+ * down to it, never up. `boxes` NULL: none. */
 void image_shape(struct image_shape *ret, const struct frame *frame, const struct crop *crop,
-                 int width);
+                 int width, const struct image_boxes *boxes);
 
-/* `boxes` may be NULL. 0: the encoding is made. BATON_EBUSY: `made` will be called with it; until
+/* 0: the encoding is made. BATON_EBUSY: `made` will be called with it; until
  * then it is no more than a name. BATON_EUNAVAILABLE: too many are under way. BATON_ENOMEM. */
 int image_ask(struct image_store *store, struct frame *frame, const struct image_shape *shape,
-              const struct image_boxes *boxes, const struct encoding **ret,
-              struct baton_error *reterr);
+              const struct encoding **ret, struct baton_error *reterr);
 
-/* A JPEG of the frame, for tjFree(), with the boxes drawn unless they are NULL. From any thread.
- * BATON_EIO, BATON_ENOMEM. */
-int image_compress(const struct frame *frame, const struct image_shape *shape,
-                   const struct image_boxes *boxes, uint8_t **jpeg, size_t *bytes,
-                   struct baton_error *reterr);
+/* A JPEG of the frame, for tjFree(). From any thread. BATON_EIO, BATON_ENOMEM. */
+int image_compress(const struct frame *frame, const struct image_shape *shape, uint8_t **jpeg,
+                   size_t *bytes, struct baton_error *reterr);
 
 /* The rectangle of a frame that a crop means, even so that chroma stays aligned; at least 2x2 if
  * the frame is. rect: x, y, width, height. */

@@ -35,7 +35,7 @@ void image_crop_rect(const struct crop *crop, int width, int height, int rect[4]
 }
 
 void image_shape(struct image_shape *ret, const struct frame *frame, const struct crop *crop,
-                 int width)
+                 int width, const struct image_boxes *boxes)
 {
     static const struct crop all = {0};
     struct image_shape shape = {0};
@@ -48,6 +48,10 @@ void image_shape(struct image_shape *ret, const struct frame *frame, const struc
         shape.width = width;
         shape.height = (int)(((int64_t)rect[3] * width + rect[2] / 2) / rect[2]);
         shape.height += shape.height == 0;
+    }
+    if (boxes != NULL) {
+        shape.box_count = boxes->count;
+        memcpy(shape.boxes, boxes->boxes, boxes->count * sizeof(*boxes->boxes));
     }
     *ret = shape;
 }
@@ -181,9 +185,8 @@ static int compress(const struct frame *canvas, uint8_t **jpeg, size_t *bytes,
 }
 
 /* To scale first and convert what is left is faster than both in one step. */
-int image_compress(const struct frame *frame, const struct image_shape *shape,
-                   const struct image_boxes *boxes, uint8_t **jpeg, size_t *bytes,
-                   struct baton_error *reterr)
+int image_compress(const struct frame *frame, const struct image_shape *shape, uint8_t **jpeg,
+                   size_t *bytes, struct baton_error *reterr)
 {
     struct frame part = cut(frame, shape->rect), small = {0}, canvas = {0};
     int rc = 0;
@@ -193,8 +196,8 @@ int image_compress(const struct frame *frame, const struct image_shape *shape,
         part = small;
     }
     rc = rc ? rc : convert(&canvas, &part, shape, AV_PIX_FMT_RGB24, reterr);
-    for (size_t i = 0; boxes != NULL && i < boxes->count && rc == 0; i++) {
-        draw(&canvas, shape, &boxes->boxes[i]);
+    for (size_t i = 0; i < shape->box_count && rc == 0; i++) {
+        draw(&canvas, shape, &shape->boxes[i]);
     }
     rc = rc ? rc : compress(&canvas, jpeg, bytes, reterr);
     av_freep((void *)&small.plane[0]);

@@ -20,8 +20,8 @@ enum { STREAMS_MAX = 16 };
 /* What a viewer gets to see now. */
 struct view {
     struct frame *frame;
-    const struct image_boxes *boxes; /* NULL: none */
     struct image_shape shape;
+    uint64_t boxes; /* the number of those in it; 0: none */
 };
 
 static void end_viewer(struct viewer *viewer)
@@ -37,14 +37,16 @@ static bool find_view(const struct viewer *viewer, struct view *ret)
 {
     const struct camera_question *wanted = &viewer->wanted;
     const struct images *images = viewer->images;
+    const struct image_boxes *boxes =
+        wanted->has_boxes ? image_boxes(images, wanted->source) : NULL;
 
     ret->frame = image_newest(images, wanted->source);
     if (ret->frame == NULL) {
         return false;
     }
-    ret->boxes = wanted->has_boxes ? image_boxes(images, wanted->source) : NULL;
+    ret->boxes = boxes != NULL ? boxes->number : 0;
     image_shape(&ret->shape, ret->frame, wanted->is_cropped ? &images->subscription.crop : NULL,
-                wanted->width);
+                wanted->width, boxes);
     return true;
 }
 
@@ -117,8 +119,7 @@ static void ask(struct viewer *viewer, const struct view *view)
 {
     const struct encoding *image;
     struct baton_error error;
-    int rc =
-        image_ask(&viewer->service->images, view->frame, &view->shape, view->boxes, &image, &error);
+    int rc = image_ask(&viewer->service->images, view->frame, &view->shape, &image, &error);
 
     if (rc == 0) {
         give(viewer, image);
@@ -140,8 +141,7 @@ static void set_tag(struct viewer *viewer, const struct view *view)
                    (unsigned long long)viewer->service->started_at.ns,
                    (unsigned long long)view->frame->id, (unsigned)shape->rect[0],
                    (unsigned)shape->rect[1], (unsigned)shape->rect[2], (unsigned)shape->rect[3],
-                   (unsigned)shape->width,
-                   view->boxes != NULL ? (unsigned long long)view->boxes->number : 0);
+                   (unsigned)shape->width, (unsigned long long)view->boxes);
 }
 
 static void begin_image(struct viewer *viewer)

@@ -184,8 +184,8 @@ static int draw_frame(FILE *file, const struct frame *frame, struct baton_error 
     char *text;
     int code;
 
-    image_shape(&shape, frame, NULL, FINDINGS_WIDTH_MAX);
-    code = image_compress(frame, &shape, NULL, &jpeg, &bytes, reterr);
+    image_shape(&shape, frame, NULL, FINDINGS_WIDTH_MAX, NULL);
+    code = image_compress(frame, &shape, &jpeg, &bytes, reterr);
     if (code) {
         return code;
     }

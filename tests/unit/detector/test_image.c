@@ -123,9 +123,8 @@ static struct made make(const struct crop *crop, int width)
     uint8_t *jpeg;
     size_t bytes;
 
-    image_shape(&shape, frame, crop, width);
-    assert_int_equal(
-        image_compress(frame, &shape, image_boxes(&images, IMAGE_SHOWN), &jpeg, &bytes, NULL), 0);
+    image_shape(&shape, frame, crop, width, image_boxes(&images, IMAGE_SHOWN));
+    assert_int_equal(image_compress(frame, &shape, &jpeg, &bytes, NULL), 0);
     made = decode(jpeg, bytes);
     tjFree(jpeg);
     assert_int_equal(made.width, shape.width);
@@ -140,8 +139,8 @@ static int ask(int width)
     struct image_shape shape;
     struct baton_error error;
 
-    image_shape(&shape, frame, NULL, width);
-    return image_ask(&store, frame, &shape, image_boxes(&images, IMAGE_SHOWN), &awaited, &error);
+    image_shape(&shape, frame, NULL, width, image_boxes(&images, IMAGE_SHOWN));
+    return image_ask(&store, frame, &shape, &awaited, &error);
 }
 
 static void a_width_scales_down_and_never_up(void **state)
