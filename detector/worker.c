@@ -308,32 +308,46 @@ unsigned subscription_changes(const struct subscription *from, const struct subs
            (crop_equal(&from->crop, &to->crop) ? 0 : CHANGE_CROP);
 }
 
-/* NULL: there is none. A list is mostly sent again in its old order: `guess` is looked at first. */
-static struct subscription *find_entry(struct subscription *const *list, size_t count,
-                                       const char *identifier, size_t guess)
+/* Its place; NULL: there is none. A list is mostly sent again in its old order: `guess` is looked
+ * at first. */
+static struct subscription **find_entry(struct subscription **list, size_t count,
+                                        const char *identifier, size_t guess)
 {
     if (guess < count && strcmp(list[guess]->identifier, identifier) == 0) {
-        return list[guess];
+        return &list[guess];
     }
     for (size_t i = 0; i < count; i++) {
         if (strcmp(list[i]->identifier, identifier) == 0) {
-            return list[i];
+            return &list[i];
         }
     }
     return NULL;
 }
 
-/* A refused subscription that runs already, in its older form, goes on running in that form: it is
- * at the end of the list, too. */
-static void keep_refused(const struct worker *worker, struct command *command)
+/* What is wanted and has an entry changes places with it. A refused subscription that runs already,
+ * in its older form, goes on running in that form: it moves to the end of the list. */
+static void exchange_entries(struct worker *worker, struct command *command)
 {
+    for (size_t i = 0; i < command->subscription_count; i++) {
+        struct subscription *wanted = command->subscriptions[i];
+        struct subscription **entry =
+            find_entry(worker->subscriptions, worker->subscription_count, wanted->identifier, i);
+        if (entry != NULL) {
+            command->subscriptions[i] = *entry;
+            *entry = wanted;
+        }
+    }
     for (size_t i = 0; i < command->rejection_count; i++) {
         const char *identifier = command->rejections[i].identifier;
-        struct subscription *entry =
+        struct subscription **entry =
             find_entry(worker->subscriptions, worker->subscription_count, identifier, i);
         if (entry != NULL && find_entry(command->subscriptions, command->subscription_count,
-                                        identifier, command->subscription_count) == NULL) {
-            command->subscriptions[command->subscription_count++] = entry;
+                                        identifier, i) == NULL) {
+            command->subscriptions[command->subscription_count++] = *entry;
+            worker->subscription_count--;
+            memmove(entry, entry + 1,
+                    (size_t)(&worker->subscriptions[worker->subscription_count] - entry) *
+                        sizeof(struct subscription *));
         }
     }
 }
@@ -359,23 +373,6 @@ static void emit_rejections(struct worker *worker, uint64_t backend, const struc
     }
 }
 
-static void remove_unlisted(struct worker *worker, uint64_t backend, const struct command *command)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < worker->subscription_count; i++) {
-        struct subscription *entry = worker->subscriptions[i];
-        if (find_entry(command->subscriptions, command->subscription_count, entry->identifier, i) !=
-            NULL) {
-            worker->subscriptions[kept++] = entry;
-        } else {
-            emit_subscription(worker, WORKER_SUBSCRIPTION_REMOVED, backend, entry, 0);
-            subscription_free(entry);
-        }
-    }
-    worker->subscription_count = kept;
-}
-
 /* Takes what is wanted, but for its identifier, which is borrowed. Whether the camera is online
  * survives unless it is another one. */
 static void update_entry(struct worker *worker, uint64_t backend, struct subscription *entry,
@@ -392,35 +389,35 @@ static void update_entry(struct worker *worker, uint64_t backend, struct subscri
         *wanted = before;
         emit_subscription(worker, WORKER_SUBSCRIPTION_UPDATED, backend, entry, changes);
     }
-    subscription_free(wanted);
 }
 
 /* Tells of each difference: removals first (they free cameras), then the list in its order. What is
- * new becomes an entry, as it came. */
+ * new becomes an entry, as it came; what is left is released with the command. */
 static void set_subscription_list(struct worker *worker, uint64_t backend, struct command *command)
 {
-    struct subscription **list = command->subscriptions;
-    size_t count;
+    struct subscription **list = command->subscriptions, **rest = worker->subscriptions;
+    size_t wanted_count = command->subscription_count, rest_count;
 
     emit_rejections(worker, backend, command);
-    keep_refused(worker, command);
-    remove_unlisted(worker, backend, command);
-    count = command->subscription_count;
-    for (size_t i = 0; i < count; i++) {
-        struct subscription *wanted = list[i];
-        struct subscription *entry =
-            find_entry(worker->subscriptions, worker->subscription_count, wanted->identifier, i);
-        if (entry == NULL) {
-            emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, wanted, 0);
-        } else if (entry != wanted) {
-            list[i] = entry;
-            update_entry(worker, backend, entry, wanted);
+    exchange_entries(worker, command);
+    rest_count = worker->subscription_count;
+    worker->subscriptions = list;
+    worker->subscription_count = command->subscription_count;
+    command->subscriptions = rest;
+    command->subscription_count = rest_count;
+    for (size_t i = 0; i < rest_count; i++) {
+        if (find_entry(list, worker->subscription_count, rest[i]->identifier, i) == NULL) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_REMOVED, backend, rest[i], 0);
         }
     }
-    command->subscriptions = worker->subscriptions; /* the array alone */
-    command->subscription_count = 0;
-    worker->subscriptions = list;
-    worker->subscription_count = count;
+    for (size_t i = 0; i < wanted_count; i++) {
+        struct subscription **wanted = find_entry(rest, rest_count, list[i]->identifier, i);
+        if (wanted == NULL) {
+            emit_subscription(worker, WORKER_SUBSCRIPTION_ADDED, backend, list[i], 0);
+        } else {
+            update_entry(worker, backend, list[i], *wanted);
+        }
+    }
     send_report(worker, backend);
 }
 
@@ -568,7 +565,10 @@ void worker_set_queue(struct worker *worker, size_t queue_max)
 
 struct subscription *worker_find(const struct worker *worker, const char *identifier)
 {
-    return find_entry(worker->subscriptions, worker->subscription_count, identifier, 0);
+    struct subscription **entry =
+        find_entry(worker->subscriptions, worker->subscription_count, identifier, 0);
+
+    return entry != NULL ? *entry : NULL;
 }
 
 size_t worker_queued(const struct worker *worker)

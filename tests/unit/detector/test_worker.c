@@ -43,8 +43,15 @@ static void on_close(void *userdata, uint64_t backend, int code, const char *rea
     note("%dx %d\n", (int)backend, code);
 }
 
+static struct worker self, *const worker = &self;
+
 static void on_event(void *userdata, const struct worker_event *event)
 {
+    for (size_t i = 0; i < worker->subscription_count; i++) { /* a handler may look at the list */
+        assert_true(worker->subscriptions[i] != event->subscription ||
+                    event->type != WORKER_SUBSCRIPTION_REMOVED);
+        assert_non_null(worker_find(worker, worker->subscriptions[i]->identifier));
+    }
     note("! %s", worker_event_name(event->type));
     if (event->identifier != NULL) {
         note(" %s", event->identifier);
@@ -60,8 +67,6 @@ static void on_event(void *userdata, const struct worker_event *event)
     }
     note("\n");
 }
-
-static struct worker self, *const worker = &self;
 
 static void begin_anew(size_t queue_max)
 {
