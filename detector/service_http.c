@@ -2,6 +2,7 @@
 #include "detector/service_int.h"
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "web/exposition.h"
 #include "web/host.h"
 #include "web/upgrade.h"
@@ -83,8 +84,7 @@ static void answer_status(const struct service *service, struct web_exchange *ex
                   "hasBackend", (int)(service->worker.owner != 0), "connections",
                   (json_int_t)service->connections, "usage", usage_json(service), "counters",
                   counters_json(&service->worker), "cameras", cameras_json(service));
-    char *text =
-        status != NULL ? json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+    char *text = status != NULL ? json_text(status, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
 
     if (text == NULL) {
         web_refuse(exchange, 503, "out of memory");

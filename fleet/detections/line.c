@@ -1,5 +1,7 @@
 #include "fleet/detections/line.h"
 
+#include "base/json_text.h"
+
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -37,14 +39,6 @@ static void put_text(struct buffer *line, const char *between, const char *text)
     line_put_text(line, text);
 }
 
-static int on_dumped(const char *text, size_t bytes, void *userdata)
-{
-    struct buffer *buffer = userdata;
-
-    buffer_put(buffer, text, bytes);
-    return buffer->failed ? -1 : 0;
-}
-
 /* The first eight bytes of SHA-256, as the library's fastest hash without a key of its own. */
 static bool hash(uint64_t *ret, const struct buffer *text)
 {
@@ -68,7 +62,8 @@ static bool cover(struct buffer *covered, const struct line_parts *parts, size_t
         buffer_put(covered, texts[i], strlen(texts[i]) + 1);
     }
     *ret_data = covered->bytes;
-    return json_dump_callback(parts->data, on_dumped, covered, DUMP_FLAGS) == 0 && !covered->failed;
+    json_put_to(covered, parts->data, DUMP_FLAGS);
+    return !covered->failed;
 }
 
 void line_writer_init(struct line_writer *writer)

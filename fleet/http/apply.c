@@ -9,6 +9,7 @@
  * A client that accepts application/x-ndjson gets a line of progress now and then, and the result,
  * or the error, as the last line.
  */
+#include "base/json_text.h"
 #include "fleet/http/handlers.h"
 #include "fleet/http/inside.h"
 #include "fleet/workers/record.h"
@@ -46,7 +47,7 @@ static void end(struct apply *apply)
 
 static void put_line(struct call *call, json_t *json)
 {
-    char *text = json_dumps(json, JSON_COMPACT);
+    char *text = json_text(json, JSON_COMPACT);
 
     if (call->exchange != NULL && text != NULL) {
         web_part(call->exchange, text, strlen(text));

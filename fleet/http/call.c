@@ -1,6 +1,7 @@
 #include "fleet/http/call.h"
 
 #include "base/json_read.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/value.h"
 #include "fleet/http/inside.h"
@@ -75,7 +76,7 @@ static void send_text(struct call *call, unsigned status, const char *text, size
 
 static void send_json(struct call *call, unsigned status, json_t *json, const char *headers)
 {
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = json != NULL ? json_text(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 
     json_decref(json);
     send_text(call, status, text, text != NULL ? strlen(text) : 0, headers);

@@ -1,6 +1,7 @@
 #include "fleet/http/api.h"
 
 #include "base/host.h"
+#include "base/json_text.h"
 #include "fleet/http/events.h"
 #include "fleet/http/image.h"
 #include "fleet/http/inside.h"
@@ -287,7 +288,7 @@ int fleet_http_port(const struct fleet_http *http)
 
 void fleet_http_event(struct fleet_http *http, const char *name, json_t *fields)
 {
-    char *text = json_dumps(fields, JSON_COMPACT);
+    char *text = json_text(fields, JSON_COMPACT);
 
     if (text != NULL) {
         events_add(http->events, name, text, strlen(text));

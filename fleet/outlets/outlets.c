@@ -1,6 +1,7 @@
 #include "fleet/outlets/outlets.h"
 
 #include "base/buffer.h"
+#include "base/json_text.h"
 #include "fleet/outlets/event_names.h"
 #include "fleet/outlets/mqtt.h"
 #include "fleet/outlets/webhook.h"
@@ -79,7 +80,7 @@ static struct message *event_message(struct outlets *outlets, const char *name,
     whole = json_pack("{s:s, s:s, s:s, s:s, s:s}", "event", name, "at", at, "fleet",
                       outlets->config.fleet, "process", outlets->config.process, "id", id);
     text = whole != NULL && json_object_update(whole, (json_t *)fields) == 0
-               ? json_dumps(whole, JSON_COMPACT)
+               ? json_text(whole, JSON_COMPACT)
                : NULL;
     if (text != NULL) {
         message = message_new(name, text, strlen(text));

@@ -1,6 +1,7 @@
 #include "fleet/outlets/seed_names.h"
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/url.h"
 #include "net/redis/redis.h"
 
@@ -134,7 +135,7 @@ static char *state_text(const struct seed_names *names, const struct fleet_worke
         "memoryUsage", shown->usage.memory, "gpuUsage", shown->usage.gpu, "gpuMemoryUsage",
         shown->usage.gpu_memory, "subscriptionCount", (json_int_t)assigned_count(names, worker->id),
         "lastSeen", (json_int_t)(live != NULL ? seconds_ago(live->heard) : 0));
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    char *text = json != NULL ? json_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 
     json_decref(json);
     return text;

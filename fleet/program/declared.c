@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "fleet/objects/file.h"
 #include "fleet/state/state.h"
 #include "fleet/workers/record.h"
@@ -199,7 +200,7 @@ static void on_piece(void *userdata, int code, uint64_t revision, const struct b
 static void put_note(struct declared *declared)
 {
     json_t *note = new_note(declared);
-    char *text = json_dumps(note, JSON_COMPACT);
+    char *text = json_text(note, JSON_COMPACT);
     size_t bytes = text ? strlen(text) : 0;
 
     json_decref(note);

@@ -1,5 +1,6 @@
 #include "fleet/program/engine.h"
 
+#include "base/json_text.h"
 #include "base/version.h"
 #include "fleet/detections/detections.h"
 #include "fleet/http/api.h"
@@ -72,7 +73,7 @@ static void log_event(struct engine *engine, const char *name, const json_t *eve
             break;
         }
         texts[count] = json_is_object(value) || json_is_array(value)
-                           ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS)
+                           ? json_text(value, JSON_COMPACT | JSON_SORT_KEYS)
                            : NULL;
         fields[count] = json_is_integer(value)   ? LOG_I64(key, json_integer_value(value))
                         : json_is_real(value)    ? LOG_F64(key, json_real_value(value))

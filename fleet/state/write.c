@@ -6,6 +6,7 @@
 #include "fleet/state/state_int.h"
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "member/store.h"
 
 #include <stdlib.h>
@@ -191,7 +192,7 @@ static int begin_json(struct fleet_state *state, const char *key, struct value *
                       uint64_t revision, provider_put_cb done, void *userdata,
                       struct baton_error *reterr)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *text = json ? json_text(json, JSON_COMPACT) : NULL;
     int code;
 
     json_decref(json);

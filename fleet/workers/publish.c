@@ -1,5 +1,6 @@
 #include "fleet/workers/publish.h"
 
+#include "base/json_text.h"
 #include "member/store.h"
 
 #include <stdlib.h>
@@ -61,7 +62,7 @@ void publisher_close(struct publisher *publisher, void (*closed)(void *userdata)
 bool publisher_put(struct publisher *publisher, json_t *line)
 {
     struct buffer *lines = &publisher->lines;
-    char *text = line != NULL ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    char *text = line != NULL ? json_text(line, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     size_t bytes = text != NULL ? strlen(text) : 0;
     bool fits = bytes > 0 && bytes < LINE_MAX_BYTES;
 

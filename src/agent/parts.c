@@ -2,6 +2,7 @@
 #include "agent/agent_int.h"
 
 #include "base/json_load.h"
+#include "base/json_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -357,7 +358,7 @@ void part_metadata(struct client *client, const json_t *message)
     struct tenant *tenant = client->tenant;
     const struct provider_ops *ops = tenant->handle->ops;
     struct baton_error error = {0};
-    char *text = json_is_object(metadata) ? json_dumps(metadata, JSON_COMPACT) : NULL;
+    char *text = json_is_object(metadata) ? json_text(metadata, JSON_COMPACT) : NULL;
     int code = BATON_OK;
 
     if (metadata && !json_is_null(metadata) && !text) {

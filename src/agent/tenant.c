@@ -1,6 +1,7 @@
 /* A process that takes part: its hello, its lease, its end. */
 #include "agent/agent_int.h"
 
+#include "base/json_text.h"
 #include "guardian/victims.h"
 
 #include <openssl/crypto.h>
@@ -570,7 +571,7 @@ static int open_tenant(struct client *client, const struct hello *hello, const j
     tenant->has_secret = hello->has_secret;
     memcpy(tenant->secret, hello->secret, sizeof(tenant->secret));
     (void)snprintf(tenant->name, sizeof(tenant->name), "%s", hello->name);
-    tenant->metadata = json_is_object(metadata) ? json_dumps(metadata, JSON_COMPACT) : NULL;
+    tenant->metadata = json_is_object(metadata) ? json_text(metadata, JSON_COMPACT) : NULL;
     tenant->token = hello->token[0] ? strdup(hello->token) : NULL;
     if (hello->token[0] && !tenant->token) {
         free(tenant->metadata);

@@ -3,6 +3,7 @@
 
 #include "api/perform.h"
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "pool/client.h"
 #include "pool/submit.h"
 
@@ -302,7 +303,7 @@ static char *rows_text(struct row *rows, size_t count)
     for (size_t i = 0; is_whole && i < count; i++) {
         is_whole = json_array_append_new(list, entry_json(rows[i].entry)) == 0;
     }
-    text = is_whole ? json_dumps(list, JSON_COMPACT) : NULL;
+    text = is_whole ? json_text(list, JSON_COMPACT) : NULL;
     json_decref(list);
     return text;
 }
@@ -385,7 +386,7 @@ static void on_status(void *userdata, int code, const json_t *status,
 
     baton->work_questions--;
     if (code == BATON_OK) {
-        finish_text(call, json_dumps(status, JSON_COMPACT));
+        finish_text(call, json_text(status, JSON_COMPACT));
     } else if (baton->works_stopped) {
         call_finish(&call->base, BATON_ECLOSED, &closed);
     } else if (code == BATON_ETIMEDOUT && instant_before(clock_now(), call->deadline)) {

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "options/program.h"
@@ -171,7 +172,7 @@ int fleet_ask(struct fleet_link *link, const char *method, const char *path, con
               json_t **ret, struct baton_error *reterr)
 {
     char headers[HTTP_TOKEN_MAX + 128];
-    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    char *text = body != NULL ? json_text(body, JSON_COMPACT) : NULL;
     struct asking asking = {.link = link};
     struct web_client_options options = {.method = method,
                                          .headers = headers,

@@ -1,5 +1,6 @@
 /* `baton fleet tail`: what happens, as it happens. */
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "cli/fleet.h"
 #include "cli/interrupt.h"
 
@@ -25,7 +26,7 @@ static void print_fields(const json_t *fields)
 
     json_object_foreach((json_t *)fields, key, value)
     {
-        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+        char *text = json_text(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
         const char *bare = json_string_value(value);
         bool is_bare = bare && *bare && !strpbrk(text, " \\");
 
@@ -43,7 +44,7 @@ static void print_event(const struct tail *tail, const char *data)
 
     if (tail->is_json) {
         json_t *line = json_pack("{s:s, s:O}", "event", tail->name, "fields", fields);
-        char *text = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
+        char *text = json_text(line, JSON_COMPACT | JSON_ENSURE_ASCII);
         puts(text ? text : "{}");
         free(text);
         json_decref(line);

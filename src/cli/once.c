@@ -16,6 +16,7 @@
  * no result, and another node runs CMD again.
  */
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "cli/cmd.h"
 #include "cli/command.h"
 #include "cli/participant.h"
@@ -296,7 +297,7 @@ static void store_result(struct once *once, uint64_t epoch)
     json_t *json = json_pack("{s:i,s:s,s:I,s:I}", "exit_code", once->exit_code, "node",
                              participant_node(once->participant), "epoch", (json_int_t)epoch, "at",
                              (json_int_t)seconds_now());
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *text = json ? json_text(json, JSON_COMPACT) : NULL;
     once->is_storing = true;
     once->has_run = true; /* set before the watch reports the result */
     int code = text ? store_put(member, once->key, text, strlen(text), once->replaced,

@@ -1,6 +1,7 @@
 /* The items that `baton work submit` is given: one command, or a file of them. */
 #include "cli/work.h"
 
+#include "base/json_text.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -136,7 +137,7 @@ static json_t *item_of(const struct options *options, json_t *argv, const json_t
     if (json_object_size(env) > 0) {
         (void)json_object_set_new(body, "env", json_deep_copy(env));
     }
-    text = json_dumps(body, JSON_COMPACT);
+    text = json_text(body, JSON_COMPACT);
     set_text(item, "body", text);
     set_text(item, "kind", options_flag(options, "service") ? "service" : "job");
     set_number(item, "priority", options_number(options, "priority"));

@@ -1,6 +1,7 @@
 #include "cron/record.h"
 
 #include "base/json_read.h"
+#include "base/json_text.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ static json_t *record_json(const struct cron_record *record, const struct cron_t
 char *cron_record_write(const struct cron_record *record, const struct cron_text *text)
 {
     json_t *json = record_json(record, text);
-    char *ret = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    char *ret = json ? json_text(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
     json_decref(json);
     return ret;

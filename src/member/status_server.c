@@ -1,6 +1,7 @@
 #include "member/status_server.h"
 
 #include "base/host.h"
+#include "base/json_text.h"
 #include "web/host.h"
 #include "web/server.h"
 
@@ -47,7 +48,7 @@ static const char *reason_of(unsigned status)
 
 void http_answer_json(struct http_answer *answer, unsigned status, json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    char *text = json ? json_text(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
     answer->status = text ? status : 500;
     answer->type = "application/json";

@@ -1,6 +1,7 @@
 #include "net/line_client.h"
 
 #include "base/json_load.h"
+#include "base/json_text.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -75,7 +76,7 @@ void line_client_close(struct line_client *client)
 
 int line_client_send(struct line_client *client, const json_t *message, struct baton_error *reterr)
 {
-    char *text = json_dumps(message, JSON_COMPACT);
+    char *text = json_text(message, JSON_COMPACT);
     size_t bytes = text ? strlen(text) + 1 : 0, sent = 0;
     int errnum = 0;
 

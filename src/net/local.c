@@ -1,6 +1,7 @@
 #include "net/local.h"
 
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "net/stream.h"
 
 #include <errno.h>
@@ -69,14 +70,6 @@ void local_close(struct local *local)
     }
 }
 
-static int append(const char *text, size_t bytes, void *userdata)
-{
-    struct buffer *line = userdata;
-
-    buffer_put(line, text, bytes);
-    return line->failed ? -1 : 0;
-}
-
 /* Why a message could not be built. */
 static int fault_of(const json_t *message)
 {
@@ -90,9 +83,7 @@ static int write_line(struct local *local, const json_t *message, const struct b
     int code;
 
     buffer_init(&line, LOCAL_LINE_MAX + 1 + raw->bytes);
-    if (json_dump_callback(message, append, &line, JSON_COMPACT) != 0) {
-        line.failed = true;
-    }
+    json_put_to(&line, message, JSON_COMPACT);
     buffer_put(&line, "\n", 1);
     buffer_put(&line, raw->data, raw->bytes);
     code = line.failed ? fault_of(message) : stream_write(local->stream, line.data, line.bytes);

@@ -6,6 +6,7 @@
 #include "pool/pool_int.h"
 
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "member/feed.h"
 #include "member/store.h"
 #include "pool/client.h"
@@ -50,7 +51,7 @@ static void on_question(void *userdata, const char *channel, const void *data, s
         return;
     }
     status = work_leader_status(pool_leader(pool), clock_now());
-    text = status ? json_dumps(status, JSON_COMPACT) : NULL;
+    text = status ? json_text(status, JSON_COMPACT) : NULL;
     if (text) { /* otherwise the question comes again */
         (void)snprintf(name, sizeof(name), REPLIES "%s", token);
         pool_publish(pool, name, text, strlen(text));

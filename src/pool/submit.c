@@ -1,6 +1,7 @@
 #include "pool/submit.h"
 
 #include "base/buffer.h"
+#include "base/json_text.h"
 #include "member/store.h"
 #include "pool/names.h"
 
@@ -208,7 +209,7 @@ static int close_chunk(struct submit *submit, struct chunk *chunk, struct baton_
 static int add_item(struct submit *submit, struct chunk **chunk, size_t *in_chunk,
                     const json_t *item, struct baton_error *reterr)
 {
-    char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = json_text(item, JSON_COMPACT | JSON_ENCODE_ANY);
     size_t bytes = text ? strlen(text) : 0;
     int code = BATON_OK;
 

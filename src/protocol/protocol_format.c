@@ -1,6 +1,7 @@
 /* Messages written, and the worker's read again for the other end of the wire. */
 #include "base/error.h"
 #include "base/json_read.h"
+#include "base/json_text.h"
 #include "protocol/protocol.h"
 
 #include <math.h>
@@ -37,7 +38,7 @@ static const struct {
 /* Dumps and releases `message`; NULL stays NULL. */
 static char *dump_and_release(json_t *message)
 {
-    char *text = message != NULL ? json_dumps(message, FORMAT_FLAGS) : NULL;
+    char *text = message != NULL ? json_text(message, FORMAT_FLAGS) : NULL;
     json_decref(message);
     return text;
 }

@@ -1,6 +1,7 @@
 #include "work/message.h"
 
 #include "base/json_bytes.h"
+#include "base/json_text.h"
 
 #define NAME_OF_MESSAGE(symbol, name) [symbol] = (name),
 static const char *const message_names[] = {WORK_MESSAGES(NAME_OF_MESSAGE)};
@@ -37,20 +38,10 @@ static bool put_text(json_t *object, const char *key, const char *text)
     return put(object, key, json_string(text));
 }
 
-static int append(const char *text, size_t bytes, void *userdata)
-{
-    struct buffer *buffer = userdata;
-
-    buffer_put(buffer, text, bytes);
-    return buffer->failed ? -1 : 0;
-}
-
 /* Appends it, if all of it `is_whole`, and releases it. */
 static void write_json(json_t *object, bool is_whole, struct buffer *buffer)
 {
-    if (!is_whole || json_dump_callback(object, append, buffer, JSON_COMPACT) != 0) {
-        buffer->failed = true;
-    }
+    json_put_to(buffer, is_whole ? object : NULL, JSON_COMPACT);
     json_decref(object);
 }
 

@@ -1,4 +1,5 @@
 /* The members of elections, and what is asked of any election. */
+#include "base/json_text.h"
 #include "provider/agent/remote.h"
 #include "provider/heirs.h"
 
@@ -137,7 +138,7 @@ static void on_members(struct call *call, int code, const json_t *reply)
     for (size_t i = 0; i < count; i++) {
         const json_t *metadata =
             json_object_get(json_array_get(json_object_get(reply, "members"), i), "metadata");
-        members[i].metadata = json_is_object(metadata) ? json_dumps(metadata, JSON_COMPACT) : NULL;
+        members[i].metadata = json_is_object(metadata) ? json_text(metadata, JSON_COMPACT) : NULL;
     }
     call->then.members(call->userdata, code, members, count);
     for (size_t i = 0; i < count; i++) {

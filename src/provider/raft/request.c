@@ -9,6 +9,7 @@
 #include "provider/raft/node.h"
 
 #include "base/json_load.h"
+#include "base/json_text.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -251,7 +252,7 @@ static int hand_on(struct node *node, raft_id leader, struct node_request *reque
     question =
         json_pack("{s:s,s:s,s:b,s:b}", "do", change->is_add ? "add" : "remove", "peer", peer,
                   "replaces", (int)change->replaces, "taken_back", (int)change->is_taken_back);
-    text = question ? json_dumps(question, JSON_COMPACT) : NULL;
+    text = question ? json_text(question, JSON_COMPACT) : NULL;
     request->asked = leader;
     if (text) {
         connection_send_text(node, leader, FRAME_REQUEST, request->id, text);
@@ -494,7 +495,7 @@ void request_receive(struct node *node, raft_id from, const struct frame *frame)
     struct baton_error error = {0};
     int code = carry_out_text(node, from, request, &error);
     json_t *reply = json_pack("{s:i,s:s}", "code", code, "error", error.message);
-    char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
+    char *text = reply ? json_text(reply, JSON_COMPACT) : NULL;
 
     if (text) {
         connection_send_text(node, from, FRAME_REPLY, frame->request_id, text);

@@ -2,6 +2,7 @@
 #include "provider/redis/client.h"
 
 #include "base/json_load.h"
+#include "base/json_text.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static json_t *metadata_of(const struct registration *registration)
 /* NULL when out of memory. */
 static char *write_out(json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    char *text = object ? json_text(object, JSON_COMPACT) : NULL;
 
     json_decref(object);
     return text;

@@ -1,6 +1,7 @@
 #include "provider/redis/parse.h"
 
 #include "base/json_load.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "net/redis/redis.h"
 
@@ -99,7 +100,7 @@ static void take_object(struct parsed_member *ret, const json_t *object, int64_t
                          json_string_length(name));
     }
     if (json_is_object(capabilities)) {
-        ret->metadata = json_dumps(capabilities, JSON_COMPACT);
+        ret->metadata = json_text(capabilities, JSON_COMPACT);
     }
     ret->is_cordoned = json_is_true(json_object_get(object, "observes"));
     if ((name && !json_is_string(name)) || (capabilities && !json_is_object(capabilities)) ||

@@ -1,6 +1,7 @@
 /* What JSON from outside may look like: RFC 8259, of which an object is read, and no more. */
 #include "base/json_load.h"
 #include "base/json_read.h"
+#include "base/json_text.h"
 
 #include "cmocka_all.h"
 
@@ -248,15 +249,25 @@ static bool is_for_good;
 
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+static bool has_memory(void)
+{
+    bool has = left != 0;
+
+    left = has || is_for_good ? left - (left > 0) : -1;
+    return has;
+}
 
 void *__wrap_malloc(size_t bytes)
 {
-    if (left == 0) {
-        left = is_for_good ? 0 : -1;
-        return NULL;
-    }
-    left -= left > 0;
-    return __real_malloc(bytes);
+    return has_memory() ? __real_malloc(bytes) : NULL;
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return has_memory() ? __real_realloc(memory, bytes) : NULL;
 }
 
 /* What is called wrong is thrown away, and what found no memory is asked for again. */
@@ -302,6 +313,30 @@ static void what_finds_no_memory_once_is_not_read_as_another_text(void **state)
     json_set_alloc_funcs(malloc, free);
 }
 
+/* A key, too, may be what needs more memory. */
+static void what_finds_no_memory_once_is_not_written_as_another_text(void **state)
+{
+    json_t *whole = json_pack("{s:[s,s], s:b}", "a key of as many bytes as need memory, and more",
+                              "fourteen bytes", "fifteen", "Cars", 1);
+    json_t *read;
+    char *text = NULL;
+
+    is_for_good = false;
+    json_set_alloc_funcs(__wrap_malloc, free);
+    for (int first = 0; text == NULL; first++) {
+        left = first;
+        text = json_text(whole, JSON_COMPACT);
+        left = -1;
+    }
+    json_set_alloc_funcs(malloc, free);
+    read = json_load_text(text, 0, NULL);
+    assert_true(json_equal(read, whole));
+    assert_null(json_text(NULL, 0));
+    json_decref(read);
+    json_decref(whole);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +344,7 @@ int main(void)
         cmocka_unit_test(what_is_not_json_is_refused),
         cmocka_unit_test(what_finds_no_memory_is_not_called_wrong),
         cmocka_unit_test(what_finds_no_memory_once_is_not_read_as_another_text),
+        cmocka_unit_test(what_finds_no_memory_once_is_not_written_as_another_text),
         cmocka_unit_test(what_is_longer_than_it_may_be_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
