@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+import leash  # noqa: F401
+
 BATON = os.environ.get("BATON_PROGRAM", "build-dev/bin/baton")
 DEADLINE_S = float(os.environ.get("HARNESS_DEADLINE_S", "240"))  # ends a hang, measures nothing
 TRACER_S = 5  # in which strace lets go of a process
