@@ -31,6 +31,7 @@ class Commands(PoolTest):
         self.assertEqual((done.returncode, done.stdout), (3, "out\nerror\n"))
         item = next(iter(self.items()))
         self.assertEqual(self.work("logs", item), "out\nerror\n")
+        self.await_state(item, "failed")  # the ledger has it a moment after the result has come
         shown = json.loads(self.work("show", item))
         self.assertEqual((shown["state"], shown["code"], shown["attempt"]), ("failed", 3, 1))
         unread, end = os.pipe()
@@ -96,6 +97,7 @@ class Commands(PoolTest):
         self.assertEqual((done.returncode, done.stdout), (1, "bag.1 failed\n"))
         self.assertEqual([self.work("logs", "bag.%d" % i) for i in range(3)],
                          ["one\n", "", "three\n"])
+        self.await_state("bag.1", "failed")
         self.assertEqual(json.loads(self.work("show", "bag.1"))["code"], 1)
 
     def test_with_json_each_end_is_a_line(self):
@@ -133,7 +135,7 @@ class Commands(PoolTest):
                           "300ms", "--id", "long")
         self.assertEqual((done.returncode, done.stdout), (124, ""))
         self.assertIn("long failed\n", done.stderr)
-        self.assertEqual(self.state("long"), "failed")
+        self.await_state("long", "failed")
 
     def test_a_service_is_started_again_when_it_ends(self):
         self.work("submit", "--service", "--backoff", "10ms", "--id", "service", "--",
@@ -430,7 +432,7 @@ class Leaving(PoolTest):
         with open(end, "w", encoding="ascii"):
             pass
         self.assertEqual(one.process.wait(DEADLINE_S), 128 + signal.SIGTERM)
-        self.assertEqual(self.state("job"), "completed")
+        self.await_state("job", "completed")
         self.worker("two")
         until(lambda: len(self.attempts("service")) == 2, "it runs there")
         self.assert_never_twice_at_once()
