@@ -12,6 +12,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).parent
+sys.path.append(str(HERE / ".." / "e2e"))
+import leash  # noqa: E402,F401
+
 DEADLINE_S = 240
 LONG_MS = 30000  # of a lease that no pause of a busy machine outlasts
 SHORT_MS = 1000  # of one whose end a test waits for
