@@ -12,8 +12,8 @@
  * archive of a model that is held is locked (shared), in use and stays. One process at a time adds
  * or removes, under the folder's lock. Locks are the kernel's, so they end with their process.
  *
- * Every call but the last three may block on the disk: none belongs on the loop's thread. Several
- * threads may use a store at once.
+ * Every call but the last three may block on the disk: none belongs on the loop's thread. Of these
+ * a release removes one file at most. Several threads may use a store at once.
  */
 #ifndef DETECTOR_MODEL_STORE_H
 #define DETECTOR_MODEL_STORE_H

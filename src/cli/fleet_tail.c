@@ -28,9 +28,9 @@ static void print_fields(const json_t *fields)
     {
         char *text = json_text(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
         const char *bare = json_string_value(value);
-        bool is_bare = bare && *bare && !strpbrk(text, " \\");
+        bool is_bare = bare && *bare && text && !strpbrk(text, " \\");
 
-        printf(" %s=%s", key, is_bare ? bare : text);
+        printf(" %s=%s", key, is_bare ? bare : text ? text : "?"); /* out of memory */
         free(text);
     }
 }
